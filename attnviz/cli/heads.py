@@ -37,6 +37,7 @@ from attnviz.heads.settings import (
 )
 from attnviz.render.names import outputs, picture_path
 from attnviz.text.display import check_text, visible
+from attnviz.text.messages import _, in_language
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -195,25 +196,19 @@ def compare_heads(
             opening=_open,
         )
     if JSON in paths:
-        from attnviz.heads.tables import to_json
+        from attnviz.heads.export import to_json
 
         print_json(to_json(comparison))
     else:
         chosen = choose(comparison.n_layers, comparison.n_heads)
-        is_chosen = is_typed(context, "sort", "role", "layer", "head")
 
         def view(screen: Screen) -> Sequence[Text]:
-            from attnviz.heads.terminal import overview
-            from attnviz.heads.terminal import table as tables
+            from attnviz.heads.terminal import draw_overview, draw_table
 
             language = screen.language(lang)
-            if table and not is_chosen and comparison.attention is not None:
-                return overview.draw_sentence(
-                    comparison, comparison.attention, screen, language, full=True
-                )
             if not is_table:
-                return overview.draw_overview(comparison, screen, language)
-            return tables.draw_table(
+                return draw_overview(comparison, screen, language)
+            return draw_table(
                 comparison,
                 screen,
                 sort=sort,
@@ -302,7 +297,7 @@ def head(
     paths = output or [outputs() / "head.png"]
     _prepare(context, paths, style, width, prints_json=False)
     from attnviz.heads.api import compare_heads as measure
-    from attnviz.heads.terminal.table import draw_head
+    from attnviz.heads.terminal import draw_head
 
     def expect(n_layers: int, n_heads: int) -> None:
         _positions([place[0]], n_layers, "layer")
@@ -364,11 +359,15 @@ def merge(
     if output.suffix.lower() != STATS:
         raise SettingsError(f"{visible(str(output))}: the ending must be stats", "output")
     from attnviz.heads.api import merge_stats
-    from attnviz.heads.wording import say
+    from attnviz.heads.words import count_sentences, count_tokens
 
     survey = merge_stats(parts, output).survey
-    counts = {"n_sentences": survey.n_sentences, "n_tokens": survey.n_tokens}
-    log_status(say("merged", lang, path=visible(str(output)), **counts))
+    status = _("wrote {path}: {sentences}, {tokens}").format(
+        path=visible(str(output)),
+        sentences=count_sentences(survey.n_sentences),
+        tokens=count_tokens(survey.n_tokens),
+    )
+    log_status(in_language(status, lang))
 
 
 def _read(text: str | None) -> str | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attnviz import errors
 from attnviz.attention import parse_head
-from attnviz.heads import wording
+from attnviz.heads import words
 from attnviz.heads.files import Stats, SurveyRun, load_stats, save_stats
 from attnviz.heads.measures import MEASURES, Entry, measures_of
 from attnviz.heads.roles import with_thresholds
@@ -294,8 +294,7 @@ def draw(
     `examples` gives the patterns of examples, and why there are none; None draws none. All else, and what it raises
     (SelectionError, SettingsError), is as of `HeadComparison.figure`.
     """
-    from attnviz.heads.figure import page as pages
-    from attnviz.heads.figure import sheet
+    from attnviz.heads import figure
     from attnviz.render.figure.style import style_of
 
     expect_language(lang)
@@ -303,10 +302,10 @@ def draw(
     place = None if head is None else parse_head(head)
     patterns, unseen = ({}, "") if examples is None else examples(shown, place)
     if place is not None:
-        return pages.draw(shown, *place, patterns=patterns, language=lang).fitted(fitting)
-    return sheet.draw(shown, patterns=patterns, unseen=unseen, language=lang, style=fitting).fitted(
-        fitting
-    )
+        return figure.draw_head(shown, *place, patterns=patterns, language=lang).fitted(fitting)
+    return figure.draw(
+        shown, patterns=patterns, unseen=unseen, language=lang, style=fitting
+    ).fitted(fitting)
 
 
 def _only_sentence(comparison: HeadComparison, origin: Origin) -> Attention | None:
@@ -544,8 +543,8 @@ def _lines_of(
         language = source.language
         return source_lines(OWN) if language is None else corpus_lines(
             OWN, language=language
-        ), wording.OWN
-    return read_corpus(TREEBANK), wording.SAMPLES
+        ), words.OWN
+    return read_corpus(TREEBANK), words.SAMPLES
 
 
 def _check_same_run(path: Path, before: Stats, mark: Fingerprint | None, run: SurveyRun) -> None:

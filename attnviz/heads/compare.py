@@ -259,15 +259,14 @@ def _notes(found: Survey) -> Iterator[Note]:
         yield Note("nothing_measured")
     n = _different(found)
     if n < roles.FEWEST_DIFFERENT:
-        yield Note.of(
-            "few_sentences", different=n, lines=found.n_sentences, fewest=roles.FEWEST_DIFFERENT
-        )
+        yield Note.of("few_sentences", different=n, fewest=roles.FEWEST_DIFFERENT)
     if found.sample.no_random:
         yield Note.of("no_random_weights", why=found.sample.no_random)
     if found.n_cut:
         yield Note.of("sentences_cut", n=found.n_cut)
     if found.n_bad:
-        yield Note.of("bad_lines", n=found.n_bad)
+        line, reason = found.bad[0]
+        yield Note.of("bad_lines", n=found.n_bad, line=line, reason=reason)
     if found.relations is not None:
         if not found.sample.found and not found.sample.no_random:
             yield Note("relations_uncontrolled")

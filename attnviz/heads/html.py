@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from attnviz.heads.measures import Measure
-from attnviz.heads.record import HeadChange, HeadComparison, HeadProfile, Role
+from attnviz.heads import words
+from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import example_of
-from attnviz.heads.wording import (
-    description,
-    explain_changes,
-    how_sure,
-    model_names,
-    note_words,
-    proof,
-    sample,
-    say,
-)
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes
 from attnviz.text.display import visible
-from attnviz.text.messages import LANGUAGES, _, both
+from attnviz.text.messages import _, both, in_language, join_phrases
 
 SCRIPTS = Path(__file__).parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("heads.js", "heads.css"))
@@ -33,81 +22,83 @@ OWN = tuple(SCRIPTS / name for name in ("heads.js", "heads.css"))
 def page(comparison: HeadComparison, lang: str = "en") -> WebPage:
     """A comparison as one HTML page to explore, in English or Korean at first; both are in it."""
     measures = [one for one in comparison.measures if one.offset is None]
+    roles = [role for head in comparison.heads for role in head.roles]
+    roles += [head.change.role for head in comparison.heads if head.change and head.change.role]
+    title = _("What each head does")
+    model = join_phrases([words.model_names(comparison), words.description(comparison)], " · ")
+    sample, proof = words.sample(comparison), words.proof(comparison)
     labels = {
         "lang": lang,
         "layers": comparison.n_layers,
         "heads": comparison.n_heads,
-        "about": [description(comparison, one) for one in LANGUAGES],
-        "model": visible(model_names(comparison)),
+        "title": _pair(title),
+        "model": _pair(model),
+        "sample": _pair(sample),
+        "proof": _pair(proof),
         "second": comparison.against is not None,
-        "sample": [visible(sample(comparison, one)) for one in LANGUAGES],
-        "proof": [proof(comparison, one) for one in LANGUAGES],
-        "notes": [
-            [visible(note_words(note, one)) for note in comparison.notes] for one in LANGUAGES
-        ],
-        "measures": _measures(measures),
-        "rules": _rules(
-            [role for head in comparison.heads for role in head.roles]
-            + [head.change.role for head in comparison.heads if head.change and head.change.role]
-        ),
-        "profiles": [
+        "notes": list(map(_pair, _notes(comparison))),
+        "measures": [
             {
-                "name": head.name,
-                "roles": [_role(comparison, head, role) for role in head.roles],
-                "change": head.change and _change(head.change),
-                "values": [
-                    list(map(_number, comparison.estimate(one.name, *head.place)))
-                    for one in measures
-                ],
+                "name": visible(one.label),
+                "unit": one.unit,
+                "narrow": one.narrow,
+                "words": _pair(one.meaning),
             }
-            for head in comparison.heads
+            for one in measures
         ],
-        "not": [
-            [
-                *(visible(text) for text in explain_changes(comparison, one)),
-                say("narrow", one),
-                say("not_explanation", one),
-            ]
-            for one in LANGUAGES
+        "rules": [
+            {
+                "name": rule.name,
+                "short": rule.short,
+                "sign": rule.sign,
+                "colour": rule.colour,
+                "words": _pair(rule.words),
+            }
+            for rule in dict.fromkeys(role.rule for role in roles)
+        ],
+        "profiles": [
+            _profile(comparison, head, [one.name for one in measures]) for head in comparison.heads
         ],
         "palette": palettes(),
-        "title": both(_("What each head does")),
     }
-    return _built(labels)
-
-
-def _built(labels: dict[str, Any]) -> WebPage:
-    ko = labels["lang"] == "ko"
-    title, about, sample, proof = (
-        labels[name][ko] for name in ("title", "about", "sample", "proof")
+    head = [("model", model), ("sample", sample), ("proof proved", proof)]
+    shown = [(name, visible(in_language(text, lang))) for name, text in head]
+    return WebPage(
+        build(in_language(title, lang), shown, labels=labels, data=b"", own=OWN, language=lang)
     )
-    head = [("model", f"{labels['model']} · {about}"), ("sample", sample), ("proof proved", proof)]
-    return WebPage(build(title, head, labels=labels, data=b"", own=OWN, language=labels["lang"]))
 
 
-def _measures(measures: Sequence[Measure]) -> list[dict[str, object]]:
+def _pair(text: str) -> list[str]:
+    """Return a text in English and Korean, with what a page would obey spelled out."""
+    return list(map(visible, both(text)))
+
+
+def _notes(comparison: HeadComparison) -> list[str]:
+    notes: list[str] = []
+    if comparison.against is not None:
+        notes += [words.DIVERGENCE, words.changes(comparison, comparison.against)]
     return [
-        {
-            "name": visible(one.label),
-            "unit": one.unit,
-            "narrow": one.narrow,
-            "words": both(one.meaning),
-        }
-        for one in measures
+        *notes,
+        words.TOO_NARROW,
+        words.NOT_EXPLANATION,
+        *map(words.note_words, comparison.notes),
     ]
 
 
-def _rules(roles: Sequence[Role]) -> list[dict[str, object]]:
-    return [
-        {
-            "name": rule.name,
-            "short": rule.short,
-            "sign": rule.sign,
-            "colour": rule.colour,
-            "words": both(rule.words),
+def _profile(comparison: HeadComparison, head: HeadProfile, measures: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": head.name,
+        "roles": [_role(comparison, head, role) for role in head.roles],
+        "change": None,
+        "values": [list(map(_number, comparison.estimate(name, *head.place))) for name in measures],
+    }
+    if head.change is not None:
+        change, role = head.change, head.change.role
+        found["change"] = {
+            "divergence": list(map(_number, (change.divergence, change.low, change.high))),
+            "role": role and {"rule": role.name, "sure": role.established},
         }
-        for rule in dict.fromkeys(role.rule for role in roles)
-    ]
+    return found
 
 
 def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str, Any]:
@@ -120,10 +111,10 @@ def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str
         "narrow": role.narrow,
         "least": role.rule.threshold,
         "sure": role.established,
-        "why": [how_sure(role, one) for one in LANGUAGES],
+        "why": _pair(words.how_sure(role)),
         "controls": [
             {
-                "words": both(CONTROLS[one.name].describe(one)),
+                "words": _pair(CONTROLS[one.name].describe(one)),
                 "value": _number(one.value),
                 "low": _number(one.low),
                 "high": _number(one.high),
@@ -132,14 +123,6 @@ def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str
             for one in role.controls
         ],
         "example": example and {"text": visible(example.text), "score": _number(example.score)},
-    }
-
-
-def _change(change: HeadChange) -> dict[str, Any]:
-    role = change.role
-    return {
-        "divergence": [_number(one) for one in (change.divergence, change.low, change.high)],
-        "role": role and {"rule": role.name, "sure": role.established},
     }
 
 

@@ -64,15 +64,13 @@ class RoleRule:
     short: str = ""  # its name where it is shown, and where it is typed
     also: tuple[str, ...] = ()  # other names by which it can be asked for
     sign: str = ""  # the role in a few characters, for who sees no colours
-    arrow: str = ""  # the end of the sign that is never cut
     colour: str = GREY  # as ``#rrggbb``
-    family: str = ""  # the name by which roles of one sort are chosen, set a threshold and coloured; its own by default
-    family_words: str = ""  # what all of them do, in plain words
+    # the name by which roles of one sort are chosen and set a threshold; its own by default
+    family: str = ""
 
     def __post_init__(self) -> None:
         usual = {
             "family": self.name,
-            "family_words": self.words,
             "short": self.name.replace("_", " "),
             "sign": self.name[:4],
         }
@@ -148,7 +146,7 @@ def _weight_at(offset: int) -> Measure:
 
 def _peak_at(offset: int) -> Measure:
     n, way = abs(offset), "back" if offset < 0 else "ahead"
-    words = _("looks {n} tokens back") if offset < 0 else _("looks {n} tokens ahead")
+    words = _("attends {n} tokens back") if offset < 0 else _("attends {n} tokens ahead")
     role = RoleRule(
         name=f"offset_{offset:+d}",
         words=words.format(n=n),
@@ -159,7 +157,6 @@ def _peak_at(offset: int) -> Measure:
         sign=f"{offset:+d}",
         colour="#44aa99",
         family="offset",
-        family_words=_("looks at another fixed offset"),
     )
     return Measure(
         name=f"peak_{offset:+d}",
@@ -184,7 +181,7 @@ MEASURES: tuple[Entry, ...] = (
         meaning=_("weight on the token itself"),
         role=RoleRule(
             name="self",
-            words=_("looks at itself"),
+            words=_("attends to itself"),
             threshold=0.5,
             about="position",
             sign="self",
@@ -201,7 +198,7 @@ MEASURES: tuple[Entry, ...] = (
         meaning=_("weight on the token before"),
         role=RoleRule(
             name="previous",
-            words=_("looks at the previous token"),
+            words=_("attends to the previous token"),
             also=("prev", "-1"),
             threshold=0.5,
             about="position",
@@ -219,7 +216,7 @@ MEASURES: tuple[Entry, ...] = (
         meaning=_("weight on the token after"),
         role=RoleRule(
             name="next",
-            words=_("looks at the next token"),
+            words=_("attends to the next token"),
             also=("+1",),
             threshold=0.5,
             about="position",
@@ -237,7 +234,7 @@ MEASURES: tuple[Entry, ...] = (
         meaning=_("weight on the first token"),
         role=RoleRule(
             name="first",
-            words=_("rests on the first token"),
+            words=_("attends to the first token"),
             also=("sink", "sink [cls]", "[cls]", "cls", "bos"),
             threshold=0.6,
             sign="1st",
@@ -254,7 +251,7 @@ MEASURES: tuple[Entry, ...] = (
         meaning=_("weight on special tokens other than the first"),
         role=RoleRule(
             name="separator",
-            words=_("rests on the separator"),
+            words=_("attends to the separator"),
             also=("[sep]", "sep"),
             threshold=0.6,
             sign="sep",
@@ -272,7 +269,7 @@ MEASURES: tuple[Entry, ...] = (
         meaning=_("weight on punctuation marks"),
         role=RoleRule(
             name="punctuation",
-            words=_("rests on punctuation"),
+            words=_("attends to punctuation"),
             also=("punct",),
             threshold=0.6,
             sign=".,",
@@ -291,7 +288,7 @@ MEASURES: tuple[Entry, ...] = (
         narrow=True,
         role=RoleRule(
             name="same_word",
-            words=_("looks back at the same word"),
+            words=_("attends back to the same word"),
             also=("duplicate",),
             threshold=0.5,
             sign="same",
@@ -310,7 +307,7 @@ MEASURES: tuple[Entry, ...] = (
         narrow=True,
         role=RoleRule(
             name="induction",
-            words=_("repeats what followed last time"),
+            words=_("attends to what followed the same word before"),
             threshold=0.5,
             sign="ind",
             colour="#999933",
@@ -334,7 +331,7 @@ MEASURES: tuple[Entry, ...] = (
         meaning=_("entropy as a share of the largest there can be"),
         role=RoleRule(
             name="broad",
-            words=_("spreads over many tokens"),
+            words=_("attends broadly, to many tokens"),
             threshold=BROAD,
             about="spread",
             sign="all",
@@ -348,10 +345,10 @@ MEASURES: tuple[Entry, ...] = (
         unit="share",
         takes="rows",
         compute=lambda rows: rows.similar(),
-        meaning=_("rank of the words it looks at by how similar they are, 0.5 by chance"),
+        meaning=_("mean rank of the words it attends to by their similarity, 0.5 by chance"),
         role=RoleRule(
             name="meaning",
-            words=_("looks at words of similar meaning"),
+            words=_("attends to words of similar meaning"),
             also=("similar",),
             threshold=0.6,
             sign="sim",
@@ -403,7 +400,7 @@ MEASURES: tuple[Entry, ...] = (
         label="varies",
         unit="share",
         takes="places",
-        meaning=_("how far the pattern changes with what the words are"),
+        meaning=_("how far the pattern depends on the words"),
     ),
 )
 """All that is measured of a head, where nothing else is set."""

@@ -18,7 +18,7 @@ from attnviz.errors import SelectionError
 from attnviz.heads.measures import Measure, RoleRule
 from attnviz.heads.settings import Place
 from attnviz.render.sheet import HeadSign, HeadSigns
-from attnviz.text.messages import both
+from attnviz.text.messages import _, both
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,7 +105,7 @@ class Role:
         return self.established, (self.score - least) / max(1 - least, 1e-9)
 
 
-NO_ROLE = "no clear role"
+NO_ROLE = _("no clear role")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +228,7 @@ class HeadComparison:
     relations: tuple[Relation, ...] = ()
     n_bad: int = 0  # how many lines could not be used
     bad: tuple[tuple[int, str], ...] = ()  # the first of them: number and reason
-    # what a reader should know, as `attnviz.heads.wording.note_words` says it
+    # what a reader should know, as `attnviz.heads.words.note_words` says it
     notes: tuple[Note, ...] = ()
     # what it was computed from, as `attnviz.heads.api.Origin`; None of one made otherwise
     origin: object = None
@@ -278,11 +278,6 @@ class HeadComparison:
     def n_heads(self) -> int:
         """How many heads a layer has."""
         return int(self.estimates.value.shape[1])
-
-    @property
-    def shares(self) -> tuple[Measure, ...]:
-        """The measures of how much weight goes to one sort of key, but for fixed offsets."""
-        return tuple(one for one in self.measures if one.takes == "keys" and one.offset is None)
 
     @property
     def offsets(self) -> tuple[int, ...]:
@@ -341,9 +336,18 @@ class HeadComparison:
             )
         return self.estimates.at(*place, self.names.index(measure))
 
+    def at_offset(self, offset: int, head: HeadProfile) -> tuple[float, float, float]:
+        """The mean weight of a head at a fixed offset, and both ends of its interval."""
+        return self.estimate(f"offset_{offset:+d}", *head.place)
+
+    def control(self, name: str, measure: str, head: HeadProfile) -> float:
+        """The value that a control has for a measure of a head."""
+        place = (*head.place, self.names.index(measure))
+        return float(self.controls[name].value[place])
+
     def to_frame(self) -> Any:
         """A pandas data frame: a row a head, the columns of the CSV file; NaN where there is no number."""
-        from attnviz.heads.tables import frame
+        from attnviz.heads.export import frame
 
         return frame(self)
 
@@ -406,16 +410,16 @@ class HeadComparison:
             SelectionError: there is no such head or language.
             SettingsError: a style or width that no picture has.
         """
-        from attnviz.heads import api, tables
+        from attnviz.heads import api, export
         from attnviz.storage.files import check_ending, write_whole
 
         path = Path(path)
         ending = check_ending(path, self.ENDINGS, "a comparison is")
         content: str | bytes | Callable[[Path], object]
         if ending == ".csv":
-            content = tables.to_csv(self)
+            content = export.to_csv(self)
         elif ending == ".json":
-            content = tables.to_json(self)
+            content = export.to_json(self)
         elif ending == ".stats":
             content = api.stats(self)
         elif ending == ".html":

@@ -23,18 +23,10 @@ from attnviz.attention import Note
 from attnviz.heads import tally
 from attnviz.heads.measures import OFFSET, OFFSETS, UNTRAINED, RoleRule
 from attnviz.heads.record import Control, Example, Relation, Role
-from attnviz.heads.relation_words import (
-    ALSO,
-    COLOURS,
-    DEPENDENTS,
-    HEADS,
-    LINKS,
-    LINKS_REVERSED,
-    TERMS,
-)
+from attnviz.heads.relation_words import ALSO, COLOURS, DEPENDENTS, HEAD_WORDS, RELATIONS
 from attnviz.heads.roles import RELATION, best_of_seeds, doubt, spelling
 from attnviz.text.corpus import Annotation, universal
-from attnviz.text.messages import _, in_language
+from attnviz.text.messages import Phrase, _, join_phrases
 
 WAYS = 2  # a head guesses by where a word looks, and by what looks at the word
 FORWARD, REVERSE = range(WAYS)
@@ -209,39 +201,38 @@ FAMILY = RoleRule(
 
 
 def rule_of(relation: str, *, reverse: bool, threshold: float = THRESHOLD) -> RoleRule:
-    """The role of a head that finds a relation: ``nsubj > verb``, or the other way round ``verb > nsubj``."""
-    first, _colon, sort = relation.partition(":")
-    known = relation if relation in LINKS else universal(relation)
-    if known in LINKS:
-        links = LINKS_REVERSED[known] if reverse else LINKS[known]
-        words = _("looks from {links}").format(links=links)
-        if known != relation:
-            words = _("{words} (“{relation}”)").format(words=words, relation=relation)
+    """Return the role of a head that finds a relation: ``nsubj > verb``, or in reverse ``verb > nsubj``."""
+    known = relation if relation in RELATIONS else universal(relation)
+    to, term = RELATIONS.get(known, ("head", _("word")))
+    dependent = DEPENDENTS.get(relation, relation)
+    if relation in RELATIONS:
+        words = _("attends from the {dependent} to its {head}")
+        if reverse:
+            words = _("attends from the {head} to its {dependent}")
+        words = words.format(dependent=term, head=HEAD_WORDS[to])
     elif reverse:
-        words = _("looks along “{relation}” the other way round").format(relation=relation)
+        words = _("attends along “{relation}” in reverse").format(relation=relation)
     else:
-        words = _("looks along “{relation}”").format(relation=relation)
-    dep, to = DEPENDENTS.get(relation, relation), HEADS.get(known, "head")
-    sign = f"{first[:2]}:{sort[:1]}" if sort else dep[:4]
+        words = _("attends along “{relation}”").format(relation=relation)
+    first, _colon, sort = relation.partition(":")
+    sign = f"{first[:2]}:{sort[:1]}" if sort else dependent[:4]
     return RoleRule(
         name=name_of(relation, reverse=reverse),
         words=words,
         threshold=threshold,
-        short=f"{to} > {dep}" if reverse else f"{dep} > {to}",
+        short=f"{to} > {dependent}" if reverse else f"{dependent} > {to}",
         sign=f">{sign}" if reverse else f"{sign}>",
-        arrow="" if reverse else ">",
-        colour=COLOURS.get(known, OTHER if known in LINKS else FAMILY.colour),
+        colour=COLOURS.get(known, OTHER if known in RELATIONS else FAMILY.colour),
         family=FAMILY.name,
-        family_words=FAMILY.words,
     )
 
 
-def terms_of(rules: Sequence[RoleRule], language: str = "en") -> list[str]:
-    """Explain the terms in the short names of roles, as ``amod adjective``; each once, in their order."""
+def terms_of(rules: Sequence[RoleRule]) -> list[Phrase]:
+    """Return the terms in the short names of roles with their meaning, as ``amod adjective``."""
     of_relations = [rule.name for rule in rules if rule.family == RELATION]
     names = [name.removeprefix(f"{RELATION}_").removesuffix("_reversed") for name in of_relations]
-    known = {name: TERMS[name] for name in names if name in TERMS and name not in DEPENDENTS}
-    return [f"{name} {in_language(term, language)}" for name, term in known.items()]
+    known = [name for name in names if name in RELATIONS and name not in DEPENDENTS]
+    return [join_phrases([name, RELATIONS[name][1]]) for name in dict.fromkeys(known)]
 
 
 def name_of(relation: str, *, reverse: bool) -> str:
@@ -252,7 +243,7 @@ def name_of(relation: str, *, reverse: bool) -> str:
 def names_of(relations: Sequence[str]) -> dict[str, set[str]]:
     """By each name, as `spelling` spells it, the roles that it means; a relation's own name means it both ways."""
     found: dict[str, set[str]] = {}
-    for relation in dict.fromkeys([*LINKS, *relations]):
+    for relation in dict.fromkeys([*RELATIONS, *relations]):
         rules = [rule_of(relation, reverse=reverse) for reverse in (False, True)]
         also = ALSO.get(relation, ())
         found |= {spelling(name): {rule.name for rule in rules} for name in (relation, *also)}

@@ -12,7 +12,16 @@ from jaxtyping import Float64
 
 from attnviz.attention import Note
 from attnviz.errors import SelectionError
-from attnviz.heads.measures import CHANCE, OFFSET, RULED_OUT_BY, Measure, RoleRule, rules_of
+from attnviz.heads.measures import (
+    CHANCE,
+    OFFSET,
+    RULED_OUT_BY,
+    SHUFFLED,
+    UNTRAINED,
+    Measure,
+    RoleRule,
+    rules_of,
+)
 from attnviz.heads.record import Control, Estimates, Role
 from attnviz.heads.tally import student
 from attnviz.text.display import clip
@@ -40,62 +49,25 @@ FAMILY_ERROR = 0.05
 class ControlKind(NamedTuple):
     """A kind of control that a score is compared with."""
 
-    name: str  # in files
-    narrow_title: str  # above its column, in a narrow window
-    title: Phrase  # in a wide one
+    title: Phrase  # above its column
     words: Phrase  # the description
-    too: Phrase  # how it is said that the control scores as much
-    too_briefly: Phrase  # the same in two or three words
-    # whether the table of all heads has a column of it; a head's page has room for all
-    table: bool = True
 
-    def describe(self, control: Control | None = None) -> Phrase:
+    def describe(self, control: Control) -> Phrase:
         """Return its description, with the offset of one control."""
-        if control is None or control.offset is None:
+        if control.offset is None:
             return self.words
         return _("{control} ({offset:+d})").format(control=self.words, offset=control.offset)
 
-    def column_title(self, *, wide: bool) -> str:
-        """Return the title of its column."""
-        return self.title if wide else self.narrow_title
 
-
-# in the order in which they are shown
 CONTROLS = {
-    "shuffled": ControlKind(
-        name="shuffled",
-        narrow_title="shuf",
-        title=_("shuffled"),
-        words=_("this head on shuffled tokens"),
-        too=_("shuffled tokens do as much"),
-        too_briefly=_("shuffled too"),
-    ),
-    "untrained": ControlKind(
-        name="untrained",
-        narrow_title="rand",
-        title=_("random"),
-        words=_("the best head of random weights"),
-        too=_("random weights do as much"),
-        too_briefly=_("random too"),
-    ),
-    "offset": ControlKind(
-        name="offset",
-        narrow_title="offs",
-        title=pgettext("control", "offset"),
-        words=_("the best fixed offset"),
-        too=_("a fixed offset does as much"),
-        too_briefly=_("offset too"),
-    ),
+    SHUFFLED: ControlKind(_("shuffled"), _("this head on shuffled tokens")),
+    UNTRAINED: ControlKind(_("random"), _("the best head of random weights")),
+    OFFSET: ControlKind(pgettext("control", "offset"), _("the best fixed offset")),
     CHANCE: ControlKind(
-        name=CHANCE,
-        narrow_title="chance",
-        title=pgettext("control", "probability"),
-        words=_("this head's weights dealt out at random"),
-        too=_("chance does as much"),
-        too_briefly=_("chance too"),
-        table=False,
+        pgettext("control", "chance"), _("this head with its weights dealt out at random")
     ),
 }
+"""The controls by name, in the order in which they are shown."""
 
 
 def doubt(

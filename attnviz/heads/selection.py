@@ -1,9 +1,9 @@
-"""Which heads, roles and measures are shown, in which order; and the numbers that every view takes of them."""
+"""Heads, roles, measures and examples chosen from a comparison, in the order in which views show them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,11 +23,12 @@ from attnviz.text.suggest import suggest
 
 NONE = "none"  # stands for no clear role, where roles are chosen or sorted
 ORDERS = ("head", "role", "score", DIVERGENCE)  # how heads can be sorted, beside by a measure
-MOST_CARDS = 8  # so many roles have a card with an example; so many of the strongest links of a sentence are shown
+ABOUT = ("position", "content", "relation", "spread")  # the order of roles, by their subject
+MOST_CARDS = 8  # roles that have a card with an example; links of a sentence that are shown
 FEWEST, SHORT = 6, 12
-"""Words of an example with letters in them, at least, and words at most, where there is such a one: its words stand
+"""Words with letters in them that an example has at least, and words that it has at most where possible: they stand
 beside its pattern."""
-MOST = 144  # heads that are all shown where nothing was chosen: those of a base model. Of more, those that have a role.
+MOST = 144  # heads that are all shown where nothing was chosen, those of a base model
 
 
 class HeadRole(NamedTuple):
@@ -37,31 +38,15 @@ class HeadRole(NamedTuple):
     role: Role | None
 
 
-def role_names(comparison: HeadComparison) -> list[str]:
-    """The names of all roles that there are: of position, of content, of relations, of spread; no role is ``none``."""
-    rules = [rule for _, rule in rules_of(comparison.measures)]
-    sorts = [
-        [rule for rule in rules if rule.about == about]
-        for about in ("position", "content", "spread")
-    ]
-    names: dict[str, dict[str, None]] = {}
-    for rule in (*sorts[0], *sorts[1], FAMILY, *sorts[2]):
-        names.setdefault(rule.family, {}).update({} if rule is FAMILY else {rule.name: None})
-    for role in sorted(
-        (role for head in comparison.heads for role in head.roles), key=lambda role: role.name
-    ):
-        names.setdefault(role.rule.family, {})[role.name] = None
-    return [*dict.fromkeys(name for several in names.values() for name in several), NONE]
-
-
 def find_roles(wanted: str, measures: Sequence[Measure], relations: Sequence[str] = ()) -> set[str]:
-    """The roles, and families of roles, that are meant by a name: short or in full, of a relation, or of a sort.
+    """Return the roles and families of roles that a name means, short or in full.
 
     Such as ``previous``, ``sink``, ``nsubj``, ``nsubj > verb``, ``coref``, ``relation``, ``none``. Raises
     SelectionError: there is no such role.
     """
-    known = {name: {rule.name} for _, rule in rules_of(measures) for name in names_of(rule)}
-    families = dict.fromkeys([*(rule.family for _, rule in rules_of(measures)), FAMILY.name, NONE])
+    rules = [rule for _measure, rule in rules_of(measures)]
+    known = {name: {rule.name} for rule in rules for name in names_of(rule)}
+    families = dict.fromkeys([*(rule.family for rule in rules), FAMILY.name, NONE])
     known |= {family: {family} for family in families} | names_of_relations(relations)
     typed = spelling(wanted)
     if typed in known:
@@ -72,14 +57,16 @@ def find_roles(wanted: str, measures: Sequence[Measure], relations: Sequence[str
 
 
 def find_measure(wanted: str, measures: Sequence[Measure]) -> Measure:
-    """The measure of this name, beginning, or heading in a table. Raises SelectionError: none, or more than one."""
-    meant = [one for one in measures if one.name == wanted]
+    """Return the measure of this name, beginning, or heading in a table.
+
+    Raises SelectionError: none, or more than one.
+    """
+    meant = [one for one in measures if wanted in {one.name, one.label}]
     meant = meant or [one for one in measures if wanted and one.name.startswith(wanted)]
-    meant = meant or [one for one in measures if one.label == wanted]
     if len(meant) == 1:
         return meant[0]
     names = [one.name for one in measures]
-    shown = [one.name for offset in (None, -1) for one in measures if one.offset == offset]
+    shown = [one.name for one in measures if one.offset in {None, -1}]
     hint = suggest(wanted, (*ORDERS, *names), shown)
     raise SelectionError(f"there is no measure {clip(wanted, 40)!r}{hint}")
 
@@ -92,93 +79,97 @@ def choose_heads(
     layers: Sequence[int] = (),
     heads: Sequence[int] = (),
 ) -> list[HeadRole]:
-    """The heads that are asked for, in the order asked for; of more than `MOST`, where nothing is, those with a role.
+    """Return the heads that are asked for, in the order asked for.
 
-    `sort` is ``head`` (as they stand in the model), ``role`` (then by score), ``score``, ``divergence`` (from a second
-    model), or a measure, largest first. A head that has any of the roles is shown; ``none`` is no clear role. Layers,
-    and heads of each of them, may be negative, from the end. Raises SelectionError: there is no such measure, role,
-    layer or head, or no second model.
+    Where nothing is asked for and there are more than `MOST`, only those with a role.
+
+    Args:
+        comparison: the heads.
+        sort: ``head`` (as in the model), ``role`` (then by score), ``score``, ``divergence`` (from a second model), or
+            a measure, largest first.
+        role: heads that have any of these roles; ``none`` is no clear role.
+        layers: their layers, which may be negative, from the end; all if empty.
+        heads: their numbers in each layer, likewise.
+
+    Raises:
+        SelectionError: there is no such measure, role, layer or head, or no second model.
     """
     relations = [one.name for one in comparison.relations]
     wanted = {name for one in role for name in find_roles(one, comparison.measures, relations)}
-    rows = set(
-        indices_of(layers or range(comparison.n_layers), range(comparison.n_layers), "layer")
-    )
-    columns = set(indices_of(heads or range(comparison.n_heads), range(comparison.n_heads), "head"))
-    found = []
-    for head in (one for one in comparison.heads if one.layer in rows and one.head in columns):
-        have = [
-            one
-            for one in head.roles
-            if not wanted or one.name in wanted or one.rule.family in wanted
-        ]
-        if have or (not head.roles and (not wanted or NONE in wanted)):
-            found.append(HeadRole(head, have[0] if have else None))
-    if not (role or layers or heads) and len(found) > MOST:
-        found = [one for one in found if one.role is not None]
-    return sorted(found, key=_order(comparison, sort))
+    every_layer, every_head = range(comparison.n_layers), range(comparison.n_heads)
+    rows = indices_of(layers or every_layer, every_layer, "layer")
+    columns = indices_of(heads or every_head, every_head, "head")
+    chosen = []
+    for head in comparison.heads:
+        if head.layer not in rows or head.head not in columns:
+            continue
+        roles = [one for one in head.roles if not wanted or {one.name, one.rule.family} & wanted]
+        if roles:
+            chosen.append(HeadRole(head, roles[0]))
+        elif not head.roles and (not wanted or NONE in wanted):
+            chosen.append(HeadRole(head, None))
+    if not (role or layers or heads) and len(chosen) > MOST:
+        chosen = [one for one in chosen if one.role is not None]
+    return chosen if sort == "head" else sorted(chosen, key=_order(comparison, sort))
 
 
-def _order(comparison: HeadComparison, sort: str) -> Callable[[HeadRole], tuple[float, float]]:
-    order = {name: place for place, name in enumerate(role_names(comparison))}
-    measure = None if sort in ORDERS else find_measure(sort, comparison.measures)
+def _order(
+    comparison: HeadComparison, sort: str
+) -> Callable[[HeadRole], tuple[tuple[int, int, str], float]]:
+    """Return the key that heads are sorted by, largest first; what has no number comes last."""
     if sort == DIVERGENCE and comparison.against is None:
-        raise SelectionError("there is no second model to be sorted by")
+        raise SelectionError("there is no second model to sort by")
+    measure = None if sort in ORDERS else find_measure(sort, comparison.measures)
 
-    def key(one: HeadRole) -> tuple[float, float]:
-        if sort == "head":
-            return 0.0, 0.0
+    def key(one: HeadRole) -> tuple[tuple[int, int, str], float]:
+        value = math.nan
         if measure is not None:
             value = comparison.estimate(measure.name, *one.head.place)[0]
-            return (math.inf if math.isnan(value) else -value), 0.0
-        if one.head.change is not None and sort == DIVERGENCE:
+        elif sort == DIVERGENCE and one.head.change is not None:
             value = one.head.change.divergence
-            return (math.inf if math.isnan(value) else -value), 0.0
-        if one.role is None:
-            return math.inf, 0.0
-        return (order.get(one.role.name, len(order)) if sort == "role" else 0.0), -one.role.score
+        elif one.role is not None:
+            value = one.role.score
+        rank = role_order(comparison, one.role) if sort == "role" else (0, 0, "")
+        return rank, math.inf if math.isnan(value) else -value
 
     return key
 
 
-def estimate_of(
-    comparison: HeadComparison, measure: str, profile: HeadProfile
-) -> tuple[float, float, float]:
-    """A measure of a head and both ends of its interval; NaN where it was not measured."""
-    return (
-        comparison.estimate(measure, *profile.place)
-        if measure in comparison.names
-        else (math.nan,) * 3
-    )
-
-
-def at_offset(
-    comparison: HeadComparison, offset: int, profile: HeadProfile, family: str = "offset"
-) -> tuple[float, float, float]:
-    """The weight at a fixed offset (or of ``peak``, how often the largest is there) with its interval; NaN likewise."""
-    names = (
-        one.name for one in comparison.measures if (one.family, one.offset) == (family, offset)
-    )
-    return estimate_of(comparison, next(names, ""), profile)
-
-
-def control_of(comparison: HeadComparison, control: str, name: str, profile: HeadProfile) -> float:
-    """A control of one measure of a head."""
-    return float(comparison.controls[control].value[(*profile.place, comparison.names.index(name))])
+def role_order(comparison: HeadComparison, role: Role | None) -> tuple[int, int, str]:
+    """Return the place of a role among others: by subject, then as measures stand; no role is last."""
+    if role is None:
+        return len(ABOUT), 0, ""
+    if role.rule.family == FAMILY.name:
+        return ABOUT.index("relation"), 0, role.name
+    return ABOUT.index(role.rule.about), comparison.names.index(role.measure), role.name
 
 
 def by_role(comparison: HeadComparison) -> list[list[HeadRole]]:
-    """For each role the heads of which it is established, be it their clearest or not, that of the best score first.
+    """Return for each role its heads, the best score first.
 
-    After these come the roles that are the clearest of a head and not established, then the heads that have none.
+    Established roles come first, with all heads of which they are established; then roles that are the clearest of a
+    head and not established; then the heads without a role.
     """
-    order = {name: place for place, name in enumerate(role_names(comparison))}
-    rows: dict[tuple[bool, int, str], list[HeadRole]] = {}
-    for head, role in sorted(_held_roles(comparison), key=lambda had: -had[1].score):
-        place = not role.established, order.get(role.name, len(order)), role.name
+    rows: dict[tuple[bool, tuple[int, int, str]], list[HeadRole]] = {}
+    for head, role in sorted(_held_roles(comparison), key=lambda held: -held[1].score):
+        place = not role.established, role_order(comparison, role)
         rows.setdefault(place, []).append(HeadRole(head, role))
     without = [HeadRole(head, None) for head in comparison.heads if not head.roles]
-    return [*(rows[place] for place in sorted(rows)), *([without] if without else [])]
+    groups = [rows[place] for place in sorted(rows)]
+    return [*groups, without] if without else groups
+
+
+def _held_roles(comparison: HeadComparison) -> list[tuple[HeadProfile, Role]]:
+    """Return heads with their roles: the clearest of each, and those established beside it."""
+    return [
+        (head, role)
+        for head in comparison.heads
+        for role in head.roles
+        if role.established or role is head.roles[0]
+    ]
+
+
+# Examples.
 
 
 class RoleCard(NamedTuple):
@@ -190,166 +181,152 @@ class RoleCard(NamedTuple):
 
 
 def strongest(comparison: HeadComparison) -> list[RoleCard]:
-    """For each established role, or for each where none is, the head that has it most clearly; `MOST_CARDS` at most."""
-    cards = dict([*_clearest(comparison).items()][:MOST_CARDS])
-    return [cards[name] for name in role_names(comparison) if name in cards]
-
-
-def without_card(comparison: HeadComparison) -> int:
-    """How many roles of which there are cards have none."""
-    return max(0, len(_clearest(comparison)) - MOST_CARDS)
-
-
-def _clearest(comparison: HeadComparison) -> dict[str, RoleCard]:
+    """Return a card for each established role, or for each role where none is; the clearest `MOST_CARDS`."""
+    held = sorted(_held_roles(comparison), key=lambda one: one[1].clearness, reverse=True)
     cards: dict[str, RoleCard] = {}
-    sure = comparison.n_established > 0
-    for head, role in sorted(
-        _held_roles(comparison), key=lambda held: held[1].clearness, reverse=True
-    ):
-        if role.established == sure and role.name not in cards:
+    for head, role in held:
+        if role.established == (comparison.n_established > 0) and role.name not in cards:
             cards[role.name] = RoleCard(head, role, example_of(comparison, head, role))
-    return cards
+    shown = list(cards.values())[:MOST_CARDS]
+    return sorted(shown, key=lambda card: role_order(comparison, card.role))
 
 
 def own_card(head: HeadProfile, comparison: HeadComparison) -> list[RoleCard]:
-    """The card of a head's clearest role; none of a head without one."""
+    """Return the card of a head's clearest role; none of a head without one."""
     return [RoleCard(head, one, example_of(comparison, head, one)) for one in head.roles[:1]]
 
 
 def example_of(comparison: HeadComparison, head: HeadProfile, role: Role) -> Example | None:
-    """A typical sentence of a head with a role, or the strongest that is short; None where none was kept."""
-    if (found := comparison.typical.get((head.name, role.measure))) is not None:
-        return found
-    kept = comparison.examples.get((head.name, role.measure), ())
-    return next((one for one in kept if len(one.text.split()) <= SHORT), next(iter(kept), None))
+    """Return a typical sentence of a head with a role, or the strongest that is short; None where none was kept."""
+    place = head.name, role.measure
+    if place in comparison.typical:
+        return comparison.typical[place]
+    kept = comparison.examples.get(place, ())
+    short = [one for one in kept if len(one.text.split()) <= SHORT]
+    return next(iter([*short, *kept]), None)
+
+
+def examples_of(comparison: HeadComparison, head: HeadProfile) -> list[tuple[str, Example]]:
+    """Return the strongest sentence of each measure of a head, those of its roles first."""
+    names = [role.measure for role in head.roles]
+    names += [one.name for one in comparison.measures if one.offset is None]
+    found = [
+        (name, comparison.examples.get((head.name, name), ())) for name in dict.fromkeys(names)
+    ]
+    return [(name, several[0]) for name, several in found if several]
 
 
 def typical(ranked: Sequence[Example]) -> Example | None:
-    """A sentence like those where a measure is strong: near the median of the strongest tenth, with words enough.
+    """Return a sentence like those where a measure is strong: near the median of the strongest tenth.
 
     Of sentences with `FEWEST` words or more that have letters, the nearest in rank to that median: one of at most
     `SHORT` words where that tenth has any; None where no sentence has so many words.
     """
     tenth = max(1, round(len(ranked) / 10))
 
-    def far(rank: int) -> tuple[bool, bool, float]:
+    def distance(rank: int) -> tuple[bool, bool, float]:
         return rank >= tenth, len(ranked[rank].text.split()) > SHORT, abs(rank - (tenth - 1) / 2)
 
     n_words = [sum(any(map(str.isalpha, word)) for word in one.text.split()) for one in ranked]
-    fit = [rank for rank, n in enumerate(n_words) if n >= FEWEST]
-    return ranked[min(fit, key=far)] if fit else None
+    ranks = [rank for rank, n in enumerate(n_words) if n >= FEWEST]
+    return ranked[min(ranks, key=distance)] if ranks else None
 
 
-def _held_roles(comparison: HeadComparison) -> list[tuple[HeadProfile, Role]]:
-    """The heads with their roles: the clearest of each head, and what it is established to do beside that."""
-    return [
-        (head, role)
-        for head in comparison.heads
-        for role in head.roles
-        if role.established or role is head.roles[0]
-    ]
+# One sentence.
 
 
 def received_by_words(record: Attention) -> Float32[np.ndarray, "layer head key"]:
-    """The mean weight that each key gets of the rows; special tokens get none, unless there is nothing else."""
+    """Return the mean weight that each key receives; special tokens receive none, unless there is nothing else."""
     words = np.array([not token.special for token in record.key_tokens])
     return np.asarray(record.weights.mean(axis=2) * (words if words.any() else 1))
 
 
 def strongest_link(record: Attention, layer: int, head: int) -> tuple[int, int, float] | None:
-    """The largest weight of a head from a word to another, no special token: query, key, weight; None without any."""
+    """Return the largest weight of a head from a word to another: query, key, weight; None without any."""
     return next(iter(record.links(record.layers[layer], record.heads[head], 1)), None)
 
 
 def strongest_links(record: Attention) -> list[tuple[tuple[int, int], tuple[float, int, int]]]:
-    """The strongest links between words, between other words each: query and key; weight, layer and head."""
-    places = np.ndindex(*record.weights.shape[:2])
-    every = [
-        (link, *place) for place in places if (link := strongest_link(record, *place)) is not None
-    ]
+    """Return the strongest links between different words: query and key; weight, layer and head."""
     shown: dict[tuple[int, int], tuple[float, int, int]] = {}
-    for (query, key, weight), layer, head in sorted(every, key=lambda one: -one[0][2]):
-        shown.setdefault((query, key), (weight, layer, head))
-    return list(shown.items())[:MOST_CARDS]
+    for layer, head in np.ndindex(*record.weights.shape[:2]):
+        link = strongest_link(record, layer, head)
+        if link is not None:
+            query, key, weight = link
+            place = query, key
+            if place not in shown or weight > shown[place][0]:
+                shown[place] = weight, layer, head
+    return sorted(shown.items(), key=lambda one: -one[1][0])[:MOST_CARDS]
 
 
-# Four sorts of heads, as a lecture on attention names them on "I love all you": grammar, from the verb to its subject
-# and object; meaning, from love to you; pronoun, from you to I; position, from all to the word beside it.
+class HeadKind(NamedTuple):
+    """A kind of head that lectures on attention name, and the head of a model that plays the part on a sentence."""
+
+    name: Phrase
+    head: HeadProfile | None  # the head that is most clearly of this kind; None without one
+    role: Role | None  # its established role
+    # the lecture's links that the sentence has: query, key, the weight of this head (or the largest of any head), and
+    # the name of the head that it is of
+    links: tuple[tuple[str, str, float, str], ...]
+    strongest: tuple[str, str, float] | None  # its strongest link between words of the sentence
 
 
-class HeadSort(NamedTuple):
-    """A sort of heads."""
-
-    words: Phrase  # its name
-    # from which words to which it looks in the lecture's sentence
-    links: tuple[tuple[str, str], ...]
-    holds: Callable[[Role], bool]  # whether a role is of this sort
+def _is_grammar(role: Role) -> bool:
+    return role.rule.family == FAMILY.name and ("subj" in role.name or "_obj" in role.name)
 
 
-SORTS = (
-    HeadSort(
-        _("grammar"),
-        (("love", "I"), ("love", "you")),
-        lambda role: (
-            role.rule.family == FAMILY.name and ("subj" in role.name or "_obj" in role.name)
-        ),
-    ),
-    HeadSort(_("meaning"), (("love", "you"),), lambda role: role.name == "meaning"),
-    HeadSort(_("pronoun"), (("you", "I"),), lambda role: "coreference" in role.name),
-    HeadSort(
-        _("position"),
-        (("all", "you"),),
-        lambda role: role.rule.about == "position" and role.name != "self",
-    ),
+def _is_position(role: Role) -> bool:
+    return role.rule.about == "position" and role.name != "self"
+
+
+# The kinds of a lecture on "I love all you", each with the words that it links there.
+KINDS: tuple[tuple[Phrase, tuple[tuple[str, str], ...], Callable[[Role], bool]], ...] = (
+    (_("grammar"), (("love", "I"), ("love", "you")), _is_grammar),
+    (_("meaning"), (("love", "you"),), lambda role: role.name == "meaning"),
+    (_("pronoun"), (("you", "I"),), lambda role: "coreference" in role.name),
+    (_("position"), (("all", "you"),), _is_position),
 )
-"""The lecture's four."""
 
 
-class SortedHead(NamedTuple):
-    """The head of a model that is most clearly of a sort, on one sentence."""
-
-    sort: HeadSort  # which
-    best: HeadRole | None  # the head and its established role; None where no head has one
-    # of the lecture's links that the sentence has, both words, the weight of this head, or where there is none the
-    # largest of any head, and the head that it is of
-    cells: tuple[tuple[str, str, float, str], ...]
-    # its strongest link between two words of the sentence, and the weight; None where there is none
-    strongest: tuple[str, str, float] | None
-
-
-def sorted_heads(comparison: HeadComparison, record: Attention) -> list[SortedHead]:
-    """Of each sort the head that is most clearly so, and what it looks at in a sentence."""
-    queries, keys = (
-        [token.text for token in tokens] for tokens in (record.query_tokens, record.key_tokens)
-    )
-    found = []
-    for sort in SORTS:
-        every = [
-            (one, role)
-            for one in comparison.heads
-            for role in one.roles
-            if role.established and sort.holds(role)
+def head_kinds(roles_on: HeadComparison, record: Attention) -> list[HeadKind]:
+    """Return for each of the lecture's kinds the head that plays the part, by roles measured on many sentences."""
+    kinds = []
+    for name, words, is_kind in KINDS:
+        held = [
+            (head, role)
+            for head in roles_on.heads
+            for role in head.roles
+            if role.established and is_kind(role)
         ]
-        best = HeadRole(*max(every, key=lambda one: one[1].clearness)) if every else None
-        cells, link = [], None
-        for start, end in sort.links:
-            at = _place(queries, start), _place(keys, end)
-            if at[0] is not None and at[1] is not None:
-                weights = np.asarray(record.weights[:, :, at[0], at[1]])
-                head = (
-                    np.unravel_index(int(weights.argmax()), weights.shape)
-                    if best is None
-                    else best.head.place
-                )
-                cells.append(
-                    (queries[at[0]], keys[at[1]], float(weights[head]), f"{head[0]}.{head[1]}")
-                )
-        if best is not None and (strong := strongest_link(record, *best.head.place)) is not None:
-            link = queries[strong[0]], keys[strong[1]], strong[2]
-        found.append(SortedHead(sort, best, tuple(cells), link))
-    return found
+        head, role = max(held, key=lambda one: one[1].clearness, default=(None, None))
+        link = None if head is None else strongest_link(record, *head.place)
+        strongest_words = None
+        if link is not None:
+            query, key, weight = link
+            strongest_words = record.query_tokens[query].text, record.key_tokens[key].text, weight
+        links = tuple(_links_of(record, words, head))
+        kinds.append(HeadKind(name, head, role, links, strongest_words))
+    return kinds
 
 
-def _place(texts: list[str], word: str) -> int | None:
+def _links_of(
+    record: Attention, words: Sequence[tuple[str, str]], head: HeadProfile | None
+) -> Iterator[tuple[str, str, float, str]]:
+    queries = [token.text for token in record.query_tokens]
+    keys = [token.text for token in record.key_tokens]
+    for start, end in words:
+        query, key = _find_word(queries, start), _find_word(keys, end)
+        if query is not None and key is not None:
+            weights = np.asarray(record.weights[:, :, query, key])
+            layer, number = (
+                np.unravel_index(int(weights.argmax()), weights.shape)
+                if head is None
+                else head.place
+            )
+            yield queries[query], keys[key], float(weights[layer, number]), f"{layer}.{number}"
+
+
+def _find_word(texts: Sequence[str], word: str) -> int | None:
+    """Return the place of a word that occurs once; None otherwise."""
     places = [at for at, text in enumerate(texts) if text.casefold() == word.casefold()]
     return places[0] if len(places) == 1 else None

@@ -1,176 +1,339 @@
-"""Heads as files: ``.csv``, a row a head; ``.json``, everything."""
+"""Tables of heads, roles and relations as columns of texts, which a terminal and a picture draw."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from attnviz.heads import wording
-from attnviz.heads.record import Control, Example, HeadComparison, HeadProfile, Relation, Role
+from attnviz.attention import Attention
+from attnviz.heads.measures import CHANCE
+from attnviz.heads.record import Control, HeadComparison, HeadProfile, Relation, Role
+from attnviz.heads.relations import rule_of
 from attnviz.heads.roles import CONTROLS
-from attnviz.heads.wording import proof, reason_of
-from attnviz.storage.encoding import to_text, with_nulls
-from attnviz.text.display import visible
+from attnviz.heads.selection import (
+    ORDERS,
+    HeadRole,
+    examples_of,
+    find_measure,
+    head_kinds,
+    strongest_link,
+    strongest_links,
+)
+from attnviz.heads.words import (
+    MARKS,
+    MISSING,
+    interval,
+    marked_role,
+    role_words,
+    rounded,
+    short_reason,
+)
+from attnviz.text.messages import _, join_phrases, pgettext
 
-# what a table says of a head, by the names of its columns; None of an empty cell
-Row = dict[str, object]
-
-
-def to_csv(found: HeadComparison) -> str:
-    """Return a comparison as CSV: a line of names, then a row for each head, layer after layer.
-
-    The role is the clearest. ``established`` is empty where there is no role, ``cluster`` where heads
-    were not compared, a number where nothing was counted. Each measure has its value, ``_low`` and ``_high``, the ends
-    of its 95 % interval, and the value of each control, such as ``_shuffled``; ``_untrained`` is that of the best heads
-    of random weights, in the mean of several seeds. With a second model there are also ``divergence``, in nats, with
-    both ends of its interval, and the clearest role in that model, ``role_after``, and ``established_after``.
-    """
-    written = io.StringIO()
-    rows = _rows(found)
-    table = csv.DictWriter(written, rows[0], lineterminator="\n")
-    table.writeheader()
-    table.writerows({name: with_nulls(value) for name, value in row.items()} for row in rows)
-    return written.getvalue()
-
-
-def frame(found: HeadComparison) -> Any:
-    """The table of the CSV file as a pandas data frame; NaN and None where a cell is empty."""
-    from pandas import DataFrame
-
-    return DataFrame(_rows(found))
+NAMED = 3  # so many heads of a role are named
+NO_SIGN = "·"  # stands for a head without a clear role
+HEAD, ROLE, SCORE = _("head"), _("role"), pgettext("heads", "score")
+INTERVAL = _("95% interval")
 
 
-def _rows(found: HeadComparison) -> list[Row]:
-    return [_row_of_head(found, head) for head in found.heads]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of a table; a table is a list of columns with the same number of cells."""
+
+    title: str
+    cells: Sequence[str]
+    right: bool = False  # whether cells are aligned at the right, as numbers are
+    least: int = 0  # letters that a narrow terminal keeps of each cell; 0 for all
+    roles: Sequence[Role | None] = ()  # for each cell the role whose colour it has
 
 
-def _row_of_head(comparison: HeadComparison, head: HeadProfile) -> Row:
-    role = head.role
-    row: Row = {
-        "layer": head.layer,
-        "head": head.head,
-        "role": role and role.name,
-        "words": head.words,
-        "established": role and role.established,
-        "reason": (role and visible(reason_of(role.doubt))) or None,
-        "score": role.score if role else math.nan,
-        "cluster": head.cluster,
-    }
-    if head.change is not None:
-        after = head.change.role
-        row |= {
-            "divergence": head.change.divergence,
-            "divergence_low": head.change.low,
-            "divergence_high": head.change.high,
-            "role_after": after and after.name,
-            "established_after": after and after.established,
-        }
-    e = comparison.estimates
-    parts = {"": e.value, "_low": e.low, "_high": e.high}
-    parts |= {f"_{name}": control.value for name, control in comparison.controls.items()}
-    for at, measure in enumerate(comparison.names):
-        row |= {
-            f"{measure}{end}": float(part[head.layer, head.head, at]) for end, part in parts.items()
-        }
-    return row
+def sign_of(role: Role | None) -> str:
+    """Return the sign of a role, with a question mark where it is not established."""
+    if role is None:
+        return NO_SIGN
+    return role.rule.sign if role.established else f"{role.rule.sign}?"
 
 
-def to_json(found: HeadComparison) -> str:
-    """Return all that is in a comparison. Raises RecordError: a text holds half a character."""
-    return to_text(with_nulls(_comparison(found)), "the comparison")
+def role_table(rows: Sequence[Sequence[HeadRole]]) -> list[Column]:
+    """Return the roles of a model, as `attnviz.heads.selection.by_role` groups its heads."""
+    roles = [row[0].role for row in rows]
+    return [
+        Column(
+            title="",
+            cells=[f"{MARKS[role.established] if role else ' '} {sign_of(role)}" for role in roles],
+            roles=roles,
+        ),
+        Column(title=ROLE, cells=[role_name(role) for role in roles], least=18, roles=roles),
+        *_score_columns(roles),
+        Column(title=_("best heads"), cells=[_names(row) for row in rows]),
+        Column(title=_("to beat"), cells=[_rival(role) for role in roles]),
+        Column(
+            title=_("what it does"),
+            cells=[role_words(role) if role else "" for role in roles],
+            least=30,
+        ),
+    ]
 
 
-def _comparison(comparison: HeadComparison) -> dict[str, Any]:
-    return {
-        "format": "attnviz-comparison",
-        "version": 1,
-        **_fields(comparison, "model", "kind", "corpus", "n_sentences", "n_tokens", "n_bad"),
-        "bad": [{"line": line, "reason": reason} for line, reason in comparison.bad],
-        "proof": proof(comparison),
-        "notes": [wording.note_words(note) for note in comparison.notes],
-        "axes": ["layer", "head", "measure"],
-        "measures": [
-            {
-                "name": one.name,
-                **({"unit": one.unit, "meaning": one.meaning} if one.unit else {}),
-                **({"narrow": True} if one.narrow and one.unit else {}),
-            }
-            for one in comparison.measures
-        ],
-        "estimates": asdict(comparison.estimates),
-        "controls": {name: asdict(control) for name, control in comparison.controls.items()},
-        "heads": [
-            {
-                "name": head.name,
-                "words": head.words,
-                "layer": head.layer,
-                "head": head.head,
-                "roles": [_role(role) for role in head.roles],
-                "cluster": head.cluster,
-                **_change(head),
-            }
-            for head in comparison.heads
-        ],
-        "similarity": None if comparison.similarity is None else asdict(comparison.similarity),
-        "examples": _examples(comparison.examples),
-        "typical": _examples({place: (one,) for place, one in comparison.typical.items()}),
-        "relations": [_relation(one) for one in comparison.relations],
-        **({} if comparison.against is None else {"against": _comparison(comparison.against)}),
-    }
+def role_name(role: Role | None) -> str:
+    """Return the short name of a role, and why it is not established."""
+    if role is None or role.established:
+        return role.rule.short if role else marked_role(None)
+    return join_phrases([role.rule.short, short_reason(role.doubt)], " · ")
 
 
-def _change(head: HeadProfile) -> dict[str, Any]:
-    """How far a head is from that of the second model, and its role there; nothing without a second model."""
-    if head.change is None:
-        return {}
-    role = head.change.role
-    return {
-        "change": {
-            **_fields(head.change, "divergence", "low", "high"),
-            "role": None if role is None else _role(role),
-        }
-    }
+def _score_columns(roles: Sequence[Role | None]) -> list[Column]:
+    return [
+        Column(
+            title=SCORE, cells=[rounded(role.score) if role else "" for role in roles], right=True
+        ),
+        Column(
+            title=INTERVAL,
+            cells=[
+                interval(role.low, role.high, narrow=role.narrow) if role else "" for role in roles
+            ],
+            right=True,
+        ),
+    ]
 
 
-def _role(role: Role) -> dict[str, Any]:
-    """A role without what only pictures need."""
-    rule = role.rule
-    return {
-        "name": role.name,
-        "short": rule.short,
-        "words": rule.words,
-        "threshold": rule.threshold,
-        **_fields(role, "measure", "score", "low", "high", "established"),
-        "reason": reason_of(role.doubt),
-        "controls": [_control(one) for one in role.controls],
-    }
+def _rival(role: Role | None) -> str:
+    """Return the control that comes closest: the upper end of its interval."""
+    if role is None or role.rival is None:
+        return ""
+    control = role.rival
+    if control.offset is None:
+        return join_phrases([rounded(control.high), CONTROLS[control.name].title])
+    return _("{value} at {offset:+d}").format(value=rounded(control.high), offset=control.offset)
 
 
-def _relation(one: Relation) -> dict[str, Any]:
-    return {
-        **_fields(one, "name", "n", "layer", "head", "reverse", "accuracy", "low", "high"),
-        "established": one.established,
-        "reason": reason_of(one.doubt),
-        "controls": [_control(control) for control in one.controls],
-    }
+def _names(row: Sequence[HeadRole]) -> str:
+    names = " ".join(head.name for head, _role in row[:NAMED])
+    return f"{names} +{len(row) - NAMED}" if len(row) > NAMED else names
 
 
-def _control(one: Control) -> dict[str, Any]:
-    return {**asdict(one), "what": str(CONTROLS[one.name].describe(one))}
+def head_table(
+    comparison: HeadComparison, rows: Sequence[HeadRole], sort: str = "head"
+) -> list[Column]:
+    """Return heads with their roles, and a measure that they are sorted by."""
+    heads, roles = [head for head, _role in rows], [role for _head, role in rows]
+    columns = [
+        Column(title=HEAD, cells=[head.name for head in heads]),
+        Column(title=ROLE, cells=list(map(marked_role, roles)), least=22, roles=roles),
+        *_score_columns(roles),
+    ]
+    if sort not in ORDERS:
+        measure = find_measure(sort, comparison.measures)
+        values = [comparison.estimate(measure.name, *head.place)[0] for head in heads]
+        columns.append(Column(title=measure.label, cells=list(map(rounded, values)), right=True))
+    if comparison.attention is not None:
+        columns.append(_link_column(heads, comparison.attention))
+    changes = [head.change for head in heads if head.change is not None]
+    if changes:
+        divergences = [rounded(change.divergence) for change in changes]
+        after = [change.role for change in changes]
+        columns += [
+            Column(title=_("JSD"), cells=divergences, right=True),
+            Column(
+                title=_("role after"), cells=list(map(marked_role, after)), least=10, roles=after
+            ),
+        ]
+    for name, kind in CONTROLS.items():
+        if name in comparison.controls and name != CHANCE:
+            controls = [_control_value(role, name) for role in roles]
+            columns.append(Column(title=kind.title, cells=controls, right=True))
+    return columns
 
 
-def _examples(
-    examples: Mapping[tuple[str, str], Sequence[Example]],
-) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for (head, measure), several in examples.items():
-        found.setdefault(head, {})[measure] = [asdict(example) for example in several]
-    return found
+def _control_value(role: Role | None, name: str) -> str:
+    if role is None:
+        return ""
+    values = [control.value for control in role.controls if control.name == name]
+    return rounded(values[0]) if values else MISSING
 
 
-def _fields(one: object, *names: str) -> dict[str, object]:
-    return {name: getattr(one, name) for name in names}
+def relation_table(relations: Sequence[Relation]) -> list[Column]:
+    """Return what heads find in a treebank, established or not."""
+    names = []
+    for one in relations:
+        name = f"{MARKS[one.established]} {rule_of(one.name, reverse=one.reverse).short}"
+        if not one.established:
+            name = join_phrases([name, short_reason(one.doubt)], " · ")
+        names.append(name)
+    offsets = [f"{one.fixed.offset:+d} {_up_to(one.fixed)}" for one in relations]
+    return [
+        Column(title=_("relation"), cells=names, least=20),
+        Column(title="n", cells=[f"{one.n:,}" for one in relations], right=True),
+        Column(title=HEAD, cells=[f"{one.layer}.{one.head}" for one in relations]),
+        Column(
+            title=pgettext("heads", "right"),
+            cells=[rounded(one.accuracy) for one in relations],
+            right=True,
+        ),
+        Column(
+            title=INTERVAL, cells=[interval(one.low, one.high) for one in relations], right=True
+        ),
+        Column(title=CONTROLS["offset"].title, cells=offsets, right=True),
+        Column(
+            title=CONTROLS["untrained"].title,
+            cells=[_up_to(one.random) for one in relations],
+            right=True,
+        ),
+    ]
+
+
+def _up_to(control: Control | None) -> str:
+    """Return the upper end of a control's interval, which a score's lower end must lie above."""
+    if control is None or math.isnan(control.high):
+        return MISSING
+    return f"≤{rounded(control.high)}"
+
+
+def change_table(comparison: HeadComparison, most: int) -> list[Column]:
+    """Return the heads that differ most from the same heads of the second model."""
+    changes = [
+        (head, head.change)
+        for head in comparison.heads
+        if head.change is not None and not math.isnan(head.change.divergence)
+    ]
+    changes.sort(key=lambda one: -one[1].divergence)
+    shown = changes[:most]
+    return [
+        Column(title=HEAD, cells=[head.name for head, _change in shown]),
+        Column(
+            title=_("JSD"),
+            cells=[rounded(change.divergence) for _head, change in shown],
+            right=True,
+        ),
+        Column(
+            title=INTERVAL, cells=[interval(change.low, change.high) for _head, change in shown]
+        ),
+        Column(title=ROLE, cells=[marked_role(head.role) for head, _change in shown]),
+        Column(title=_("role after"), cells=[marked_role(change.role) for _head, change in shown]),
+    ]
+
+
+def kind_table(roles_on: HeadComparison, record: Attention) -> list[Column]:
+    """Return the four kinds of heads that lectures name, on one sentence."""
+    kinds = head_kinds(roles_on, record)
+    roles = [one.role for one in kinds]
+    links = [max(one.links, key=lambda link: link[2], default=None) for one in kinds]
+    names = [join_phrases([MARKS[one.role is not None], one.name]) for one in kinds]
+    return [
+        Column(title=_("kind"), cells=names, roles=roles),
+        Column(title=HEAD, cells=[one.head.name if one.head else MISSING for one in kinds]),
+        Column(
+            title=ROLE,
+            cells=[
+                f"{role.rule.short} {rounded(role.score)}" if role else _("no such head")
+                for role in roles
+            ],
+            least=10,
+        ),
+        Column(
+            title=_("link in the lecture"),
+            cells=[
+                ""
+                if link is None
+                else _link(*link[:3])
+                if one.head
+                else _("{link} in {head}").format(link=_link(*link[:3]), head=link[3])
+                for one, link in zip(kinds, links, strict=True)
+            ],
+            least=12,
+        ),
+        Column(
+            title=_("strongest link"),
+            cells=[_link(*one.strongest) if one.strongest else "" for one in kinds],
+            least=12,
+        ),
+    ]
+
+
+def _link(query: str, key: str, weight: float) -> str:
+    return f"{query} → {key} {rounded(weight)}"
+
+
+def _link_column(heads: Sequence[HeadProfile], record: Attention) -> Column:
+    links = [strongest_link(record, *head.place) for head in heads]
+    words = [
+        _link(record.query_tokens[link[0]].text, record.key_tokens[link[1]].text, link[2])
+        if link
+        else ""
+        for link in links
+    ]
+    return Column(title=_("strongest link"), cells=words)
+
+
+def link_table(record: Attention) -> list[Column]:
+    """Return the strongest links between words of a sentence, each of another head."""
+    links = strongest_links(record)
+    words = [
+        f"{record.query_tokens[query].text} → {record.key_tokens[key].text}"
+        for (query, key), _strongest in links
+    ]
+    return [
+        Column(title=HEAD, cells=[f"{layer}.{head}" for _words, (_w, layer, head) in links]),
+        Column(title=_("from → to"), cells=words, least=12),
+        Column(
+            title=_("weight"),
+            cells=[rounded(weight) for _words, (weight, _layer, _head) in links],
+            right=True,
+        ),
+    ]
+
+
+def measure_table(comparison: HeadComparison, profile: HeadProfile) -> list[Column]:
+    """Return the measures of one head with their intervals and controls."""
+    measures = [one for one in comparison.measures if one.offset is None]
+    found = [comparison.estimate(one.name, *profile.place) for one in measures]
+    between = [
+        interval(low, high, narrow=one.narrow)
+        for one, (_value, low, high) in zip(measures, found, strict=True)
+    ]
+    columns = [
+        Column(title=_("measure"), cells=[one.name for one in measures]),
+        Column(
+            title=pgettext("heads", "value"), cells=[rounded(one[0]) for one in found], right=True
+        ),
+        Column(title=INTERVAL, cells=between, right=True),
+    ]
+    for name, kind in CONTROLS.items():
+        if name in comparison.controls:
+            values = [comparison.control(name, one.name, profile) for one in measures]
+            columns.append(Column(title=kind.title, cells=list(map(rounded, values)), right=True))
+    meanings = [one.meaning for one in measures]
+    return [*columns, Column(title=_("what it measures"), cells=meanings, least=24)]
+
+
+def offset_table(comparison: HeadComparison, profile: HeadProfile) -> list[Column]:
+    """Return the mean weight of one head at each fixed offset."""
+    found = [comparison.at_offset(offset, profile) for offset in comparison.offsets]
+    return [
+        Column(
+            title=_("offset"),
+            cells=[f"{offset:+d}" if offset else "0" for offset in comparison.offsets],
+            right=True,
+        ),
+        Column(title=_("weight"), cells=[rounded(one[0]) for one in found], right=True),
+        Column(title=INTERVAL, cells=[interval(*one[1:]) for one in found], right=True),
+    ]
+
+
+def example_table(comparison: HeadComparison, profile: HeadProfile) -> list[Column]:
+    """Return for each measure of one head the sentence where it is largest."""
+    found = examples_of(comparison, profile)
+    return [
+        Column(title=_("measure"), cells=[name for name, _example in found]),
+        Column(
+            title=pgettext("heads", "value"),
+            cells=[rounded(example.score) for _name, example in found],
+            right=True,
+        ),
+        Column(
+            title=_("the sentence where it is largest"),
+            cells=[example.text for _name, example in found],
+            least=20,
+        ),
+    ]

@@ -64,6 +64,12 @@ def pgettext(context: str, message: str) -> Phrase:
     return Phrase(message, _catalogue().pgettext(context, message))
 
 
+def ngettext(singular: str, plural: str, n: int) -> Phrase:
+    """Return a message in the singular where n is 1, else in the plural, with its translation."""
+    translated = _catalogue().ngettext(singular, plural, n)
+    return Phrase(singular if n == 1 else plural, translated)
+
+
 def join_phrases(
     texts: Iterable[str], between: str = " ", between_in_korean: str | None = None
 ) -> Phrase:

@@ -6,14 +6,14 @@
  * @typedef {{divergence: (number|null)[], role: {rule: string, sure: boolean}|null}} HeadChange
  * @typedef {{name: string, roles: HeadRole[], change: HeadChange|null, values: (number|null)[][]}} Profile
  * @typedef {{name: string, short: string, sign: string, colour: string, words: string[]}} Rule
- * @typedef {{lang: string, layers: number, heads: number, model: string, title: string[], about: string[], sample: string[],
+ * @typedef {{lang: string, layers: number, heads: number, model: string[], title: string[], sample: string[],
  *   proof: string[], notes: string[][], measures: {name: string, unit: string, narrow: boolean, words: string[]}[], rules: Rule[],
- *   profiles: Profile[], not: string[][], second: boolean, palette: {light: string, dark: string}}} HeadLabels
+ *   profiles: Profile[], second: boolean, palette: {light: string, dark: string}}} HeadLabels
  */
 
 const HEAD_WORDS = {
-  map: gettext("Map of roles; filled: established"),
-  head: gettext("head"), role: gettext("role"), score: pgettext("heads", "score"), interval: ["95 %", "95 %"],
+  map: gettext("Map of roles: a filled sign is established"),
+  head: gettext("head"), role: gettext("role"), score: pgettext("heads", "score"), interval: gettext("95% interval"),
   none: gettext("no clear role"), sure: gettext("established"), unsure: gettext("not established"),
   all: gettext("All roles"), choose: gettext("Role"), example: gettext("Example"),
   threshold: gettext("asked for: {0}"), held: gettext("held against"), measure: gettext("measure"),
@@ -112,7 +112,7 @@ class Heads {
       if (found) found.textContent = text;
     };
     top("h1", this.in(labels.title));
-    top(".model", `${labels.model} · ${this.in(labels.about)}`);
+    top(".model", this.in(labels.model));
     top(".sample", this.in(labels.sample));
     top(".proof", this.in(labels.proof));
     this.label.textContent = this.say("choose");
@@ -123,8 +123,7 @@ class Heads {
     this.lang.textContent = this.ko ? "English" : "한국어";
     this.lang.lang = this.ko ? "en" : "ko";
     this.scroll.setAttribute("aria-label", this.say("table"));
-    this.notes.replaceChildren(...[labels.not, labels.notes].flatMap((one) => one[this.ko ? 1 : 0])
-      .map((text) => el("p", { class: "faint" }, text)));
+    this.notes.replaceChildren(...labels.notes.map((text) => el("p", { class: "faint" }, this.in(text))));
     this.showMap();
     this.showTable();
     this.showDetail();

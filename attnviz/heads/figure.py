@@ -1,0 +1,678 @@
+"""Heads as figures: the sheet of all heads with examples of their roles, and the page of one head.
+
+Places are in inches from the upper left corner of the page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from jaxtyping import Real
+
+from attnviz.attention import Attention
+from attnviz.heads import tables, words
+from attnviz.heads.record import HeadComparison, HeadProfile, Role
+from attnviz.heads.roles import CONTROLS
+from attnviz.heads.selection import (
+    RoleCard,
+    by_role,
+    own_card,
+    received_by_words,
+    strongest,
+    strongest_links,
+)
+from attnviz.heads.tables import Column
+from attnviz.render.figure.export import Picture, blank_figure, usual_settings
+from attnviz.render.figure.page import Line, Page, Place, height_of, lines, page_of
+from attnviz.render.figure.pen import (
+    BLACK,
+    FRAME,
+    GREY,
+    LEAST_TEXT,
+    MARGIN,
+    PITCH,
+    POINT,
+    SMALL,
+    TEXT,
+    TITLE,
+    Pen,
+)
+from attnviz.render.figure.style import STYLES, Style
+from attnviz.render.palette import colours, hexed, ink, levels, pixels
+from attnviz.render.sheet import Sheet, pool, resolve
+from attnviz.text.display import clip, visible
+from attnviz.text.messages import _, in_language, join_phrases
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WIDTH = 12.0  # inches of the sheet
+COLUMN, SLIDE = (
+    7.0,
+    8.2,
+)  # inches: a narrower picture has the map and the table alone; so does a slide
+CELLS = (0.16, 0.42)  # inches of a cell of the map, at least and at most
+WORD = (0.84, 0.26)  # inches of a cell with a word in it, at most
+WIDEST, HIGHEST = 5.1, 7.0  # inches of the map, for which cells are made smaller
+BESIDE, ABOVE = 0.45, 0.4  # inches of the numbers of layers and of heads
+ENTRY, BETWEEN, KEY = 0.205, 0.16, 0.45  # inches: a line of a table, between columns, a sign
+GAP = 0.45  # inches between the map and a table
+EMPTY, PLAIN = "#f4f4f4", "#555555"  # the colours of a head without a clear role
+CHANGED = 12  # so many heads are named that differ most from those of a second model
+ACROSS, SIDE, CARD_GAP = 4, 1.45, 0.25  # cards in a row, inches of a pattern, inches between cards
+MOST_TOKENS = 24  # tokens of a pattern; that of a longer sentence is pooled
+LABEL, LEADING = 11, 1.35 * TEXT * POINT  # letters of a token beside its row, inches of a line
+HEAD_WIDTH, LEFT, HEAD_SIDE, BARS = 10.0, 4.2, 3.2, 1.4
+"""Inches of the page of one head, of its left column, of its example and of its bars by offset."""
+NAMES, ROW = 0.95, 0.24  # inches of the names of measures, and of a row
+MARKERS = {
+    "shuffled": ("x", "#d55e00"),
+    "untrained": ("^", "#009e73"),
+    "offset": ("s", "#999999"),
+    "chance": ("D", "#cc79a7"),
+}
+"""The shape and the colour of each control."""
+AXES = _("Rows are queries, columns are keys; colour: weight.")
+Inches: TypeAlias = tuple[float, float]
+
+
+def _say(text: str, language: str) -> str:
+    return visible(in_language(text, language))
+
+
+def _begin(pen: Pen, width: float) -> Page:
+    """Return a page that is drawn from above to below; `_end` tells how high it is."""
+    return page_of(pen, width, 1.0)
+
+
+def _end(page: Page, height: float) -> None:
+    """Make a page so high; the line about characters that no font has moves with its lower edge."""
+    width, before = page.size
+    page.pen.figure.set_size_inches(width, height)
+    page.ax.set_ylim(height, 0)
+    if page.pen.typefaces.missing:
+        line = page.ax.texts[0]
+        line.set_y(line.get_position()[1] + height - before)
+
+
+def _picture(pen: Pen, title: str, comparison: HeadComparison) -> Picture:
+    names = visible(words.model_names(comparison))
+    return Picture(
+        pen, f"{title}: {names}", f"{words.sample(comparison)}; {words.proof(comparison)}"
+    )
+
+
+# The sheet of all heads.
+
+
+def draw(
+    comparison: HeadComparison,
+    *,
+    patterns: Mapping[str, Attention] | None = None,
+    unseen: str = "",
+    language: str = "en",
+    style: Style = STYLES["sheet"],
+) -> Picture:
+    """A picture of a comparison; of one sentence, where its weights are known, what each head attends to in it.
+
+    On a slide and in a column stand the map and the roles alone, in letters that can be read there. `patterns` has
+    the attention of examples by role; `unseen` says why there are none. Raises SelectionError: a pattern lacks a head.
+    """
+    record = comparison.attention
+    narrow = style.width is not None and (bool(style.height) or style.width < COLUMN)
+    if narrow and record is None:
+        return _draw_narrow(comparison, style, language)
+    rows = by_role(comparison)
+    columns = _in_language(tables.role_table(rows), language) if record is None else []
+    cards = _cards_of(comparison, patterns or {}, language)
+    title = _say(words.finding(comparison), language)
+    above = [
+        _say(text, language)
+        for text in (
+            words.model_names(comparison),
+            words.description(comparison),
+            words.sample(comparison),
+        )
+    ]
+    about, what = " · ".join(above), _say(_title_of_cards(comparison, unseen), language)
+    notes = [_say(text, language) for text in _notes(comparison)]
+    with usual_settings():
+        said = [title, about, what, *notes, *_texts_of(columns), "√→–·●○≤"]
+        pen = blank_figure([*said, *(text for card in cards for text in card.texts)])
+        full = WIDTH - 2 * MARGIN
+        page = _begin(pen, WIDTH)
+        heading = [*lines(pen, [title], full, 1.35 * TITLE, leading=1.5)]
+        heading += lines(pen, [about], full, colour=GREY)
+        top = page.write(heading, MARGIN) + 0.16
+        if record is None:
+            below = _draw_roles(page, comparison, columns, top, language)
+        else:
+            below = _draw_words(page, record, top, language)
+        if comparison.against is not None:
+            below = _draw_changes(page, comparison, below, language)
+        if cards:
+            cards_top = page.write(lines(pen, [what], full - 1.5, TEXT + 1), below) + 0.12
+            if any(card.sheet for card in cards):
+                bar = WIDTH - MARGIN - 1.02, below, 0.9
+                page.colour_bar(colours(), bar, {0.0: "0", 1.0: "1"}, along=True)
+            below = _draw_cards(page, cards, cards_top)
+        _end(page, page.write(lines(pen, notes, full), below) + MARGIN)
+    return _picture(pen, title, comparison)
+
+
+def _draw_narrow(comparison: HeadComparison, style: Style, language: str) -> Picture:
+    """Draw the map and the table of roles alone: on a slide side by side, in a column below one another."""
+    margin, beside = style.margin, bool(style.height)
+    columns = _in_language(tables.role_table(by_role(comparison)), language)
+    title = _say(words.finding(comparison), language)
+    notes = _notes(comparison) if style.caption == "all" else []
+    if style.caption == "receipt":
+        notes = [words.proof(comparison)]
+    said = [_say(text, language) for text in notes]
+    with usual_settings():
+        pen = blank_figure([title, *said, *_texts_of(columns)])
+        width = SLIDE if beside else style.width or SLIDE
+        if not beside:
+            pen = replace(pen, least=style.least)
+        cell = _map_cell(comparison, 4.0 if beside else width - 2 * margin - BESIDE)
+        left = margin + (_grid_size(comparison, cell)[0] + GAP if beside else 0.0)
+        shown = _fitting(pen, columns, width - margin - left)
+        width = max(width, left + _table_width(pen, shown) + margin)
+        page = _begin(pen, width)
+        top = margin
+        if style.has_title:
+            above = lines(pen, [title], width - 2 * margin, TITLE, leading=1.5)
+            top = page.write(above, margin, margin) + 0.1
+        _draw_map(page, comparison, (margin, top), cell, language)
+        below = top + _grid_size(comparison, cell)[1]
+        table_top = top if beside else below + 0.12
+        _draw_table(page, shown, (left, table_top))
+        below = max(below, table_top + ENTRY * (1 + len(shown[0].cells)))
+        foot = page.write(lines(pen, said, width - 2 * margin), below + 0.1, margin)
+        _end(page, foot + margin)
+    return _picture(pen, title, comparison)
+
+
+def _title_of_cards(comparison: HeadComparison, unseen: str) -> str:
+    if unseen:
+        return _("Examples; their patterns are not shown: {why}").format(why=visible(unseen))
+    title = _("A typical example of the clearest roles. {axes}")
+    if comparison.attention is not None:
+        title = _("The strongest links between words, each of another head. {axes}")
+    return title.format(axes=AXES)
+
+
+def _notes(comparison: HeadComparison) -> list[str]:
+    notes = [words.proof(comparison), *map(words.note_words, comparison.notes)]
+    if comparison.attention is None:
+        established = _(
+            "Established: the 95% interval of the score lies above every control that could rule "
+            "the role out; pale and with a question mark: not established."
+        )
+        notes += [established, words.HALVES] if comparison.relations else [established]
+    if any(role.narrow for head in comparison.heads for role in head.roles[:1]):
+        notes.append(words.TOO_NARROW)
+    return [*notes, words.NOT_EXPLANATION]
+
+
+def _map_cell(comparison: HeadComparison, widest: float = WIDEST) -> Inches:
+    """Return width and height of a cell of the map, in inches."""
+    most = min(CELLS[1], widest / comparison.n_heads, HIGHEST / comparison.n_layers)
+    side = max(CELLS[0], most)
+    return side, max(CELLS[0], 0.75 * side)
+
+
+def _grid_size(comparison: HeadComparison, cell: Inches) -> Inches:
+    """Return width and height of a map with its numbers, in inches."""
+    return BESIDE + comparison.n_heads * cell[0], ABOVE + comparison.n_layers * cell[1]
+
+
+def _draw_roles(
+    page: Page, comparison: HeadComparison, columns: Sequence[Column], top: float, language: str
+) -> float:
+    """Draw the map of roles beside their table; return where both end."""
+    cell = _map_cell(comparison)
+    width, height = _grid_size(comparison, cell)
+    _draw_map(page, comparison, (MARGIN, top), cell, language)
+    left = MARGIN + max(width, 1.7) + GAP
+    shown = _fitting(page.pen, columns, WIDTH - MARGIN - left)
+    _draw_table(page, shown, (left, top))
+    return top + max(height, ENTRY * (1 + len(shown[0].cells))) + 0.3
+
+
+def _draw_map(
+    page: Page, comparison: HeadComparison, corner: Inches, cell: Inches, language: str
+) -> None:
+    for head in comparison.heads:
+        _draw_sign(page, head.role, _place(head.place, corner, cell))
+    _number_grid(page, (comparison.n_layers, comparison.n_heads), corner, cell, language)
+
+
+def _place(head: tuple[int, int], corner: Inches, cell: Inches) -> Place:
+    """Return where the cell of a head stands on a map at this corner."""
+    left, top = corner[0] + BESIDE + head[1] * cell[0], corner[1] + ABOVE + head[0] * cell[1]
+    return left, top, cell[0], cell[1]
+
+
+def _number_grid(
+    page: Page, shape: tuple[int, int], corner: Inches, cell: Inches, language: str
+) -> None:
+    """Write the numbers of layers and heads along a map, as many as have room."""
+    left, top = corner[0] + BESIDE, corner[1] + ABOVE
+    for head in range(0, shape[1], max(1, math.ceil(PITCH / cell[0]))):
+        page.text(left + (head + 0.5) * cell[0], top - 0.05, str(head), ha="center", va="bottom")
+    for layer in range(0, shape[0], max(1, math.ceil(PITCH / cell[1]))):
+        page.text(left - 0.06, top + (layer + 0.5) * cell[1], str(layer), ha="right", va="center")
+    title = _say(_("head, counted from 0"), language)
+    page.text(left, corner[1] + 0.02, title, va="top", color=GREY)
+    layers = _say(_("layer"), language)
+    page.write_upward(corner[0], top + 0.01, layers, va="top", ha="left", color=GREY)
+
+
+def _draw_sign(page: Page, role: Role | None, place: Place) -> None:
+    """Draw the sign of a role in its colour; pale where it is not established."""
+    colour = EMPTY if role is None else role.rule.colour
+    if role is not None and not role.established:
+        colour = _paler(colour)
+    _draw_cell(page, colour, "" if role is None else tables.sign_of(role), place)
+
+
+def _paler(colour: str) -> str:
+    rgb = np.array([*bytes.fromhex(colour[1:])])
+    return hexed((rgb + (255 - rgb) * 0.7).round().astype(np.uint8))
+
+
+def _draw_cell(page: Page, colour: str, text: str, place: Place) -> None:
+    """Draw a cell with a text in its middle, in letters that have room; none where these are too small."""
+    left, top, width, height = place
+    linewidth = 1.0 if height > 0.15 else 0.3
+    page.box(place, facecolor=colour, edgecolor="white", linewidth=linewidth, zorder=2)
+    size = min(TEXT, (width - 0.04) / max(page.pen.width(text, 1.0), POINT), height / POINT / 1.35)
+    if text and size >= page.pen.least:
+        is_white = ink(np.array([[*bytes.fromhex(colour[1:])]], dtype=np.uint8))[0]
+        style: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 4}
+        style["color"] = "white" if is_white else BLACK
+        page.text(left + width / 2, top + height / 2, text, size, **style)
+
+
+def _in_language(columns: Iterable[Column], language: str) -> list[Column]:
+    """Return columns in one language, with what a terminal would obey spelled out."""
+    return [
+        replace(
+            column,
+            title=_say(column.title, language),
+            cells=[_say(cell, language) for cell in column.cells],
+        )
+        for column in columns
+    ]
+
+
+def _texts_of(columns: Iterable[Column]) -> list[str]:
+    return [text for column in columns for text in (column.title, *column.cells)]
+
+
+def _column_width(pen: Pen, column: Column) -> float:
+    # The first column of the roles has their signs, which are drawn in cells.
+    if not column.title and column.roles:
+        return KEY
+    return pen.widest([column.title, *column.cells])
+
+
+def _table_width(pen: Pen, columns: Sequence[Column]) -> float:
+    return sum(_column_width(pen, one) for one in columns) + BETWEEN * (len(columns) - 1)
+
+
+def _fitting(pen: Pen, columns: Sequence[Column], room: float) -> list[Column]:
+    """Return the first columns, as many as have room; two at least."""
+    n = len(columns)
+    while n > 2 and _table_width(pen, columns[:n]) > room:
+        n -= 1
+    return list(columns[:n])
+
+
+def _draw_table(page: Page, columns: Sequence[Column], corner: Inches) -> None:
+    """Draw a table; roles that are not established are grey, and signs are drawn in cells."""
+    left, top = corner
+    roles = columns[0].roles
+    for column in columns:
+        width = _column_width(page.pen, column)
+        at, ha = (left + width, "right") if column.right else (left, "left")
+        page.text(at, top + 0.5 * ENTRY, column.title, ha=ha, va="center", color=GREY)
+        for row, text in enumerate(column.cells):
+            middle = top + (row + 1.5) * ENTRY
+            if not column.title and column.roles:
+                place = left, middle - 0.085, width, 0.17
+                _draw_sign(page, column.roles[row], place)
+                if column.roles[row] is None:
+                    page.frame(place)
+                continue
+            role = roles[row] if roles else None
+            quiet = bool(roles) and not (role and role.established)
+            page.text(at, middle, text, ha=ha, va="center", color=GREY if quiet else BLACK)
+        left += width + BETWEEN
+
+
+def _draw_words(page: Page, record: Attention, top: float, language: str) -> float:
+    """Draw for each head the word that receives most of its attention, in the colour of that share."""
+    received = received_by_words(record)
+    n_layers, n_heads = received.shape[:2]
+    cell = min(WORD[0], (WIDTH - 2 * MARGIN - BESIDE) / n_heads), min(WORD[1], HIGHEST / n_layers)
+    texts = {
+        place: clip(visible(record.key_tokens[int(received[place].argmax())].text), 12)
+        for place in np.ndindex(n_layers, n_heads)
+    }
+    _draw_values(page, received.max(axis=2), texts, (MARGIN, top), cell, language)
+    return float(top + ABOVE + n_layers * cell[1] + 0.24)
+
+
+def _draw_values(
+    page: Page,
+    values: Real[np.ndarray, "layer head"],
+    texts: Mapping[tuple[int, ...], str],
+    corner: Inches,
+    cell: Inches,
+    language: str,
+) -> None:
+    """Draw a cell for each head in the colour of a value from 0 to 1, with a text in it."""
+    table = colours()
+    for place, text in texts.items():
+        colour = hexed(table[levels(values[place].reshape(1), 1.0)[0]])
+        _draw_cell(page, colour, text, _place((place[0], place[1]), corner, cell))
+    _number_grid(page, (values.shape[0], values.shape[1]), corner, cell, language)
+
+
+def _draw_changes(page: Page, comparison: HeadComparison, top: float, language: str) -> float:
+    """Draw how far each head is from that of the second model, beside the heads that differ most; return the end."""
+    cell = _map_cell(comparison)
+    said = [words.DIVERGENCE]
+    if comparison.against is not None:
+        said.append(words.changes(comparison, comparison.against))
+    texts = [_say(text, language) for text in said]
+    top = page.write(lines(page.pen, texts, WIDTH - 2 * MARGIN), top) + 0.08
+    values = np.array([head.change.divergence for head in comparison.heads if head.change])
+    values = values.reshape(comparison.n_layers, comparison.n_heads)
+    numbers = {
+        place: "" if np.isnan(values[place]) else f"{values[place]:.2f}"[1:]
+        for place in np.ndindex(*values.shape)
+    }
+    # The darkest colour is the largest divergence of these two models.
+    shades = np.nan_to_num(values / max(np.nanmax(values, initial=0.0), 1e-9))
+    _draw_values(page, shades, numbers, (MARGIN, top), cell, language)
+    width, height = _grid_size(comparison, cell)
+    left = MARGIN + max(width, 1.7) + GAP
+    most = min(CHANGED, max(1, int(height / ENTRY) - 1))
+    columns = _in_language(tables.change_table(comparison, most), language)
+    shown = _fitting(page.pen, columns, WIDTH - MARGIN - left)
+    _draw_table(page, shown, (left, top))
+    return top + max(height, ENTRY * (1 + len(shown[0].cells))) + 0.24
+
+
+# The cards.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadCard:
+    """A card: a role or a link, the head that shows it, a sentence, and the weights there."""
+
+    role: Role | None
+    title: str
+    text: str  # what the head does
+    sentence: str
+    sheet: Sheet | None  # the weights, from 0 to 1; None where they are not known
+
+    @property
+    def texts(self) -> list[str]:
+        """All texts of the card, for its fonts."""
+        tokens = [] if self.sheet is None else [*self.sheet.query_labels, *self.sheet.key_labels]
+        return [self.title, self.text, self.sentence, *tokens]
+
+
+def _cards_of(
+    comparison: HeadComparison, patterns: Mapping[str, Attention], language: str
+) -> list[HeadCard]:
+    """Return a card for each of the clearest roles; of one sentence, for its strongest links."""
+    record = comparison.attention
+    if record is None:
+        return [
+            _card_of(card, patterns.get(card.role.name), language) for card in strongest(comparison)
+        ]
+    cards = []
+    for (query, key), (weight, layer, head) in strongest_links(record):
+        link = f"{record.query_tokens[query].text} → {record.key_tokens[key].text} {weight:.2f}"
+        title = _say(_("Layer {layer}, head {head}").format(layer=layer, head=head), language)
+        sheet = _weights(record, layer, head)
+        cards.append(HeadCard(role=None, title=title, text=visible(link), sentence="", sheet=sheet))
+    return cards
+
+
+def _card_of(card: RoleCard, record: Attention | None, language: str) -> HeadCard:
+    if card.example is None:
+        sentence = _say(_("no example among the sentences kept"), language)
+    else:
+        sentence = f"“{visible(card.example.text)}” {card.example.score:.2f}"
+    return HeadCard(
+        role=card.role,
+        title=f"{card.head.name} · {visible(card.role.rule.short)} {card.role.score:.2f}",
+        text=_say(card.role.rule.words, language),
+        sentence=sentence,
+        sheet=None if record is None else _weights(record, card.head.layer, card.head.head),
+    )
+
+
+def _weights(record: Attention, layer: int, head: int) -> Sheet:
+    return pool(resolve(record.select([layer], [head]), "unit"), MOST_TOKENS, MOST_TOKENS)
+
+
+def _labels(tokens: Iterable[str]) -> list[str]:
+    return [clip(token, LABEL) for token in tokens]
+
+
+def _label_room(pen: Pen, sheets: Iterable[Sheet]) -> Inches:
+    """Return the inches that the words take at the left of patterns and above them."""
+    shown = list(sheets)
+    left = [label for sheet in shown for label in _labels(sheet.query_labels)]
+    above = [label for sheet in shown for label in _labels(sheet.key_labels)]
+    return pen.widest(left) + 0.05, pen.widest(above) + 0.08
+
+
+def _draw_cards(page: Page, cards: Sequence[HeadCard], top: float) -> float:
+    """Draw cards of one size, `ACROSS` in a row, and return where they end."""
+    pen, width = page.pen, (WIDTH - 2 * MARGIN - (ACROSS - 1) * CARD_GAP) / ACROSS
+    written = [
+        [
+            Line(line, TEXT, colour, LEADING)
+            for text, colour in ((card.text, BLACK), (card.sentence, GREY))
+            for line in _two_lines(pen, text, width)
+        ]
+        for card in cards
+    ]
+    sheets = [card.sheet for card in cards if card.sheet is not None]
+    left, above = _label_room(pen, sheets)
+    text_height = max(map(height_of, written)) + 1.6 * LEADING
+    pitch = text_height + 0.14 + (above + SIDE + 0.06 if sheets else 0.0)
+    for number, (card, said) in enumerate(zip(cards, written, strict=True)):
+        row, column = divmod(number, ACROSS)
+        x, y = MARGIN + column * (width + CARD_GAP), top + row * pitch
+        inset = 0.0
+        if card.role is not None:
+            _draw_sign(page, card.role, (x, y - 0.02, KEY, 0.17))
+            inset = KEY + 0.08
+        page.text(x + inset, y + 0.015, clip(card.title, 40), TEXT + 0.5, va="top")
+        page.write(said, y + 1.6 * LEADING, x)
+        if card.sheet is not None:
+            _draw_pattern(page, card.sheet, (x + left, y + text_height + above), SIDE)
+    return top + pitch * -(-len(cards) // ACROSS)
+
+
+def _two_lines(pen: Pen, text: str, width: float) -> list[str]:
+    """Break a text into at most two lines, with an ellipsis where it was cut."""
+    first, *rest = [*pen.wrap(text, width, TEXT, 3), ""]
+    return [first, rest[0][:-1] + "…"] if len(rest) > 2 else [first, *rest[:-1]]
+
+
+def _draw_pattern(page: Page, sheet: Sheet, corner: Inches, side: float) -> None:
+    """Draw a pattern with its words at the left and above, as many as have room."""
+    left, top = corner
+    queries, keys = _labels(sheet.query_labels), _labels(sheet.key_labels)
+    cell = min(0.3, side / max(len(queries), len(keys)))
+    size = min(TEXT, max(LEAST_TEXT, cell / POINT / 1.15))
+    step = math.ceil(size * 1.15 * POINT / cell - 0.01)
+    panel = sheet.panels[0]
+    place = left, top, cell * len(keys), cell * len(queries)
+    page.image(pixels(panel.matrix, panel.top, colours()), place)
+    for at in range(0, len(queries), step):
+        page.text(left - 0.05, top + (at + 0.5) * cell, queries[at], size, ha="right", va="center")
+    for at in range(0, len(keys), step):
+        style: dict[str, Any] = {"ha": "center", "va": "bottom", "rotation": 90}
+        page.text(left + (at + 0.5) * cell, top - 0.05, keys[at], size, **style)
+
+
+# The page of one head.
+
+
+def draw_head(
+    comparison: HeadComparison,
+    layer: int,
+    head: int,
+    *,
+    patterns: Mapping[str, Attention] | None = None,
+    language: str = "en",
+) -> Picture:
+    """A picture of one head: its roles and an example, its measures beside their controls, its weight by offset.
+
+    Raises SelectionError: there is no such head.
+    """
+    profile = comparison.head(layer, head)
+    cards = [
+        _card_of(card, (patterns or {}).get(card.role.name), language)
+        for card in own_card(profile, comparison)
+    ]
+    place = _("Layer {layer}, head {head}").format(layer=profile.layer, head=profile.head)
+    title = join_phrases([place, words.role_words(profile.role)], ": ")
+    if profile.role and not profile.role.established:
+        title = _("{title} (not established)").format(title=title)
+    said = [words.closest_roles(comparison, profile)]
+    if profile.roles:
+        said = [text(role) for role in profile.roles for text in (words.role_score, words.how_sure)]
+    alike = words.list_alike(comparison, profile)
+    notes = [
+        words.proof(comparison),
+        *([alike] if alike else []),
+        *map(words.note_words, comparison.notes),
+        words.TOO_NARROW,
+        words.NOT_EXPLANATION,
+    ]
+    heading, roles = _say(title, language), [_say(text, language) for text in said]
+    about = f"{visible(words.model_names(comparison))} · {_say(words.sample(comparison), language)}"
+    below = [_say(text, language) for text in notes]
+    with usual_settings():
+        texts = [heading, about, *roles, *below, *(text for card in cards for text in card.texts)]
+        pen = blank_figure([*texts, "√→–·—“”…●○"])
+        full = HEAD_WIDTH - 2 * MARGIN
+        page = _begin(pen, HEAD_WIDTH)
+        top = page.write(lines(pen, [heading], full, 1.35 * TITLE, leading=1.5), MARGIN)
+        top = page.write(lines(pen, [about], full, colour=GREY), top) + 0.25
+        left_end = page.write(lines(pen, roles, LEFT, colour=BLACK), top)
+        for card in cards:
+            left_end = page.write(lines(pen, [card.sentence], LEFT, colour=GREY), left_end + 0.1)
+            if card.sheet is not None:
+                beside, above = _label_room(pen, [card.sheet])
+                corner = MARGIN + beside, left_end + above + 0.1
+                _draw_pattern(page, card.sheet, corner, HEAD_SIDE)
+                left_end = corner[1] + HEAD_SIDE
+        shares = _shares(comparison)
+        right, dots = MARGIN + LEFT + 0.5 + NAMES, ROW * len(shares)
+        width = HEAD_WIDTH - MARGIN - 0.1 - right
+        bars_top = top + 0.2 + dots + 1.0
+        right_end = bars_top + BARS + 0.4 if comparison.offsets else bars_top
+        _end(page, page.write(lines(pen, below, full), max(left_end, right_end) + 0.15) + MARGIN)
+        if shares:
+            ax = page.axes((right, top + 0.2, width, dots))
+            _draw_measures(ax, pen, comparison, profile, language)
+        if comparison.offsets:
+            ax = page.axes((right, bars_top, width, BARS))
+            _draw_offsets(ax, pen, comparison, profile, language)
+    return _picture(pen, heading, comparison)
+
+
+def _shares(comparison: HeadComparison) -> list[str]:
+    """Return the measures that are shares of 1, without those by offset and those of norms."""
+    return [
+        one.name
+        for one in comparison.measures
+        if one.unit == "share" and one.offset is None and one.takes != "norms"
+    ]
+
+
+def _draw_offsets(
+    ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadProfile, language: str
+) -> None:
+    """Draw the mean weight at each offset as bars with their intervals."""
+    offsets = comparison.offsets
+    found = np.array([comparison.at_offset(offset, profile) for offset in offsets])
+    colour = profile.role.rule.colour if profile.role else PLAIN
+    ax.bar(offsets, np.nan_to_num(found[:, 0]), width=0.75, color=colour, zorder=2)
+    for offset, (_value, low, high) in zip(offsets, found, strict=True):
+        if not math.isnan(low):
+            ax.plot([offset, offset], [low, high], color=BLACK, linewidth=1.0, zorder=3)
+    top = float(np.nanmax([*found.ravel(), 0.05]))
+    ax.set(ylim=(0, min(1.0, 1.08 * top)), xlim=(offsets[0] - 0.6, offsets[-1] + 0.6))
+    names = [f"{offset:+d}" if offset else "0" for offset in offsets]
+    ax.set_xticks(offsets, names, **pen.style(SMALL))
+    _finish_axes(ax, pen, _say(_("Mean weight by offset, 0 is the token itself"), language))
+
+
+def _draw_measures(
+    ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadProfile, language: str
+) -> None:
+    """Draw each share as a dot with its interval, and its controls beside it."""
+    names = _shares(comparison)
+    rows = np.arange(len(names))
+    found = np.array([comparison.estimate(name, *profile.place) for name in names])
+    colour = profile.role.rule.colour if profile.role else PLAIN
+    known = ~np.isnan(found[:, 1])
+    style: dict[str, Any] = {"linewidth": 2.4, "alpha": 0.6, "zorder": 4}
+    ax.hlines(rows[known], found[known, 1], found[known, 2], color=colour, **style)
+    label = _say(_("this head"), language)
+    ax.scatter(found[:, 0], rows, s=30, color=colour, edgecolor="white", label=label, zorder=5)
+    for control, (marker, shade) in MARKERS.items():
+        if control in comparison.controls:
+            values = [comparison.control(control, name, profile) for name in names]
+            label = _say(CONTROLS[control].title, language)
+            drawn = ax.scatter(
+                values, rows, marker=marker, s=16, color=shade, label=label, zorder=6
+            )
+            if marker != "x":
+                drawn.set_facecolor("none")
+                drawn.set_edgecolor(shade)
+    ax.set(xlim=(-0.02, 1.02), ylim=(len(names) - 0.5, -0.5))
+    narrow = {one.name for one in comparison.measures if one.narrow}
+    marked = [f"~{name}" if name in narrow else name for name in names]
+    ax.set_yticks(rows, marked, **pen.style(SMALL + 0.5))
+    ticks = np.linspace(0, 1, 6)
+    ax.set_xticks(ticks, [f"{x:.1f}" for x in ticks], **pen.style(SMALL))
+    legend = ax.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.28 / (ROW * len(names))),
+        ncols=1 + len(comparison.controls),
+        frameon=False,
+        handletextpad=0.1,
+        columnspacing=1.0,
+    )
+    for text in legend.get_texts():
+        text.set(**pen.style(SMALL + 0.5))
+    _finish_axes(ax, pen, _say(_("Measures with their 95% intervals, and controls"), language))
+
+
+def _finish_axes(ax: Axes, pen: Pen, title: str) -> None:
+    ax.set_title(title, loc="left", pad=6, **pen.style(TEXT + 0.5))
+    ax.grid(color="#eeeeee", linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.tick_params(length=0, pad=3)
+    for label in ax.get_yticklabels():
+        label.set(**pen.style(SMALL + 0.5))
+    ax.spines[:].set(color=FRAME, linewidth=0.6)

@@ -1,1 +1,0 @@
-"""Heads in figures: the sheet, one head's page, how similar heads are."""

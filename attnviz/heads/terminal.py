@@ -1,0 +1,432 @@
+"""Heads in a terminal: all on one screen, in a table, on one sentence, or one of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.style import Style
+from rich.text import Text
+
+from attnviz.attention import Attention
+from attnviz.heads import tables, words
+from attnviz.heads.measures import CHANCE
+from attnviz.heads.record import HeadComparison, HeadProfile, Role
+from attnviz.heads.relations import FAMILY, terms_of
+from attnviz.heads.roles import CONTROLS, TOO_FEW
+from attnviz.heads.selection import (
+    ORDERS,
+    HeadRole,
+    by_role,
+    choose_heads,
+    example_of,
+    find_measure,
+    received_by_words,
+)
+from attnviz.render.palette import LEVELS, readable
+from attnviz.render.terminal import table as render
+from attnviz.render.terminal.screen import Screen
+from attnviz.render.terminal.text import fit, spell, wrap
+from attnviz.text.messages import _, in_language, join_phrases
+
+WIDE = 116  # cells of a window from which on each role stands with what it does
+READABLE = 110  # cells that a line of prose may have; longer lines are hard to come back from
+ROLES = 24  # so many roles are shown on the first screen
+CHANGED = 6  # so many heads are named that differ most from those of a second model
+CELL = 6, 10  # cells that a head takes on a map, at least and at most
+REACH = 4  # tokens before and after the query that a small pattern shows
+BAR = 30  # cells of the longest bar
+BARS, BARS_ASCII = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
+# the least weight that the full height of a small pattern stands for: an even head looks even
+LEAST_TOP = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Writes texts and tables in the language of a view and the characters of its screen."""
+
+    screen: Screen
+    language: str = "en"
+
+    def say(self, text: str) -> str:
+        """Return a text as the screen shows it."""
+        return spell(in_language(text, self.language), self.screen)
+
+    def prose(self, text: str, style: str | Style = "", indent: int = 0) -> list[Text]:
+        """Return a text in lines that can be read; those after the first are indented."""
+        return wrap(self.say(text), self.screen, style, first=0, indent=indent, most=READABLE)
+
+    def column(self, column: tables.Column) -> render.Column:
+        """Return a column with its cells in the colours of their roles."""
+        cells: list[Text | str] = [self.say(cell) for cell in column.cells]
+        if column.roles:
+            styles = [role_style(role, self.screen) for role in column.roles]
+            cells = [Text(str(cell), style) for cell, style in zip(cells, styles, strict=True)]
+        return render.Column(self.say(column.title), cells, right=column.right, least=column.least)
+
+    def table(self, columns: Sequence[tables.Column], *extra: render.Column) -> Iterator[Text]:
+        """Yield the lines of a table; the last columns are left out where they have no room."""
+        gap = 2 if self.screen.width > 100 else 1
+        return render.table([*map(self.column, columns), *extra], self.screen, gap=gap)
+
+
+def role_style(role: Role | None, screen: Screen) -> Style:
+    """Return the colour of a role; dim without one, italic where it is not established."""
+    if role is None:
+        return Style(dim=True)
+    colour = readable(role.rule.colour, dark=screen.dark) if screen.colour else None
+    return Style(color=colour, italic=None if role.established else True)
+
+
+def bars(values: Sequence[float], screen: Screen) -> str:
+    """Return a small pattern, a bar of its height for each weight."""
+    top = max([LEAST_TOP, *(value for value in values if not math.isnan(value))])
+    steps = BARS if screen.unicode else BARS_ASCII
+    return "".join(
+        " " if not value > 0 else steps[max(1, round(value / top * (len(steps) - 1)))]
+        for value in values
+    )
+
+
+def bar(share: float, screen: Screen) -> str:
+    """Return a share of 1 as a bar; blank where there is none."""
+    n = 0 if math.isnan(share) else round(share * BAR)
+    return ("█" if screen.unicode else "#") * n
+
+
+def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "en") -> list[Text]:
+    """The first screen of a comparison; of one sentence what each head attends to in it."""
+    out = Writer(screen, language)
+    if comparison.attention is not None:
+        return draw_sentence(comparison, comparison.attention, out)
+    rows = by_role(comparison)
+    lines = _heading(_("What each head does"), comparison, out)
+    lines += _map(comparison, out, lambda head: _sign(head, screen))
+    lines += _changes(comparison, out)
+    shown = rows[:ROLES]
+    columns = tables.role_table(shown)
+    if screen.width < WIDE:
+        columns.pop()
+    lines += out.table(columns)
+    if len(rows) > ROLES:
+        more = _("Roles that --table also shows: {n}").format(n=len(rows) - ROLES)
+        lines += out.prose(more, "dim")
+    lines += [Text(), *_relation_counts(comparison, out)]
+    if screen.width < WIDE:
+        lines += _terms([row[0].role for row in shown], out)
+    lines += out.prose(words.ESTABLISHED, "dim")
+    lines += out.prose(_("To beat: the highest control that could rule the role out."), "dim")
+    best = rows[0][0].head
+    more = _("More: --table (all heads and relations), attnviz head {head}, -o heads.csv")
+    return [*lines, *_ending(comparison, out), *out.prose(more.format(head=best.name), "dim")]
+
+
+def _heading(title: str, comparison: HeadComparison, out: Writer) -> list[Text]:
+    title = join_phrases([title, words.model_names(comparison)], " · ")
+    return [
+        *out.prose(title, "bold"),
+        *out.prose(words.description(comparison)),
+        *out.prose(words.sample(comparison)),
+        Text(),
+    ]
+
+
+def _ending(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
+    """The lines below every view: notes, and the receipt."""
+    for note in comparison.notes:
+        yield from out.prose(_("Note: {note}").format(note=words.note_words(note)))
+    yield from out.prose(words.proof(comparison), "bold")
+
+
+def _map(
+    comparison: HeadComparison, out: Writer, cell_of: Callable[[HeadProfile], Text]
+) -> Iterator[Text]:
+    """A cell for each head, layers downward and heads across, in bands where there are too many."""
+    left = len(str(comparison.n_layers - 1)) + 2
+    least, most = CELL
+    n_bands = -(-comparison.n_heads * least // max(least, out.screen.width - left))
+    across = -(-comparison.n_heads // n_bands)
+    width = max(least, min(most, (out.screen.width - left) // across))
+    for start in range(0, comparison.n_heads, across):
+        numbers = range(start, min(start + across, comparison.n_heads))
+        titles = "".join(f"{number:<{width}}" for number in numbers)
+        yield Text(" " * left + titles.rstrip(), "dim", no_wrap=True)
+        for layer in range(comparison.n_layers):
+            line = Text(f"{layer:<{left}}", "dim", no_wrap=True)
+            for number in numbers:
+                cell = cell_of(comparison.heads[layer * comparison.n_heads + number])
+                plain = fit(cell.plain, width - 1, out.screen)
+                line.append(plain, cell.style)
+                line.append(" " * (width - Text(plain).cell_len))
+            line.rstrip()
+            yield line
+        yield Text()
+
+
+def _sign(head: HeadProfile, screen: Screen) -> Text:
+    return Text(spell(tables.sign_of(head.role), screen), role_style(head.role, screen))
+
+
+def _changes(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
+    """How far the heads are from those of the second model: a map, and those that differ most."""
+    if comparison.against is None:
+        return
+    values = {head.name: head.change.divergence for head in comparison.heads if head.change}
+    largest = max([value for value in values.values() if value > 0], default=1.0)
+
+    def cell(head: HeadProfile) -> Text:
+        value = values[head.name]
+        if math.isnan(value) or not out.screen.colour:
+            return Text(out.say(words.rounded(value)))
+        return Text(f"{value:.2f}", out.screen.paint(round(value / largest * (LEVELS - 1))))
+
+    yield from out.prose(words.DIVERGENCE)
+    yield from _map(comparison, out, cell)
+    yield from out.prose(words.changes(comparison, comparison.against))
+    yield from out.prose(_("The heads that differ most:"))
+    yield from out.table(tables.change_table(comparison, CHANGED))
+    yield Text()
+
+
+def _relation_counts(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
+    relations = comparison.relations
+    if not relations:
+        return
+    few = sum(one.doubt is not None and one.doubt.code in TOO_FEW for one in relations)
+    text = _(
+        "Relations between words that a head is established to find: {sure} of {n}; too rare to "
+        "say: {few}."
+    ).format(n=len(relations), sure=sum(one.established for one in relations), few=few)
+    yield from out.prose(join_phrases([text, words.HALVES]), "dim")
+
+
+def _terms(roles: Sequence[Role | None], out: Writer) -> Iterator[Text]:
+    """What the roles of a table do, and the terms in the names of relations."""
+    rules = [role.rule for role in roles if role is not None]
+    texts: list[str] = [
+        join_phrases([rule.short, rule.words], ": ") for rule in rules if rule.family != FAMILY.name
+    ]
+    terms = terms_of(rules)
+    if terms:
+        texts.append(
+            _("a > b: attends from a to b ({terms})").format(terms=join_phrases(terms, ", "))
+        )
+    yield from out.prose(join_phrases(texts, "; "), "dim")
+
+
+def draw_sentence(comparison: HeadComparison, record: Attention, out: Writer) -> list[Text]:
+    """Draw what the heads attend to in one sentence."""
+    received = received_by_words(record)
+
+    def cell(head: HeadProfile) -> Text:
+        most = int(received[head.place].argmax())
+        share = min(float(received[head.place][most]), 1.0)
+        style = out.screen.paint(round(share * (LEVELS - 1))) if out.screen.colour else Style()
+        return Text(record.key_tokens[most].text, style)
+
+    lines = _heading(_("Heads on one sentence"), comparison, out)
+    if comparison.roles_on is None:
+        lines += out.prose(
+            _(
+                "One sentence shows what each head attends to here. Roles need more sentences: add "
+                "--roles, leave the sentence out, or give --corpus."
+            )
+        )
+    else:
+        kinds = _(
+            "Four kinds of head named in lectures, and the head that plays each part, established "
+            "on {sentences}"
+        ).format(sentences=words.count_sentences(comparison.roles_on.n_sentences))
+        lines += [*out.prose(kinds), *out.table(tables.kind_table(comparison.roles_on, record))]
+    lines += [Text(), *out.prose(_("The word that receives most of each head's attention"))]
+    lines += _map(comparison, out, cell)
+    links = tables.link_table(record)
+    if links[0].cells:
+        weights = [bar(float(weight), out.screen) for weight in links[-1].cells]
+        lines += out.prose(_("The strongest links between words, each of another head"))
+        lines += [*out.table(links, render.Column("", weights)), Text()]
+    more = _("More: --table (every head), attnviz heatmap with this sentence, -o heads.csv")
+    return [
+        *lines,
+        *_clusters(comparison, out),
+        *_ending(comparison, out),
+        *out.prose(more, "dim"),
+    ]
+
+
+def draw_table(
+    comparison: HeadComparison,
+    screen: Screen,
+    *,
+    sort: str = "head",
+    role: Sequence[str] = (),
+    layers: Sequence[int] = (),
+    heads: Sequence[int] = (),
+    language: str = "en",
+) -> list[Text]:
+    """All heads, their clusters, and all relations.
+
+    Raises SelectionError: there is no such measure, role, layer or head.
+    """
+    out = Writer(screen, language)
+    rows = choose_heads(comparison, sort=sort, role=role, layers=layers, heads=heads)
+    lines = _heading(_("What each head does"), comparison, out)
+    if sort not in ORDERS:
+        measure = find_measure(sort, comparison.measures)
+        meaning = _("Sorted by {name}: {meaning}").format(name=sort, meaning=measure.meaning)
+        lines += out.prose(meaning, "dim")
+    if rows:
+        lines += _head_lines(comparison, rows, out, sort)
+    else:
+        lines += out.prose(_("No head has such a role here."))
+    if hidden := len(comparison.heads) - len(rows):
+        text = _("Heads not shown: {n:,}.")
+        if not (role or layers or heads):
+            text = _("Heads without a clear role, shown by --role none: {n:,}.")
+        lines += out.prose(text.format(n=hidden))
+    lines += [Text(), *_clusters(comparison, out)]
+    if comparison.relations:
+        lines += out.prose(_("Relations between words, and the head that finds each best"))
+        lines += [*out.table(tables.relation_table(comparison.relations)), *_relation_legend(out)]
+    lines += [*_legend(comparison, rows, out), *_ending(comparison, out)]
+    return lines
+
+
+def _head_lines(
+    comparison: HeadComparison, rows: Sequence[HeadRole], out: Writer, sort: str
+) -> Iterator[Text]:
+    columns = list(map(out.column, tables.head_table(comparison, rows, sort)))
+    if set(range(-REACH, REACH + 1)) <= set(comparison.offsets):
+        patterns: list[Text | str] = [
+            Text(
+                bars(_by_offset(comparison, head, REACH), out.screen), role_style(role, out.screen)
+            )
+            for head, role in rows
+        ]
+        columns.insert(1, render.Column(f"-{REACH}  0  +{REACH}", patterns))
+    yield from render.table(columns, out.screen, gap=1 if out.screen.width < WIDE else 2)
+
+
+def _by_offset(comparison: HeadComparison, head: HeadProfile, reach: int) -> list[float]:
+    return [comparison.at_offset(offset, head)[0] for offset in range(-reach, reach + 1)]
+
+
+def _clusters(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
+    """The clusters of similar heads, and the heads that are alone."""
+    groups = [names for _number, names in sorted(comparison.clusters.items())]
+    if len(groups) < 2:
+        return
+    yield from out.prose(_("Similar heads (average linkage of Jensen-Shannon distances)"))
+    for names in groups:
+        if len(names) > 1:
+            yield from out.prose(f"{len(names):>4}  {' '.join(names)}", indent=6)
+    alone = [names[0] for names in groups if len(names) == 1]
+    if alone:
+        text = _("Each alone: {heads}").format(heads=" ".join(alone))
+        yield from (Text("      ") + line for line in out.prose(text))
+    yield Text()
+
+
+def _relation_legend(out: Writer) -> Iterator[Text]:
+    text = _(
+        "right: how often the largest weight is on the right word; offset: the best fixed one, in "
+        "words; random: the best head of random weights; ≤ is the upper end of an interval."
+    )
+    yield from out.prose(join_phrases([text, words.HALVES]), "dim")
+    yield Text()
+
+
+def _legend(comparison: HeadComparison, rows: Sequence[HeadRole], out: Writer) -> Iterator[Text]:
+    yield from _terms(list({row.role.rule: row.role for row in rows if row.role}.values()), out)
+    yield from out.prose(words.ESTABLISHED, "dim")
+    controls = [
+        join_phrases([kind.title, kind.words], ": ")
+        for name, kind in CONTROLS.items()
+        if name in comparison.controls and name != CHANCE
+    ]
+    yield from out.prose(join_phrases(controls, "; "), "dim")
+    if comparison.against is not None:
+        yield from out.prose(words.DIVERGENCE, "dim")
+        yield from out.prose(words.changes(comparison, comparison.against), "dim")
+    if any(row.role and row.role.narrow for row in rows):
+        yield from out.prose(words.TOO_NARROW, "dim")
+    pattern = _(
+        "Small pattern: mean weight by offset, 0 the token itself; its height is the largest of "
+        "the head, at least {least}. Layers and heads count from 0."
+    )
+    yield from out.prose(pattern.format(least=LEAST_TOP), "dim")
+    yield from out.prose(words.NOT_EXPLANATION, "dim")
+
+
+def draw_head(
+    comparison: HeadComparison,
+    layer: int,
+    head: int,
+    screen: Screen,
+    *,
+    full: bool = False,
+    language: str = "en",
+) -> list[Text]:
+    """One head's page, or in full all that is known of it. Raises SelectionError: there is no such head."""
+    profile, out = comparison.head(layer, head), Writer(screen, language)
+    title = _("Layer {layer}, head {head}").format(layer=profile.layer, head=profile.head)
+    lines = [*_heading(title, comparison, out), *_roles(profile, comparison, out), Text()]
+    if full:
+        lines += _details(profile, comparison, out)
+    elif comparison.offsets:
+        reach = max(comparison.offsets)
+        pattern = bars(_by_offset(comparison, profile, reach), screen)
+        text = _("Mean weight by offset, from -{reach} to +{reach}: ").format(reach=reach)
+        start = out.say(text)
+        lines.append(Text.assemble(start, (pattern, role_style(profile.role, screen))))
+    if alike := words.list_alike(comparison, profile):
+        lines += out.prose(alike)
+    lines += _ending(comparison, out)
+    if not full:
+        lines += out.prose(_("More: --full (all measures, controls and sentences)"), "dim")
+    return lines
+
+
+def _roles(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Iterator[Text]:
+    if not profile.roles:
+        yield from out.prose(words.closest_roles(comparison, profile))
+    for role in profile.roles:
+        name = join_phrases([words.MARKS[role.established], words.role_score(role)])
+        yield from out.prose(name, role_style(role, out.screen) + Style(bold=True), indent=2)
+        yield from out.prose(join_phrases([" ", words.how_sure(role)]), indent=2)
+        example = example_of(comparison, profile, role)
+        if example is not None:
+            text = _("Typical ({score}): “{text}”").format(
+                text=example.text, score=words.rounded(example.score)
+            )
+            yield from out.prose(join_phrases([" ", text]), indent=2)
+    if comparison.against is not None and profile.change is not None:
+        change = profile.change
+        text = _("In {second}: {role}; JSD {divergence} nats").format(
+            second=comparison.against.model,
+            role=words.marked_role(change.role),
+            divergence=words.with_interval(change.divergence, change.low, change.high),
+        )
+        yield from out.prose(text)
+
+
+def _details(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Iterator[Text]:
+    """All measures of a head with their controls, its pattern by offset, sentences and relations."""
+    yield from out.table(tables.measure_table(comparison, profile))
+    yield Text()
+    if comparison.offsets:
+        yield from out.prose(_("Mean weight by offset (0 is the token itself, -1 the one before)"))
+        values = [comparison.at_offset(one, profile)[0] for one in comparison.offsets]
+        drawn = [bar(value, out.screen) for value in values]
+        yield from out.table(tables.offset_table(comparison, profile), render.Column("", drawn))
+        yield Text()
+    yield from out.table(tables.example_table(comparison, profile))
+    yield Text()
+    own = [one for one in comparison.relations if (one.layer, one.head) == profile.place]
+    if own:
+        yield from out.table(tables.relation_table(own))
+        yield from _relation_legend(out)
+    yield from out.prose(words.ESTABLISHED, "dim")
+    yield from out.prose(words.TOO_NARROW, "dim")
+    yield from out.prose(words.NOT_EXPLANATION, "dim")

@@ -1,1 +1,0 @@
-"""Heads in a terminal: the table, the summary, one head's page."""

@@ -1,0 +1,286 @@
+"""Sentences that every view of heads has: the model, the sentences, notes, doubts, the receipt.
+
+Each is in English and in Korean at once; the view chooses.
+"""
+
+from __future__ import annotations
+
+import math
+
+from attnviz.attention import Note
+from attnviz.heads.measures import rules_of
+from attnviz.heads.record import NO_ROLE, HeadComparison, HeadProfile, Role
+from attnviz.heads.roles import CONTROLS, TOO_FEW
+from attnviz.text.display import visible
+from attnviz.text.messages import Phrase, _, join_phrases, ngettext
+from attnviz.text.notes import Templates, sentence
+
+SAMPLES = "sentences shipped with attnviz"  # the name of the corpus where none is given
+OWN = "sentences of its own language that it never saw"  # likewise of a trained home-built model
+CORPORA = {
+    SAMPLES: _("Sentences shipped with attnviz"),
+    OWN: _("Sentences of its own language that it never saw"),
+}
+KINDS = {
+    "encoder": _("bidirectional self-attention"),
+    "decoder": _("causal self-attention"),
+    "cross": _("cross-attention"),
+}
+MARKS = {True: "●", False: "○"}  # before a role: whether it is established
+MISSING = "—"  # stands for a number that was not measured
+CLOSEST = 3  # so many roles are named that a head without one comes closest to
+ALIKE = 4  # so many of the heads most like one are named
+
+ESTABLISHED = _(
+    "● Established: the 95% interval of the score lies above every control that could rule the "
+    "role out; ○ not established."
+)
+HALVES = _(
+    "The heads of a relation are chosen on one half of the sentences and scored on the other."
+)
+TOO_NARROW = _(
+    "~ The interval is too narrow: on real text, fewer than 92% of such intervals hold the mean."
+)
+NOT_EXPLANATION = _(
+    "Attention is not explanation: where a head attends does not say what the model makes of it."
+)
+DIVERGENCE = _(
+    "JSD is the mean Jensen-Shannon divergence between the rows of a head in the two models, in "
+    "nats: 0 if they are the same, 0.69 if they share no key."
+)
+
+NOTES: Templates = {
+    "few_sentences": _(
+        "Different sentences: {different:,}. A role can be established from {fewest} on."
+    ),
+    "no_random_weights": _(
+        "No role is established, since this model could not be built with random weights: {why}"
+    ),
+    "nothing_measured": _("Nothing was measured: every token sees only one token."),
+    "sentences_cut": _("Sentences that were too long for the model and were cut: {n:,}."),
+    "bad_lines": _("Lines that could not be used: {n:,}. The first one is line {line:,}: {reason}"),
+    "relations_uncontrolled": _(
+        "Relations between words have no control with random weights, so they make no role."
+    ),
+    "relations_lost": _(
+        "Relations left out because a word has no token of its own: {n:,} of {total:,}."
+    ),
+    "relations_in_one_half": _(
+        "Relations left out because only one half of the sentences has them: {n:,}."
+    ),
+    "relations_uncounted": _(
+        "The corpus has more than {most} relations; {n:,} links of the last ones by name were not "
+        "counted."
+    ),
+    "relations_of_other_words": _(
+        "Sentences whose relations were not counted, since they are not between queries and keys: "
+        "{n:,}."
+    ),
+}
+"""The notes of comparisons, by their codes."""
+
+DOUBTS: Templates = {
+    "too_few_different": _("only {n:,} of the {fewest} different sentences needed"),
+    "too_few_cases": _("it occurs only {n:,} times, and {fewest} are needed"),
+    "too_few_sentences": _("it occurs in fewer than {fewest} sentences"),
+    "below_threshold": _("right in less than {percent}% of the cases"),
+    "no_control": _("no control was taken ({controls})"),
+    "too_few_for_control": _("too few sentences for an interval of {what}"),
+    "control_does_as_much": _("{what} scores as much: {value} ({low}–{high})"),
+    "few_carry_it": _("a few sentences carry it, so its interval is too narrow"),
+}
+"""Why a role is not established, by the codes of `attnviz.heads.roles.doubt`."""
+
+
+def rounded(value: float, digits: int = 2) -> str:
+    """Return a number with so many decimals, without the sign of a zero; a dash for NaN."""
+    if math.isnan(value):
+        return MISSING
+    text = f"{value:.{digits}f}"
+    return text if text.strip("-0.") else text.removeprefix("-")
+
+
+def interval(low: float, high: float, *, narrow: bool = False) -> str:
+    """Return an interval as ``0.12–0.34``, behind ``~`` where it is too narrow; a dash for NaN."""
+    if math.isnan(low + high):
+        return MISSING
+    return f"{'~' if narrow else ''}{rounded(low)}–{rounded(high)}"
+
+
+def with_interval(value: float, low: float, high: float, *, narrow: bool = False) -> str:
+    """Return a number with its interval, if it has one, as ``0.23 (0.12–0.34)``."""
+    between = interval(low, high, narrow=narrow)
+    return rounded(value) if between == MISSING else f"{rounded(value)} ({between})"
+
+
+def count_heads(n: int) -> Phrase:
+    """Return a number of heads in words."""
+    return ngettext("{n:,} head", "{n:,} heads", n).format(n=n)
+
+
+def count_layers(n: int) -> Phrase:
+    """Return a number of layers in words."""
+    return ngettext("{n:,} layer", "{n:,} layers", n).format(n=n)
+
+
+def count_sentences(n: int) -> Phrase:
+    """Return a number of sentences in words."""
+    return ngettext("{n:,} sentence", "{n:,} sentences", n).format(n=n)
+
+
+def count_tokens(n: int) -> Phrase:
+    """Return a number of tokens in words."""
+    return ngettext("{n:,} token", "{n:,} tokens", n).format(n=n)
+
+
+def model_names(comparison: HeadComparison) -> str:
+    """Return the name of the model, and of the second one behind an arrow."""
+    if comparison.against is None:
+        return comparison.model
+    return f"{comparison.model} → {comparison.against.model}"
+
+
+def description(comparison: HeadComparison) -> Phrase:
+    """Return the size of the model and its kind of attention."""
+    return _("{layers} (downward) x {heads} (across), {kind}").format(
+        layers=count_layers(comparison.n_layers),
+        heads=count_heads(comparison.n_heads),
+        kind=KINDS[comparison.kind],
+    )
+
+
+def sample(comparison: HeadComparison) -> Phrase:
+    """Return the name and the size of the corpus."""
+    return _("{corpus}: {sentences}, {tokens}").format(
+        corpus=CORPORA.get(comparison.corpus, comparison.corpus),
+        sentences=count_sentences(comparison.n_sentences),
+        tokens=count_tokens(comparison.n_tokens),
+    )
+
+
+def proof(comparison: HeadComparison) -> Phrase:
+    """Return the receipt of all sentences in one line."""
+    largest = max(comparison.differences)
+    line = _("verified: max difference {largest} over {layers}, {sentences}")
+    if comparison.against is not None:
+        largest = max(largest, *comparison.against.differences)
+        line = _("verified: max difference {largest} over {layers} of both models, {sentences}")
+    return line.format(
+        largest=f"{largest:.1e}" if largest else "0",
+        layers=count_layers(comparison.n_layers),
+        sentences=count_sentences(comparison.n_sentences),
+    )
+
+
+def note_words(note: Note) -> Phrase:
+    """Return a note of a comparison as a sentence."""
+    return sentence(note, NOTES)
+
+
+def reason(doubt: Note | None) -> Phrase:
+    """Return why a role is not established; nothing where it is."""
+    if doubt is None:
+        return Phrase("", "")
+    fields = dict(doubt.fields)
+    if "control" in fields:
+        fields["what"] = CONTROLS[str(fields["control"])].words
+    return DOUBTS[doubt.code].format(**fields)
+
+
+def short_reason(doubt: Note | None) -> Phrase:
+    """Return why a role is not established in two or three words; nothing where it is."""
+    if doubt is None:
+        return Phrase("", "")
+    if doubt.code in TOO_FEW:
+        return _("too few to say")
+    fields = dict(doubt.fields)
+    if doubt.code == "below_threshold":
+        return _("below {percent}%").format(**fields)
+    if doubt.code == "control_does_as_much":
+        return _("{control} too").format(control=CONTROLS[str(fields["control"])].title)
+    return _("no control") if doubt.code == "no_control" else _("few sentences")
+
+
+def how_sure(role: Role) -> Phrase:
+    """Return whether a role is established, and the controls that decide it."""
+    if role.doubt is not None:
+        return _("Not established: {why}").format(why=reason(role.doubt))
+    controls = [
+        join_phrases(
+            [CONTROLS[one.name].describe(one), with_interval(one.value, one.low, one.high)], ": "
+        )
+        for one in role.controls
+        if one.rules_out
+    ]
+    return _("Established: above {controls}").format(controls=join_phrases(controls, "; "))
+
+
+def role_words(role: Role | None) -> str:
+    """Return what a head with a role does."""
+    return NO_ROLE if role is None else role.rule.words
+
+
+def marked_role(role: Role | None) -> str:
+    """Return the short name of a role behind its mark, and why it is not established."""
+    if role is None:
+        return NO_ROLE
+    name = f"{MARKS[role.established]} {role.rule.short}"
+    if role.established:
+        return name
+    return join_phrases([name, short_reason(role.doubt)], " · ")
+
+
+def role_score(role: Role) -> Phrase:
+    """Return a role with its score, its interval and what the head does."""
+    score = with_interval(role.score, role.low, role.high, narrow=role.narrow)
+    return join_phrases([f"{role.rule.short} {score}", role.rule.words], ": ")
+
+
+def closest_roles(comparison: HeadComparison, profile: HeadProfile) -> Phrase:
+    """Return the roles that a head without one comes closest to."""
+    scores = [
+        (comparison.estimate(measure.name, *profile.place)[0], rule)
+        for measure, rule in rules_of(comparison.measures)
+    ]
+    measured = [(score, rule) for score, rule in scores if not math.isnan(score)]
+    measured.sort(key=lambda one: -one[0] / one[1].threshold)
+    roles = [
+        _("{role} {score} (threshold {threshold})").format(
+            role=rule.short, score=rounded(score), threshold=rounded(rule.threshold)
+        )
+        for score, rule in measured[:CLOSEST]
+    ]
+    return _("No clear role; closest: {roles}").format(roles=join_phrases(roles, ", "))
+
+
+def list_alike(comparison: HeadComparison, profile: HeadProfile) -> Phrase | None:
+    """Return the heads most like one with their roles; None where heads were not compared."""
+    near = [
+        _("{head} ({role})").format(
+            head=other.name, role=other.role.rule.short if other.role else NO_ROLE
+        )
+        for other, _divergence in comparison.nearest(profile, ALIKE)
+    ]
+    if not near:
+        return None
+    return _("Most similar heads: {heads}").format(heads=join_phrases(near, ", "))
+
+
+def changes(comparison: HeadComparison, second: HeadComparison) -> Phrase:
+    """Return how many heads have another clearest role in the second model."""
+    pairs = zip(comparison.heads, second.heads, strict=True)
+    n = sum(
+        (one.role and one.role.name) != (other.role and other.role.name) for one, other in pairs
+    )
+    text = _("Heads whose clearest role is another one in {second}: {n:,} of {n_heads:,}.")
+    return text.format(n=n, n_heads=len(comparison.heads), second=visible(second.model))
+
+
+def finding(comparison: HeadComparison) -> Phrase:
+    """Return the result in one sentence, the title of a picture."""
+    n_heads = len(comparison.heads)
+    if comparison.attention is not None:
+        return _("The word that each head attends to most in one sentence")
+    return _("Heads with an established role: {n:,} of {n_heads:,}").format(
+        n=comparison.n_established, n_heads=n_heads
+    )
