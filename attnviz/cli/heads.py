@@ -164,47 +164,41 @@ def compare_heads(
     paths = output or [outputs() / "heads.png"]
     layers, heads = opt.parse_heads(layer, head)
     is_table = table or is_typed(context, "sort", "role", "layer", "head")
+    shows_roles = roles or (text is not None and load is not None)
     if is_table and JSON in paths:
-        raise SettingsError("-o - prints all heads: it takes no option of the table")
-    if (roles or (text is not None and load is not None)) and (
-        JSON in paths or against is not None
-    ):
+        raise SettingsError("-o - prints all heads: omit the options of the table")
+    if shows_roles and (JSON in paths or against is not None):
         raise SettingsError("the roles of heads on a sentence are a table of one model")
     if sort == DIVERGENCE and against is None and load is None:
-        raise SettingsError("there is no second model to be sorted by: add --against", "sort")
+        raise SettingsError("there is no second model to sort by: add --against", "sort")
     _check_order(sort, role or [])
     thresholds = _parse_thresholds(threshold or [])
     places = CorpusSettings(text=_read(text), corpus=corpus, treebank=treebank, load=load)
-    _prepare(context, paths, style, width)
-    opened = _model_settings(model, toy, device, dtype, trust_remote_code)
-    from attnviz.heads.api import compare_heads as measure
-    from attnviz.heads.api import example_patterns
+    _check_files(context, paths, style, width)
 
     def choose(n_layers: int, n_heads: int) -> tuple[list[int], list[int]]:
         return _positions(layers, n_layers, "layer"), _positions(heads, n_heads, "head")
 
-    with _progress_bar(places, choose) as progress:
-        comparison = measure(
-            places,
-            model=opened,
-            against=None if against is None else _model_settings(against, False, device, dtype),
-            settings=SurveySettings(kind=kind, truncate=truncate, controls=controls),
-            thresholds=thresholds,
-            checkpoint=checkpoint,
-            roles=roles,
-            progress=progress,
-            opening=_open,
-        )
+    comparison = _measure(
+        places,
+        choose,
+        model=_model_settings(model, toy, device, dtype, trust_remote_code),
+        against=None if against is None else _model_settings(against, False, device, dtype),
+        settings=SurveySettings(kind=kind, truncate=truncate, controls=controls),
+        thresholds=thresholds,
+        checkpoint=checkpoint,
+        roles=roles,
+    )
     if JSON in paths:
         from attnviz.heads.export import to_json
 
         print_json(to_json(comparison))
     else:
-        chosen = choose(comparison.n_layers, comparison.n_heads)
+        from attnviz.heads.terminal import draw_overview, draw_table
+
+        chosen_layers, chosen_heads = choose(comparison.n_layers, comparison.n_heads)
 
         def view(screen: Screen) -> Sequence[Text]:
-            from attnviz.heads.terminal import draw_overview, draw_table
-
             language = screen.language(lang)
             if not is_table:
                 return draw_overview(comparison, screen, language)
@@ -212,35 +206,34 @@ def compare_heads(
                 comparison,
                 screen,
                 sort=sort,
-                role=tuple(role or ()),
-                layers=chosen[0],
-                heads=chosen[1],
+                role=role or (),
+                layers=chosen_layers,
+                heads=chosen_heads,
                 language=language,
             )
 
         print_view(view)
-
-    @cache
-    def examples(
-        shown: HeadComparison, head: tuple[int, int] | None = None
-    ) -> tuple[dict[str, Attention], str]:
-        patterns, unseen = example_patterns(shown, head)
-        if unseen:
-            sys.stderr.write(f"attnviz: the picture shows no patterns of examples: {unseen}\n")
-        return patterns, unseen
-
     if not output:
-        names = [comparison.model]
+        name = comparison.model
         if comparison.against is not None:
-            names.append(comparison.against.model)
-        paths = [
-            picture_path(
-                "compare-heads", places.shown, " against ".join(names), pair=None, target=None
-            )
-        ]
+            name = f"{name} against {comparison.against.model}"
+        paths = [picture_path("compare-heads", places.shown, name, pair=None, target=None)]
+    examples = cache(_examples)  # the same in every picture
     for path in paths:
         if path != JSON:
             write(comparison, path, lang=lang, style=style, width=width, examples=examples)
+
+
+def _examples(
+    shown: HeadComparison, head: tuple[int, int] | None = None
+) -> tuple[dict[str, Attention], str]:
+    """Return the attention on examples, and tell why there is none."""
+    from attnviz.heads.api import example_patterns
+
+    patterns, unseen = example_patterns(shown, head)
+    if unseen:
+        sys.stderr.write(f"attnviz: the picture shows no patterns of examples: {unseen}\n")
+    return patterns, unseen
 
 
 def head(
@@ -295,24 +288,21 @@ def head(
     thresholds = _parse_thresholds(threshold or [])
     places = CorpusSettings(text=_read(text), corpus=corpus, treebank=treebank, load=load)
     paths = output or [outputs() / "head.png"]
-    _prepare(context, paths, style, width, prints_json=False)
-    from attnviz.heads.api import compare_heads as measure
+    _check_files(context, paths, style, width, prints_json=False)
     from attnviz.heads.terminal import draw_head
 
     def expect(n_layers: int, n_heads: int) -> None:
         _positions([place[0]], n_layers, "layer")
         _positions([place[1]], n_heads, "head")
 
-    with _progress_bar(places, expect) as progress:
-        comparison = measure(
-            places,
-            model=_model_settings(model, toy, device, dtype, trust_remote_code),
-            settings=SurveySettings(kind=kind, truncate=truncate, controls=controls),
-            thresholds=thresholds,
-            checkpoint=checkpoint,
-            progress=progress,
-            opening=_open,
-        )
+    comparison = _measure(
+        places,
+        expect,
+        model=_model_settings(model, toy, device, dtype, trust_remote_code),
+        settings=SurveySettings(kind=kind, truncate=truncate, controls=controls),
+        thresholds=thresholds,
+        checkpoint=checkpoint,
+    )
     profile = comparison.head(place)
     print_view(
         lambda screen: draw_head(
@@ -379,7 +369,7 @@ def _read(text: str | None) -> str | None:
     return sentence
 
 
-def _prepare(
+def _check_files(
     context: typer.Context,
     paths: list[Path],
     style: Any,
@@ -404,9 +394,18 @@ def _model_settings(
     )
 
 
-def _open(settings: ModelSettings) -> Source:
-    arguments = settings.arguments
-    return open_model(arguments.pop("model"), **arguments)
+def _measure(
+    places: CorpusSettings, expect: Callable[[int, int], object], **how: Any
+) -> HeadComparison:
+    """Measure heads with a progress bar; `expect` checks the numbers of layers and heads once they are known."""
+    from attnviz.heads.api import compare_heads as measure
+
+    def opening(settings: ModelSettings) -> Source:
+        arguments = settings.arguments
+        return open_model(arguments.pop("model"), **arguments)
+
+    with _progress_bar(places, expect) as progress:
+        return measure(places, progress=progress, opening=opening, **how)
 
 
 def _check_order(sort: str, roles: list[str]) -> None:

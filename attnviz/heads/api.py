@@ -1,7 +1,4 @@
-"""Heads compared from Python: what the commands ``compare-heads``, ``head`` and ``merge`` do, each as one function.
-
-What is given is read, a checkpoint is gone on with, and how far a run is is told.
-"""
+"""What the commands ``compare-heads``, ``head`` and ``merge`` do, each as one function."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attnviz import errors
 from attnviz.attention import parse_head
@@ -101,29 +98,32 @@ def compare_heads(
     """Find out what each head of a model does, how sure that is, and which heads are alike.
 
     Args:
-        sentences: one sentence; a file with a line each, a treebank (``.conllu``), JSON lines, or what was measured
-            before (``.stats``); several sentences; None takes those that come with attnviz.
+        sentences: one sentence; a file with a line each, a treebank (``.conllu``), or what was measured before
+            (``.stats``); several sentences; None takes those that come with attnviz.
         model: the model: its name or folder, `ModelSettings`, an open source, or a model in memory.
-        tokenizer: of models in memory, their own.
-        against: a second model with the same tokenizer and the same numbers of layers and heads, such as the first
-            after more training; None for no second model. Both are measured on the same sentences, and each head also
-            has its `change`: how far its rows are from those in the second model (the mean Jensen-Shannon divergence,
-            in nats, 0 to ln 2), and its role there. `HeadComparison.against` is the comparison of the second model.
+        tokenizer: the tokenizer of a model in memory.
+        against: a second model with the same tokenizer and the same numbers of layers and heads, measured on the same
+            sentences. Each head then has its `change`, and `HeadComparison.against` is the comparison of that model.
         settings: how it is measured.
-        thresholds: of roles, by name, that are other than usual.
-        measures: what is measured, `attnviz.heads.measures.MEASURES` if None; another measure is one more entry.
-        checkpoint: of a file of sentences: a ``.stats`` file that is written as it goes, and gone on from.
+        thresholds: of roles, by name, where they are not the usual ones.
+        measures: what is measured, `attnviz.heads.measures.MEASURES` if None.
+        checkpoint: a ``.stats`` file that is written while a file of sentences is read, and continued from.
         roles: of one sentence, also the roles of the heads, as `HeadComparison.roles_on`: True measures them on the
             sentences that come with attnviz; or what was measured of this model, or its ``.stats`` file.
         progress: called after each window of lines.
-        opening: opens the model; by default as `open_source` does.
+        opening: opens a model; by default as `open_source` does.
 
-    Its `estimates` have the shape (layer, head, measure); shares are between 0 and 1, entropy is in nats, distance in
-    tokens. Raises SettingsError: settings that do not go together, or a sentence that is the name of a file;
-    InputError: no sentence is left, or the file cannot be read; ModelError: a model cannot be used, its weights are not
-    proved, or two models do not fit together; SelectionError: no such attention, a threshold of no role, or roles of
-    another model; RecordError: the checkpoint is of another run, or a ``.stats`` file, or that of the model, cannot be
-    used; OutputError: the checkpoint cannot be written.
+    Returns:
+        The comparison. Its `estimates` have the shape (layer, head, measure); shares are between 0 and 1, entropy is
+        in nats, distance in tokens.
+
+    Raises:
+        SettingsError: settings that do not go together, or a sentence that is the name of a file.
+        InputError: no sentence is left, or the file cannot be read.
+        ModelError: a model cannot be used, its weights are not proved, or two models do not fit together.
+        SelectionError: no such attention, a threshold of no role, or roles of another model.
+        RecordError: the checkpoint is of another run, or a ``.stats`` file, or that of the model, cannot be used.
+        OutputError: the checkpoint cannot be written.
     """
     from attnviz.heads.compare import compare
 
@@ -133,7 +133,7 @@ def compare_heads(
     with_thresholds(measures_of(entries), thresholds or {})
     roles = _saved_roles(place.roles or roles, lines, thresholds=thresholds, measures=entries)
     if against is not None:
-        _check_against(against, place, roles)
+        _check_against(place, roles)
     run = SurveyRun(
         model=_settings_of(model),
         settings=settings,
@@ -167,17 +167,11 @@ def _saved_roles(
     roles: bool | str | os.PathLike[str] | HeadComparison, lines: tuple[str, ...] | None, **how: Any
 ) -> bool | HeadComparison:
     """Read the roles measured on many sentences; or return whether they are to be measured."""
-    from attnviz.heads.record import HeadComparison
-
-    if not isinstance(roles, bool | str | os.PathLike | HeadComparison):
-        raise errors.SettingsError(
-            f"it must be True, a comparison of heads or its .stats file, not {roles!r}", "roles"
-        )
     if roles and (lines is None or len(lines) != 1):
         raise errors.SettingsError(ONE_MODEL)
-    if isinstance(roles, bool | HeadComparison):
-        return roles
-    return compare_heads(CorpusSettings(load=Path(roles)), **how)
+    if isinstance(roles, str | os.PathLike):
+        return compare_heads(CorpusSettings(load=Path(roles)), **how)
+    return roles
 
 
 def _roles_on(
@@ -197,11 +191,12 @@ def _roles_on(
 
 
 def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> Stats:
-    """Put together what was measured on parts of a corpus, and save it; `compare_heads` of that file shows it.
+    """Merge ``.stats`` files of parts of a corpus into another, which `compare_heads` shows.
 
-    The parts and what is written are ``.stats`` files. Raises RecordError: there is none, a part cannot be read, is
-    a checkpoint, was measured otherwise than the first, or on the very sentences of another part; OutputError: the
-    file cannot be written.
+    Raises:
+        RecordError: there is no part; one cannot be read, is a checkpoint, was measured otherwise than the first, or
+            on the very sentences of another part.
+        OutputError: the file cannot be written.
     """
     from attnviz.heads import survey
 
@@ -209,27 +204,22 @@ def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLi
     whole: Stats | None = None
     read: dict[str, Survey] = {}
     for path in parts:
-        stats, name = load_stats(path), visible(str(path))
-        if stats.n_lines is not None:
-            raise errors.RecordError(
-                f"{name} is a checkpoint of a run that was broken off: let it end first"
-            )
+        part, name = _load_finished(Path(path)), visible(str(path))
         if whole is None:
-            whole, read[name] = stats, stats.survey
-            continue
-        try:
-            together = survey.merge(whole.survey, stats.survey)
-        except errors.RecordError as error:
-            raise errors.RecordError(f"{name}: {error}") from None
-        twice = next(
-            (other for other, one in read.items() if survey.same_sentences(one, stats.survey)), None
-        )
-        if twice is not None:
-            raise errors.RecordError(
-                f"{name} has the very sentences of {twice}: no part is counted twice"
-            )
-        read[name] = stats.survey
-        whole = Stats(survey=together, corpora=(*whole.corpora, *stats.corpora), run=whole.run)
+            whole = part
+        else:
+            try:
+                merged = survey.merge(whole.survey, part.survey)
+            except errors.RecordError as error:
+                raise errors.RecordError(f"{name}: {error}") from None
+            corpora = (*whole.corpora, *part.corpora)
+            whole = Stats(survey=merged, corpora=corpora, run=whole.run)
+        for other, before in read.items():
+            if survey.same_sentences(before, part.survey):
+                raise errors.RecordError(
+                    f"{name} has the very sentences of {other}: no part is counted twice"
+                )
+        read[name] = part.survey
     if whole is None:
         raise errors.RecordError("give the .stats files of the parts")
     save_stats(whole, output)
@@ -239,10 +229,9 @@ def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLi
 def example_patterns(
     comparison: HeadComparison, head: tuple[int, int] | None = None
 ) -> tuple[dict[str, Attention], str]:
-    """By role the pattern of the sentence where a head has it most clearly, of one head where it has its role.
+    """Return by role the attention on its example; none, and why, where the model is not at hand.
 
-    None, and why, where the model is not at hand: it is opened again where that needs no download, and proved to be
-    the one that was measured.
+    A model is opened again where that needs no download, and proved to be the one that was measured.
     """
     from attnviz.heads.selection import own_card, strongest
 
@@ -289,23 +278,22 @@ def draw(
     width: str | None = None,
     dpi: int | None = None,
 ) -> Picture:
-    """Draw a comparison, or one of its heads.
+    """Draw a comparison, or one of its heads, as `HeadComparison.figure` does.
 
-    `examples` gives the patterns of examples, and why there are none; None draws none. All else, and what it raises
-    (SelectionError, SettingsError), is as of `HeadComparison.figure`.
+    `examples` gives the patterns of examples, and why there are none; None draws none.
     """
     from attnviz.heads import figure
     from attnviz.render.figure.style import style_of
 
     expect_language(lang)
-    fitting = style_of(style, width, dpi)
+    look = style_of(style, width, dpi)
     place = None if head is None else parse_head(head)
     patterns, unseen = ({}, "") if examples is None else examples(shown, place)
     if place is not None:
-        return figure.draw_head(shown, *place, patterns=patterns, language=lang).fitted(fitting)
-    return figure.draw(
-        shown, patterns=patterns, unseen=unseen, language=lang, style=fitting
-    ).fitted(fitting)
+        picture = figure.draw_head(shown, *place, patterns=patterns, language=lang)
+    else:
+        picture = figure.draw(shown, patterns=patterns, unseen=unseen, language=lang, style=look)
+    return picture.fitted(look)
 
 
 def _only_sentence(comparison: HeadComparison, origin: Origin) -> Attention | None:
@@ -402,18 +390,13 @@ def _input_of(sentences: Sentences) -> tuple[CorpusSettings, tuple[str, ...] | N
     return sentences, (sentences.text,)
 
 
-def _check_against(against: Model, place: CorpusSettings, roles: object) -> None:
+def _check_against(place: CorpusSettings, roles: object) -> None:
     """Refuse a second model that cannot be measured on the sentences of the first."""
     if roles:
         raise errors.SettingsError(ONE_MODEL)
     if place.saved is not None:
         raise errors.SettingsError(
-            "what was measured before is drawn as it was: it takes no second model"
-        )
-    if str(_settings_of(against).model).lower().endswith(STATS):
-        raise errors.SettingsError(
-            "a second model is measured on the same sentences: give its name or folder, not what was saved of it",
-            "against",
+            "a saved file is shown as it was measured: omit the second model"
         )
 
 
@@ -422,23 +405,16 @@ def _load_finished(path: Path) -> Stats:
     stats = load_stats(path)
     if stats.n_lines is not None:
         raise errors.RecordError(
-            f"{visible(str(path))} is a checkpoint of a run that was broken off: run it again to go on"
+            f"{visible(str(path))} is a checkpoint of a run that did not finish: run it again to continue"
         )
     return stats
 
 
-def _check_checkpoint(checkpoint: Path | None, given: str | None) -> None:
-    """Refuse a checkpoint that nobody can go on with."""
-    if checkpoint is None:
-        return
-    if given is None:
-        raise errors.SettingsError("a checkpoint is for a file of sentences")
-    path = Path(given)
-    if str(path) == "-" or (path.exists() and not (path.is_file() or path.is_dir())):
-        name = "standard input" if str(path) == "-" else f"{visible(str(path))}, a pipe,"
-        raise errors.SettingsError(
-            f"a checkpoint is for a file: of {name} nobody can tell whether it is the same when a run goes on"
-        )
+def _check_checkpoint(checkpoint: Path, path: str | None) -> None:
+    """Refuse a checkpoint that nobody can continue from."""
+    # Of standard input and of a pipe nobody can tell whether it is the same.
+    if path is None or path == "-" or (Path(path).exists() and Path(path).is_fifo()):
+        raise errors.SettingsError("a checkpoint needs a file of sentences")
     if checkpoint.suffix.lower() != STATS:
         raise errors.SettingsError(f"{visible(str(checkpoint))}: a checkpoint ends in .stats")
 
@@ -463,13 +439,16 @@ def _measure(
         check_saved(run.model, run.settings, checkpoint)
         return _load_finished(place.saved), None
     opened = [_opener(one, tokenizer, opening) for one in models]
-    checkpoint, path = None if checkpoint is None else Path(checkpoint), place.path
-    _check_checkpoint(checkpoint, path)
     # The sentences are read as far as can be before a model is loaded for nothing.
-    kind: Literal["conllu"] | None = None if place.treebank is None else "conllu"
-    corpus = None if path is None else read_corpus(path, kind=kind)
-    mark = None if path is None else fingerprint(path)
-    left = None if checkpoint is None else _left_by(checkpoint, mark, run)
+    path, corpus, mark, left = place.path, None, None, None
+    if checkpoint is not None:
+        checkpoint = Path(checkpoint)
+        _check_checkpoint(checkpoint, path)
+    if path is not None:
+        corpus = read_corpus(path, kind=None if place.treebank is None else "conllu")
+        mark = fingerprint(path)
+    if checkpoint is not None:
+        left = _left_by(checkpoint, mark, run)
     from attnviz.heads.capture.survey import check_readable, survey_model
 
     source, *others = [open_one() for open_one in opened]
@@ -532,19 +511,18 @@ def _left_by(checkpoint: Path, mark: Fingerprint | None, run: SurveyRun) -> Stat
 def _lines_of(
     texts: Sequence[str] | None, source: Source
 ) -> tuple[Iterable[CorpusLine | BadLine], str]:
+    """Return sentences that are given, or the usual ones of a model, and what they are called."""
     if texts is not None:
         lines = [CorpusLine(number=number, text=text) for number, text in enumerate(texts, 1)]
-        return lines, f"“{clip(visible(texts[0]), 60)}”" if len(
-            lines
-        ) == 1 else f"{len(lines):,} sentences"
-    if hasattr(source, "language"):
-        from attnviz.models.language.splits import corpus_lines, source_lines
+        name = f"“{clip(visible(texts[0]), 60)}”" if len(lines) == 1 else "sentences"
+        return lines, name
+    if not hasattr(source, "language"):
+        return read_corpus(TREEBANK), words.SAMPLES
+    from attnviz.models.language.splits import corpus_lines, source_lines
 
-        language = source.language
-        return source_lines(OWN) if language is None else corpus_lines(
-            OWN, language=language
-        ), words.OWN
-    return read_corpus(TREEBANK), words.SAMPLES
+    if source.language is None:
+        return source_lines(OWN), words.OWN
+    return corpus_lines(OWN, language=source.language), words.OWN
 
 
 def _check_same_run(path: Path, before: Stats, mark: Fingerprint | None, run: SurveyRun) -> None:

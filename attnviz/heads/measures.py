@@ -8,10 +8,11 @@ To add a measure, write one entry: `attnviz.compare_heads(..., measures=(*MEASUR
 names heads for it. A share needs only to say which keys it asks for::
 
     second = Measure(
-        name="second", label="2nd", unit="share", meaning="weight on the second token",
-        takes="keys", compute=lambda rows: rows.on(rows.marks.first.roll(1, dims=1)),
-        role=RoleRule(name="second", words="rests on the second token", threshold=0.6, about="content", sign="2nd",
-                  colour="#004488"),
+        name="second",
+        label="2nd",
+        meaning="weight on the second token",
+        compute=lambda rows: rows.on(rows.marks.first.roll(1, dims=1)),
+        role=RoleRule(name="second", words="attends to the second token", threshold=0.6),
     )
 
 Thresholds of roles are those of Clark et al. 2019 (section 3) and Voita et al. 2019 (section 5.1) where they give one:
@@ -88,8 +89,10 @@ class Measure:
 
     name: str  # in tables, files and messages
     label: str  # short, for a column
-    unit: str  # ``share`` (0 to 1), ``nats`` or ``tokens``; empty of a measure that another version took
     meaning: str  # in a few words
+    unit: str = (
+        "share"  # 0 to 1, or ``nats`` or ``tokens``; empty of a measure that another version took
+    )
     # what it is computed of:
     # ``keys``: `compute` is given `Rows` and returns the keys asked for; measured is the weight on them. Two controls
     # come with it: norm-based weights, and the best fixed offset.
@@ -97,7 +100,7 @@ class Measure:
     # ``received``: `compute` is given `Received`, what each key of a layer got from all rows.
     # ``norms``: as ``keys``, of norm-based weights. ``peaks``: rows whose largest weight is at `offset`.
     # ``places``: how the pattern varies between sentences. ``unknown``: of another version, read from a file.
-    takes: Takes
+    takes: Takes = "keys"
     compute: Callable[[Any], Any] | None = None  # the computation; None where `takes` says all
     # what a head does where the measure is large; None where that is no role
     role: RoleRule | None = None
@@ -135,9 +138,7 @@ def _weight_at(offset: int) -> Measure:
     return Measure(
         name=f"offset_{offset:+d}",
         label=f"{offset:+d}",
-        unit="share",
         meaning=_("weight at offset {offset:+d}").format(offset=offset),
-        takes="keys",
         compute=lambda rows: rows.at(offset),
         offset=offset,
         family="offset",
@@ -161,7 +162,6 @@ def _peak_at(offset: int) -> Measure:
     return Measure(
         name=f"peak_{offset:+d}",
         label=f"top {offset:+d}",
-        unit="share",
         takes="peaks",
         offset=offset,
         family="peak",
@@ -175,8 +175,6 @@ MEASURES: tuple[Entry, ...] = (
     Measure(
         name="self",
         label="self",
-        unit="share",
-        takes="keys",
         compute=lambda rows: rows.at(0),
         meaning=_("weight on the token itself"),
         role=RoleRule(
@@ -184,7 +182,6 @@ MEASURES: tuple[Entry, ...] = (
             words=_("attends to itself"),
             threshold=0.5,
             about="position",
-            sign="self",
             colour="#117733",
         ),
     ),
@@ -192,8 +189,6 @@ MEASURES: tuple[Entry, ...] = (
     Measure(
         name="previous",
         label="prev",
-        unit="share",
-        takes="keys",
         compute=lambda rows: rows.at(-1),
         meaning=_("weight on the token before"),
         role=RoleRule(
@@ -210,8 +205,6 @@ MEASURES: tuple[Entry, ...] = (
     Measure(
         name="next",
         label="next",
-        unit="share",
-        takes="keys",
         compute=lambda rows: rows.at(1),
         meaning=_("weight on the token after"),
         role=RoleRule(
@@ -228,8 +221,6 @@ MEASURES: tuple[Entry, ...] = (
     Measure(
         name="first",
         label="1st",
-        unit="share",
-        takes="keys",
         compute=lambda rows: rows.on(rows.marks.first),
         meaning=_("weight on the first token"),
         role=RoleRule(
@@ -245,8 +236,6 @@ MEASURES: tuple[Entry, ...] = (
     Measure(
         name="separator",
         label="sep",
-        unit="share",
-        takes="keys",
         compute=lambda rows: rows.on(rows.marks.separator),
         meaning=_("weight on special tokens other than the first"),
         role=RoleRule(
@@ -262,8 +251,6 @@ MEASURES: tuple[Entry, ...] = (
     Measure(
         name="punctuation",
         label="punct",
-        unit="share",
-        takes="keys",
         narrow=True,
         compute=lambda rows: rows.on(rows.marks.punctuation),
         meaning=_("weight on punctuation marks"),
@@ -280,8 +267,6 @@ MEASURES: tuple[Entry, ...] = (
     Measure(
         name="same_word",
         label="same",
-        unit="share",
-        takes="keys",
         compute=lambda rows: rows.copies(),
         meaning=_("of a token seen before: weight on its earlier copies"),
         enough_rows=1,
@@ -299,8 +284,6 @@ MEASURES: tuple[Entry, ...] = (
     Measure(
         name="induction",
         label="induct",
-        unit="share",
-        takes="keys",
         compute=lambda rows: rows.after_copies(),
         meaning=_("of a token seen before: weight on what followed its earlier copies"),
         enough_rows=1,
@@ -325,7 +308,6 @@ MEASURES: tuple[Entry, ...] = (
     Measure(
         name="entropy_share",
         label="even",
-        unit="share",
         takes="rows",
         compute=lambda rows: rows.total(rows.entropy / rows.largest_entropy),
         meaning=_("entropy as a share of the largest there can be"),
@@ -342,7 +324,6 @@ MEASURES: tuple[Entry, ...] = (
     Measure(
         name="meaning",
         label="sim",
-        unit="share",
         takes="rows",
         compute=lambda rows: rows.similar(),
         meaning=_("mean rank of the words it attends to by their similarity, 0.5 by chance"),
@@ -377,7 +358,6 @@ MEASURES: tuple[Entry, ...] = (
     Measure(
         name="confidence",
         label="max",
-        unit="share",
         takes="rows",
         compute=lambda rows: rows.confidence(),
         meaning=_("largest weight of a row, the end of the sentence left out"),
@@ -386,7 +366,6 @@ MEASURES: tuple[Entry, ...] = (
     Measure(
         name="sink",
         label="sink",
-        unit="share",
         takes="received",
         compute=lambda received: received.largest(),
         meaning=_("largest mean weight that a single key draws from the rows that see it"),
@@ -398,7 +377,6 @@ MEASURES: tuple[Entry, ...] = (
     Measure(
         name="variability",
         label="varies",
-        unit="share",
         takes="places",
         meaning=_("how far the pattern depends on the words"),
     ),

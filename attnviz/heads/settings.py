@@ -101,16 +101,12 @@ class SurveySettings:
 
 def check_saved(model: ModelSettings, survey: SurveySettings, checkpoint: object) -> None:
     """Refuse to measure otherwise what was measured before, by a `SettingsError`."""
-    start = "what was measured before is drawn as it was"
-    if model.model is not None or checkpoint is not None:
-        raise SettingsError(f"{start}: it takes no model and no checkpoint")
-    late = [name for name in ("kind", "truncate", "controls") if _differs(survey, name)]
-    if model.dtype != "auto":
-        late.append("dtype")
-    if late:
-        verb = "comes" if len(late) == 1 else "come"
-        raise SettingsError(f"{start}: {' and '.join(late)} {verb} too late")
-
-
-def _differs(survey: SurveySettings, name: str) -> bool:
-    return bool(getattr(survey, name) != getattr(SurveySettings(), name))
+    given = {
+        "model": model.model is not None,
+        "dtype": model.dtype != "auto",
+        "checkpoint": checkpoint is not None,
+        "kind, truncate and controls": survey != SurveySettings(),
+    }
+    for name, is_given in given.items():
+        if is_given:
+            raise SettingsError(f"a saved file is shown as it was measured: omit {name}")

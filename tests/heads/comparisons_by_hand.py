@@ -180,7 +180,7 @@ def made(
         "relations": RELATIONS,
         "n_bad": 7,
         "bad": ((3, "too long: 1,024 tokens"),),
-        "notes": (Note.of("text", text="one thing to know"),),
+        "notes": (Note.of("sentences_cut", n=3),),
     }
     return HeadComparison(**(fields | more))  # type: ignore[arg-type]
 

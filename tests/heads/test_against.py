@@ -18,16 +18,14 @@ from rich.text import Text
 import attnviz
 from attnviz.capture.observers import WeightCollector
 from attnviz.capture.source import open_source
-from attnviz.errors import InputError, ModelError, RecordError, SettingsError
+from attnviz.errors import InputError, ModelError, RecordError
 from attnviz.heads import survey
 from attnviz.heads.capture.divergences import divergence_between
 from attnviz.heads.capture.survey import check_readable, survey_model
 from attnviz.heads.compare import compare
-from attnviz.heads.figure import sheet
 from attnviz.heads.files import Stats, SurveyRun, load_stats, save_stats
 from attnviz.heads.settings import SurveySettings
-from attnviz.heads.terminal.overview import draw_overview
-from attnviz.heads.terminal.table import draw_table
+from attnviz.heads.terminal import draw_overview, draw_table
 from attnviz.models.language import splits
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.corpus import BadLine, CorpusLine
@@ -128,19 +126,6 @@ def test_divergences_equal_their_formula(name: str, real_model: str) -> None:
     assert expected.max() > 0.01
 
 
-def test_a_model_against_itself_is_0_everywhere(real_model: str) -> None:
-    """No pattern and no role is another, and no interval is wider than 0."""
-    source = open_source(real_model)
-    found = compared(
-        survey_model(sentences(12), source, SurveySettings(controls=2), against=source)
-    )
-    assert not divergences(found).any()
-    for head in found.heads:
-        assert head.change is not None
-        assert head.change.high == 0
-        assert head.change.role == head.role
-
-
 def test_a_layer_that_was_tuned_is_found_and_those_before_it_are_0(real_model: str) -> None:
     """Earlier layers are exactly as they were; the tuned layer's heads moved most; later ones hear of it."""
     settings = SurveySettings(controls=4)
@@ -206,41 +191,6 @@ def test_a_run_goes_on_where_it_stopped(
         assert same(again.against, whole.against)
         assert again.bad == whole.bad == ((21, "it is no JSON"),)
         assert np.array_equal(again.heads.sums, whole.heads.sums)
-
-
-def test_each_model_is_measured_as_it_is_alone(of_toys: Survey) -> None:
-    """In step or alone, a model is measured alike, controls included."""
-    source = open_source("toy")
-    assert of_toys.against is not None
-    for one, beside in ((source, of_toys), (source.untrained(), of_toys.against.survey)):
-        alone = survey_model(sentences(60), one, SurveySettings(controls=8))
-        assert np.array_equal(alone.heads.counts, beside.heads.counts)
-        off = np.abs(alone.heads.sums - beside.heads.sums).max()
-        assert off <= 1e-6 * np.abs(alone.heads.sums).max()
-        assert alone.sample.controls.keys() == beside.sample.controls.keys()
-        assert alone.about == beside.about
-
-
-def test_what_never_ends_is_cut_alike() -> None:
-    """A translator of random weights says words without end: the trained one is made to say the same, to the last."""
-    source = open_source("toy-transformer")
-    found = survey_model(
-        sentences(2), source.untrained(), SurveySettings(controls=2), against=source
-    )
-    assert found.against is not None
-    assert found.n_tokens == found.against.survey.n_tokens > 200
-    assert (divergences(compared(found)) > 0).all()
-
-
-def test_no_row_is_no_number() -> None:
-    """A sentence of one token has nothing to choose from."""
-    source = open_source("toy-decoder")
-    line = CorpusLine(number=1, text="apple")
-    found = compared(
-        survey_model([line], source, SurveySettings(controls=1), against=source.untrained())
-    )
-    assert np.isnan(divergences(found)).all()
-    assert draw_overview(found, Screen(width=80, colour=False, unicode=True, dark=False))
 
 
 # What cannot be compared.
@@ -319,16 +269,6 @@ def test_views_have_the_divergence_and_both_roles(of_toys: Survey, lang: str, wi
     assert rows[0] == head.name
 
 
-def test_the_picture_has_a_second_map(
-    of_toys: Survey, texts_of: Callable[..., list[tuple[str, object]]]
-) -> None:
-    """Each head's divergence stands in its cell, and no text covers another."""
-    found = compared(of_toys)
-    drawn = [text for text, _ in texts_of(sheet.draw(found).figure)]
-    for value in divergences(found).ravel():
-        assert f"{value:.2f}"[1:] in drawn
-
-
 def test_python_and_the_command_line_say_the_same(typed: Callable[..., Result], here: Path) -> None:
     """One comparison of both models, in every file."""
     lines = [one.text for one in sentences(12)]
@@ -354,8 +294,7 @@ def test_python_and_the_command_line_say_the_same(typed: Callable[..., Result], 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--load", "a.stats", "--against", "toy"), "it takes no second model"),
-        (("--toy", "--against", "b.stats"), "give its name or folder"),
+        (("--load", "a.stats", "--against", "toy"), "omit the second model"),
         (("I love you", "--toy", "--against", "toy", "--roles"), "are a table of one model"),
         (("--toy", "--sort", "divergence"), "add --against"),
     ],
@@ -366,9 +305,3 @@ def test_what_cannot_be_meant_together(
     """One line, before a model is loaded."""
     status, line = refused("compare-heads", *arguments)
     assert (status, words in line) == (2, True), line
-
-
-def test_a_second_model_has_no_roles_of_one_sentence() -> None:
-    """Roles are of one model's heads."""
-    with pytest.raises(SettingsError, match="roles"):
-        attnviz.compare_heads("I love you", "toy", against="toy", roles=True)

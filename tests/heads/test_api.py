@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.capture.source import open_source
-from attnviz.errors import OutputError, RecordError, SelectionError, SettingsError
+from attnviz.errors import RecordError, SelectionError, SettingsError
 from attnviz.heads.capture import survey as capture
+from attnviz.heads.export import to_csv, to_json
 from attnviz.heads.files import load_stats
 from attnviz.heads.settings import ModelSettings, SurveySettings
-from attnviz.heads.tables import to_csv, to_json
 from tests.fixtures.command_line import sentences
 
 if TYPE_CHECKING:
@@ -47,15 +46,6 @@ def test_the_same_as_on_the_command_line(typed: Callable[..., Result], corpus: P
         settings=SurveySettings(controls=6, truncate=True),
     )
     assert printed.output == to_json(found) + "\n"
-
-
-def test_an_open_model_and_the_usual_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model that is open is used as it is; without sentences those that come with attnviz are taken."""
-    monkeypatch.setattr("attnviz.heads.api.OWN", 5)
-    source = open_source("toy")
-    found = attnviz.compare_heads(model=source, settings=SurveySettings(controls=0))
-    assert (found.model, found.n_sentences) == ("toy", 5)
-    assert found.corpus == "sentences of its own language that it never saw"
 
 
 def test_progress_and_checkpoint(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,50 +135,25 @@ def test_saved(comparison: HeadComparison, tmp_path: Path, suffix: str) -> None:
         assert comparison.save(tmp_path / "b.png", head="0.0").read_bytes() != path.read_bytes()
 
 
-def test_what_cannot_be_saved(comparison: HeadComparison, tmp_path: Path) -> None:
-    """Another ending is refused, and stats of what was not measured here."""
-    from dataclasses import replace
-
-    with pytest.raises(OutputError, match=r"not '\.txt'"):
-        comparison.save(tmp_path / "a.txt")
-    with pytest.raises(OutputError, match="not measured here"):
-        replace(comparison, origin=None).save(tmp_path / "a.stats")
-
-
-def test_parts_put_together(tmp_path: Path) -> None:
-    """As one run over all, but for the rounding of sums."""
-    parts = []
-    for name, some in (("a", slice(4)), ("b", slice(4, 10))):
-        found = attnviz.compare_heads(sentences(10)[some], model="toy-random", settings=FEW)
-        parts.append(found.save(tmp_path / f"{name}.stats"))
-    whole = attnviz.merge_stats(parts, tmp_path / "all.stats")
-    assert whole.survey.n_sentences == 10
-    together = attnviz.compare_heads(tmp_path / "all.stats")
-    alone = attnviz.compare_heads(sentences(10), model="toy-random", settings=FEW)
-    assert np.allclose(together.estimates.value, alone.estimates.value, atol=1e-9, equal_nan=True)
-    with pytest.raises(RecordError, match=r"give the \.stats files"):
-        attnviz.merge_stats([], tmp_path / "none.stats")
-
-
 @pytest.mark.parametrize(
     ("given", "line"),
     [
         ({"sentences": ["I love", "you"], "roles": True}, "on one sentence: give a sentence"),
         ({"sentences": Path("a.stats"), "roles": True}, "on one sentence: give a sentence"),
-        ({"sentences": Path("a.stats"), "model": "toy"}, "it takes no model and no checkpoint"),
+        ({"sentences": Path("a.stats"), "model": "toy"}, "shown as it was measured: omit"),
         (
             {"sentences": Path("a.stats"), "checkpoint": "b.stats"},
-            "it takes no model and no checkpoint",
+            "shown as it was measured: omit",
         ),
-        ({"sentences": Path("a.stats"), "settings": FEW}, "as it was: controls comes too late"),
+        ({"sentences": Path("a.stats"), "settings": FEW}, "omit kind, truncate and controls"),
         ({"sentences": "a.txt"}, "'a.txt' is a file, not a sentence"),
         (
             {"sentences": ["I love you"], "checkpoint": "b.stats"},
-            "a checkpoint is for a file of sentences",
+            "a checkpoint needs a file of sentences",
         ),
-        ({"sentences": None, "checkpoint": "b.stats"}, "a checkpoint is for a file of sentences"),
+        ({"sentences": None, "checkpoint": "b.stats"}, "a checkpoint needs a file of sentences"),
         ({"sentences": Path("a.txt"), "checkpoint": "b.txt"}, "b.txt: a checkpoint ends in .stats"),
-        ({"against": "toy", "sentences": Path("a.stats")}, "it takes no second model"),
+        ({"against": "toy", "sentences": Path("a.stats")}, "omit the second model"),
         ({"against": "toy", "sentences": "I love you", "roles": True}, "give a sentence"),
     ],
 )
@@ -215,12 +180,6 @@ def test_the_roles_that_a_file_holds(comparison: HeadComparison, tmp_path: Path)
         attnviz.compare_heads("I love all you", "toy-random", settings=FEW, roles=path)
     with pytest.raises(RecordError, match="cannot be read"):
         attnviz.compare_heads("I love all you", "toy", settings=FEW, roles=tmp_path / "b.stats")
-
-
-def test_settings_that_make_no_sense() -> None:
-    """Refused by the group, in Python as on the command line."""
-    with pytest.raises(SelectionError, match="no role 'prevous'"):
-        attnviz.compare_heads("I love you", model="no-such-model", thresholds={"prevous": 0.4})
 
 
 def test_a_comparison_is_pickled(tmp_path: Path) -> None:

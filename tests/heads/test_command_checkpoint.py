@@ -204,10 +204,10 @@ def test_a_checkpoint_is_no_result(
     with monkeypatch.context() as patch:
         break_off(patch, 1)
         assert typed(*command).status == 130
-    line = "attnviz: c.stats is a checkpoint of a run that was broken off: "
-    assert refused("compare-heads", "--load", "c.stats") == (1, line + "run it again to go on")
-    assert refused("head", "0.0", "--load", "c.stats") == (1, line + "run it again to go on")
-    assert refused("merge", "c.stats", "-o", "m.stats") == (1, line + "let it end first")
+    line = "attnviz: c.stats is a checkpoint of a run that did not finish: run it again to continue"
+    assert refused("compare-heads", "--load", "c.stats") == (1, line)
+    assert refused("head", "0.0", "--load", "c.stats") == (1, line)
+    assert refused("merge", "c.stats", "-o", "m.stats") == (1, line)
     raw = Path("c.stats").read_bytes()
     for n in (0, 7, 100, len(raw) // 2, len(raw) - 1):
         Path("c.stats").write_bytes(raw[:n])

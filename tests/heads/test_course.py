@@ -12,9 +12,9 @@ import attnviz
 from attnviz.heads.measures import MEASURES, Measure, RoleRule
 from attnviz.heads.record import HeadComparison, Role
 from attnviz.heads.relations import rule_of
-from attnviz.heads.selection import SORTS, sorted_heads
+from attnviz.heads.selection import KINDS, head_kinds
 from attnviz.heads.settings import SurveySettings
-from attnviz.heads.terminal.overview import draw_overview
+from attnviz.heads.terminal import draw_overview
 from attnviz.render.terminal.screen import Screen
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def test_the_best_established_head_of_each_sort(one: HeadComparison) -> None:
     roles = with_role(roles, 7, rule_of("det", reverse=False), 0.99)
     roles = with_role(roles, 9, rule_of("coreference", reverse=False))
     roles = with_role(with_role(roles, 11, rule("next")), 13, rule("meaning"))
-    found = {str(each.sort.words): each for each in sorted_heads(roles, one.attention)}
-    places = {name: each.best and each.best[0].name for name, each in found.items()}
+    found = {str(each.name): each for each in head_kinds(roles, one.attention)}
+    places = {name: each.head and each.head.name for name, each in found.items()}
     assert places == {"grammar": "0.5", "meaning": "2.1", "pronoun": "1.3", "position": "1.5"}
     weights = one.attention.weights
     tokens = [token.text for token in one.attention.key_tokens]
@@ -73,7 +73,7 @@ def test_the_best_established_head_of_each_sort(one: HeadComparison) -> None:
     expected["position"] = [(everybody, you)]
     for name, links in expected.items():
         layer, head = map(int, str(places[name]).split("."))
-        assert [cell[2] for cell in found[name].cells] == pytest.approx(
+        assert [link[2] for link in found[name].links] == pytest.approx(
             [weights[layer, head][link] for link in links]
         )
 
@@ -82,17 +82,17 @@ def test_without_such_a_head_the_largest_weight_of_any(one: HeadComparison) -> N
     """A sort that no head is of says so, and which head gives the lecture's link most."""
     assert one.attention is not None
     bare = replace(one, heads=tuple(replace(head, roles=()) for head in one.heads))
-    for each in sorted_heads(bare, one.attention):
-        assert each.best is None
+    for each in head_kinds(bare, one.attention):
+        assert each.head is None
         assert each.strongest is None
-        for start, end, weight, head in each.cells:
+        for start, end, weight, head in each.links:
             tokens = [token.text for token in one.attention.key_tokens]
             column = one.attention.weights[:, :, tokens.index(start), tokens.index(end)]
             assert weight == pytest.approx(column.max())
             layer, number = map(int, head.split("."))
             assert np.isclose(column[layer, number], column.max())
     shown = [str(line) for line in draw_overview(replace(one, roles_on=bare), Screen(width=80))]
-    assert sum("no head does it" in line for line in shown) == len(SORTS)
+    assert sum("no such head" in line for line in shown) == len(KINDS)
     assert max(map(len, shown)) <= 80
 
 
@@ -102,7 +102,7 @@ def test_words_that_the_sentence_lacks_have_no_cell() -> None:
         "she is eating a green apple", model="toy", settings=SurveySettings(controls=5)
     )
     assert other.attention is not None
-    assert [each.cells for each in sorted_heads(other, other.attention)] == [()] * len(SORTS)
+    assert [each.links for each in head_kinds(other, other.attention)] == [()] * len(KINDS)
 
 
 def test_the_command_measures_roles_on_many_sentences(
@@ -113,7 +113,7 @@ def test_the_command_measures_roles_on_many_sentences(
     shown = typed("compare-heads", SENTENCE, "--toy", "--roles", "--controls", "10", "-o", "a.csv")
     assert shown.status == 0
     assert "established on 100 sentences" in " ".join(shown.output.split())
-    assert all(sort.words[0] in shown.output for sort in SORTS)
+    assert all(str(name) in shown.output for name, _words, _is_kind in KINDS)
     assert shown.output.count("\n") < 50
 
 
@@ -144,8 +144,8 @@ def test_the_command_shows_the_roles_that_a_file_holds(
         "compare-heads", SENTENCE, "--toy", "--load", path, "--controls", "5", "-o", "a.csv"
     )
     assert shown.status == 0, shown.errors
-    assert "four sorts of heads" in shown.output
-    assert "on 1 sentence\n" in shown.output
+    assert "Four kinds of head" in shown.output
+    assert "on 1 sentence" in shown.output
     status, line = refused("compare-heads", SENTENCE, "-m", "toy-random", "--load", path)
     assert status == 1
     assert line.startswith("attnviz: the roles are those of toy (encoder, 3 layers x 6 heads), ")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from attnviz.capture.source import open_source
-from attnviz.errors import FileFormatError, OutputError
+from attnviz.errors import FileFormatError
 from attnviz.heads import survey
 from attnviz.heads.capture.survey import survey_model
 from attnviz.heads.files import Stats, SurveyRun
@@ -19,7 +19,6 @@ from attnviz.heads.files import load_stats as load
 from attnviz.heads.files import save_stats as save
 from attnviz.heads.settings import ModelSettings, SurveySettings
 from attnviz.models.language.splits import corpus_lines
-from attnviz.storage import encoding
 from attnviz.storage.corpora.corpus import Fingerprint, read_corpus
 
 if TYPE_CHECKING:
@@ -97,12 +96,6 @@ def test_what_was_read_goes_on(stats: Stats, tmp_path: Path) -> None:
     assert once.n_sentences == 40
 
 
-def test_another_ending(stats: Stats, tmp_path: Path) -> None:
-    """What holds a survey is named so."""
-    with pytest.raises(OutputError, match=r"saved as \.stats, not '\.npz'"):
-        save(stats, tmp_path / "a.npz")
-
-
 SURVEY = ("fields", "survey", "fields")
 CHANGES: dict[str, tuple[tuple[str, ...], object]] = {
     "no survey": (("fields", "survey"), None),
@@ -140,19 +133,3 @@ def test_what_was_changed_is_refused(stats: Stats, tmp_path: Path, name: str) ->
     path.write_bytes(serialised(dict(arrays), {"attnviz": json.dumps(described)}))
     with pytest.raises(FileFormatError, match=r"holds no stats of attnviz's, or is not whole$"):
         load(path)
-
-
-def test_large_arrays_are_deflated_and_a_lie_about_them_is_refused() -> None:
-    """What has many equal numbers takes a part of its room; one that says it is another size is refused."""
-    many = np.arange(200_000, dtype=np.int32) % 7
-    arrays: dict[str, np.ndarray] = {}
-    packed = encoding._pack(many, arrays)
-    assert isinstance(packed, dict)
-    assert arrays["0"].nbytes < many.nbytes / 4
-    assert np.array_equal(encoding._unpack(packed, arrays, {}), many)
-    for shape in ([200_001], [199_999], [2**40], [-1], []):
-        lie = {**packed, "deflated": {"dtype": "<i4", "shape": shape}}
-        with pytest.raises(ValueError, match="another size"):
-            encoding._unpack(lie, arrays, {})
-    noise = np.random.default_rng(0).random(20_000)
-    assert "deflated" not in str(encoding._pack(noise, {}))

@@ -106,25 +106,6 @@ def test_keys_language_and_hostile_addresses(
     assert shown.get_attribute("html", "lang") == "ko"
 
 
-def test_the_page_on_paper(show_page: Callable[..., Page], comparison: HeadComparison) -> None:
-    """The table of all heads is as wide as the paper at most, with its colours; on the screen it scrolls."""
-    # A4 with its usual margins
-    shown = show_page(page(comparison).html, viewport={"width": 718, "height": 1000})
-    over = "one => one.scrollWidth - one.clientWidth"
-    assert shown.locator(".wide").evaluate(over) > 100
-    assert (
-        shown.locator(".wide").evaluate("one => getComputedStyle(one, '::after').position")
-        == "sticky"
-    )
-    shown.emulate_media(media="print")
-    assert shown.locator(".all-heads").evaluate("one => one.offsetWidth") <= 718
-    assert shown.evaluate("document.documentElement.scrollWidth") == 718
-    assert (
-        shown.locator(".map .sign").first.evaluate("one => getComputedStyle(one).printColorAdjust")
-        == "exact"
-    )
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_barriers(
     show_page: Callable[..., Page], comparison: HeadComparison, scheme: str

@@ -135,26 +135,6 @@ def test_a_sentence_and_a_padded_batch_agree(name: str, real_model: str) -> None
         assert np.abs(one - other).max() < within
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_blocks_of_rows_add_up(
-    real_model: str, monkeypatch: pytest.MonkeyPatch, dtype: Dtype
-) -> None:
-    """Whatever the size of a block, the sums are the same but for the rounding of scores, sums of d_k products.
-
-    In which order a processor adds them depends on how many rows it is given.
-    """
-    source, d_k = open_source(real_model, dtype=dtype), 32
-    rounding = d_k * torch.finfo(getattr(torch, dtype)).eps
-    batch = source.encode(TEXTS)
-    whole = measured(source, batch)
-    monkeypatch.setattr("attnviz.capture.stream.BLOCK_BYTES", 4 * 12 * 5 * 20 * 3)
-    parts = measured(source, batch)
-    assert np.array_equal(whole.counts, parts.counts)
-    assert (np.abs(whole.sums - parts.sums) <= rounding * np.maximum(np.abs(whole.sums), 1)).all()
-    assert np.array_equal(whole.corner_seen, parts.corner_seen)
-    assert np.abs(whole.corner - parts.corner).max() < 1e-6
-
-
 def test_few_rows_at_a_time_add_up(real_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A block measured in pieces gives what it gives whole, and the rows kept for similarity are the same ones."""
     source = open_source(real_model)
@@ -208,16 +188,6 @@ def test_the_largest_weights_are_those_of_argmax(data: st.DataObject) -> None:
             assert int(top.key[0, 0, i]) == row.argmax()
             expected[int(row.argmax()) - i] += 1
     assert hits == expected
-
-
-@pytest.mark.parametrize("name", ["toy", "toy-decoder"])
-def test_one_word_measures_nothing_that_needs_two(name: str) -> None:
-    """No division by zero: no row is counted, and every sum is 0."""
-    source = open_source(name)
-    batch = source.encode(["apple"])
-    found = measured(source, batch)
-    assert not found.counts.any()
-    assert not found.sums.any()
 
 
 def test_cross_attention_has_no_offsets() -> None:

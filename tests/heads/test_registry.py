@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,12 +12,10 @@ from attnviz.capture.observers import WeightCollector
 from attnviz.capture.source import open_source
 from attnviz.errors import RecordError
 from attnviz.heads.api import compare_heads
-from attnviz.heads.figure.page import shares
+from attnviz.heads.export import to_csv
 from attnviz.heads.measures import MEASURES, Measure, RoleRule, measures_of
-from attnviz.heads.selection import by_role, role_names
+from attnviz.heads.selection import by_role, find_roles
 from attnviz.heads.settings import SurveySettings
-from attnviz.heads.tables import to_csv
-from attnviz.heads.terminal.table import draw_head, draw_table
 from attnviz.render.terminal.screen import Screen
 from tests.fixtures.command_line import sentences
 
@@ -90,38 +86,6 @@ def test_it_has_its_controls(comparison: HeadComparison) -> None:
     assert np.isfinite(comparison.estimates.value[..., comparison.names.index("norm_second")]).all()
 
 
-def test_it_is_in_the_table_and_the_files(comparison: HeadComparison) -> None:
-    """The table is sorted by it and has a column; so has the CSV file, with its interval and its controls."""
-    lines = [line.plain for line in draw_table(comparison, SCREEN, sort="second")]
-    assert "sorted by second (weight on the second token), the largest first" in lines
-    assert " 2nd " in next(line for line in lines if line.startswith("head "))
-    (head, *_) = csv.DictReader(io.StringIO(to_csv(comparison)))
-    assert {
-        "second",
-        "second_low",
-        "second_shuffled",
-        "second_untrained",
-        "norm_second",
-        "squares",
-    } <= head.keys()
-    assert float(head["second"]) == comparison.estimate("second", 0, 0)[0]
-
-
-def test_it_is_on_the_page_of_a_head(comparison: HeadComparison) -> None:
-    """With its number and its meaning in the terminal, as a dot in the picture."""
-    lines = [line.plain for line in draw_head(comparison, 1, 2, SCREEN, full=True)]
-    line = next(line for line in lines if line.startswith("second "))
-    assert f"{comparison.estimate('second', 1, 2)[0]:.2f}" in line
-    assert "weight on the second token" in line
-    assert "second" in shares(comparison)
-    texts = [
-        text.get_text()
-        for ax in comparison.figure(head=(1, 2)).axes
-        for text in ax.get_yticklabels()
-    ]
-    assert "second" in texts
-
-
 def test_it_names_heads(comparison: HeadComparison) -> None:
     """With its words, its sign and its colour, in the legend of the picture and among what can be chosen."""
     roles = [role for head in comparison.heads for role in head.roles if role.name == "second"]
@@ -134,7 +98,7 @@ def test_it_names_heads(comparison: HeadComparison) -> None:
         "untrained",
         "offset",
     }
-    assert "second" in role_names(comparison)
+    assert find_roles("second", comparison.measures) == {"second"}
     first = compare_heads(
         sentences(3),
         model="toy-random",
@@ -142,18 +106,6 @@ def test_it_names_heads(comparison: HeadComparison) -> None:
         measures=(SECOND, *MEASURES[8:]),
     )
     assert any(role is not None and role.name == "second" for (_, role), *_ in by_role(first))
-
-
-def test_its_threshold_can_be_set() -> None:
-    """Like that of any other role."""
-    found = compare_heads(
-        sentences(3),
-        model="toy-random",
-        settings=SurveySettings(controls=0),
-        measures=(*MEASURES, SECOND),
-        thresholds={"second": 1.0},
-    )
-    assert not [role for head in found.heads for role in head.roles if role.name == "second"]
 
 
 def test_a_file_keeps_it(comparison: HeadComparison, tmp_path: Path) -> None:

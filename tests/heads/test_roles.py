@@ -178,21 +178,6 @@ def test_random_weights_have_no_role(of_random_weights: list[Survey]) -> None:
         ]
 
 
-def test_low_thresholds_establish_no_more_than_chance_allows(
-    of_random_weights: list[Survey],
-) -> None:
-    """Even where a head need not do much, at most 5 % of random heads do more than the best of others."""
-    low = dict.fromkeys(
-        ("self", "previous", "next", "first", "separator", "same_word", "induction"), 0.001
-    )
-    established = total = 0
-    for survey in of_random_weights:
-        for head in compare(survey, corpus="made up", thresholds=low).heads:
-            total += len(low)
-            established += sum(role.established for role in head.roles if role.name in low)
-    assert established / total <= 0.05
-
-
 def test_random_weights_of_a_real_architecture(real_model: str) -> None:
     """BERT's architecture: of its 72 heads at most 5 % do more than the best of other random weights."""
     made = [
@@ -230,29 +215,6 @@ def test_an_offset_is_a_role_where_a_quarter_of_the_rows_see_it(
         counts=counts(np.array([[100.0, seen]])),
     )
     assert [role.name for role in made] == named
-
-
-def test_established_roles_come_first() -> None:
-    """However clear one is that random weights have too."""
-    value, low = np.array([[[0.55, 0.99]]]), np.array([[[0.53, 0.98]]])
-    taken = measures_named(("previous", "entropy_share"))
-    made = roles_of(
-        0,
-        0,
-        measures=taken,
-        estimates=Estimates(value=value, low=low, high=value),
-        controls={
-            name: Estimates(
-                value=np.array([[[0.1, 0.99]]]), low=low, high=np.array([[[0.2, 0.99]]])
-            )
-            for name in ("chance", "untrained")
-        },
-        counts=counts(np.full((1, 2), 50.0)),
-    )
-    assert [(role.name, role.established) for role in made] == [
-        ("previous", True),
-        ("broad", False),
-    ]
 
 
 def test_thresholds_can_be_set(by_hand: HeadComparison) -> None:

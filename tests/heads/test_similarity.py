@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.errors import InputError, SelectionError
 from attnviz.heads.similarity import cluster, cut
 
 
@@ -55,26 +54,3 @@ def test_equal_heads_and_one_head() -> None:
     tree = cluster(np.zeros((1, 1)))
     assert tree.shape == (0, 4)
     np.testing.assert_array_equal(cut(tree, 1), [0])
-
-
-@pytest.mark.parametrize("n", [0, 6])
-def test_a_cut_that_cannot_be(n: int) -> None:
-    """Too many clusters, or none."""
-    with pytest.raises(SelectionError, match="1 to 5"):
-        cut(cluster(LINE), n)
-
-
-@pytest.mark.parametrize(
-    ("distances", "said"),
-    [
-        (np.zeros((0, 0)), "no heads"),
-        (np.array([[0, np.nan], [np.nan, 0]]), "finite"),
-        (np.array([[0, -1.0], [-1.0, 0]]), "not negative"),
-        (np.array([[0, 1.0], [2.0, 0]]), "both ways"),
-        (np.array([[1.0, 1.0], [1.0, 0]]), "to itself"),
-    ],
-)
-def test_what_is_no_distance(distances: np.ndarray, said: str) -> None:
-    """Refused in words."""
-    with pytest.raises(InputError, match=said):
-        cluster(distances)

@@ -8,9 +8,7 @@ from attnviz.capture.source import open_source
 from attnviz.heads.capture.survey import survey_model
 from attnviz.heads.compare import compare
 from attnviz.heads.settings import SurveySettings
-from attnviz.heads.terminal.table import draw_table
 from attnviz.models.language.splits import corpus_lines
-from attnviz.render.terminal.screen import Screen
 
 pytestmark = pytest.mark.usefixtures("whole_corpora")
 
@@ -35,10 +33,6 @@ def test_reference_is_found_and_agreement_is_not_established() -> None:
     doubt = relations["agreement"].doubt
     assert doubt is not None
     assert (doubt.code, dict(doubt.fields)["control"]) == ("control_does_as_much", "untrained")
-    screen = Screen(width=80, colour=False, dark=True, unicode=True, palette="magma")
-    shown = "\n".join(line.plain for line in draw_table(found, screen))
-    assert "● pronoun > referent" in shown
-    assert "○ subject > verb · random too" in shown
 
 
 def test_random_weights_of_the_toy_have_no_relation() -> None:

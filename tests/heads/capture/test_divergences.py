@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from attnviz.errors import InputError
 from attnviz.heads.capture.divergences import divergence_between, divergences
-from attnviz.heads.similarity import Divergences
 
 
 def entropy(row: np.ndarray) -> float:
@@ -78,28 +76,6 @@ def test_it_is_the_formula(rng: np.random.Generator, n_heads: int) -> None:
     np.testing.assert_allclose(found.mean(), all_by_hand(sentences) / 17, rtol=0, atol=1e-6)
 
 
-def test_double_weights_are_exact(rng: np.random.Generator) -> None:
-    """Weights in float64 are compared in float64."""
-    weights, counted = padded([sentence(rng, 4, 6)])
-    expected = all_by_hand([weights[0].double().numpy()])
-    np.testing.assert_allclose(
-        divergences(weights.double(), counted).total, expected, rtol=0, atol=1e-12
-    )
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_weights_are_compared_in_float32(rng: np.random.Generator, dtype: torch.dtype) -> None:
-    """What counts is the rounded weights, not a rounded sum."""
-    weights, counted = padded([sentence(rng, 4, 6)])
-    rounded = weights.to(dtype)
-    expected = divergences(rounded.float(), counted)
-    np.testing.assert_array_equal(divergences(rounded, counted).total, expected.total)
-    between = divergence_between(rounded, rounded.flip(1), counted)
-    np.testing.assert_array_equal(
-        between, divergence_between(rounded.float(), rounded.float().flip(1), counted)
-    )
-
-
 def test_more_cells_than_one_block(rng: np.random.Generator) -> None:
     """A sentence of 70 tokens has 4,900 cells: several blocks, the last not full."""
     one = sentence(rng, 3, 70)
@@ -143,43 +119,6 @@ def test_rows_of_a_head_with_a_sink(rng: np.random.Generator) -> None:
     assert found[0, 3] == 0 < found[0, 1]
 
 
-def test_one_token_alone() -> None:
-    """A row of one key is the same in all heads: 0, and no division by zero."""
-    found = divergences(torch.ones(2, 5, 1, 1), torch.ones(2, 1, dtype=torch.bool))
-    assert found.n_rows == 2
-    np.testing.assert_array_equal(found.mean(), np.zeros((5, 5)))
-
-
-def test_no_row_at_all() -> None:
-    """Nothing to compare by is said, not divided by; added to something it changes nothing."""
-    weights = torch.ones(1, 3, 2, 2)
-    nothing = divergences(weights, torch.zeros(1, 2, dtype=torch.bool))
-    with pytest.raises(InputError, match="no row"):
-        nothing.mean()
-    with pytest.raises(InputError, match="no row"):
-        nothing.distances()
-    something = divergences(weights / 2, torch.ones(1, 2, dtype=torch.bool))
-    np.testing.assert_array_equal((nothing + something).mean(), something.mean())
-
-
-def test_a_weight_that_is_no_number_is_not_hidden() -> None:
-    """A row that counts and holds nan makes its head's divergences nan."""
-    weights = torch.full((1, 3, 2, 2), 0.5)
-    weights[0, 1, 0, 0] = math.nan
-    found = divergences(weights, torch.ones(1, 2, dtype=torch.bool)).total
-    np.testing.assert_array_equal(
-        np.isnan(found), [[False, True, False], [True] * 3, [False, True, False]]
-    )
-    assert np.isnan(divergence_between(weights, weights, torch.ones(1, 2, dtype=torch.bool))[0, 1])
-
-
-def test_other_models_are_not_added(rng: np.random.Generator) -> None:
-    """Sums of 3 and of 4 heads do not fit."""
-    three, four = (divergences(*padded([sentence(rng, n, 2)])) for n in (3, 4))
-    with pytest.raises(InputError, match="3 heads and of 4 heads"):
-        three + four
-
-
 def test_between_two_models(rng: np.random.Generator) -> None:
     """The same head of two models, a number a sentence, by the formula; a model and itself exactly 0."""
     lengths = (4, 1, 7)
@@ -189,52 +128,6 @@ def test_between_two_models(rng: np.random.Generator) -> None:
     expected = [[by_hand(p[h], q[h]) for h in range(5)] for p, q in zip(ones, others, strict=True)]
     np.testing.assert_allclose(found, expected, rtol=0, atol=5e-6)
     np.testing.assert_array_equal(divergence_between(one, one, counted), np.zeros((3, 5)))
-
-
-def test_between_agrees_with_all_pairs(rng: np.random.Generator) -> None:
-    """Both ways through the formula give the same number."""
-    one, counted = padded([sentence(rng, 6, n) for n in (3, 8)])
-    pairs = divergences(one, counted).total
-    np.testing.assert_allclose(
-        divergence_between(one, one.roll(-1, 1), counted).sum(0),
-        pairs[np.arange(6), (np.arange(6) + 1) % 6],
-        atol=1e-5,
-    )
-
-
-def test_on_the_real_model(real_model: str) -> None:
-    """The weights of all 72 heads of a padded batch: the formula, within 1e-6."""
-    from transformers import AutoModel, AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(real_model)
-    model = AutoModel.from_pretrained(real_model, attn_implementation="eager").eval()
-    batch = tokenizer(
-        ["Hello", "The animal didn't cross the street because it was too tired."],
-        padding=True,
-        return_tensors="pt",
-    )
-    with torch.inference_mode():
-        weights = torch.cat(model(**batch, output_attentions=True).attentions, 1)
-    counted = batch["attention_mask"].bool()
-    found = divergences(weights, counted)
-    rows = [weights[s, :, n][:, :, n].numpy().astype(np.float64) for s, n in enumerate(counted)]
-    entropies = [_entropies(one).sum(-1) for one in rows]
-    expected = np.array(
-        [
-            sum(
-                _entropies((one[i] + one) / 2).sum(-1) - (h[i] + h) / 2
-                for one, h in zip(rows, entropies, strict=True)
-            )
-            for i in range(72)
-        ]
-    )
-    assert found.n_rows == int(counted.sum())
-    np.testing.assert_allclose(found.mean(), expected / found.n_rows, rtol=0, atol=1e-6)
-
-
-def _entropies(rows: np.ndarray) -> np.ndarray:
-    """The entropy of each row."""
-    return np.asarray(-np.where(rows > 0, rows * np.log(np.where(rows > 0, rows, 1)), 0).sum(-1))
 
 
 @given(
@@ -269,17 +162,6 @@ def test_what_holds_of_any_heads(
     np.testing.assert_allclose(merged.mean(), mean, rtol=0, atol=1e-6)
 
 
-@given(seed=st.integers(0, 10_000))
-def test_distances_are_a_metric(seed: int) -> None:
-    """The way over a third head is never shorter, and points of some space have these distances."""
-    rng = np.random.default_rng(seed)
-    weights, counted = padded([sentence(rng, 6, n) for n in (4, 7)])
-    far = divergences(weights.double(), counted).distances()
-    assert (far[:, None, :] <= far[:, :, None] + far[None, :, :] + 1e-9).all()
-    centred = np.eye(6) - 1 / 6
-    assert np.linalg.eigvalsh(-centred @ far**2 @ centred / 2).min() > -1e-9
-
-
 def test_the_number_of_threads_is_left_alone() -> None:
     """It is what it was afterwards, an error or not."""
     before = torch.get_num_threads()
@@ -294,12 +176,3 @@ def test_the_number_of_threads_is_left_alone() -> None:
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
-
-
-def test_sums_are_sums() -> None:
-    """Adding is exact: totals and rows."""
-    one = Divergences(total=np.array([[0.0, 0.25], [0.25, 0.0]]), n_rows=2)
-    both = one + one + one
-    assert both.n_rows == 6
-    np.testing.assert_array_equal(both.mean(), one.mean())
-    np.testing.assert_array_equal(one.distances(), np.sqrt(one.mean()))

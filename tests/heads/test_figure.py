@@ -1,0 +1,293 @@
+"""The pictures of a comparison, by their artists: colours are the roles', bars the measures; every text can be read."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from attnviz.attention import Attention
+from attnviz.errors import AttnvizWarning, SelectionError, SettingsError
+from attnviz.heads import figure
+from attnviz.heads.selection import (
+    MOST_CARDS,
+    by_role,
+    received_by_words,
+    strongest,
+    strongest_links,
+)
+from attnviz.heads.words import proof
+from attnviz.render.figure.style import smallest_letters
+from attnviz.render.palette import colours, pixels
+from tests.fixtures.pictures import expect_enlarged_whole
+from tests.heads.comparisons_by_hand import KOREAN, NARROW, RULES, made, with_chance
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+    from matplotlib.transforms import Bbox
+
+    from attnviz.heads.record import HeadComparison
+
+Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
+Make = Callable[..., Attention]
+LONG = "Although I did not get 95 in last TOEFL, I could get in the Ph.D program. " * 8
+
+
+def images_of(drawn: Figure) -> list[np.ndarray]:
+    """What its images show, in the order in which they were drawn."""
+    from matplotlib.image import AxesImage
+
+    found = drawn.findobj(AxesImage)
+    return [np.asarray(image.get_array()) for image in found if isinstance(image, AxesImage)]
+
+
+def hexed(colour: object) -> str:
+    """A colour of Matplotlib's as it is written."""
+    from matplotlib.colors import to_hex
+
+    return to_hex(colour)  # type: ignore[arg-type]
+
+
+def cells_of(drawn: Figure) -> list[Rectangle]:
+    """The rectangles with a colour: those of the map first, in the order of the heads."""
+    from matplotlib.patches import Rectangle
+
+    paper = next(ax for ax in drawn.axes if not ax.axison)
+    return [patch for patch in paper.patches if isinstance(patch, Rectangle) and patch.get_fill()]
+
+
+def expect_clear(drawn: Figure, texts_of: Texts) -> list[str]:
+    """No two texts share more than a pixel, and none leaves the picture; return them."""
+    shown = texts_of(drawn)
+    left, low, right, high = np.array([box.extents for _, box in shown]).T
+    inside = (left > -0.5) & (low > -0.5)
+    inside &= (right < drawn.bbox.width + 0.5) & (high < drawn.bbox.height + 0.5)
+    assert inside.all(), [shown[index][0] for index in np.flatnonzero(~inside)]
+    across = np.minimum.outer(right, right) - np.maximum.outer(left, left)
+    down = np.minimum.outer(high, high) - np.maximum.outer(low, low)
+    pairs = np.argwhere(np.triu(np.minimum(across, down) > 1.5, k=1))
+    assert not len(pairs), [(shown[a][0], shown[b][0]) for a, b in pairs[:5]]
+    return [text for text, _ in shown]
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 2), (3, 6), (6, 12), (24, 16)])
+def test_the_sheet(texts_of: Texts, shape: tuple[int, int]) -> None:
+    """A cell a head in the colour of its role, a line a role, and no text covers another."""
+    comparison = made(*shape, all_roles=shape != (3, 6))
+    drawn = figure.draw(comparison).figure
+    shown = expect_clear(drawn, texts_of)
+    for head, cell in zip(comparison.heads, cells_of(drawn), strict=False):
+        colour = hexed(cell.get_facecolor())
+        if head.role is None:
+            assert colour == figure.EMPTY
+        else:
+            assert (colour == head.role.rule.colour) == head.role.established
+    for (_head, role), *_others in by_role(comparison):
+        if role is not None:
+            assert any(text.startswith(role.rule.short) for text in shown)
+            assert f"{role.low:.2f}–{role.high:.2f}" in " ".join(shown)
+    title = f"Heads with an established role: {comparison.n_established} of {shape[0] * shape[1]}"
+    assert title in shown
+
+
+def test_long_words_keep_clear(texts_of: Texts, fixed_record: Make) -> None:
+    """Long names and sentences are wrapped or cut; Korean ones too; patterns have their room."""
+    comparison = made(3, 6, model="some-organisation/a-model-with-a-long-name-" + KOREAN * 3)
+    examples = {
+        place: tuple(replace(one, text=LONG + KOREAN * 9) for one in several)
+        for place, several in comparison.examples.items()
+    }
+    comparison = replace(comparison, examples=examples, corpus=LONG + KOREAN * 9)
+    words = [f"{n}-{KOREAN}" for n in range(60)]
+    record = fixed_record(tuple(words), n_layers=3, n_heads=6)
+    patterns = {card.role.name: record for card in strongest(comparison)}
+    for lang in ("en", "ko"):
+        drawn = figure.draw(comparison, patterns=patterns, language=lang).figure
+        assert "…" in "".join(expect_clear(drawn, texts_of))
+    expect_clear(figure.draw_head(comparison, 0, 0, patterns=patterns).figure, texts_of)
+
+
+def test_one_sentence_shows_words(texts_of: Texts, fixed_record: Make) -> None:
+    """In each cell the word that receives most; below, the strongest links between words with their heads."""
+    record = fixed_record(("I", "love", "all", "you"), n_layers=2, n_heads=3)
+    drawn = figure.draw(made(attention=record)).figure
+    shown = expect_clear(drawn, texts_of)
+    received = received_by_words(record)
+    for cell, head in zip(cells_of(drawn), np.ndindex(2, 3), strict=False):
+        share = float(received[head].max())
+        expected = pixels(np.array([[share]]), 1.0, colours())[0, 0, :3]
+        assert hexed(cell.get_facecolor()) == "#" + bytes(expected.tolist()).hex()
+        assert record.key_tokens[int(received[head].argmax())].text in shown
+    links = strongest_links(record)
+    assert links
+    for (query, key), (weight, layer, head_number) in links:
+        assert weight == record.weights[layer, head_number, query, key]
+        tokens = record.query_tokens[query].text, record.key_tokens[key].text
+        assert f"{tokens[0]} → {tokens[1]} {weight:.2f}" in shown
+        assert f"Layer {layer}, head {head_number}" in shown
+
+
+def with_roles(comparison: HeadComparison, **roles: Any) -> HeadComparison:
+    """The same with other roles of some heads, by their names with an underscore."""
+    heads = tuple(
+        replace(head, roles=roles.get(f"head_{head.layer}_{head.head}", head.roles))
+        for head in comparison.heads
+    )
+    return replace(comparison, heads=heads)
+
+
+def test_cards_are_of_the_clearest_roles(texts_of: Texts) -> None:
+    """Of the heads with a role that which has it most clearly; established ones alone, if there are any."""
+    comparison = made(3, 6, all_roles=True)
+    cards = strongest(comparison)
+    assert len(cards) == MOST_CARDS
+    for head, role, example in cards:
+        assert role.established
+        every = [one for other in comparison.heads for one in other.roles if one.name == role.name]
+        assert role.clearness == max(one.clearness for one in every)
+        assert example is not None
+        assert example.text == "I love all" or len(example.text.split()) <= 12
+        assert role in head.roles
+    shown = [text for text, _ in texts_of(figure.draw(comparison).figure)]
+    assert all(f"{card.head.name} · {card.role.rule.short} 0.90" in shown for card in cards)
+    doubtful = comparison.heads[1].roles
+    unsure = with_roles(made(1, 2), head_0_0=doubtful, head_0_1=())
+    assert [card.role.established for card in strongest(unsure)] == [False]
+
+
+def test_patterns_that_are_given_are_drawn(fixed_record: Make, texts_of: Texts) -> None:
+    """The head's own matrix, and no other, with its scale from 0 to 1; without the head, refused."""
+    comparison = made()
+    record = fixed_record(n_layers=2, n_heads=3)
+    expected = pixels(record.pattern(1, 0), 1.0, colours())
+    drawn = figure.draw(comparison, patterns={"first": record}).figure
+    images = images_of(drawn)
+    assert sum(np.array_equal(image, expected) for image in images) == 1
+    assert sum(np.array_equal(image, colours()[None]) for image in images) == 1
+    assert images_of(figure.draw(comparison).figure) == []
+    assert {token.text for token in record.key_tokens} <= set(expect_clear(drawn, texts_of))
+    page = figure.draw_head(comparison, 1, 0, patterns={"first": record}).figure
+    assert any(np.array_equal(image, expected) for image in images_of(page))
+    with pytest.raises(SelectionError, match=r"no (layer|head)"):
+        figure.draw(comparison, patterns={"first": record.select([0], [2])})
+
+
+@pytest.mark.parametrize("place", [(0, 0), (0, 1), (0, 2), (-1, -1)])
+def test_the_page_of_a_head(texts_of: Texts, place: tuple[int, int]) -> None:
+    """Bars are the weight by offset, dots the shares with their intervals, marks their controls."""
+    from matplotlib.patches import Rectangle
+
+    comparison = with_chance(made())
+    head = comparison.head(place)
+    drawn = figure.draw_head(comparison, *place).figure
+    shown = " ".join(expect_clear(drawn, texts_of))
+    assert f"Layer {head.layer}, head {head.head}: " in shown
+    measures, offsets = (ax for ax in drawn.axes if ax.axison)
+    values = np.array([comparison.at_offset(offset, head) for offset in comparison.offsets])
+    bars = [patch.get_height() for patch in offsets.patches if isinstance(patch, Rectangle)]
+    assert np.allclose(bars, values[:, 0])
+    ends = np.array([line.get_ydata() for line in offsets.lines], dtype=np.float64)
+    assert np.allclose(ends, values[:, 1:])
+    labels = [label.get_text() for label in measures.get_yticklabels()]
+    names = [label.removeprefix("~") for label in labels]
+    assert labels == [f"{'~' * (name in NARROW)}{name}" for name in names]
+    assert {"self", "previous", "entropy_share", "sink", "variability"} <= set(names)
+    dots = dots_of(measures)
+    own = [comparison.estimate(name, *head.place)[0] for name in names]
+    assert np.allclose(dots.pop("this head"), own, equal_nan=True)
+    titles = {"shuffled": "shuffled", "random": "untrained", "offset": "offset", "chance": "chance"}
+    assert dots.keys() == titles.keys()
+    for title, control in titles.items():
+        held = [comparison.control(control, name, head) for name in names]
+        assert np.allclose(dots[title], held, equal_nan=True)
+
+
+def dots_of(ax: Axes) -> dict[str, np.ndarray]:
+    """The values of the marks by their labels."""
+    from matplotlib.collections import PathCollection
+
+    return {
+        str(points.get_label()): np.ma.filled(np.ma.asarray(points.get_offsets())[:, 0], np.nan)
+        for points in ax.collections
+        if isinstance(points, PathCollection)
+    }
+
+
+def test_what_must_be_said(texts_of: Texts) -> None:
+    """Model, corpus, receipt, notes, and that attention is no explanation."""
+    comparison = made()
+    for picture in (figure.draw(comparison), figure.draw_head(comparison, 0, 0)):
+        shown = " ".join(text for text, _ in texts_of(picture.figure))
+        for words in ("made by hand", "1,234 sentences", proof(comparison), "cut: 3.", "not expl"):
+            assert words in shown
+        assert proof(comparison) in picture.description
+    unseen = figure.draw(comparison, unseen="the model is not here").figure
+    shown = " ".join(text for text, _ in texts_of(unseen))
+    assert "their patterns are not shown: the model is not here" in shown
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+@pytest.mark.parametrize(
+    ("look", "wide", "least"),
+    [
+        ({"style": "paper"}, 3.3, 6.0),
+        ({"style": "paper", "width": "8cm"}, 8 / 2.54, 6.0),
+        ({"style": "slides"}, 40 / 3, 10.0),
+        ({"width": "84mm"}, 8.4 / 2.54, 4.5),
+    ],
+)
+def test_the_sheet_is_legible_at_its_width(
+    texts_of: Texts, look: dict[str, Any], wide: float, least: float, lang: str
+) -> None:
+    """It is as wide as wanted, no letters are too small, nothing leaves it, and nobody is warned."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AttnvizWarning)
+        drawn = made(3, 6).figure(lang=lang, **look)
+    assert drawn.get_size_inches()[0] == pytest.approx(wide)
+    assert smallest_letters(drawn) >= least - 0.05
+    expect_clear(drawn, texts_of)
+
+
+def test_what_cannot_be_read_at_its_width_is_said() -> None:
+    """With the width from which on it can be; a length that is none is refused."""
+    for look in ({"head": (0, 1), "style": "paper"}, {"width": "1.2in", "style": "paper"}):
+        with pytest.warns(AttnvizWarning, match=r"smallest letters are"):
+            made().figure(**look)
+    with pytest.raises(SettingsError, match="no length"):
+        made().figure(width="3 furlongs")
+    with pytest.raises(SelectionError, match="no layer 7"):
+        figure.draw_head(made(), 7, 0)
+
+
+def test_all_grows_with_a_picture() -> None:
+    """The sheet with its map, and a page with its marks and what they mean."""
+    expect_enlarged_whole(figure.draw(made()).figure)
+    expect_enlarged_whole(figure.draw_head(with_chance(made()), 0, 0).figure)
+
+
+def test_files_are_the_same_each_time() -> None:
+    """Whatever somebody has set, and settings stay as they are."""
+    from matplotlib import rc_context, rcParams
+
+    def files() -> list[bytes]:
+        written = []
+        for picture in (figure.draw(made()), figure.draw_head(with_chance(made()), 0, 0)):
+            for suffix in (".png", ".svg", ".pdf"):
+                file = BytesIO()
+                picture.write(file, suffix)
+                written.append(file.getvalue())
+        return written
+
+    first = files()
+    with rc_context({"font.size": 30, "axes.facecolor": "black", "lines.linewidth": 9}):
+        before = dict(rcParams)
+        assert files() == first
+        assert dict(rcParams) == before
+    assert len(RULES) > 20
