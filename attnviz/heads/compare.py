@@ -24,6 +24,7 @@ from attnviz.heads.similarity import cluster, cut
 from attnviz.heads.survey import Survey
 
 CLUSTERS = 8  # into how many clusters heads are put, where there are so many
+Place: TypeAlias = tuple[str, str]  # a head, as layer.head, and a measure
 
 
 def compare(
@@ -58,21 +59,13 @@ def _compare_one(
     taken = measures.named((*found.measures, "variability"), entries)
     measured = _with_peaks(found.heads, taken)
     estimates = _shares_to_1(measured.with_one_more(survey.variability(found.places)), taken)
-    n_looked_at = len(measures.rules_of(taken)) + (
-        0 if found.relations is None else len(found.relations.names)
-    )
+    n_looked_at = len(measures.rules_of(taken))
+    if found.relations is not None:
+        n_looked_at += len(found.relations.names)
     controls = _controls(found, n_looked_at)
     judged = roles.with_thresholds(taken, thresholds or {})
     n_layers, n_heads = estimates.value.shape[:2]
-    rows = found.heads.counts[:, :, 0]
-    sentences = tally.effective(rows)
-    with np.errstate(invalid="ignore"):
-        even = (
-            sentences / sentences[:, [found.measures.index("entropy")]]
-            if "entropy" in found.measures
-            else sentences
-        )
-    counts = roles.Counts(rows=rows[0], sentences=sentences, even=even, different=_different(found))
+    counts = _counts(found)
     threshold = (thresholds or {}).get(roles.RELATION, relations.THRESHOLD)
     candidates: dict[str, tuple[Relation, ...]] = {}
     if found.relations is not None:
@@ -85,9 +78,9 @@ def _compare_one(
         )
     related = relations.roles_of(candidates, threshold)
     similarity = _similarity(found)
-    clusters = (
-        None if similarity is None else cut(similarity.linkage, min(CLUSTERS, n_layers * n_heads))
-    )
+    clusters = None
+    if similarity is not None:
+        clusters = cut(similarity.linkage, min(CLUSTERS, n_layers * n_heads))
 
     def profile(layer: int, head: int) -> HeadProfile:
         own = roles.roles_of(
@@ -102,7 +95,8 @@ def _compare_one(
         )
 
     heads = tuple(profile(layer, head) for layer, head in np.ndindex(n_layers, n_heads))
-    examples, typical = _examples(found, heads, taken)
+    linked = {key: text for key, (text, _pair) in found.sample.linked.items()}
+    by_links = relations.examples_of(found.sample.own, linked)
     return HeadComparison(
         kind=found.about.kind,  # type: ignore[arg-type]  # it was written from one
         model=found.about.model,
@@ -117,8 +111,8 @@ def _compare_one(
         controls=controls,
         heads=heads,
         similarity=similarity,
-        examples=examples,
-        typical=typical,
+        examples=_examples(found, by_links),
+        typical=_typical_examples(found, heads, taken, by_links),
         relations=relations.best_of(candidates),
         notes=tuple(_notes(found)),
     )
@@ -200,52 +194,64 @@ def _similarity(found: Survey) -> HeadSimilarity | None:
     return HeadSimilarity(divergences=found.similarity.mean(), linkage=linkage)
 
 
-Place: TypeAlias = tuple[str, str]  # a head, as layer.head, and a measure
+def _counts(found: Survey) -> roles.Counts:
+    """Return how many rows each measure counts, and over how many sentences they are spread."""
+    rows = found.heads.counts[:, :, 0]
+    sentences = even = tally.effective(rows)
+    if "entropy" in found.measures:
+        with np.errstate(invalid="ignore"):
+            even = sentences / sentences[:, [found.measures.index("entropy")]]
+    return roles.Counts(rows=rows[0], sentences=sentences, even=even, different=_different(found))
+
+
+def _typical_examples(
+    found: Survey,
+    heads: Sequence[HeadProfile],
+    taken: Sequence[Measure],
+    by_links: Mapping[Place, list[Example]],
+) -> dict[Place, Example]:
+    """Return a typical sentence of each role of each head."""
+    by_name = {one.name: one for one in taken}
+    typical: dict[Place, Example] = {}
+    for head in heads:
+        for role in head.roles:
+            place = head.name, role.measure
+            measure = by_name.get(role.measure)
+            ranked = by_links.get(place, []) if measure is None else _ranked(found, head, measure)
+            example = selection.typical(ranked)
+            if example is not None:
+                typical[place] = example
+    return typical
 
 
 def _examples(
-    found: Survey, heads: Sequence[HeadProfile], taken: Sequence[Measure]
-) -> tuple[dict[Place, tuple[Example, ...]], dict[Place, Example]]:
-    examples: dict[Place, tuple[Example, ...]] = {}
-    scores, keys, texts = found.examples.scores, found.examples.keys, found.examples.texts
-    for layer, head, measure in np.ndindex(scores.shape[:3]):
-        best = [
-            Example(text=texts[int(key)], score=float(score))
-            for score, key in zip(
-                scores[layer, head, measure], keys[layer, head, measure], strict=True
-            )
-            if np.isfinite(score)
-        ]
-        if best:
-            examples[f"{layer}.{head}", found.measures[measure]] = tuple(best)
-    linked = {key: text for key, (text, _) in found.sample.linked.items()}
-    ranked = relations.examples_of(found.sample.own, linked)
-    examples |= {place: tuple(several[: survey.EXAMPLES]) for place, several in ranked.items()}
-    wanted = {(head.name, role.measure): head.place for head in heads for role in head.roles}
-    enough = {one.name: one.enough_rows for one in taken}
-    typical = {}
-    for (name, measure), (layer, head) in wanted.items():
-        several = ranked.get((name, measure), [])
-        if survey.OWN in found.sample.controls and measure in found.sample.roles:
-            at, (sums, counts) = (
-                found.sample.roles.index(measure),
-                found.sample.controls[survey.OWN],
-            )
-            given = zip(
-                found.sample.texts.values(),
-                sums[:, layer, head, at],
-                counts[:, layer, at],
-                strict=True,
-            )
-            means = [
-                Example(text=text, score=float(sum_ / n))
-                for (text, _), sum_, n in given
-                if n >= enough[measure]
-            ]
-            several = sorted(means, key=lambda one: (-one.score, one.text))
-        if (one := selection.typical(several)) is not None:
-            typical[name, measure] = one
-    return examples, typical
+    found: Survey, by_links: Mapping[Place, list[Example]]
+) -> dict[Place, tuple[Example, ...]]:
+    """Return by head and measure the sentences where it is strongest."""
+    examples: dict[Place, list[Example]] = {}
+    kept = found.examples
+    for layer, head, measure, rank in np.argwhere(np.isfinite(kept.scores)).tolist():
+        place = layer, head, measure, rank
+        example = Example(text=kept.texts[int(kept.keys[place])], score=float(kept.scores[place]))
+        examples.setdefault((f"{layer}.{head}", found.measures[measure]), []).append(example)
+    examples |= {place: several[: survey.EXAMPLES] for place, several in by_links.items()}
+    return {place: tuple(several) for place, several in examples.items()}
+
+
+def _ranked(found: Survey, head: HeadProfile, measure: Measure) -> list[Example]:
+    """Return the sentences of the sample in the order of a measure of one head."""
+    sample = found.sample
+    if measure.name not in sample.roles or survey.OWN not in sample.controls:
+        return []
+    sums, counts = sample.controls[survey.OWN]
+    at = sample.roles.index(measure.name)
+    examples = []
+    for number, (text, _pair) in enumerate(sample.texts.values()):
+        n = counts[number, head.layer, at]
+        if n >= measure.enough_rows:
+            score = float(sums[number, head.layer, head.head, at] / n)
+            examples.append(Example(text=text, score=score))
+    return sorted(examples, key=lambda one: (-one.score, one.text))
 
 
 def _different(found: Survey) -> int:

@@ -79,9 +79,8 @@ class Relations:
 def count_links(found: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: int) -> Relations:
     """Count the links of some sentences."""
     linked = [(key, one) for key, one in found if one.names or one.lost]
-    names = tuple(
-        sorted({name for _, one in linked for name in (*one.names, *one.lost)})[:MOST_RELATIONS]
-    )
+    every = {name for _key, one in linked for name in (*one.names, *one.lost)}
+    names = tuple(sorted(every)[:MOST_RELATIONS])
     at = {name: number for number, name in enumerate(names)}
     shape = (HALVES, HALF_GROUPS + 1, len(names))
     hits = np.zeros((*shape, WAYS, n_layers, n_heads), dtype=np.int32)
@@ -89,25 +88,20 @@ def count_links(found: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: i
     counts = np.zeros(shape, dtype=np.int32)
     for key, one in linked:
         kept = [link for link, name in enumerate(one.names) if name in at]
-        where = (
-            half_of(key),
-            1 + key // HALVES % HALF_GROUPS,
-            [at[one.names[link]] for link in kept],
-        )
+        numbers = [at[one.names[link]] for link in kept]
+        where = half_of(key), 1 + key // HALVES % HALF_GROUPS, numbers
         np.add.at(counts, where, 1)
         np.add.at(hits, where, one.hits[kept])
         np.add.at(offsets, where, one.distances[kept, None] == np.array(DISTANCES))
     for values in (hits, offsets, counts):
         values[:, 0] = values.sum(axis=1)
-    lost = np.bincount(
-        [at[name] for _, one in linked for name in one.lost if name in at], minlength=len(names)
-    )
+    lost = Counter(name for _key, one in linked for name in one.lost)
     return Relations(
         names=names,
         hits=hits,
         offsets=offsets,
         counts=counts,
-        lost=lost,
+        lost=np.array([lost[name] for name in names], dtype=np.int64),
         n_links=sum(len(one.names) + len(one.lost) for _, one in linked),
     )
 

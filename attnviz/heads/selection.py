@@ -99,18 +99,21 @@ def choose_heads(
     every_layer, every_head = range(comparison.n_layers), range(comparison.n_heads)
     rows = indices_of(layers or every_layer, every_layer, "layer")
     columns = indices_of(heads or every_head, every_head, "head")
-    chosen = []
-    for head in comparison.heads:
-        if head.layer not in rows or head.head not in columns:
-            continue
-        roles = [one for one in head.roles if not wanted or {one.name, one.rule.family} & wanted]
-        if roles:
-            chosen.append(HeadRole(head, roles[0]))
-        elif not head.roles and (not wanted or NONE in wanted):
-            chosen.append(HeadRole(head, None))
+    shown = [head for head in comparison.heads if head.layer in rows and head.head in columns]
+    chosen = [one for head in shown for one in _shown_role(head, wanted)]
     if not (role or layers or heads) and len(chosen) > MOST:
         chosen = [one for one in chosen if one.role is not None]
     return chosen if sort == "head" else sorted(chosen, key=_order(comparison, sort))
+
+
+def _shown_role(head: HeadProfile, wanted: set[str]) -> Iterator[HeadRole]:
+    """Yield a head with the first of its roles that is wanted, if any; an empty set is all."""
+    if not head.roles and (not wanted or NONE in wanted):
+        yield HeadRole(head, None)
+    for role in head.roles:
+        if not wanted or {role.name, role.rule.family} & wanted:
+            yield HeadRole(head, role)
+            return
 
 
 def _order(

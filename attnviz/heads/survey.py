@@ -156,20 +156,7 @@ def same_sentences(one: Survey, other: Survey) -> bool:
 
 def merge(one: Survey, other: Survey) -> Survey:
     """The survey of both corpora together. Raises RecordError: they are not of the same kind; it says what differs."""
-    here, there = one.about.words(), other.about.words()
-    differing = [
-        f"{name}: {value} and {there[name]}" for name, value in here.items() if there[name] != value
-    ]
-    if differing:
-        raise RecordError(f"these cannot be put together, they differ in {'; '.join(differing)}")
-    if one.measures != other.measures or one.heads.sums.shape != other.heads.sums.shape:
-        raise RecordError("these cannot be put together: they hold other measures, layers or heads")
-    if one.sample.controls and other.sample.controls and one.sample.roles != other.sample.roles:
-        raise RecordError(
-            "these cannot be put together: they were measured by different versions of attnviz"
-        )
-    if (one.against is None) != (other.against is None):
-        raise RecordError("these cannot be put together: only one was compared with another model")
+    _check_same_kind(one, other)
     linked = one.relations or other.relations
     if one.relations is not None and other.relations is not None:
         linked = relations.merge(one.relations, other.relations)
@@ -190,6 +177,19 @@ def merge(one: Survey, other: Survey) -> Survey:
         tolerance=max(one.tolerance, other.tolerance),
         against=one.against and other.against and one.against.merge(other.against),
     )
+
+
+def _check_same_kind(one: Survey, other: Survey) -> None:
+    here, there = one.about.words(), other.about.words()
+    differing = [
+        f"{name}: {value} and {there[name]}" for name, value in here.items() if there[name] != value
+    ]
+    if differing:
+        raise RecordError(f"these cannot be put together, they differ in {'; '.join(differing)}")
+    if one.measures != other.measures or one.heads.sums.shape != other.heads.sums.shape:
+        raise RecordError("these cannot be put together: they hold other measures, layers or heads")
+    if (one.against is None) != (other.against is None):
+        raise RecordError("these cannot be put together: only one was compared with another model")
 
 
 def merge_examples(one: Examples, other: Examples) -> Examples:

@@ -14,12 +14,14 @@ from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import (
     ORDERS,
     HeadRole,
+    choose_heads,
     examples_of,
     find_measure,
     head_kinds,
     strongest_link,
     strongest_links,
 )
+from attnviz.heads.settings import DIVERGENCE
 from attnviz.heads.words import (
     MARKS,
     MISSING,
@@ -129,21 +131,24 @@ def head_table(
         columns.append(Column(title=measure.label, cells=list(map(rounded, values)), right=True))
     if comparison.attention is not None:
         columns.append(_link_column(heads, comparison.attention))
-    changes = [head.change for head in heads if head.change is not None]
-    if changes:
-        divergences = [rounded(change.divergence) for change in changes]
-        after = [change.role for change in changes]
-        columns += [
-            Column(title=_("JSD"), cells=divergences, right=True),
-            Column(
-                title=_("role after"), cells=list(map(marked_role, after)), least=10, roles=after
-            ),
-        ]
+    if comparison.against is not None:
+        columns += _change_columns(heads)
     for name, kind in CONTROLS.items():
         if name in comparison.controls and name != CHANCE:
             controls = [_control_value(role, name) for role in roles]
             columns.append(Column(title=kind.title, cells=controls, right=True))
     return columns
+
+
+def _change_columns(heads: Sequence[HeadProfile]) -> list[Column]:
+    """Return how far heads are from those of the second model, and their roles there."""
+    changes = [head.change for head in heads if head.change is not None]
+    after = [change.role for change in changes]
+    divergences = [rounded(change.divergence) for change in changes]
+    return [
+        Column(title=_("JSD"), cells=divergences, right=True),
+        Column(title=_("role after"), cells=list(map(marked_role, after)), least=10, roles=after),
+    ]
 
 
 def _control_value(role: Role | None, name: str) -> str:
@@ -192,25 +197,16 @@ def _up_to(control: Control | None) -> str:
 
 def change_table(comparison: HeadComparison, most: int) -> list[Column]:
     """Return the heads that differ most from the same heads of the second model."""
-    changes = [
-        (head, head.change)
-        for head in comparison.heads
-        if head.change is not None and not math.isnan(head.change.divergence)
-    ]
-    changes.sort(key=lambda one: -one[1].divergence)
-    shown = changes[:most]
+    rows = choose_heads(comparison, sort=DIVERGENCE, layers=range(comparison.n_layers))[:most]
+    heads = [head for head, _role in rows]
+    between = [interval(head.change.low, head.change.high) for head in heads if head.change]
+    jsd, after = _change_columns(heads)
     return [
-        Column(title=HEAD, cells=[head.name for head, _change in shown]),
-        Column(
-            title=_("JSD"),
-            cells=[rounded(change.divergence) for _head, change in shown],
-            right=True,
-        ),
-        Column(
-            title=INTERVAL, cells=[interval(change.low, change.high) for _head, change in shown]
-        ),
-        Column(title=ROLE, cells=[marked_role(head.role) for head, _change in shown]),
-        Column(title=_("role after"), cells=[marked_role(change.role) for _head, change in shown]),
+        Column(title=HEAD, cells=[head.name for head in heads]),
+        jsd,
+        Column(title=INTERVAL, cells=between, right=True),
+        Column(title=ROLE, cells=[marked_role(head.role) for head in heads]),
+        after,
     ]
 
 

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from rich.text import Text
 
 import attnviz
@@ -20,7 +18,6 @@ from attnviz.capture.observers import WeightCollector
 from attnviz.capture.source import open_source
 from attnviz.errors import InputError, ModelError, RecordError
 from attnviz.heads import survey
-from attnviz.heads.capture.divergences import divergence_between
 from attnviz.heads.capture.survey import check_readable, survey_model
 from attnviz.heads.compare import compare
 from attnviz.heads.files import Stats, SurveyRun, load_stats, save_stats
@@ -142,30 +139,6 @@ def test_a_layer_that_was_tuned_is_found_and_those_before_it_are_0(real_model: s
         assert 0 <= head.change.low <= head.change.divergence <= head.change.high <= math.log(2)
 
 
-@settings(max_examples=25)
-@given(
-    rows=st.lists(
-        st.tuples(*[st.lists(st.floats(0.0, 1.0), min_size=4, max_size=4)] * 2),
-        min_size=2,
-        max_size=6,
-    )
-)
-def test_divergence_is_symmetric_between_0_and_ln_2(
-    rows: list[tuple[list[float], list[float]]],
-) -> None:
-    """Either way round the same, 0 on equal rows, and in its bounds."""
-    pairs = np.array(rows).transpose(1, 0, 2) + np.eye(4)[0] * 1e-3  # (2, rows, 4)
-    pairs /= pairs.sum(-1, keepdims=True)
-    one, other = (torch.from_numpy(part)[None, None] for part in pairs)
-    counted = torch.ones(1, len(rows), dtype=torch.bool)
-    found, back, same = (
-        divergence_between(*both, counted) for both in ((one, other), (other, one), (one, one))
-    )
-    assert found == back
-    assert not same.any()
-    assert 0 <= found[0, 0] <= len(rows) * math.log(2) + 1e-6
-
-
 @pytest.mark.parametrize("name", ["toy", "toy-transformer"])
 def test_a_run_goes_on_where_it_stopped(
     monkeypatch: pytest.MonkeyPatch, name: str, tmp_path: Path
@@ -229,21 +202,6 @@ def test_only_parts_of_the_same_two_models_are_merged(of_toys: Survey) -> None:
     assert np.abs(divergences(compared(both)) - divergences(compared(of_toys))).max() < 1e-9
     with pytest.raises(RecordError, match="another model"):
         survey.merge(parts[0], replace(parts[1], against=None))
-
-
-def test_bad_lines_are_left_out_of_both_and_named() -> None:
-    """What one of the models cannot read, neither is measured on."""
-    source = open_source("toy")
-    lines: list[CorpusLine | BadLine] = [
-        *sentences(4),
-        BadLine(number=5, reason="it is no JSON"),
-        CorpusLine(number=6, text="xyzzy plugh"),
-    ]
-    found = survey_model(lines, source, SurveySettings(controls=2), against=source.untrained())
-    assert (found.n_sentences, found.n_bad) == (4, 2)
-    assert [number for number, _ in found.bad] == [5, 6]
-    assert found.against is not None
-    assert found.against.divergences.n_sentences == 4
 
 
 # How it is shown, saved and asked for.

@@ -124,17 +124,6 @@ def test_a_head_is_named_in_any_way(comparison: HeadComparison) -> None:
         comparison.estimate("previous", "9.0")
 
 
-@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf", ".csv", ".json", ".html", ".stats"])
-def test_saved(comparison: HeadComparison, tmp_path: Path, suffix: str) -> None:
-    """Any ending; what was saved as stats is the same comparison again."""
-    path = comparison.save(tmp_path / f"a{suffix}")
-    assert path.stat().st_size > 1000
-    if suffix == ".stats":
-        assert to_json(attnviz.compare_heads(path)) == to_json(comparison)
-    if suffix == ".png":
-        assert comparison.save(tmp_path / "b.png", head="0.0").read_bytes() != path.read_bytes()
-
-
 @pytest.mark.parametrize(
     ("given", "line"),
     [
@@ -166,20 +155,6 @@ def test_what_excludes_another_setting(given: dict[str, Any], line: str, here: P
 
     with pytest.raises(SettingsError, match=re.escape(line)):
         attnviz.compare_heads(**given, opening=opening)
-
-
-def test_the_roles_that_a_file_holds(comparison: HeadComparison, tmp_path: Path) -> None:
-    """Of the same model, as a file or as it was measured, beside one sentence; those of another model are refused."""
-    path = comparison.save(tmp_path / "a.stats")
-    for roles in (comparison, path, str(path)):
-        one = attnviz.compare_heads("I love all you", "toy", settings=FEW, roles=roles)
-        assert one.attention is not None
-        assert one.roles_on is not None
-        assert to_json(one.roles_on) == to_json(comparison)
-    with pytest.raises(SelectionError, match="the roles are those of toy"):
-        attnviz.compare_heads("I love all you", "toy-random", settings=FEW, roles=path)
-    with pytest.raises(RecordError, match="cannot be read"):
-        attnviz.compare_heads("I love all you", "toy", settings=FEW, roles=tmp_path / "b.stats")
 
 
 def test_a_comparison_is_pickled(tmp_path: Path) -> None:

@@ -76,9 +76,6 @@ def differing(
     return found
 
 
-# ------------------------------------------------------------------------------------------ forms of a corpus
-
-
 def test_every_form_gives_the_same(
     numbers: Callable[..., dict[str, Any]], corpus: Path, here: Path
 ) -> None:
@@ -196,9 +193,6 @@ def test_every_kind_of_attention(
     )
 
 
-# -------------------------------------------------------------------------------------------------- files
-
-
 def test_every_file(typed: Callable[..., Result], corpus: Path, here: Path) -> None:
     """Pictures, tables and .stats are written and named; each opens as what it is."""
     names = [f"a.{ending}" for ending in ("png", "svg", "pdf", "csv", "json", "stats")]
@@ -271,11 +265,6 @@ def test_merged_parts_are_the_whole(
     )
 
 
-# ------------------------------------------------------------------------------------------------- screens
-
-
-# ------------------------------------------------------------------------------------------------- memory
-
 MEASURED = """
 import sys
 from pathlib import Path
@@ -300,9 +289,6 @@ def test_memory_does_not_grow_with_the_corpus(
     )
     few, many = (int(line) for line in ran.stderr.splitlines() if line.isdecimal())
     assert many < 1.1 * few
-
-
-# ---------------------------------------------------------------------------------------- without random weights
 
 
 def test_a_model_without_random_weights(

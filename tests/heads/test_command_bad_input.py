@@ -156,26 +156,6 @@ def test_a_corpus_without_a_sentence(
     assert said.startswith(f"attnviz: {line}")
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("", "the text is empty"),
-        ("a\ud800", r"the text is not valid Unicode: character 2 is a lone surrogate (\ud800)"),
-        (
-            "qwxz",
-            "toy knows none of these words (qwxz): it reads sentences such as “She is eating a green apple”",
-        ),
-    ],
-)
-def test_a_sentence_that_cannot_be_read(
-    refused: Callable[..., tuple[int, str]], text: str, line: str
-) -> None:
-    """One sentence that was typed is no line 1 of anything."""
-    status, said = refused("compare-heads", "--toy", text)
-    assert status == 1
-    assert said.startswith(f"attnviz: {line}")
-
-
 def test_bad_lines_are_counted_named_and_passed_over(
     typed: Callable[..., Result], here: Path
 ) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,26 +95,6 @@ def test_broken_off_anywhere(
         resumed = typed(*going_on)
         assert (resumed.status, resumed.errors) == (0, "")
         assert resumed.output == alone.output
-
-
-@pytest.mark.usefixtures("windows")
-def test_again_after_the_end(
-    typed: Callable[..., Result], corpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run that came to its end is shown again without being run, and its file stays as it is."""
-    command = ["compare-heads", "--toy", "--corpus", corpus.name, "--checkpoint", "c.stats"]
-    first = typed(*command, "-o", "a.csv")
-    before = Path("c.stats").read_bytes()
-
-    def fail(*_: object, **__: object) -> None:
-        raise AssertionError("the model was run for nothing")
-
-    monkeypatch.setattr("attnviz.capture.sources.home_built.TrainedSource.stream", fail)
-    again = typed(*command, "-o", "b.csv")
-    assert (again.status, again.output, again.errors) == (0, first.output, "wrote b.csv\n")
-    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
-    assert Path("c.stats").read_bytes() == before
-    assert typed("head", "2.2", *command[1:], "-o", "c.csv").status == 0
 
 
 @pytest.mark.usefixtures("windows")
@@ -214,19 +192,3 @@ def test_a_checkpoint_is_no_result(
         line = "attnviz: c.stats holds no stats of attnviz's, or is not whole"
         assert refused(*command) == (1, line)
         assert refused("compare-heads", "--load", "c.stats") == (1, line)
-
-
-def test_a_pipe_has_no_checkpoint(here: Path, environment: Callable[..., dict[str, str]]) -> None:
-    """Of a pipe nobody can tell whether it is the same: refused, not taken for it."""
-    line = f"{sys.executable} -m attnviz compare-heads --toy --corpus <(echo I love you) --checkpoint c.stats"
-    ran = subprocess.run(
-        ["bash", "-c", line],
-        cwd=here,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
-    assert ", a pipe, nobody can tell whether it is the same" in ran.stderr
-    assert not (here / "c.stats").exists()

@@ -96,15 +96,6 @@ def test_without_such_a_head_the_largest_weight_of_any(one: HeadComparison) -> N
     assert max(map(len, shown)) <= 80
 
 
-def test_words_that_the_sentence_lacks_have_no_cell() -> None:
-    """Of another sentence only what the heads look at most is told."""
-    other = attnviz.compare_heads(
-        "she is eating a green apple", model="toy", settings=SurveySettings(controls=5)
-    )
-    assert other.attention is not None
-    assert [each.links for each in head_kinds(other, other.attention)] == [()] * len(KINDS)
-
-
 def test_the_command_measures_roles_on_many_sentences(
     typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:

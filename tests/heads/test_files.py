@@ -12,7 +12,6 @@ import pytest
 
 from attnviz.capture.source import open_source
 from attnviz.errors import FileFormatError
-from attnviz.heads import survey
 from attnviz.heads.capture.survey import survey_model
 from attnviz.heads.files import Stats, SurveyRun
 from attnviz.heads.files import load_stats as load
@@ -86,14 +85,6 @@ def test_a_treebank_and_a_model_that_translates(tmp_path: Path) -> None:
         found = survey_model(lines, open_source(model), wish)
         whole = Stats(survey=found, corpora=("t",), run=SurveyRun())
         assert same(load(save(whole, tmp_path / "a.stats")), whole)
-
-
-def test_what_was_read_goes_on(stats: Stats, tmp_path: Path) -> None:
-    """A survey that was read merges as the one that was written does."""
-    found = load(save(stats, tmp_path / "a.stats")).survey
-    once, again = survey.merge(stats.survey, stats.survey), survey.merge(found, found)
-    assert same(once, again)
-    assert once.n_sentences == 40
 
 
 SURVEY = ("fields", "survey", "fields")

@@ -15,7 +15,7 @@ from attnviz.capture.observers import Batch, WeightCollector
 from attnviz.capture.source import open_source
 from attnviz.heads.capture import rows as heads
 from attnviz.heads.capture.measure import BatchMeasures, FindWeights, MeasureHeads
-from attnviz.heads.measures import OFFSETS, measures_of, of_rows
+from attnviz.heads.measures import measures_of, of_rows
 from tests.heads.by_formula import every, reach
 
 if TYPE_CHECKING:
@@ -133,61 +133,6 @@ def test_a_sentence_and_a_padded_batch_agree(name: str, real_model: str) -> None
         one = together.sums.sum(axis=0)[..., smooth] / n
         other = np.concatenate([one.sums for one in alone]).sum(axis=0)[..., smooth] / n
         assert np.abs(one - other).max() < within
-
-
-def test_few_rows_at_a_time_add_up(real_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A block measured in pieces gives what it gives whole, and the rows kept for similarity are the same ones."""
-    source = open_source(real_model)
-    batch = source.encode(TEXTS)
-
-    def all_of_it() -> BatchMeasures:
-        observer = MeasureHeads(keep_rows=True)
-        source.stream(batch, [observer])
-        return observer.result()
-
-    whole = all_of_it()
-    monkeypatch.setattr("attnviz.heads.capture.measure.MOST_AT_ONCE", 5 * 20 * 3)
-    parts = all_of_it()
-    assert np.array_equal(whole.counts, parts.counts)
-    assert np.abs(whole.sums - parts.sums).max() < 1e-5
-    assert whole.rows is not None
-    assert parts.rows is not None
-    assert all(map(torch.equal, whole.rows, parts.rows))
-
-
-@settings(max_examples=60)
-@given(st.data())
-def test_the_largest_weights_are_those_of_argmax(data: st.DataObject) -> None:
-    """Of equal ones the first, the end of the sentence too; without the end, the largest of the others."""
-    n = data.draw(st.integers(2, 6))
-    real = data.draw(st.integers(2, n))
-    tenths = data.draw(
-        st.lists(st.lists(st.integers(0, 3), min_size=n, max_size=n), min_size=n, max_size=n)
-    )
-    a = torch.tensor(tenths, dtype=torch.float32)[None, None]
-    there = torch.arange(n)[None] < real
-    end = (torch.arange(n)[None] == real - 1) & data.draw(st.booleans())
-    marks = heads.Marks(
-        queries=there,
-        keys=there,
-        first=torch.arange(n)[None] == 0,
-        separator=end,
-        punctuation=end,
-        end=end,
-        ids=torch.arange(n)[None],
-        square=True,
-    )
-    rows = heads.rows_of(a, torch.ones(1, n, n, dtype=torch.bool), 0, marks)
-    top = rows.top
-    hits = dict(zip(OFFSETS, heads.peaks(rows, OFFSETS)[0, 0].tolist(), strict=True))
-    expected = dict.fromkeys(OFFSETS, 0)
-    for i, row in enumerate(rows.weights[0, 0].numpy()):
-        others = row[~end[0].numpy()]
-        assert float(top.weight[0, 0, i]) == others.max()
-        if row.any():
-            assert int(top.key[0, 0, i]) == row.argmax()
-            expected[int(row.argmax()) - i] += 1
-    assert hits == expected
 
 
 def test_cross_attention_has_no_offsets() -> None:

@@ -77,15 +77,6 @@ def test_it_is_measured(comparison: HeadComparison) -> None:
         assert np.allclose(found, expected, atol=1e-6), name
 
 
-def test_it_has_its_controls(comparison: HeadComparison) -> None:
-    """A share comes with a norm-based one, and with all four controls; the best fixed offset among them."""
-    at = comparison.names.index("second")
-    assert set(comparison.controls) == {"chance", "shuffled", "untrained", "offset"}
-    for control in comparison.controls.values():
-        assert np.isfinite(control.value[..., at]).all()
-    assert np.isfinite(comparison.estimates.value[..., comparison.names.index("norm_second")]).all()
-
-
 def test_it_names_heads(comparison: HeadComparison) -> None:
     """With its words, its sign and its colour, in the legend of the picture and among what can be chosen."""
     roles = [role for head in comparison.heads for role in head.roles if role.name == "second"]

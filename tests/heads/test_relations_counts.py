@@ -14,7 +14,6 @@ from attnviz.heads import relations, tally
 from attnviz.heads.relations import (
     DISTANCES,
     HALVES,
-    LINKED,
     MOST_RELATIONS,
     LinkHits,
     Relations,
@@ -229,14 +228,6 @@ class TestBestHeads:
         assert 0.25 < relation.random.high < 0.4  # eight times twenty links
         assert relation.established
 
-    def test_a_relation_of_one_half_is_left_out_and_said(self) -> None:
-        counted = small(
-            [(EVEN, found(("det", 1, None), ("obj", 1, None))), (ODD, found(("det", 1, None)))]
-        )
-        assert [one.name for one in relations_of(counted)] == ["det"]
-        (note,) = relations.notes(counted)
-        assert note_words(note).endswith("only one half of the sentences has them: 1.")
-
 
 LINKED_SENTENCES = {
     key: Annotation(
@@ -250,22 +241,3 @@ LINKED_SENTENCES = {
     for key in range(300)
 }
 """By their keys: one link each, a second in every third of a half, a third in every fiftieth."""
-
-
-class TestDrawn:
-    """The sentences that controls of relations are taken of."""
-
-    def test_ten_of_each_half_for_each_relation(self) -> None:
-        """Of a relation that many have, those of the smallest keys; all of one that few have; none for nothing."""
-        drawn = relations.sample_links(LINKED_SENTENCES.items())
-        for half in range(HALVES):
-            here = [key for key in drawn if key % HALVES == half]
-            assert here[:LINKED] == list(range(half, HALVES * LINKED, HALVES))
-            named = {
-                name: [key for key in here if name in {link.relation for link in drawn[key].links}]
-                for name in ("det", "nsubj", "iobj")
-            }
-            assert named["nsubj"][:LINKED] == [HALVES * 3 * at + half for at in range(LINKED)]
-            assert named["iobj"] == [HALVES * 50 * at + half for at in range(3)]
-            # det is in every sentence: beyond its own ten they are there for one of the others
-            assert set(here[LINKED:]) <= {*named["nsubj"][:LINKED], *named["iobj"]}

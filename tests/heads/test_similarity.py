@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from attnviz.heads.similarity import cluster, cut
 
@@ -17,26 +15,6 @@ def between(points: np.ndarray) -> np.ndarray:
 
 LINE = between(np.array([[0.0], [10.0], [1.0], [12.0], [2.5]]))
 """Heads 0, 2, 4 stand together, and 1, 3."""
-
-
-@given(seed=st.integers(0, 10_000), n=st.integers(2, 20))
-def test_the_nearest_clusters_are_merged(seed: int, n: int) -> None:
-    """Each merge joins the two clusters whose heads are nearest in the mean; a cut leaves those of so many merges."""
-    far = between(np.random.default_rng(seed).normal(size=(n, 5)))
-    before = far.copy()
-    tree = cluster(far)
-    np.testing.assert_array_equal(far, before)
-    members = {head: [head] for head in range(n)}
-    for merge, (one, other, distance, size) in enumerate(tree):
-        nearest = min(
-            far[np.ix_(members[a], members[b])].mean() for a in members for b in members if a < b
-        )
-        assert distance == pytest.approx(nearest)
-        members[n + merge] = members.pop(int(one)) + members.pop(int(other))
-        assert size == len(members[n + merge])
-        found = cut(tree, n - merge - 1)
-        for number, heads in enumerate(sorted(members.values(), key=min)):
-            assert set(found[heads]) == {number}
 
 
 def test_a_tree_by_hand() -> None:

@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from attnviz.capture.source import open_source
-from attnviz.errors import RecordError
 from attnviz.heads import survey, tally
 from attnviz.heads.capture.survey import survey_model
 from attnviz.heads.compare import compare
@@ -97,36 +94,6 @@ def plain() -> Survey:
     return survey_model(sentences(24), open_source("toy"), SurveySettings(controls=3))
 
 
-@settings(max_examples=8)
-@given(order=st.permutations(range(24)), tokens=st.sampled_from([16, 100, 2048]))
-def test_order_and_batches_change_nothing(plain: Survey, order: list[int], tokens: int) -> None:
-    """The same sentences in any order, in batches of any size."""
-    source, lines = open_source("toy"), sentences(24)
-    same(
-        plain,
-        survey_model([lines[i] for i in order], source, SurveySettings(controls=3), tokens=tokens),
-        1e-6,
-    )
-
-
-def test_a_run_goes_on_where_it_stopped(whole: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From what was told after any window of lines, a new run ends with the very same numbers."""
-    monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 16)
-    source, lines = open_source("toy"), sentences(60)
-    stops: list[tuple[Survey, int]] = []
-    plain = survey_model(
-        lines, source, SurveySettings(controls=20), tell=lambda *stop: stops.append(stop)
-    )
-    assert [n_lines for _, n_lines in stops] == [16, 32, 48, 60]
-    for found, n_lines in stops[:-1]:
-        again = survey_model(
-            lines, source, SurveySettings(controls=20), so_far=found, n_lines=n_lines
-        )
-        assert np.array_equal(plain.heads.sums, again.heads.sums)
-        same(plain, again, 0)
-    same(plain, whole, 1e-6)
-
-
 def test_bad_lines_are_counted_and_named() -> None:
     """Lines that no model can read, and those that this one cannot, are left out and told."""
     lines: list[CorpusLine | BadLine] = [
@@ -141,23 +108,6 @@ def test_bad_lines_are_counted_and_named() -> None:
     assert [number for number, _ in found.bad] == [2, 3, 4]
     assert "it is no JSON" in found.bad[0][1]
     assert "knows none of these words" in found.bad[1][1]
-
-
-def test_one_sentence_of_one_word() -> None:
-    """All is NaN, nothing is divided by zero, and it is said why."""
-    comparison = compare(
-        survey_model([CorpusLine(number=1, text="apple")], open_source("toy")), corpus="one word"
-    )
-    assert np.isnan(comparison.estimates.value).all()
-    assert not any(head.roles for head in comparison.heads)
-    assert "few_sentences" in [note.code for note in comparison.notes]
-
-
-def test_surveys_of_other_models_do_not_merge(whole: Survey) -> None:
-    """What differs is said."""
-    other = survey_model(sentences(5), open_source("toy"), SurveySettings(controls=19))
-    with pytest.raises(RecordError, match="sample: 20 and 19"):
-        survey.merge(whole, other)
 
 
 def test_an_interval_holds_the_mean_as_often_as_it_says() -> None:
@@ -193,16 +143,6 @@ def test_a_control_of_one_sentence_rules_no_role_in() -> None:
     assert {reason(role.doubt).partition(" of ")[0] for role in roles} == {
         "too few sentences for an interval"
     }
-
-
-def test_relations_without_random_weights_are_not_established() -> None:
-    """What no control was taken of is not known to be more than chance."""
-    found = compare(
-        survey_model(corpus_lines(200), open_source("toy"), SurveySettings(controls=0)), corpus=""
-    )
-    assert [relation.name for relation in found.relations] == ["coreference", "agreement"]
-    assert "relations_uncontrolled" in [note.code for note in found.notes]
-    assert not any(relation.established for relation in found.relations)
 
 
 def test_the_interval_of_variability_is_that_of_a_jackknife() -> None:

@@ -477,29 +477,29 @@ def align(
     A unit is a word with its tokens, or words that share one, such as "didn't". Gives the unit of each token, None for
     special tokens and those of no word; and of each word, None where it has no token, or none of its own.
     """
-    starts, ends = [start for start, _ in words], [end for _, end in words]
-    covered = [
-        range(0)
-        if token.special or token.span is None or token.segment or token.span[0] >= token.span[1]
-        else range(bisect_right(ends, token.span[0]), bisect_left(starts, token.span[1]))
-        for token in tokens
-    ]
+    covered = [_covered(token, words) for token in tokens]
     # of each word, the first of those it shares tokens with: they stand in a row
     unit = list(range(len(words)))
-    for several in sorted(
-        (several for several in covered if several), key=lambda several: several.start
-    ):
+    for several in sorted(filter(None, covered), key=lambda several: several.start):
         for word in several:
             unit[word] = min(unit[word], unit[several.start])
     has_token = {word for several in covered for word in several}
-    numbers = {
-        first: number for number, first in enumerate(sorted({unit[word] for word in has_token}))
-    }
+    firsts = sorted({unit[word] for word in has_token})
+    numbers = {first: number for number, first in enumerate(firsts)}
+    of_tokens = [numbers[unit[several.start]] if several else None for several in covered]
     of_words = [
         numbers[one] if word in has_token and unit.count(one) == 1 else None
         for word, one in enumerate(unit)
     ]
-    return [numbers[unit[several.start]] if several else None for several in covered], of_words
+    return of_tokens, of_words
+
+
+def _covered(token: Token, words: Sequence[tuple[int, int]]) -> range:
+    """Return the numbers of the words that share characters with a token."""
+    if token.special or token.span is None or token.segment or token.span[0] >= token.span[1]:
+        return range(0)
+    starts, ends = [start for start, _end in words], [end for _start, end in words]
+    return range(bisect_right(ends, token.span[0]), bisect_left(starts, token.span[1]))
 
 
 def _assign(

@@ -167,40 +167,44 @@ class Runner:
         texts = {**sample.linked, **sample.texts}
         read = {key: self.encode(*given) for key, given in texts.items()}
         singles = {key: read[key] for key in sample.texts}
+        mixed = {key: shuffle(single, key) for key, single in singles.items()}
+        shuffled = {key: one for key, one in mixed.items() if one is not None}
         controls = dict(sample.controls)
-        mixed = {
-            key: one for key, single in singles.items() if (one := shuffle(single, key)) is not None
-        }
-        if len(mixed) == len(singles):
-            controls[SHUFFLED] = self._control(mixed)
+        if len(shuffled) == len(singles):
+            controls[SHUFFLED] = self._control(shuffled)
         controls[CHANCE] = self._control(singles, dealt=True)
+        sample = replace(sample, controls=controls)
+        try:
+            random, hits = self._random_weights(sample, texts, read)
+        except ModelError as error:
+            return replace(found, sample=replace(sample, no_random=str(error)))
+        controls[UNTRAINED] = random
+        return replace(found, sample=replace(sample, found=hits))
+
+    def _random_weights(
+        self,
+        sample: Sample,
+        texts: Mapping[int, tuple[str, str | None]],
+        read: Mapping[int, Batch],
+    ) -> tuple[survey.PerSentence, dict[int, LinkHits]]:
+        """Measure models of random weights on a sample: their measures, and the links that they find."""
         places = [one.role is not None for one in self._measures]
         sums, links, counts = [], [], np.zeros(0)
         for seed in range(SEEDS):
-            try:
-                source = self.source.untrained(seed)
-            except ModelError as error:
-                return replace(
-                    found, sample=replace(sample, controls=controls, no_random=str(error))
-                )
-            other = Runner(source, self._settings, self._entries, self.tokens)
+            other = Runner(self.source.untrained(seed), self._settings, self._entries, self.tokens)
             if self.source.generates:  # it reads what the trained model generates
                 said = {key: single.sentences[0].target for key, single in read.items()}
                 read = {key: other.encode(*given, target=said[key]) for key, given in texts.items()}
             measured, counts = other._control({key: read[key] for key in sample.texts})
             sums.append(np.ascontiguousarray(measured[..., places]))
-            links.append(
-                other._links({key: (read[key], one) for key, one in sample.annotated.items()})
-            )
-        controls[UNTRAINED] = (
-            np.concatenate(sums, axis=1),
-            np.ascontiguousarray(counts[..., places]),
-        )
+            given = {key: (read[key], one) for key, one in sample.annotated.items()}
+            links.append(other._links(given))
         hits = {
             key: replace(one, hits=np.concatenate([seed[key].hits for seed in links], axis=2))
             for key, one in links[0].items()
         }
-        return replace(found, sample=replace(sample, controls=controls, found=hits))
+        counted = np.ascontiguousarray(counts[..., places])
+        return (np.concatenate(sums, axis=1), counted), hits
 
     def encode(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
         """Read one sentence as a batch; of two models that generate, both say what the first one does."""
@@ -213,11 +217,9 @@ class Runner:
             [text], [pair], truncate=truncate, kind=settings.kind, targets=[target]
         )
         said = read.sentences[0].target
-        return (
-            read
-            if not self._of_two or target is not None or said is None
-            else self.encode(text, pair, said)
-        )
+        if self._of_two and target is None and said is not None:
+            return self.encode(text, pair, said)
+        return read
 
     def run(
         self, batch: Batch, annotated: Sequence[Annotation | None]
@@ -229,23 +231,22 @@ class Runner:
             one if sentence.keys is None else None
             for one, sentence in zip(annotated, sentences, strict=True)
         ]
-        links = [FindLinks(between)] if any(one is not None for one in between) else []
-        measured, receipt = self._stream(batch, links, keep_rows=True)
+        find = FindLinks(between)
+        has_links = any(one is not None for one in between)
+        measured, receipt = self._stream(batch, [find] if has_links else [], keep_rows=True)
         keys = _keys(batch)
         sums, counts = measured.sums, measured.counts
         enough = np.array([one.enough_rows for one in self._measures], dtype=np.float64)
-        linked = [
-            (key, said, one)
-            for find in links
-            for key, said, one in zip(keys, between, find.result(), strict=True)
-            if said is not None and one is not None
-        ]
+        linked: list[tuple[int, Annotation, LinkHits]] = []
+        if has_links:
+            triples = zip(keys, between, find.result(), strict=True)
+            linked = [(key, said, one) for key, said, one in triples if said and one]
         n_said = sum(one is not None for one in annotated)
-        related = (
-            relations.count_links([(key, one) for key, _, one in linked], *sums.shape[1:3])
-            if n_said
-            else None
-        )
+        related = None
+        if n_said:
+            hits = [(key, one) for key, _said, one in linked]
+            related = relations.count_links(hits, *sums.shape[1:3])
+            related = replace(related, n_other=n_said - len(linked))
         return measured, Survey(
             about=About(
                 model=self.source.name,
@@ -262,7 +263,7 @@ class Runner:
             ),
             sample=self._sample(batch, keys, (sums, counts), linked),
             similarity=divergences(*measured.kept_rows),
-            relations=related and replace(related, n_other=n_said - len(linked)),
+            relations=related,
             n_tokens=int(batch.real.sum()),
             n_cut=sum(sentence.is_cut for sentence in sentences),
             worst=receipt.differences,

@@ -160,19 +160,3 @@ def test_what_holds_of_any_heads(
     merged = sum(parts[1:], parts[0])
     assert merged.n_rows == found.n_rows
     np.testing.assert_allclose(merged.mean(), mean, rtol=0, atol=1e-6)
-
-
-def test_the_number_of_threads_is_left_alone() -> None:
-    """It is what it was afterwards, an error or not."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        divergences(torch.full((1, 3, 2, 2), 0.5), torch.ones(1, 2, dtype=torch.bool))
-        assert torch.get_num_threads() == 2
-        with pytest.raises(RuntimeError, match="meta"):
-            divergences(
-                torch.full((1, 3, 2, 2), 0.5, device="meta"), torch.ones(1, 2, dtype=torch.bool)
-            )
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)

@@ -19,7 +19,6 @@ from attnviz.heads import relations, survey
 from attnviz.heads.capture import survey as windows
 from attnviz.heads.capture.measure import FindLinks, align
 from attnviz.heads.capture.survey import survey_model
-from attnviz.heads.compare import compare
 from attnviz.heads.relations import candidates
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.words import note_words
@@ -119,23 +118,6 @@ class TestAligning:
         assert tokens_in == [0, 0, 0, 1]
         assert words_in == [None, None, 1]
 
-    @pytest.mark.parametrize(
-        "token",
-        [
-            Token(text=" ", piece="▁", span=(1, 2)),
-            Token(text="", piece="", span=(1, 1)),
-            Token(text="?", piece="?"),
-            Token(text="a", piece="a", span=(0, 1), segment=1),
-            Token(text="[SEP]", piece="[SEP]", span=(0, 1), special=True),
-        ],
-    )
-    def test_tokens_of_no_word(self, token: Token) -> None:
-        tokens_in, words_in = align(
-            (Token(text="a", piece="a", span=(0, 1)), token), ((0, 1), (2, 3))
-        )
-        assert tokens_in == [0, None]
-        assert words_in == [0, None]
-
 
 class TestGuesses:
     """What a head finds of constructed attention is known by hand."""
@@ -182,40 +164,6 @@ class TestGuesses:
         (found,) = shown([tokens], [said("ab", (0, 1), (1, 0))], [weights])
         assert found is not None
         assert not found.hits.any()
-
-    def test_blocks_and_batches_change_nothing(self) -> None:
-        rng = np.random.default_rng(5)
-        tokens = [
-            tokens_of("a", "b", "##c", "d"),
-            tokens_of("x", "y"),
-            tokens_of("p", "q", "r", "s", "t"),
-        ]
-        given = [
-            said(["a", "bc", "d"], (0, 1), (2, 1)),
-            None,
-            said("pqrst", (0, 4), (1, 3), (4, 2)),
-        ]
-        layers = [rng.dirichlet(np.ones(5), size=(3, 2, 5)) for _ in range(2)]
-        for weights in layers:
-            for number, row in enumerate(tokens):
-                weights[number, :, :, len(row) :] = 0
-        whole = shown(tokens, given, layers)
-        assert whole[1] is None
-        for rows in (1, 2, 3):
-            for one, other in zip(whole, shown(tokens, given, layers, rows=rows), strict=True):
-                assert (one is None) == (other is None)
-                assert one is None or other is None or np.array_equal(one.hits, other.hits)
-        for number in (0, 2):
-            n = len(tokens[number])
-            (alone,) = shown(
-                [tokens[number]],
-                [given[number]],
-                [weights[number : number + 1, :, :n, :n] for weights in layers],
-            )
-            batched = whole[number]
-            assert alone is not None
-            assert batched is not None
-            assert np.array_equal(alone.hits, batched.hits)
 
 
 def words_by_hand(weights: np.ndarray, owner: Sequence[int | None], n_words: int) -> np.ndarray:
@@ -279,36 +227,9 @@ def owners(tokenizer: Any, text: str, given: Annotation) -> tuple[list[int | Non
     return owner, set(range(len(given.words))) - alone
 
 
-@pytest.fixture(scope="module")
-def found() -> Survey:
-    """What the home-built encoder finds in sentences of its own language."""
-    return survey_model(corpus_lines(300), open_source("toy"), SurveySettings())
-
-
 @pytest.mark.usefixtures("whole_corpora")
 class TestHomeBuilt:
     """The heads of the trained models that are known to exist are found and named without being told."""
-
-    def test_reference_and_agreement_heads(self, found: Survey) -> None:
-        made = compare(found, corpus="own sentences")
-        roles = {
-            (head.layer, head.head, role.name): role
-            for head in made.heads
-            for role in head.roles
-            if role.established
-        }
-        reference = roles[2, 3, "relation_coreference"]
-        assert reference.rule.words == "attends from the pronoun or later mention to its referent"
-        assert reference.score > 0.85
-        (coreference,) = [one for one in made.relations if one.name == "coreference"]
-        assert coreference.established
-        assert coreference.random is not None
-        assert (
-            coreference.fixed.offset,
-            coreference.accuracy > 0.85,
-            coreference.random.value < 0.5,
-        ) == (-2, True, True)
-        assert made.notes == ()  # all words have tokens of their own
 
     def test_a_causal_model_finds_nothing_ahead(self) -> None:
         """Links to a later word cannot be found by looking, and count all the same."""
@@ -366,24 +287,6 @@ class TestParts:
         other = survey_model(lines[::-1], source, QUICK, tokens=64)
         for one in (merged, other):
             assert exactly(one) == exactly(whole)
-
-    def test_a_sentence_said_to_be_built_in_two_ways(self) -> None:
-        """Both count; of the two, controls are taken of the same one whatever the order."""
-        (line,) = corpus_lines(1, kind="copula")
-        (turned,) = ahead([line])
-        source = open_source("toy")
-        one, other = (
-            survey_model(lines, source, QUICK) for lines in ([line, turned], [turned, line])
-        )
-        assert exactly(one) == exactly(other)
-        assert one.relations is not None
-        assert one.relations.counts[:, 0].sum() == 2
-        merged = [
-            survey.merge(*(survey_model([part], source, QUICK) for part in order))
-            for order in ((line, turned), (turned, line))
-        ]
-        assert exactly(merged[0]) == exactly(one)
-        assert exactly(merged[1]) == exactly(one)
 
 
 def exactly(found: Survey) -> tuple[object, ...]:
