@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -165,14 +165,9 @@ def compare_heads(
     layers, heads = opt.parse_heads(layer, head)
     is_table = table or is_typed(context, "sort", "role", "layer", "head")
     shows_roles = roles or (text is not None and load is not None)
-    if is_table and JSON in paths:
-        raise SettingsError("-o - prints all heads: omit the options of the table")
-    if shows_roles and (JSON in paths or against is not None):
-        raise SettingsError("the roles of heads on a sentence are a table of one model")
-    if sort == DIVERGENCE and against is None and load is None:
-        raise SettingsError("there is no second model to sort by: add --against", "sort")
-    _check_order(sort, role or [])
-    thresholds = _parse_thresholds(threshold or [])
+    _check_view(paths, is_table=is_table, shows_roles=shows_roles, has_second=against is not None)
+    _check_order(sort, role, has_second=against is not None or load is not None)
+    thresholds = _parse_thresholds(threshold)
     places = CorpusSettings(text=_read(text), corpus=corpus, treebank=treebank, load=load)
     _check_files(context, paths, style, width)
 
@@ -194,34 +189,34 @@ def compare_heads(
 
         print_json(to_json(comparison))
     else:
-        from attnviz.heads.terminal import draw_overview, draw_table
-
         chosen_layers, chosen_heads = choose(comparison.n_layers, comparison.n_heads)
-
-        def view(screen: Screen) -> Sequence[Text]:
-            language = screen.language(lang)
-            if not is_table:
-                return draw_overview(comparison, screen, language)
-            return draw_table(
-                comparison,
-                screen,
-                sort=sort,
-                role=role or (),
-                layers=chosen_layers,
-                heads=chosen_heads,
-                language=language,
-            )
-
-        print_view(view)
-    if not output:
-        name = comparison.model
-        if comparison.against is not None:
-            name = f"{name} against {comparison.against.model}"
-        paths = [picture_path("compare-heads", places.shown, name, pair=None, target=None)]
+        options: dict[str, Any] = {"sort": sort, "role": role or ()}
+        options |= {"layers": chosen_layers, "heads": chosen_heads}
+        print_view(partial(_view, comparison, lang, options if is_table else None))
+    files = [path for path in output or [_usual_path(comparison, places)] if path != JSON]
     examples = cache(_examples)  # the same in every picture
-    for path in paths:
-        if path != JSON:
-            write(comparison, path, lang=lang, style=style, width=width, examples=examples)
+    for path in files:
+        write(comparison, path, lang=lang, style=style, width=width, examples=examples)
+
+
+def _view(
+    comparison: HeadComparison, lang: opt.Lang, table: dict[str, Any] | None, screen: Screen
+) -> Sequence[Text]:
+    """Draw the table with these options, or the overview without any."""
+    from attnviz.heads.terminal import draw_overview, draw_table
+
+    language = screen.language(lang)
+    if table is None:
+        return draw_overview(comparison, screen, language)
+    return draw_table(comparison, screen, language=language, **table)
+
+
+def _usual_path(comparison: HeadComparison, places: CorpusSettings) -> Path:
+    """Return the name of the picture where none is given."""
+    name = comparison.model
+    if comparison.against is not None:
+        name = f"{name} against {comparison.against.model}"
+    return picture_path("compare-heads", places.shown, name, pair=None, target=None)
 
 
 def _examples(
@@ -285,7 +280,7 @@ def head(
         place = parse_head(head)
     except SelectionError as error:
         raise SettingsError(str(error), "head") from None
-    thresholds = _parse_thresholds(threshold or [])
+    thresholds = _parse_thresholds(threshold)
     places = CorpusSettings(text=_read(text), corpus=corpus, treebank=treebank, load=load)
     paths = output or [outputs() / "head.png"]
     _check_files(context, paths, style, width, prints_json=False)
@@ -408,8 +403,18 @@ def _measure(
         return measure(places, progress=progress, opening=opening, **how)
 
 
-def _check_order(sort: str, roles: list[str]) -> None:
+def _check_view(paths: list[Path], *, is_table: bool, shows_roles: bool, has_second: bool) -> None:
+    """Refuse views that exclude each other."""
+    if is_table and JSON in paths:
+        raise SettingsError("-o - prints all heads: omit the options of the table")
+    if shows_roles and (JSON in paths or has_second):
+        raise SettingsError("the roles of heads on a sentence are a table of one model")
+
+
+def _check_order(sort: str, roles: list[str] | None, *, has_second: bool) -> None:
     """Refuse an order or a role that is not there before hours of a corpus."""
+    if sort == DIVERGENCE and not has_second:
+        raise SettingsError("there is no second model to sort by: add --against", "sort")
     if sort == "head" and not roles:
         return
     from attnviz.heads.measures import measures_of
@@ -420,13 +425,13 @@ def _check_order(sort: str, roles: list[str]) -> None:
         if sort not in ORDERS:
             find_measure(sort, measures)
         option = "role"
-        for role in roles:
+        for role in roles or ():
             find_roles(role, measures)
     except SelectionError as error:
         raise SettingsError(str(error), option) from None
 
 
-def _parse_thresholds(typed: list[str]) -> dict[str, float]:
+def _parse_thresholds(typed: list[str] | None) -> dict[str, float]:
     """Parse ``previous=0.4``; or SettingsError: no such role, or no such threshold."""
     if not typed:
         return {}

@@ -1,4 +1,4 @@
-"""What the commands ``compare-heads``, ``head`` and ``merge`` do, each as one function."""
+"""The Python side of the commands ``compare-heads``, ``head`` and ``merge``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from attnviz.heads.settings import (
 )
 from attnviz.heads.survey import Survey
 from attnviz.models.registry import names
-from attnviz.storage.corpora.corpus import Fingerprint, fingerprint, read_corpus
+from attnviz.storage.corpora.corpus import Corpus, Fingerprint, fingerprint, read_corpus
 from attnviz.storage.encoding import as_file_error, to_bytes
 from attnviz.storage.files import check_writable
 from attnviz.text.corpus import BadLine, CorpusLine
@@ -63,7 +63,7 @@ def open_model(model: ModelSettings) -> Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusProgress:
-    """How far a run over sentences is."""
+    """The progress of a run over sentences."""
 
     n_sentences: int  # that were measured, those of an earlier run too
     bytes_read: int = 0  # of the file of sentences
@@ -351,7 +351,7 @@ def _is_here(name: str) -> bool:
 
 
 def _settings_of(model: Any) -> ModelSettings:
-    """How a model is loaded; of one that is open or in memory, its name alone."""
+    """Return how a model is loaded; of one that is open or in memory, its name alone."""
     if isinstance(model, ModelSettings):
         return model
     named = model if isinstance(model, (str, os.PathLike)) else getattr(model, "name", None)
@@ -439,26 +439,19 @@ def _measure(
         check_saved(run.model, run.settings, checkpoint)
         return _load_finished(place.saved), None
     opened = [_opener(one, tokenizer, opening) for one in models]
+    checkpoint = None if checkpoint is None else Path(checkpoint)
     # The sentences are read as far as can be before a model is loaded for nothing.
-    path, corpus, mark, left = place.path, None, None, None
-    if checkpoint is not None:
-        checkpoint = Path(checkpoint)
-        _check_checkpoint(checkpoint, path)
-    if path is not None:
-        corpus = read_corpus(path, kind=None if place.treebank is None else "conllu")
-        mark = fingerprint(path)
-    if checkpoint is not None:
-        left = _left_by(checkpoint, mark, run)
+    corpus, mark, left = _read_corpus(place, checkpoint, run)
     from attnviz.heads.capture.survey import check_readable, survey_model
 
     source, *others = [open_one() for open_one in opened]
     second = others[0] if others else None
-    so_far, n_lines = None, 0
+    so_far = None if left is None else left.survey
+    n_lines = 0
     if left is not None:
-        so_far = left.survey
-        _check_weights(so_far, source, checkpoint)
-        if so_far.against is not None and second is not None:
-            _check_weights(so_far.against.survey, second, checkpoint)
+        _check_weights(left.survey, source, checkpoint)
+        if left.survey.against is not None and second is not None:
+            _check_weights(left.survey.against.survey, second, checkpoint)
         if left.n_lines is None:
             return left, source
         n_lines = left.n_lines
@@ -496,6 +489,19 @@ def _measure(
         corpus=name,
     )
     return keep(found, None), source
+
+
+def _read_corpus(
+    place: CorpusSettings, checkpoint: Path | None, run: SurveyRun
+) -> tuple[Corpus | None, Fingerprint | None, Stats | None]:
+    """Open a file of sentences; return it with its fingerprint and the checkpoint of an earlier run."""
+    path, corpus, mark = place.path, None, None
+    if checkpoint is not None:
+        _check_checkpoint(checkpoint, path)
+    if path is not None:
+        corpus = read_corpus(path, kind=None if place.treebank is None else "conllu")
+        mark = fingerprint(path)
+    return corpus, mark, None if checkpoint is None else _left_by(checkpoint, mark, run)
 
 
 def _left_by(checkpoint: Path, mark: Fingerprint | None, run: SurveyRun) -> Stats | None:

@@ -255,7 +255,7 @@ def _ranked(found: Survey, head: HeadProfile, measure: Measure) -> list[Example]
 
 
 def _different(found: Survey) -> int:
-    """How many different sentences there are, as far as the sample tells: of so few it holds all."""
+    """Return the number of different sentences, as far as the sample tells: of few it holds all."""
     n = len(found.sample.texts)
     return n if n < found.sample.size else found.n_sentences
 

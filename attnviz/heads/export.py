@@ -123,7 +123,7 @@ def _comparison(comparison: HeadComparison) -> dict[str, Any]:
 
 
 def _change(head: HeadProfile) -> dict[str, Any]:
-    """How far a head is from that of the second model, and its role there; nothing without a second model."""
+    """Return the divergence of a head from a second model, and its role there; nothing without one."""
     if head.change is None:
         return {}
     role = head.change.role

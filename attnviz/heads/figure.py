@@ -45,7 +45,7 @@ from attnviz.render.figure.style import STYLES, Style
 from attnviz.render.palette import colours, hexed, ink, levels, pixels
 from attnviz.render.sheet import Sheet, pool, resolve
 from attnviz.text.display import clip, visible
-from attnviz.text.messages import _, in_language, join_phrases
+from attnviz.text.messages import Phrase, _, in_language, join_phrases
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -130,15 +130,11 @@ def draw(
     columns = _in_language(tables.role_table(rows), language) if record is None else []
     cards = _cards_of(comparison, patterns or {}, language)
     title = _say(words.finding(comparison), language)
-    above = [
-        _say(text, language)
-        for text in (
-            words.model_names(comparison),
-            words.description(comparison),
-            words.sample(comparison),
-        )
-    ]
-    about, what = " · ".join(above), _say(_title_of_cards(comparison, unseen), language)
+    model = join_phrases(
+        [words.model_names(comparison), words.description(comparison), words.sample(comparison)],
+        " · ",
+    )
+    about, what = _say(model, language), _say(_title_of_cards(comparison, unseen), language)
     notes = [_say(text, language) for text in _notes(comparison)]
     with usual_settings():
         said = [title, about, what, *notes, *_texts_of(columns), "√→–·●○≤"]
@@ -155,11 +151,7 @@ def draw(
         if comparison.against is not None:
             below = _draw_changes(page, comparison, below, language)
         if cards:
-            cards_top = page.write(lines(pen, [what], full - 1.5, TEXT + 1), below) + 0.12
-            if any(card.sheet for card in cards):
-                bar = WIDTH - MARGIN - 1.02, below, 0.9
-                page.colour_bar(colours(), bar, {0.0: "0", 1.0: "1"}, along=True)
-            below = _draw_cards(page, cards, cards_top)
+            below = _draw_cards(page, cards, what, below)
         _end(page, page.write(lines(pen, notes, full), below) + MARGIN)
     return _picture(pen, title, comparison)
 
@@ -479,8 +471,13 @@ def _label_room(pen: Pen, sheets: Iterable[Sheet]) -> Inches:
     return pen.widest(left) + 0.05, pen.widest(above) + 0.08
 
 
-def _draw_cards(page: Page, cards: Sequence[HeadCard], top: float) -> float:
-    """Draw cards of one size, `ACROSS` in a row, and return where they end."""
+def _draw_cards(page: Page, cards: Sequence[HeadCard], what: str, top: float) -> float:
+    """Draw cards of one size, `ACROSS` in a row, below what they are, and return where they end."""
+    sheets = [card.sheet for card in cards if card.sheet is not None]
+    if sheets:
+        bar = WIDTH - MARGIN - 1.02, top, 0.9
+        page.colour_bar(colours(), bar, {0.0: "0", 1.0: "1"}, along=True)
+    top = page.write(lines(page.pen, [what], WIDTH - 2 * MARGIN - 1.5, TEXT + 1), top) + 0.12
     pen, width = page.pen, (WIDTH - 2 * MARGIN - (ACROSS - 1) * CARD_GAP) / ACROSS
     written = [
         [
@@ -490,7 +487,6 @@ def _draw_cards(page: Page, cards: Sequence[HeadCard], top: float) -> float:
         ]
         for card in cards
     ]
-    sheets = [card.sheet for card in cards if card.sheet is not None]
     left, above = _label_room(pen, sheets)
     text_height = max(map(height_of, written)) + 1.6 * LEADING
     pitch = text_height + 0.14 + (above + SIDE + 0.06 if sheets else 0.0)
@@ -551,24 +547,13 @@ def draw_head(
         _card_of(card, (patterns or {}).get(card.role.name), language)
         for card in own_card(profile, comparison)
     ]
-    place = _("Layer {layer}, head {head}").format(layer=profile.layer, head=profile.head)
-    title = join_phrases([place, words.role_words(profile.role)], ": ")
-    if profile.role and not profile.role.established:
-        title = _("{title} (not established)").format(title=title)
+    heading = _say(_title_of_head(profile), language)
     said = [words.closest_roles(comparison, profile)]
     if profile.roles:
         said = [text(role) for role in profile.roles for text in (words.role_score, words.how_sure)]
-    alike = words.list_alike(comparison, profile)
-    notes = [
-        words.proof(comparison),
-        *([alike] if alike else []),
-        *map(words.note_words, comparison.notes),
-        words.TOO_NARROW,
-        words.NOT_EXPLANATION,
-    ]
-    heading, roles = _say(title, language), [_say(text, language) for text in said]
+    roles = [_say(text, language) for text in said]
     about = f"{visible(words.model_names(comparison))} · {_say(words.sample(comparison), language)}"
-    below = [_say(text, language) for text in notes]
+    below = [_say(text, language) for text in _notes_of_head(comparison, profile)]
     with usual_settings():
         texts = [heading, about, *roles, *below, *(text for card in cards for text in card.texts)]
         pen = blank_figure([*texts, "√→–·—“”…●○"])
@@ -597,6 +582,21 @@ def draw_head(
             ax = page.axes((right, bars_top, width, BARS))
             _draw_offsets(ax, pen, comparison, profile, language)
     return _picture(pen, heading, comparison)
+
+
+def _title_of_head(profile: HeadProfile) -> Phrase:
+    place = _("Layer {layer}, head {head}").format(layer=profile.layer, head=profile.head)
+    title = join_phrases([place, words.role_words(profile.role)], ": ")
+    if profile.role and not profile.role.established:
+        return _("{title} (not established)").format(title=title)
+    return title
+
+
+def _notes_of_head(comparison: HeadComparison, profile: HeadProfile) -> list[str]:
+    alike = words.list_alike(comparison, profile)
+    notes = [words.proof(comparison), *([alike] if alike else [])]
+    notes += map(words.note_words, comparison.notes)
+    return [*notes, words.TOO_NARROW, words.NOT_EXPLANATION]
 
 
 def _shares(comparison: HeadComparison) -> list[str]:

@@ -21,7 +21,7 @@ DEFAULT = "the default"  # what messages call the model where none was named
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveyRun:
-    """How sentences were measured."""
+    """The model and settings of a run."""
 
     model: ModelSettings = field(default_factory=ModelSettings)  # the model, and how it was loaded
     settings: SurveySettings = field(default_factory=SurveySettings)  # how it was measured

@@ -163,7 +163,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """How well a head finds a relation between words: chosen on one half of the sentences, scored on the other."""
+    """A relation between words and a head that finds it, chosen on one half of the sentences, scored on the other."""
 
     name: str  # such as ``nsubj`` or ``coreference``
     n: int  # how often it comes up in the half that scores
@@ -191,7 +191,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeadSimilarity:
-    """How alike heads are."""
+    """The similarity of heads."""
 
     # the mean Jensen-Shannon divergence of their rows, in nats; heads of all layers one after another
     divergences: Float64[np.ndarray, "one other"]
@@ -252,12 +252,12 @@ class HeadComparison:
 
     @property
     def n_layers(self) -> int:
-        """How many layers."""
+        """The number of layers."""
         return int(self.estimates.value.shape[0])
 
     @property
     def n_established(self) -> int:
-        """How many heads have an established role."""
+        """The number of heads with an established role."""
         return sum(any(role.established for role in head.roles) for head in self.heads)
 
     @property
@@ -276,7 +276,7 @@ class HeadComparison:
 
     @property
     def n_heads(self) -> int:
-        """How many heads a layer has."""
+        """The number of heads of a layer."""
         return int(self.estimates.value.shape[1])
 
     @property

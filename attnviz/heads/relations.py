@@ -45,7 +45,7 @@ order."""
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinkHits:
-    """Which links of one sentence each head finds."""
+    """The links of one sentence, and the heads that find them."""
 
     names: tuple[str, ...]  # the relation of each link
     # whether the head's guess for the word that depends is right, by where that word looks and by what looks at it
@@ -58,7 +58,7 @@ class LinkHits:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Relations:
-    """How often heads find each relation, by halves of the sentences: of all of a half first, then of each group."""
+    """Counts of how often heads find each relation, by halves of the sentences: in the half, then in each group."""
 
     names: tuple[str, ...]  # of the relations, sorted
     hits: Real[np.ndarray, "half group relation 2 layer head"]  # how often a head is right
@@ -78,7 +78,7 @@ class Relations:
 
 def count_links(found: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: int) -> Relations:
     """Count the links of some sentences."""
-    linked = [(key, one) for key, one in found if one.names or one.lost]
+    linked = list(found)
     every = {name for _key, one in linked for name in (*one.names, *one.lost)}
     names = tuple(sorted(every)[:MOST_RELATIONS])
     at = {name: number for number, name in enumerate(names)}
@@ -351,7 +351,7 @@ def _control(
 def _best_untrained(
     untrained: Relations | None, name: str, n_layers: int, looked_at: int
 ) -> Control | None:
-    """How often the best head of random weights is right, of each seed chosen and scored likewise."""
+    """Return how often the best head of random weights is right, chosen and scored alike for each seed."""
     if untrained is None or name not in untrained.names:
         return None
     at = untrained.names.index(name)

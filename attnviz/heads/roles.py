@@ -187,7 +187,7 @@ def with_thresholds(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Counts:
-    """How much was counted."""
+    """The number of cases behind each measure."""
 
     rows: Float64[np.ndarray, "layer measure"]  # for each measure
     sentences: Float64[np.ndarray, "layer measure"]  # over how many sentences these are spread

@@ -94,14 +94,18 @@ def choose_heads(
     Raises:
         SelectionError: there is no such measure, role, layer or head, or no second model.
     """
-    relations = [one.name for one in comparison.relations]
-    wanted = {name for one in role for name in find_roles(one, comparison.measures, relations)}
+    relations = [relation.name for relation in comparison.relations]
+    wanted = set[str]()
+    for one in role:
+        wanted |= find_roles(one, comparison.measures, relations)
     every_layer, every_head = range(comparison.n_layers), range(comparison.n_heads)
     rows = indices_of(layers or every_layer, every_layer, "layer")
     columns = indices_of(heads or every_head, every_head, "head")
-    shown = [head for head in comparison.heads if head.layer in rows and head.head in columns]
-    chosen = [one for head in shown for one in _shown_role(head, wanted)]
-    if not (role or layers or heads) and len(chosen) > MOST:
+    chosen: list[HeadRole] = []
+    for head in comparison.heads:
+        if head.layer in rows and head.head in columns:
+            chosen += _shown_role(head, wanted)
+    if len(chosen) > MOST and not (role or layers or heads):
         chosen = [one for one in chosen if one.role is not None]
     return chosen if sort == "head" else sorted(chosen, key=_order(comparison, sort))
 

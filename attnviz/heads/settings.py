@@ -1,4 +1,4 @@
-"""Which sentences heads are measured on, how, and which model is loaded; ``.stats`` files keep the same values."""
+"""The settings of a run: sentences, measurement and model, as ``.stats`` files keep them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class CorpusSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveySettings:
-    """How a corpus is measured. Raises SettingsError: a negative number of controls."""
+    """The settings of a measurement. Raises SettingsError: a negative number of controls."""
 
     kind: Literal["encoder", "decoder", "cross"] | None = None
     truncate: bool = False  # whether sentences that are too long are cut, rather than left out

@@ -121,7 +121,7 @@ class Survey:
 
     @property
     def n_sentences(self) -> int:
-        """How many sentences were read."""
+        """The number of sentences read."""
         return self.heads.n_sentences
 
     def with_bad(self, bad: Sequence[BadLine], n_bad: int) -> Survey:
@@ -300,7 +300,7 @@ def places_of(
 
 
 def variability(places: Places) -> Estimates:
-    """How far a head's pattern changes with what the words are: 0 where position alone makes it.
+    """Return how far a head's pattern changes with the words: 0 where position alone makes it.
 
     The variance of a weight over sentences, summed over places, as a share of the mean square; both weighed by how many
     sentences have the place. Its interval is that of a jackknife that leaves out one group of sentences at a time.
@@ -312,7 +312,7 @@ def variability(places: Places) -> Estimates:
 
 
 def _without_each(places: Places) -> Float64[np.ndarray, "group layer head"]:
-    """How far patterns change over all groups, then without each; NaN without one that has no sentence."""
+    """Return how far patterns change over all groups, then without each; NaN without an empty one."""
     chosen = np.concatenate([np.ones((1, len(places.counts))), 1 - np.eye(len(places.counts))])
     n, total, squares = (
         np.tensordot(chosen, values, 1)

@@ -169,7 +169,7 @@ def _sign(head: HeadProfile, screen: Screen) -> Text:
 
 
 def _changes(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
-    """How far the heads are from those of the second model: a map, and those that differ most."""
+    """Draw a map of the divergences from a second model, and the heads that differ most."""
     if comparison.against is None:
         return
     values = {head.name: head.change.divergence for head in comparison.heads if head.change}
@@ -202,7 +202,7 @@ def _relation_counts(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
 
 
 def _terms(roles: Sequence[Role | None], out: Writer) -> Iterator[Text]:
-    """What the roles of a table do, and the terms in the names of relations."""
+    """Explain the roles of a table, and the terms in the names of relations."""
     rules = [role.rule for role in roles if role is not None]
     texts: list[str] = [
         join_phrases([rule.short, rule.words], ": ") for rule in rules if rule.family != FAMILY.name

@@ -1,4 +1,4 @@
-"""How alike heads are: the Jensen-Shannon divergence of their rows, for all pairs of a model's heads or for two models.
+"""Similarity of heads: the Jensen-Shannon divergence of their rows, for all pairs of a model's heads or for two models.
 
 The divergence of two rows p and q, in nats (Lin 1991; Clark et al. 2019, section 6)::
 
@@ -98,7 +98,7 @@ def divergence_between(
     other: Float[Tensor, "batch head row key"],
     counted: Bool[Tensor, "batch row"],
 ) -> Float64[np.ndarray, "batch head"]:
-    """How far each head of one model is from the same head of another on the same sentences, by the rows that count.
+    """Return the divergence of each head of one model from the same head of another, by the rows that count.
 
     Sums in nats: divided by the sentence's number of rows they are means, from 0 to ln 2.
     """

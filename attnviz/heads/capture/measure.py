@@ -355,7 +355,7 @@ def is_punctuation(text: str) -> bool:
 def _lengths(
     layer: Layer, handed: Float[Tensor, "head d_v small"]
 ) -> Float[Tensor, "batch head key"]:
-    """How long what each key hands over is: its value, through the part of the output projection that is its head's."""
+    """Return the norm of each key's value through its head's part of the output projection."""
     value = for_each_head(layer.value.to(handed.dtype), handed.shape[0])
     lengths: Tensor = torch.linalg.vector_norm(torch.matmul(value, handed), dim=-1)
     return lengths
@@ -417,7 +417,7 @@ class FindLinks:
         self._words += mean[:, None] @ (weights @ to[:, None])  # (B, H, U, U)
 
     def result(self) -> tuple[LinkHits | None, ...]:
-        """Which links each head finds, for each sentence; None where it has no words given."""
+        """Return for each sentence the links that each head finds; None where it has no words given."""
         self._close()
         hits = torch.stack(self._hits, dim=2).cpu().numpy()  # (link, 2, L, H)
         found: list[LinkHits | None] = []

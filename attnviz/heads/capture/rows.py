@@ -41,7 +41,7 @@ class Marks:
 
 
 class SimilarWords:
-    """Which of the words that a row sees are like its own, by the model's input embeddings, beyond chance.
+    """Similarity of the words that a row sees to its own, by the model's input embeddings, beyond chance.
 
     For row i, over the words j that it sees (no special token, no punctuation mark, not its own token again), the
     cosine of both vectors is predicted by least squares from ln |i - j|, from the side on which j stands and from
@@ -137,7 +137,7 @@ class Rows:
 
     @cached_property
     def n_counted(self) -> Float[Tensor, " batch"]:
-        """How many they are."""
+        """The number of rows that are counted."""
         return _number(self.counted)
 
     def at(self, offset: int) -> Target:
@@ -295,7 +295,7 @@ def shares(rows: Rows, targets: Targets) -> Float[Tensor, "batch head share"]:
 
 
 def peaks(rows: Rows, offsets: Sequence[int]) -> Float[Tensor, "batch head offset"]:
-    """How many rows have their largest weight at each of these offsets in a row (Voita et al. 2019, section 5.1)."""
+    """Return how many rows have their largest weight at each of these offsets (Voita et al. 2019, section 5.1)."""
     n_batch, n_heads, n_rows, _ = rows.weights.shape
     top = rows.top
     places = torch.arange(rows.first_row, rows.first_row + n_rows, device=top.key.device)

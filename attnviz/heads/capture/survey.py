@@ -232,16 +232,15 @@ class Runner:
             for one, sentence in zip(annotated, sentences, strict=True)
         ]
         find = FindLinks(between)
-        has_links = any(one is not None for one in between)
-        measured, receipt = self._stream(batch, [find] if has_links else [], keep_rows=True)
+        measured, receipt = self._stream(batch, [find] if any(between) else [], keep_rows=True)
         keys = _keys(batch)
         sums, counts = measured.sums, measured.counts
         enough = np.array([one.enough_rows for one in self._measures], dtype=np.float64)
         linked: list[tuple[int, Annotation, LinkHits]] = []
-        if has_links:
+        if any(between):
             triples = zip(keys, between, find.result(), strict=True)
             linked = [(key, said, one) for key, said, one in triples if said and one]
-        n_said = sum(one is not None for one in annotated)
+        n_said = len(list(filter(None, annotated)))
         related = None
         if n_said:
             hits = [(key, one) for key, _said, one in linked]
