@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -396,7 +397,7 @@ def _measure(
     from attnviz.heads.api import compare_heads as measure
 
     def opening(settings: ModelSettings) -> Source:
-        arguments = settings.arguments
+        arguments = asdict(settings)
         return open_model(arguments.pop("model"), **arguments)
 
     with _progress_bar(places, expect) as progress:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -58,7 +58,7 @@ def open_model(model: ModelSettings) -> Source:
     """Load a model, with nobody looking on."""
     from attnviz.capture.source import open_source
 
-    return open_source(**model.arguments)
+    return open_source(**asdict(model))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from attnviz.errors import SettingsError
 from attnviz.models.registry import Device, Dtype
@@ -25,16 +25,6 @@ class ModelSettings:
     device: Device = "auto"
     dtype: Dtype = "auto"
     trust_remote_code: bool = False
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of `attnviz.open_source`."""
-        return {
-            "model": self.model,
-            "device": self.device,
-            "dtype": self.dtype,
-            "trust_remote_code": self.trust_remote_code,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import pickle
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 import attnviz
-from attnviz.errors import RecordError, SelectionError, SettingsError
+from attnviz.errors import RecordError, SelectionError
 from attnviz.heads.capture import survey as capture
 from attnviz.heads.export import to_csv, to_json
 from attnviz.heads.files import load_stats
-from attnviz.heads.settings import ModelSettings, SurveySettings
+from attnviz.heads.settings import SurveySettings
 from tests.fixtures.command_line import sentences
 
 if TYPE_CHECKING:
@@ -122,39 +121,6 @@ def test_a_head_is_named_in_any_way(comparison: HeadComparison) -> None:
             comparison.head(none)  # type: ignore[arg-type]
     with pytest.raises(SelectionError, match="there is no layer 9"):
         comparison.estimate("previous", "9.0")
-
-
-@pytest.mark.parametrize(
-    ("given", "line"),
-    [
-        ({"sentences": ["I love", "you"], "roles": True}, "on one sentence: give a sentence"),
-        ({"sentences": Path("a.stats"), "roles": True}, "on one sentence: give a sentence"),
-        ({"sentences": Path("a.stats"), "model": "toy"}, "shown as it was measured: omit"),
-        (
-            {"sentences": Path("a.stats"), "checkpoint": "b.stats"},
-            "shown as it was measured: omit",
-        ),
-        ({"sentences": Path("a.stats"), "settings": FEW}, "omit kind, truncate and controls"),
-        ({"sentences": "a.txt"}, "'a.txt' is a file, not a sentence"),
-        (
-            {"sentences": ["I love you"], "checkpoint": "b.stats"},
-            "a checkpoint needs a file of sentences",
-        ),
-        ({"sentences": None, "checkpoint": "b.stats"}, "a checkpoint needs a file of sentences"),
-        ({"sentences": Path("a.txt"), "checkpoint": "b.txt"}, "b.txt: a checkpoint ends in .stats"),
-        ({"against": "toy", "sentences": Path("a.stats")}, "omit the second model"),
-        ({"against": "toy", "sentences": "I love you", "roles": True}, "give a sentence"),
-    ],
-)
-def test_what_excludes_another_setting(given: dict[str, Any], line: str, here: Path) -> None:
-    """Refused in Python as on the command line, before a model is opened."""
-    (here / "a.txt").write_text("I love you")
-
-    def opening(_: ModelSettings) -> NoReturn:
-        raise AssertionError("a model was opened for nothing")
-
-    with pytest.raises(SettingsError, match=re.escape(line)):
-        attnviz.compare_heads(**given, opening=opening)
 
 
 def test_a_comparison_is_pickled(tmp_path: Path) -> None:

@@ -215,30 +215,6 @@ def test_sentences_that_are_too_long(
     )
 
 
-def test_no_controls(typed: Callable[..., Result], here: Path) -> None:
-    """Without controls no role is established, and why is said."""
-    words = ("you", "me", "us", "him", "her", "them", "it", "all", "cats", "dogs", "cake", "boys")
-    (here / "a.txt").write_text("".join(f"I love {word} .\n" for word in words))
-    shown = typed(
-        "compare-heads",
-        *TOY,
-        "--corpus",
-        "a.txt",
-        "--controls",
-        "0",
-        "--threshold",
-        "broad=0.01",
-        "-o",
-        "-",
-    )
-    assert shown.status == 0
-    roles = [role for head in json.loads(shown.output)["heads"] for role in head["roles"]]
-    assert roles
-    assert not any(role["established"] for role in roles)
-    reasons = {role["reason"].partition(" (")[0] for role in roles}
-    assert reasons == {"no control was taken"}
-
-
 @pytest.mark.parametrize(
     ("output", "reason"),
     [

@@ -108,24 +108,6 @@ def test_the_command_measures_roles_on_many_sentences(
     assert shown.output.count("\n") < 50
 
 
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        (["--roles"], "roles are of the heads of one model on one sentence: give a sentence"),
-        ([SENTENCE, "--roles", "-o", "-"], "are a table of one model"),
-        ([SENTENCE, "--load", "a.stats", "-o", "-"], "are a table of one model"),
-        ([SENTENCE, "--roles", "--against", "toy-random"], "are a table of one model"),
-    ],
-)
-def test_roles_are_for_one_sentence(
-    refused: Callable[..., tuple[int, str]], arguments: list[str], line: str
-) -> None:
-    """Without a sentence, and with JSON or another model, there is no such table."""
-    status, said = refused("compare-heads", "--toy", *arguments)
-    assert status == 2
-    assert line in said
-
-
 def test_the_command_shows_the_roles_that_a_file_holds(
     typed: Callable[..., Result], refused: Callable[..., tuple[int, str]], one: HeadComparison
 ) -> None:

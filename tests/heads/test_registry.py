@@ -10,10 +10,9 @@ import pytest
 import attnviz
 from attnviz.capture.observers import WeightCollector
 from attnviz.capture.source import open_source
-from attnviz.errors import RecordError
 from attnviz.heads.api import compare_heads
 from attnviz.heads.export import to_csv
-from attnviz.heads.measures import MEASURES, Measure, RoleRule, measures_of
+from attnviz.heads.measures import MEASURES, Measure, RoleRule
 from attnviz.heads.selection import by_role, find_roles
 from attnviz.heads.settings import SurveySettings
 from attnviz.render.terminal.screen import Screen
@@ -107,15 +106,6 @@ def test_a_file_keeps_it(comparison: HeadComparison, tmp_path: Path) -> None:
     stranger = attnviz.compare_heads(path)
     assert stranger.estimate("second", 0, 0) == comparison.estimate("second", 0, 0)
     assert not [role for head in stranger.heads for role in head.roles if role.name == "second"]
-
-
-def test_what_is_measured_without_it() -> None:
-    """Another entry changes nothing else: the same names in the same order; one that computes nothing is refused."""
-    names = [one.name for one in measures_of((*MEASURES, SECOND, SQUARES)) if one.name not in ADDED]
-    assert names == [one.name for one in measures_of()]
-    nothing = Measure(name="n", label="n", unit="share", meaning="", takes="rows")
-    with pytest.raises(RecordError, match="'n' takes rows and computes nothing"):
-        compare_heads("I love you", model="toy-random", measures=(*MEASURES, nothing))
 
 
 ADDED = {"second", "norm_second", "squares"}

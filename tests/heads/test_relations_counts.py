@@ -14,14 +14,12 @@ from attnviz.heads import relations, tally
 from attnviz.heads.relations import (
     DISTANCES,
     HALVES,
-    MOST_RELATIONS,
     LinkHits,
     Relations,
     best_of,
     candidates,
     count_links,
 )
-from attnviz.heads.words import note_words
 from attnviz.text.corpus import Annotation, Link
 
 if TYPE_CHECKING:
@@ -146,27 +144,6 @@ class TestMerging:
         assert same(made([drawn[place] for place in order if place < len(drawn)]), made(drawn))
         one, other = made(drawn[:3]), made(drawn[3:])
         assert same(relations.merge(one, other), relations.merge(other, one))
-
-    @given(st.permutations(range(4)))
-    def test_too_many_relations_are_cut_alike_in_any_order(self, order: list[int]) -> None:
-        names = [f"r{number:03}" for number in range(MOST_RELATIONS + 40)]
-        parts = [
-            small([(place, found(*((name, 1, None) for name in names[place::4])))])
-            for place in range(4)
-        ]
-        merged = parts[order[0]]
-        for place in order[1:]:
-            merged = relations.merge(merged, parts[place])
-        whole = small(
-            [(place, found(*((name, 1, None) for name in names[place::4]))) for place in range(4)]
-        )
-        assert same(merged, whole)
-        assert merged.names == tuple(names[:MOST_RELATIONS])
-        assert merged.n_uncounted == 40
-        assert any(
-            "more than 128 relations" in note and "40 links" in note
-            for note in map(note_words, relations.notes(merged))
-        )
 
 
 class TestInterval:

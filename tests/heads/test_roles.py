@@ -178,28 +178,6 @@ def test_random_weights_have_no_role(of_random_weights: list[Survey]) -> None:
         ]
 
 
-def test_random_weights_of_a_real_architecture(real_model: str) -> None:
-    """BERT's architecture: of its 72 heads at most 5 % do more than the best of other random weights."""
-    made = [
-        CorpusLine(number=n, text=f"The {a} {b} near the house {c} two old dogs .")
-        for n, (a, b, c) in enumerate(
-            [
-                ("big", "boy", "sees"),
-                ("small", "girl", "loves"),
-                ("red", "queen", "has"),
-                ("old", "king", "wants"),
-            ]
-            * 3,
-            1,
-        )
-    ]
-    random = open_source(real_model).untrained(seed=7)
-    found = compare(survey_model(made, random, SurveySettings()), corpus="made up")
-    assert sum(role.established for head in found.heads for role in head.roles) <= 0.05 * len(
-        found.heads
-    )
-
-
 @pytest.mark.parametrize(("seen", "named"), [(24, []), (25, ["offset_-8"]), (100, ["offset_-8"])])
 def test_an_offset_is_a_role_where_a_quarter_of_the_rows_see_it(
     seen: int, named: list[str]

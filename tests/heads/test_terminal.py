@@ -173,16 +173,6 @@ def test_chosen_by_role_and_layer() -> None:
     assert "No head has such a role here." in none
 
 
-def test_a_second_role_is_shown_where_it_is_asked_for() -> None:
-    """A head that is chosen for its second role shows that one."""
-    comparison = made()
-    head = comparison.heads[3]
-    both = replace(head, roles=(*head.roles, *comparison.heads[0].roles))
-    comparison = replace(comparison, heads=(*comparison.heads[:3], both, *comparison.heads[4:]))
-    assert "● previous" in rows_of(comparison, PLAIN, role=["previous"])["1.0"]
-    assert "● first" in rows_of(comparison, PLAIN)["1.0"]
-
-
 def test_what_is_not_there_is_refused() -> None:
     """Each message says what there is."""
     comparison = made()

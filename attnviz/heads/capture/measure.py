@@ -51,15 +51,9 @@ class BatchMeasures:
     # the first layer, and where the model lets it
     fixed: Float64[np.ndarray, "batch offset share"]
     fixed_counts: Float64[np.ndarray, "batch share"]  # how many rows were counted
-    # if kept, the rows of all heads, 0 where there is padding, and which of these rows count
-    rows: tuple[Float[Tensor, "batch heads rows key"], Bool[Tensor, "batch rows"]] | None = None
-
-    @property
-    def kept_rows(self) -> tuple[Float[Tensor, "batch heads rows key"], Bool[Tensor, "batch rows"]]:
-        """The rows. Raises ValueError: they were not kept."""
-        if self.rows is None:
-            raise ValueError("measure with keep_rows=True")
-        return self.rows
+    # if kept, the rows of all heads [batch, heads, rows, key], 0 where there is padding, and which of these rows count
+    # [batch, rows]
+    rows: tuple[Tensor, ...] = ()
 
 
 class MeasureHeads:
@@ -154,7 +148,7 @@ class MeasureHeads:
             corner_seen=seen,
             fixed=first.fixed.cpu().numpy(),
             fixed_counts=first.fixed_counts.cpu().numpy(),
-            rows=(torch.cat(kept, dim=1), torch.cat(first.kept_counted, dim=1)) if kept else None,
+            rows=(torch.cat(kept, dim=1), torch.cat(first.kept_counted, dim=1)) if kept else (),
         )
 
 

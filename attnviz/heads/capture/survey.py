@@ -120,8 +120,8 @@ def _run(
             "heads are compared one by one, and these models have other numbers of them (layers x heads): "
             f"{found.about.model} has {sizes[0]}, {second.about.model} {sizes[1]}"
         )
-    rows, counted = measured.kept_rows
-    rows_second, counted_second = measured_second.kept_rows
+    rows, counted = measured.rows
+    rows_second, counted_second = measured_second.rows
     if not torch.equal(counted, counted_second.to(counted.device)):
         raise ModelError(
             "these models let other tokens attend to others: their patterns are not of the same rows"
@@ -261,7 +261,7 @@ class Runner:
                 sums, counts, keys, [one.text for one in sentences], enough
             ),
             sample=self._sample(batch, keys, (sums, counts), linked),
-            similarity=divergences(*measured.kept_rows),
+            similarity=divergences(*measured.rows),
             relations=related,
             n_tokens=int(batch.real.sum()),
             n_cut=sum(sentence.is_cut for sentence in sentences),

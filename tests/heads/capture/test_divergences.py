@@ -110,15 +110,6 @@ def test_known_values() -> None:
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
 
 
-def test_rows_of_a_head_with_a_sink(rng: np.random.Generator) -> None:
-    """Rows that sum to less than 1 are compared as they are: 0 only where they are equal."""
-    one = sentence(rng, 3, 5)
-    short = np.stack([one[0], one[0] * np.float32(0.5), one[1] * np.float32(0.25), one[0]])
-    found = divergences(*padded([short])).total
-    np.testing.assert_allclose(found, all_by_hand([short]), rtol=0, atol=1e-5)
-    assert found[0, 3] == 0 < found[0, 1]
-
-
 def test_between_two_models(rng: np.random.Generator) -> None:
     """The same head of two models, a number a sentence, by the formula; a model and itself exactly 0."""
     lengths = (4, 1, 7)
