@@ -18,7 +18,7 @@ from attnviz.render.figure.pen import FRAME, MARGIN, PITCH, POINT, SMALL, TEXT, 
 from attnviz.render.figure.style import Style, StyleName, style_of
 from attnviz.render.palette import COLOURS, DEFAULT, MARKERS, colours, diverging, ink, levels
 from attnviz.stories.record import Bars, Lines, Matrix, Panel, Story, decimals
-from attnviz.text.messages import _
+from attnviz.text.messages import _, in_language
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -172,10 +172,10 @@ def _caption(story: Story) -> list[str]:
     caption = [story.receipt]
     matrices = [panel for panel in story.picture if isinstance(panel, Matrix)]
     if any(np.isnan(matrix.values).any() for matrix in matrices):
-        caption.append(story.say(_("Hatched cells are masked.")))
+        caption.append(in_language(_("Hatched cells are masked."), story.language))
     charts = [panel for panel in story.picture if isinstance(panel, Lines)]
     if any(series.low for chart in charts for series in chart.series):
-        caption.append(story.say(_("Bands are 95% intervals.")))
+        caption.append(in_language(_("Bands are 95% intervals."), story.language))
     return caption
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from attnviz.attention import Attention
 from attnviz.render.names import DEFAULT
 from attnviz.storage.encoding import to_text, with_nulls
-from attnviz.text.messages import _, in_language, korean
+from attnviz.text.messages import _, korean
 
 if TYPE_CHECKING:
     from attnviz.pages import WebPage
@@ -124,10 +124,6 @@ class Story:
 
     def __repr__(self) -> str:
         return f"<Story {self.name!r}: {self.title}>"
-
-    def say(self, text: str) -> str:
-        """Return a text in the language of the story."""
-        return in_language(text, self.language)
 
     def translated(self, language: str) -> Story:
         """Return the story in one of `attnviz.text.messages.LANGUAGES`."""

@@ -62,7 +62,7 @@ def _draw_table(table: Table, screen: Screen, story: Story) -> Iterator[Text]:
         low, high = table.shade
         yield Text()
         text = _("From {low:.3g} to {high:.3g}").format(low=low, high=high)
-        yield from legend(story.say(text), screen)
+        yield from legend(in_language(text, story.language), screen)
 
 
 def _text(cell: Cell, table: Table, screen: Screen) -> Text:
