@@ -114,7 +114,7 @@ def _draw_panel(panel: Panel, palette: str, pen: Pen, scale: float) -> DrawnPane
 
 def _row_width(style: Style) -> float:
     """Return how wide a row may be, so that the letters of the style can still be read."""
-    if style.width is None:
+    if style.width is None or style.height is not None:  # a slide has no room for rows
         return WIDEST
     return style.width * TEXT / style.least - 2 * MARGIN
 
