@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,9 +28,6 @@ from attnviz.walkthroughs.settings import Example as ExampleName
 from attnviz.walkthroughs.settings import Score
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
-    from attnviz.render.terminal.screen import Screen
     from attnviz.walkthroughs.record import Walkthrough
 
 EXAMPLES = """attnviz walkthrough --toy
@@ -170,6 +166,7 @@ def walkthrough(
             "causal": causal,
         }
     from attnviz.walkthroughs.api import walkthrough as calculate
+    from attnviz.walkthroughs.view import View
 
     if by_hand:
         walk = calculate(full=full, **follow)
@@ -185,22 +182,17 @@ def walkthrough(
     elif interactive:
         from attnviz.walkthroughs.terminal.interactive import browse
 
-        browse(walk, palette, **view)
+        browse(View(walk=walk, **view), palette)
     else:
-        print_view(_terminal_view(walk, view, full=full), palette)
+        from attnviz.walkthroughs.terminal.steps import draw_overview, draw_walk
+
+        draw = draw_walk if full else draw_overview
+        print_view(partial(draw, View(walk=walk, **view)), palette)
     if not output and not interactive:
         paths = [_default_path(walk, example, numbers, exercise, solution=solution)]
     for path in paths:
         if path != JSON:
             write(walk, path, palette=palette, style=style, **view)
-
-
-def _terminal_view(
-    walk: Walkthrough, view: dict[str, Any], *, full: bool
-) -> Callable[[Screen], Iterable[Text]]:
-    from attnviz.walkthroughs.terminal.steps import draw_overview, draw_walk
-
-    return partial(draw_walk if full else draw_overview, walk, **view)
 
 
 def _default_path(

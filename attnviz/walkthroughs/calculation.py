@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,9 +13,10 @@ from jaxtyping import Float64
 from attnviz.attention import Note
 from attnviz.errors import RecordError, SelectionError
 from attnviz.text.display import clip, visible
+from attnviz.text.messages import in_language
 from attnviz.text.suggest import suggest
 from attnviz.walkthroughs.hand import Hand
-from attnviz.walkthroughs.operations import OPERATIONS, SIDES, Operation, ResultCell
+from attnviz.walkthroughs.operations import OPERATIONS, ResultCell
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.settings import Score
 
@@ -42,9 +44,7 @@ class Calculation:
             raise RecordError(f"there are two grids {name}")
         if not grid.values.size:
             raise RecordError(f"{name} is empty: its shape is {grid.values.shape}")
-        strange = np.argwhere(~np.isfinite(grid.values))
-        if len(strange):
-            i, j = strange[0]
+        for i, j in np.argwhere(~np.isfinite(grid.values)):
             raise RecordError(
                 f"{name} must hold finite numbers: row {i}, column {j} is {grid.values[i, j]}"
             )
@@ -70,12 +70,9 @@ class Calculation:
             name=name, result=result, operation=operation, operands=operands, number=number
         )
         values = compute(step, self.grids)
-        own_rows, columns = OPERATIONS[operation].labels(
-            [self.grids[operand] for operand in operands]
-        )
-        self.grids[result] = Grid(
-            values=values, rows=own_rows if rows is None else rows, columns=columns
-        )
+        labels = OPERATIONS[operation].labels([self.grids[operand] for operand in operands])
+        own_rows = labels[0] if rows is None else rows
+        self.grids[result] = Grid(values=values, rows=own_rows, columns=labels[1])
         self.steps.append(step)
         return result
 
@@ -88,14 +85,8 @@ class Calculation:
         rows: tuple[str, ...] | None = None,
     ) -> str:
         """Write down a projection's weights, and its bias if it has one, and what it makes of x; as in `step`."""
-        return self.step(
-            name,
-            result,
-            "projection",
-            x,
-            *(self.give(symbol, grid) for symbol, grid in weights.items()),
-            rows=rows,
-        )
+        symbols = [self.give(symbol, grid) for symbol, grid in weights.items()]
+        return self.step(name, result, "projection", x, *symbols, rows=rows)
 
     # Q = X Wq + bq, K = X Wk + bk, V = X Wv + bv
     def write_inputs(
@@ -110,19 +101,19 @@ class Calculation:
         By the letter ``q``, ``k`` or ``v`` come weights, and a bias if there is one. The row is the query's, None for
         all.
         """
-        queries, looking = "Q", self.give("X", x)
+        self.give("X", x)
+        queries, x_of_query = "Q", "X"
         if row is not None:
-            queries, looking = (
-                "q",
-                self.step("row", "x", "row", "X", number=float(row), rows=names[row : row + 1]),
-            )
-        for step, of, made in (
-            ("query", looking, queries),
+            queries, x_of_query = "q", "x"
+            self.step("row", "x", "row", "X", number=float(row), rows=names[row : row + 1])
+        for step, given, result in (
+            ("query", x_of_query, queries),
             ("keys", "X", "K"),
             ("values", "X", "V"),
         ):
-            if found := weights(made.lower()):
-                self.project(step, made, of, found)
+            found = weights(result.lower())
+            if found:
+                self.project(step, result, given, found)
         return queries
 
     # context = softmax(score(q, K)) V
@@ -144,17 +135,14 @@ class Calculation:
         terms = terms or Terms()
         scores = self._write_scores(terms, query, keys, suffix)
         if terms.softcap is not None:
-            scores = self.step(
-                "softcap", f"capped{suffix}", "softcap", scores, number=terms.softcap
-            )
+            capped = f"capped{suffix}"
+            scores = self.step("softcap", capped, "softcap", scores, number=terms.softcap)
         if terms.bias is not None:
-            scores = self.step(
-                "bias", f"biased{suffix}", "add", scores, self.give(f"B{suffix}", terms.bias)
-            )
+            bias = self.give(f"B{suffix}", terms.bias)
+            scores = self.step("bias", f"biased{suffix}", "add", scores, bias)
         if terms.mask is not None:
-            scores = self.step(
-                "mask", f"masked{suffix}", "mask", scores, self.give(f"mask{suffix}", terms.mask)
-            )
+            mask = self.give(f"mask{suffix}", terms.mask)
+            scores = self.step("mask", f"masked{suffix}", "mask", scores, mask)
         sink = [] if terms.sink is None else [self.give(f"sink{suffix}", terms.sink)]
         weights = self.step("softmax", f"weights{suffix}", "softmax", scores, *sink)
         return weights if values is None else self.write_context(weights, values, suffix)
@@ -170,16 +158,16 @@ class Calculation:
 
     def _write_scores(self, terms: Terms, query: str, keys: str, suffix: str) -> str:
         """Write down how well each query fits each key; return the name of the scores."""
-        score, own = terms.score, terms.weights
-        missing = [name for name in SCORE_WEIGHTS[score] if name not in own]
-        if missing:
-            raise RecordError(f"the score {score} needs a grid {missing[0]}")
-        weights = [self.give(name + suffix, own[name]) for name in SCORE_WEIGHTS[score]]
+        score, weights = terms.score, []
+        for name in SCORE_WEIGHTS[score]:
+            if name not in terms.weights:
+                raise RecordError(f"the score {score} needs a grid {name}")
+            weights.append(self.give(name + suffix, terms.weights[name]))
         operands = (query, *weights, keys) if score == "general" else (query, keys, *weights)
         scores = self.step("scores", f"scores{suffix}", score if weights else "dot", *operands)
-        number = (
-            self.grids[query].values.shape[1] ** -0.5 if terms.scaling is None else terms.scaling
-        )
+        number = terms.scaling
+        if number is None:
+            number = self.grids[query].values.shape[1] ** -0.5
         if score != "scaled" or number == 1:
             return scores
         return self.step("scaled", f"scaled{suffix}", "times", scores, number=number)
@@ -233,29 +221,27 @@ def largest_difference(one: np.ndarray, other: np.ndarray) -> float:
 def find_row(rows: Sequence[Sequence[str]], wanted: str | int) -> int:
     """Return the number of the row that a person means, of rows with these spellings, first as each is shown.
 
-    What is wanted is a spelling, whatever the size of its letters where none is exactly so; or a number counted from 0,
-    negative from the end, as a number or in digits. Raises SelectionError: there is none, or there are several.
+    What is wanted is a spelling, or a number counted from 0, negative from the end. Raises SelectionError: there is
+    none, or there are several.
     """
     n = len(rows)
     if isinstance(wanted, str):
         typed = visible(wanted.strip())
-        exact = [number for number, spelled in enumerate(rows) if typed in spelled]
-        found = exact or [
-            place for place, one in enumerate(rows) if typed.casefold() in map(str.casefold, one)
-        ]
+        found = [i for i, row in enumerate(rows) if typed in row]
+        if not found:
+            found = [i for i, row in enumerate(rows) if typed.casefold() in map(str.casefold, row)]
         if len(found) == 1:
             return found[0]
         if found:
             raise SelectionError(
-                f"several queries are '{clip(typed, 40)}': choose one by its number: {_list_rows(rows, found)}"
+                f"several queries are '{clip(typed, 40)}': choose one by its number: "
+                f"{_list_rows(rows, found)}"
             )
-        digits = typed.removeprefix("-")
-        if not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
-            there = suggest(
-                typed, [word for spelled in rows for word in spelled], [_list_rows(rows, range(n))]
-            )
+        if not re.fullmatch(r"-?[0-9]{1,9}", typed):
+            words = [word for row in rows for word in row]
+            there = suggest(typed, words, [_list_rows(rows, range(n))])
             raise SelectionError(f"there is no query '{clip(typed, 40)}'{there}")
-        wanted = int(wanted)
+        wanted = int(typed)
     if not -n <= wanted < n:
         raise SelectionError(f"there is no query {wanted}: there are {_list_rows(rows, range(n))}")
     return wanted % n
@@ -263,66 +249,40 @@ def find_row(rows: Sequence[Sequence[str]], wanted: str | int) -> int:
 
 def _list_rows(rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> str:
     shown = [" ".join([str(number), *rows[number][:1]]) for number in numbers]
-    return clip(
-        ", ".join(
-            shown if len(shown) <= MOST_LISTED else [*shown[: MOST_LISTED - 2], "…", shown[-1]]
-        ),
-        400,
-    )
+    if len(shown) > MOST_LISTED:
+        shown[MOST_LISTED - 2 : -1] = ["…"]
+    return clip(", ".join(shown), 400)
 
 
 def compute(step: CalculationStep, grids: Mapping[str, Grid]) -> Float64[np.ndarray, "row column"]:
     """Return the result of a step, from the grids before it.
 
-    Raises RecordError: there is none of that name, too few operands, shapes that do not fit, or a row all masked.
+    Raises RecordError: there is no such operation or operand, shapes that do not fit, or a row all masked.
     """
     if step.operation not in OPERATIONS:
         raise RecordError(f"step {step.name}: there is no operation {step.operation!r}")
-    operation = OPERATIONS[step.operation]
-    missing = [name for name in step.operands if name not in grids]
-    if missing:
-        raise RecordError(f"step {step.name} is made from {missing[0]}, which is not there")
-    least, most = operation.operands
+    operation, where = OPERATIONS[step.operation], f"step {step.name} ({step.operation})"
+    for name in step.operands:
+        if name not in grids:
+            raise RecordError(f"{where} is made from {name}, which is not there")
+    least, most = operation.n_operands
     if not least <= len(step.operands) <= most:
-        raise RecordError(
-            f"step {step.name} ({step.operation}) has {len(step.operands)} operands, not {least}"
-        )
-    if operation.numbered and step.number is None:
-        raise RecordError(f"step {step.name} ({step.operation}) needs a number beside its grids")
-    if not operation.numbered and step.number is not None:
-        raise RecordError(f"step {step.name} ({step.operation}) takes no number beside its grids")
+        raise RecordError(f"{where} has {len(step.operands)} operands, not {least}")
+    if operation.numbered != (step.number is not None):
+        needs = "needs a number" if operation.numbered else "takes no number"
+        raise RecordError(f"{where} {needs} beside its grids")
     operands = [grids[name].values for name in step.operands]
-    _expect_fit(step, operation, operands)
+    if not operation.fits(*(values.shape for values in operands)):
+        shapes = [f"{name} {grids[name].values.shape}" for name in step.operands]
+        raise RecordError(f"{where}: these shapes do not fit together: {', '.join(shapes)}")
     number = (step.number,) if operation.numbered else ()
     with np.errstate(over="ignore", invalid="ignore"):  # refused below, in our own words
         result = np.asarray(operation.compute(*operands, *number), dtype=np.float64)
-    if np.isnan(result).any() or (result == np.inf).any():
-        row, column = np.argwhere(np.isnan(result) | (result == np.inf))[0]
+    for row, column in np.argwhere(np.isnan(result) | (result == np.inf)):
         raise RecordError(
             f"step {step.name} leaves the range of numbers: row {row}, column {column} is not finite"
         )
     return result
-
-
-def _expect_fit(
-    step: CalculationStep, operation: Operation, operands: Sequence[np.ndarray]
-) -> None:
-    sides = [
-        (i, side, letter, operands[i].shape[SIDES.index(side)])
-        for i, side, letter in operation.sides(len(operands))
-    ]
-    known = {letter.lower(): (i, side, size) for i, side, letter, size in sides if letter.isupper()}
-    for i, side, letter, size in sides:
-        at, other_side, expected = known.get(
-            letter.lower(), (i, side, 1 if letter == "1" else size)
-        )
-        if size != expected:
-            rest = (
-                "must have 1"
-                if letter == "1"
-                else f"{step.operands[at]} has {expected} {other_side}"
-            )
-            raise RecordError(f"step {step.name}: {step.operands[i]} has {size} {side}, but {rest}")
 
 
 def spell_out(
@@ -337,9 +297,8 @@ def spell_out(
     """Return the arithmetic of one cell, "10·5 + 5·0 + 10·1 = 60"; "≈" where a number is rounded."""
     operation, cell = OPERATIONS[step.operation], ResultCell(walk, step, row, column)
     hand = Hand(digits=digits, language=language, numbers=[])
-    result = hand.write(float(walk.grids[step.result].values[row, column]))
     written = operation.spell(hand, cell)
-    if operation.is_phrase:
-        return f"{written} {result}"
-    sign = "=" if hand.is_exact() and operation.comes_out(cell) else "≈"
-    return f"{written} {sign} {result} {operation.note(hand, cell)}".rstrip()
+    result = hand.write(float(walk.grids[step.result].values[row, column]))
+    sign = "=" if operation.is_exact and hand.is_exact() else "≈"
+    note = in_language(operation.note(hand, cell) or "", language)
+    return f"{written} {sign} {result} {note}".rstrip()

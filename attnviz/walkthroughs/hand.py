@@ -85,9 +85,9 @@ class Hand:
         more = _MORE.format(n=n - HEAD - TAIL, total=total)
         return " + ".join([*first, in_language(more, self.language), *last])
 
-    def products(self, a: Sequence[float], b: Sequence[float]) -> str:
+    def products(self, a: np.ndarray, b: np.ndarray) -> str:
         """Write a sum of products."""
-        values = [x * y for x, y in zip(a, b, strict=True)]
+        values = (a * b).tolist()
         return self.add(values, lambda i: f"{self.factor(a[i])}·{self.factor(b[i])}")
 
     def is_exact(self) -> bool:

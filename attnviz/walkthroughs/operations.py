@@ -1,6 +1,7 @@
-"""The operations of a walkthrough, each with its arithmetic, formula, shapes, one cell written out, and words.
+"""The operations of a walkthrough: each with its arithmetic, its formula, and one cell worked out by hand.
 
-To add one, put an `Operation` into `OPERATIONS`, and its formula into those of `attnviz.walkthroughs.verify`.
+To add one, put an `Operation` into `OPERATIONS`, its words into `attnviz.walkthroughs.texts`, and its formula into
+those of `attnviz.walkthroughs.verify`.
 """
 
 from __future__ import annotations
@@ -8,30 +9,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
-from attnviz.text.messages import _, in_language
+from attnviz.text.messages import Phrase, _
 from attnviz.walkthroughs import arithmetic
 from attnviz.walkthroughs.hand import Hand, format_number
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 
+# signs between matrices: a matrix product, a product cell by cell, and "becomes"
 MATRIX, CELLS, ARROW = "\N{MULTIPLICATION SIGN}", "⊙", "→"
-"""Signs on a sheet: of a matrix product, of one cell by cell, and of what is made, as a norm does before its gain."""
-SIDES = ("rows", "columns")
 ANY = 10_000  # more operands than any step has
-SEVERAL = 3  # operands of one shape, from which on they are counted and not listed
+LARGEST_POWER = 700  # exp of a larger number does not fit a double
 
-
-# the rows and the columns of an operand that a cell is made of, if any
-Part = tuple[Sequence[int], Sequence[int]]
-NOTHING: Part = ((), ())
+Labels = tuple[tuple[str, ...], tuple[str, ...]]
+# the rows and the columns of an operand; None stands for all of them
+Part = tuple[Sequence[int] | None, Sequence[int] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class ResultCell:
-    """One cell of what a step makes, whose arithmetic is to be written out."""
+    """One cell of a step's result, to be worked out by hand."""
 
     walk: Walkthrough
     step: CalculationStep
@@ -45,218 +43,140 @@ class ResultCell:
 
     @property
     def values(self) -> list[float]:
-        """The number in the cell's own place of each operand."""
+        """The number at the cell's own place in each operand."""
         return [float(grid[self.row, self.column]) for grid in self.grids]
-
-    def row_of(self, place: int) -> list[float]:
-        """Return the cell's row of an operand."""
-        return [*map(float, self.grids[place][self.row])]
-
-    def column_of(self, place: int) -> list[float]:
-        """Return the cell's column of an operand."""
-        return [*map(float, self.grids[place][:, self.column])]
 
     @property
     def number(self) -> float:
-        """The number that the step needs beside its grids."""
+        """The step's number."""
         return self.step.number or 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """The words for a step or a grid."""
+def labels_of_first(operands: Sequence[Grid]) -> Labels:
+    """Return the names of rows and columns of the first operand."""
+    return operands[0].rows, operands[0].columns
 
-    title: str
-    sentence: str
-    short: str = ""  # the name of a column of it; empty where it has none
-    # what the step makes: what attention works on, or something by key
-    role: Literal["", "before", "by key"] = ""
+
+def same_cell(cell: ResultCell) -> list[Part | None]:
+    """Return the cell's own place in each operand."""
+    return [((cell.row,), (cell.column,)) for _name in cell.step.operands]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """An operation.
+    """One kind of step: how a grid is computed from others, and how that is written."""
 
-    In formulas the operands are a, b, c, ..., in capitals where rows and columns are exchanged, ``{all}`` is all of
-    them, ``{number}`` the step's number and ``{factor}`` the same as a factor; a part is left out where its operand is
-    not there. The axes are a letter for the rows and one for the columns of each operand and of what it makes: sizes
-    with one letter are equal, the capital one says what the others must be; 1 is one, and "." any. Behind an operand
-    "?" says that it may be missing, "*" that more may follow, "-" that a cell of the result needs a whole row of it.
-    """
-
-    # its numbers, from those of its operands, and the step's number if it has one
+    # from the numbers of the operands, then the step's number where it has one
     compute: Callable[..., np.ndarray]
-    spell: Callable[[Hand, ResultCell], str]  # writes the arithmetic of one cell, up to its result
-    axes: str = "TN -> tn"
+    # writes the arithmetic of one cell, up to its result
+    spell: Callable[[Hand, ResultCell], str]
+    # Operands are {a}, {b}, ...; {b.transposed} is K^T, {all} lists them, {number} is the step's number.
+    formula: str
+    longer_formula: str = ""  # with the optional last operand
+    for_key: str = ""  # the formula for one query and one key
+    n_operands: tuple[int, int] = (1, 1)  # at least and at most
     numbered: bool = False  # whether it needs a number beside its operands
-    formula: tuple[str, ...] = ()  # its parts
-    for_key: str = ""  # the formula for one query and key, {a} what the step before made of them; empty without one
-    # the shapes put in, from those of the operands, where they do not stand in the formula's places
-    shapes: Callable[[Sequence[tuple[int, ...]]], str | None] | None = None
-    # What stands on a sheet before the second operand and those that follow, the last sign before all that are left.
-    signs: tuple[str, ...] = (",",)  # a comma where the formula is no chain of signs
-    # What one cell is made of, the rows and columns of each operand, where the axes do not say it.
-    reads: Callable[[ResultCell], list[Part]] | None = None
-    # whether `spell` writes a phrase and no sum: the result follows without a sign
-    is_phrase: bool = False
-    # what must be said of how a cell is written
-    note: Callable[[Hand, ResultCell], str] = lambda _hand, _cell: ""
-    # Whether whole numbers give a number that can be written to its end: roots and powers of e mostly do not.
-    comes_out: Callable[[ResultCell], bool] = lambda _cell: True
-    # for a step of the same name; None where `attnviz.walkthroughs.texts` has it
-    text: Text | None = None
-
-    @property
-    def operand_axes(self) -> list[str]:
-        """The two letters of each operand, and what says how often it is there."""
-        return self.axes.partition(" -> ")[0].split()
-
-    @property
-    def operands(self) -> tuple[int, int]:
-        """The least and the largest number of operands."""
-        each = self.operand_axes
-        return len([one for one in each if one[2:] in {"", "-"}]), ANY if each[-1].endswith(
-            "*"
-        ) else len(each)
-
-    def sides(self, n: int) -> list[tuple[int, str, str]]:
-        """Return the rows and columns of so many operands: the operand's number, the side, and its letter."""
-        each = self.operand_axes
-        letters = [*each, *each[-1:] * (n - len(each))][:n]
-        return [
-            (i, side, letter)
-            for i, two in enumerate(letters)
-            for side, letter in zip(SIDES, two, strict=False)
-        ]
-
-    def parts(self, cell: ResultCell) -> list[Part]:
-        """Return the rows and columns of each operand that one cell of the result is made of."""
-        if self.reads is not None:
-            return self.reads(cell)
-        places: dict[str, Sequence[int]] = {
-            self.axes[-2]: (cell.row,),
-            self.axes[-1]: (cell.column,),
-        }
-        each = self.operand_axes
-        found: list[Part] = []
-        for i, grid in enumerate(cell.grids):
-            letters, every = each[min(i, len(each) - 1)].lower(), range(grid.shape[1])
-            columns = every if letters.endswith("-") else places.get(letters[1], every)
-            found.append((places.get(letters[0], range(len(grid))), columns))
-        return found
-
-    def labels(self, operands: Sequence[Grid]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the names of the result's rows and columns, which are those of its operands."""
-        sides = self.sides(len(operands))
-        rows, columns = (
-            [getattr(operands[i], side) for i, side, letter in sides if letter.lower() == own]
-            for own in self.axes[-2:]
-        )
-        if self.axes.endswith("."):
-            return rows[0], tuple(name for names in columns for name in names) if all(
-                columns
-            ) else ()
-        return next(filter(None, rows), ()), next(filter(None, columns), ())
+    # whether the shapes of the operands go together
+    fits: Callable[..., bool] = lambda *shapes: True
+    # the names of the result's rows and columns
+    labels: Callable[[Sequence[Grid]], Labels] = labels_of_first
+    # the part of each operand that one cell is made of; None where it has no share
+    parts: Callable[[ResultCell], list[Part | None]] = same_cell
+    signs: tuple[str, ...] = (",",)  # before the second operand and those that follow
+    is_exact: bool = True  # whether whole numbers may give an exact result; a power of e does not
+    # a remark on how a cell is written
+    note: Callable[[Hand, ResultCell], Phrase | None] = lambda hand, cell: None
 
 
 def factor(walk: Walkthrough, step: CalculationStep) -> tuple[str, float]:
-    """Return how to write the factor of a step: ("/ sqrt", d) if it is 1 / sqrt(d) of queries and keys d wide.
-
-    An eighth is 1 / sqrt(64), but where nothing is 64 wide, 64 would say nothing.
-    """
+    """Return how to write the factor of a step: ("/ sqrt", 8.0) where 8 is the width of queries and keys."""
     number = 1.0 if step.number is None else step.number
-    made = next(
-        (one for one in walk.steps if one.result == step.operands[0] and one.operation == "dot"),
-        None,
-    )
-    how, root = scale(number)
-    if made is not None and how != "*" and root == walk.grids[made.operands[0]].values.shape[1]:
-        return how, root
+    for other in walk.steps:
+        if other.result == step.operands[0] and other.operation == "dot":
+            width = walk.grids[other.operands[0]].values.shape[1]
+            if width > 1 and math.isclose(number, width**-0.5, rel_tol=1e-7):
+                return "/ sqrt", float(width)
     return "*", number
 
 
-def scale(number: float) -> tuple[str, float]:
-    """Return how to write a factor: ("/ sqrt", 64.0) for an eighth, which is 1 over the root of 64; else as it is."""
-    if number > 0:
-        width = round(1 / number**2)
-        if width > 1 and math.isclose(number, 1 / math.sqrt(width), rel_tol=1e-7):
-            return "/ sqrt", float(width)
-    return "*", number
+def _spell_product(hand: Hand, a: float, b: float) -> str:
+    return f"{hand.factor(a)}·{hand.factor(b)}"
 
 
 def _spell_projection(hand: Hand, cell: ResultCell) -> str:
-    bias = cell.grids[2:]
-    text = hand.products(cell.row_of(0), cell.column_of(1))
+    x, weights, *bias = cell.grids
+    text = hand.products(x[cell.row], weights[:, cell.column])
     return f"{text} + {hand.factor(bias[0][0, cell.column])}" if bias else text
 
 
+def _spell_general(hand: Hand, cell: ResultCell) -> str:
+    query, weights, keys = cell.grids
+    return hand.products(query[cell.row] @ weights, keys[cell.column])
+
+
 def _spell_additive(hand: Hand, cell: ResultCell) -> str:
-    a, b, c, d, (weights,) = cell.grids
-    inside = a[cell.row] @ c.T + b[cell.column] @ d.T
-    values = (weights * np.tanh(inside)).tolist()
-    return hand.add(values, lambda i: f"{hand.factor(weights[i])}·tanh({hand.write(inside[i])})")
+    query, keys, w, u, (v,) = cell.grids
+    inside = query[cell.row] @ w.T + keys[cell.column] @ u.T
+    terms = (v * np.tanh(inside)).tolist()
+    return hand.add(terms, lambda i: f"{hand.factor(v[i])}·tanh({hand.write(inside[i])})")
 
 
 def _spell_times(hand: Hand, cell: ResultCell) -> str:
     how, number = factor(cell.walk, cell.step)
-    value = hand.factor(cell.values[0])
-    return (
-        f"{value} / sqrt({hand.write(number)})"
-        if how == "/ sqrt"
-        else f"{value}·{hand.factor(number)}"
-    )
+    (value,) = cell.values
+    if how == "/ sqrt":
+        return f"{hand.factor(value)} / sqrt({hand.write(number)})"
+    return _spell_product(hand, value, number)
+
+
+def _spell_softcap(hand: Hand, cell: ResultCell) -> str:
+    cap = hand.write(cell.number)
+    return f"{cap}·tanh({hand.write(cell.values[0])} / {cap})"
 
 
 def _spell_mask(hand: Hand, cell: ResultCell) -> str:
-    value, may_look = cell.values
-    text = hand.write(value)
-    words = _("allowed: {value} stays") if may_look else _("masked: {value} becomes")
-    return in_language(words.format(value=text), hand.language)
-
-
-def _all_scores(cell: ResultCell) -> list[float]:
-    return [
-        *cell.row_of(0),
-        *(number for grid in cell.grids[1:] for number in grid.ravel().tolist()),
-    ]
+    value, allowed = cell.values
+    return f"{hand.write(value)} + {'0' if allowed else '(-∞)'}"
 
 
 def _spell_softmax(hand: Hand, cell: ResultCell) -> str:
-    scores = _all_scores(cell)
+    scores = [*cell.grids[0][cell.row].tolist()]
+    for sink in cell.grids[1:]:
+        scores.append(sink.item())
     top = max(scores)
+    # Subtracted from every score, a number changes no weight, but no power is too large.
+    shift = top if top > LARGEST_POWER else 0.0
 
     def power(i: int) -> str:
-        return (
-            "exp(-∞)"
-            if math.isinf(scores[i])
-            else f"exp({hand.write(scores[i])} - {hand.factor(top)})"
-        )
+        score = hand.write(scores[i])
+        return f"exp({score} - {hand.factor(shift)})" if shift else f"exp({score})"
 
-    below = hand.add([math.exp(score - top) for score in scores], power)
-    return f"{power(cell.column)} / ({below})"
+    powers = [math.exp(score - shift) for score in scores]
+    return f"{power(cell.column)} / ({hand.add(powers, power)})"
 
 
-def _largest_taken_off(hand: Hand, cell: ResultCell) -> str:
-    top = format_number(max(_all_scores(cell)), hand.digits)
-    words = _("({top}, the largest, is taken from each: that changes no weight)")
-    return in_language(words.format(top=top), hand.language)
+def _spell_sum(hand: Hand, cell: ResultCell) -> str:
+    values = cell.grids[0][:, cell.column].tolist()
+    return hand.add(values, lambda i: hand.factor(values[i]))
 
 
 def _spell_copy(hand: Hand, cell: ResultCell) -> str:
     parts = OPERATIONS[cell.step.operation].parts(cell)
-    place, ((row,), (column,)) = next(
-        (place, part) for place, part in enumerate(parts) if part != NOTHING
-    )
-    hand.write(cell.grids[place][row, column])
-    return f"{cell.step.operands[place]}[{row}, {column}]"
+    for name, grid, part in zip(cell.step.operands, cell.grids, parts, strict=True):
+        if part is not None and part[0] is not None and part[1] is not None:
+            row, column = part[0][0], part[1][0]
+            hand.write(grid[row, column])
+            return f"{name}[{row}, {column}]"
+    raise AssertionError(f"{cell.step.operation} copies no cell")
 
 
 def _spell_norm(hand: Hand, cell: ResultCell) -> str:
     a, gain, shift = cell.grids
     values = a[cell.row]
-    middle = f"({hand.write(values[cell.column])} - {hand.factor(values.mean())})"
+    centred = f"({hand.write(values[cell.column])} - {hand.factor(values.mean())})"
     spread = f"sqrt({hand.write(values.var())} + {hand.write(cell.number)})"
-    return f"{middle} / {spread}·{hand.factor(gain[0, cell.column])} + {hand.factor(shift[0, cell.column])}"
+    gained = f"{centred} / {spread}·{hand.factor(gain[0, cell.column])}"
+    return f"{gained} + {hand.factor(shift[0, cell.column])}"
 
 
 def _spell_rms_norm(hand: Hand, cell: ResultCell) -> str:
@@ -268,300 +188,338 @@ def _spell_rms_norm(hand: Hand, cell: ResultCell) -> str:
 
 def _spell_gelu_tanh(hand: Hand, cell: ResultCell) -> str:
     (value,) = cell.values
-    cubed = f"{hand.write(value)} + {hand.write(0.044715)}·{hand.factor(value)}^3"
-    return f"{hand.factor(value)} / 2·(1 + tanh(sqrt(2 / pi)·({cubed})))"
+    cubic = f"{hand.write(value)} + {hand.write(0.044715)}·{hand.factor(value)}^3"
+    return f"{hand.factor(value)} / 2·(1 + tanh(sqrt(2 / pi)·({cubic})))"
 
 
 def _gates(cell: ResultCell) -> tuple[float, float, float]:
     keep, new = arithmetic.gates(*cell.grids)
-    return (
-        float(keep[cell.row, cell.column]),
-        float(new[cell.row, cell.column]),
-        cell.row_of(1)[cell.column],
-    )
+    place = cell.row, cell.column
+    return float(keep[place]), float(new[place]), float(cell.grids[1][place])
 
 
 def _spell_gru(hand: Hand, cell: ResultCell) -> str:
     keep, new, old = _gates(cell)
-    return f"(1 - {hand.write(keep)})·{hand.factor(new)} + {hand.write(keep)}·{hand.factor(old)}"
+    share = hand.write(keep)
+    return f"(1 - {share})·{hand.factor(new)} + {share}·{hand.factor(old)}"
 
 
-def _gates_of(hand: Hand, cell: ResultCell) -> str:
+def _note_on_gru(hand: Hand, cell: ResultCell) -> Phrase:
     keep, new, old = (format_number(value, hand.digits) for value in _gates(cell))
-    words = _("(the gate {keep} says how much of the old state {old} stays, beside the new {new})")
-    return in_language(words.format(keep=keep, new=new, old=old), hand.language)
+    words = _("(gate {keep}: the share of the old state {old}; the rest is the new value {new})")
+    return words.format(keep=keep, old=old, new=new)
+
+
+def _note_on_general(_hand: Hand, cell: ResultCell) -> Phrase:
+    query, weights, _keys = cell.step.operands
+    return _("(first factors: {first} {second})").format(first=query, second=weights)
+
+
+def _pair_of(cell: ResultCell) -> tuple[int, int] | None:
+    """Return the other column of a cell's rotated pair, and the pair's number; None behind all pairs."""
+    columns = arithmetic.pairs(2 * cell.grids[1].shape[1], int(cell.number))
+    for pair, (first, second) in enumerate(zip(*columns, strict=True)):
+        if cell.column in (first, second):
+            return int(first + second) - cell.column, pair
+    return None
 
 
 def _spell_rotate(hand: Hand, cell: ResultCell) -> str:
-    a, angles = cell.grids
-    turned = _turned_with(cell)
-    if turned is None:
+    found = _pair_of(cell)
+    if found is None:
         return _spell_copy(hand, cell)
-    other, pair = turned
+    other, pair = found
+    a, angles = cell.grids
     own, partner = hand.factor(a[cell.row, cell.column]), hand.factor(a[cell.row, other])
     angle = hand.write(angles[cell.row, pair])
     return f"{own}·cos({angle}) {'+' if other < cell.column else '-'} {partner}·sin({angle})"
 
 
-def _turned_with(cell: ResultCell) -> tuple[int, int] | None:
-    """Return the other column of a cell's pair in ``rotate``, and the pair's number; None behind all pairs."""
-    columns = arithmetic.pairs(2 * cell.grids[1].shape[1], int(cell.number))
-    pairs = enumerate(zip(*(side.tolist() for side in columns), strict=True))
-    return next(
-        ((sum(pair) - cell.column, number) for number, pair in pairs if cell.column in pair), None
-    )
+def _parts_of_projection(cell: ResultCell) -> list[Part | None]:
+    parts: list[Part | None] = [((cell.row,), None), (None, (cell.column,)), ((0,), (cell.column,))]
+    return parts[: len(cell.step.operands)]
 
 
-def _parts_of_concatenate(cell: ResultCell) -> list[Part]:
-    """Return one cell of one operand."""
-    ends = np.cumsum([grid.shape[1] for grid in cell.grids])
-    at = int(np.searchsorted(ends, cell.column, side="right"))
-    column = cell.column - int(ends[at]) + cell.grids[at].shape[1]
-    return [
-        ((cell.row,), (column,)) if place == at else NOTHING for place in range(len(cell.grids))
-    ]
+def _parts_of_comparison(cell: ResultCell) -> list[Part | None]:
+    parts: list[Part | None] = [(None, None) for _name in cell.step.operands]
+    parts[0] = (cell.row,), None
+    parts[KEYS_PLACE[cell.step.operation]] = (cell.column,), None
+    return parts
 
 
-def _parts_of_split(cell: ResultCell) -> list[Part]:
-    """Return one cell, and the number of parts."""
-    before = int(cell.number) * int(cell.grids[0].shape[1] // cell.grids[1].item())
-    return [((cell.row,), (before + cell.column,)), ((0,), (0,))]
+def _parts_of_row(cell: ResultCell) -> list[Part | None]:
+    """Return the whole row of the first operand, and all of a sink."""
+    parts: list[Part | None] = [((cell.row,), None), (None, None)]
+    return parts[: len(cell.step.operands)]
 
 
-def _parts_of_rotate(cell: ResultCell) -> list[Part]:
-    """Return the pair of cells and its angle; behind all pairs the cell alone."""
-    turned = _turned_with(cell)
-    if turned is None:
-        return [((cell.row,), (cell.column,)), NOTHING]
-    other, pair = turned
+def _parts_of_norm(cell: ResultCell) -> list[Part | None]:
+    weights: list[Part | None] = [((0,), (cell.column,)) for _name in cell.step.operands[1:]]
+    return [((cell.row,), None), *weights]
+
+
+def _parts_of_concatenate(cell: ResultCell) -> list[Part | None]:
+    parts: list[Part | None] = []
+    first = 0
+    for grid in cell.grids:
+        column = cell.column - first
+        first += grid.shape[1]
+        is_here = 0 <= column < grid.shape[1]
+        parts.append(((cell.row,), (column,)) if is_here else None)
+    return parts
+
+
+def _parts_of_split(cell: ResultCell) -> list[Part | None]:
+    a, n_parts = cell.grids
+    first = int(cell.number) * int(a.shape[1] // n_parts.item())
+    return [((cell.row,), (first + cell.column,)), ((0,), (0,))]
+
+
+def _parts_of_rotate(cell: ResultCell) -> list[Part | None]:
+    found = _pair_of(cell)
+    if found is None:
+        return [((cell.row,), (cell.column,)), None]
+    other, pair = found
     return [((cell.row,), sorted((cell.column, other))), ((cell.row,), (pair,))]
 
 
-def _parts_of_gru(cell: ResultCell) -> list[Part]:
-    """Return the input, the old state, and of weights and biases a column for each gate and the new state."""
-    shapes = [grid.shape for grid in cell.grids]
-    columns = [gate * shapes[1][1] + cell.column for gate in range(3)]
-    inputs: list[Part] = [((cell.row,), range(width)) for _rows, width in shapes[:2]]
-    return [*inputs, *((range(rows), columns) for rows, _width in shapes[2:])]
+def _parts_of_gru(cell: ResultCell) -> list[Part | None]:
+    width = cell.grids[1].shape[1]
+    columns = [gate * width + cell.column for gate in range(3)]
+    row: Part = ((cell.row,), None)
+    gates: Part = (None, columns)
+    return [row, row, gates, gates, gates, gates]
 
 
-def _first_factors(hand: Hand, cell: ResultCell) -> str:
-    first, second = cell.step.operands[:2]
-    words = _("(first factors: {first} {second})").format(first=first, second=second)
-    return in_language(words, hand.language)
+def _labels_of_concatenate(operands: Sequence[Grid]) -> Labels:
+    columns = tuple(name for grid in operands for name in grid.columns)
+    has_names = all(grid.columns for grid in operands)
+    return operands[0].rows, columns if has_names else ()
 
 
-def _so_many_times(shapes: Sequence[tuple[int, ...]]) -> str | None:
-    n = len(shapes)
-    if n <= SEVERAL or len(set(shapes)) > 1:
-        return None
-    return _("[{n} times {shape}]").format(n=n, shape=shapes[0])
-
+KEYS_PLACE = {"dot": 1, "additive": 1, "general": 2}
+"""The place of the keys among the operands that compare a query with them."""
 
 OPERATIONS: dict[str, Operation] = {
     "add": Operation(
         compute=lambda a, b: a + b,
-        axes="tn TN -> tn",
-        formula=("{a} + {b}",),
-        for_key="{a} + {b}",
-        signs=("+",),
         spell=lambda hand, cell: f"{hand.write(cell.values[0])} + {hand.factor(cell.values[1])}",
+        formula="{a} + {b}",
+        for_key="{a} + {b}",
+        n_operands=(2, 2),
+        fits=lambda a, b: a == b,
+        signs=("+",),
     ),
     "projection": Operation(
-        compute=lambda a, b, *c: sum(c, a @ b),  # (T, n) x (n, m) + (1, m) -> (T, m)
-        axes="tn NM 1m? -> tm",
-        formula=("{a} {b}", " + {c}"),
-        signs=(MATRIX, "+"),
+        compute=lambda x, w, *bias: sum(bias, x @ w),  # (T, n) x (n, m) + (1, m) -> (T, m)
         spell=_spell_projection,
+        formula="{a} {b}",
+        longer_formula="{a} {b} + {c}",
+        n_operands=(2, 3),
+        fits=lambda x, w, *bias: x[1] == w[0] and all(b == (1, w[1]) for b in bias),
+        labels=lambda operands: (operands[0].rows, operands[1].columns),
+        parts=_parts_of_projection,
+        signs=(MATRIX, "+"),
     ),
     "dot": Operation(
-        compute=lambda a, b: a @ b.T,  # (Q, d) x (d, K) -> (Q, K)
-        axes="qd KD -> qk",
-        formula=("{a} {B}",),
+        compute=lambda q, k: q @ k.T,  # (Q, d) x (d, K) -> (Q, K)
+        spell=lambda hand, cell: hand.products(cell.grids[0][cell.row], cell.grids[1][cell.column]),
+        formula="{a} {b.transposed}",
         for_key="q · k",
+        n_operands=(2, 2),
+        fits=lambda q, k: q[1] == k[1],
+        labels=lambda operands: (operands[0].rows, operands[1].rows),
+        parts=_parts_of_comparison,
         signs=(MATRIX,),
-        spell=lambda hand, cell: hand.products(cell.row_of(0), cell.grids[1][cell.column].tolist()),
     ),
     "general": Operation(
-        # (Q, d) x (d, d) x (d, K) -> (Q, K): Luong et al. 2015, equation 8
-        compute=lambda a, b, c: a @ b @ c.T,
-        axes="qa AD kd -> qk",
-        formula=("{a} {b} {C}",),
+        compute=lambda q, w, k: q @ w @ k.T,  # Luong et al. 2015, equation 8
+        spell=_spell_general,
+        formula="{a} {b} {c.transposed}",
         for_key="q W k^T",
-        signs=(MATRIX, MATRIX),
-        spell=lambda hand, cell: hand.products(
-            (cell.grids[0][cell.row] @ cell.grids[1]).tolist(), cell.grids[2][cell.column].tolist()
-        ),
-        note=_first_factors,
+        n_operands=(3, 3),
+        fits=lambda q, w, k: (q[1], k[1]) == w,
+        labels=lambda operands: (operands[0].rows, operands[2].rows),
+        parts=_parts_of_comparison,
+        signs=(MATRIX,),
+        note=_note_on_general,
     ),
     "additive": Operation(
         compute=arithmetic.additive,
-        axes="qa kb hA HB 1h -> qk",
-        formula=("tanh({a} {C} + {b} {D}) {E}",),
-        for_key="v · tanh(W q + U k)",
         spell=_spell_additive,
-        comes_out=lambda _cell: False,
+        formula="tanh({a} {c.transposed} + {b} {d.transposed}) {e.transposed}",
+        for_key="v · tanh(W q + U k)",
+        n_operands=(5, 5),
+        fits=lambda q, k, w, u, v: w == (v[1], q[1]) and u == (v[1], k[1]) and v[0] == 1,
+        labels=lambda operands: (operands[0].rows, operands[1].rows),
+        parts=_parts_of_comparison,
+        is_exact=False,
     ),
     "times": Operation(
         compute=lambda a, number: a * number,
-        numbered=True,
-        formula=("{a} {factor}",),
-        for_key="{a} {factor}",
         spell=_spell_times,
-        comes_out=lambda cell: (
-            factor(cell.walk, cell.step)[0] == "*"
-            or math.sqrt(factor(cell.walk, cell.step)[1]).is_integer()
-        ),
+        formula="{a} {factor}",
+        for_key="{a} {factor}",
+        numbered=True,
     ),
     "softcap": Operation(
-        # Gemma Team 2024, "Gemma 2", section 2
-        compute=lambda a, number: number * np.tanh(a / number),
-        numbered=True,
-        formula=("{number} tanh({a} / {number})",),
+        compute=lambda a, cap: cap * np.tanh(a / cap),  # Gemma Team 2024, "Gemma 2", section 2
+        spell=_spell_softcap,
+        formula="{number} tanh({a} / {number})",
         for_key="{number} tanh({a} / {number})",
-        spell=lambda hand, cell: "{0}·tanh({1} / {0})".format(
-            *map(hand.write, (cell.number, cell.values[0]))
-        ),
-        comes_out=lambda _cell: False,
+        numbered=True,
+        is_exact=False,
     ),
     "mask": Operation(
-        compute=lambda a, b: np.where(b == 0, -np.inf, a),
-        axes="TN tn -> tn",
-        formula=("mask({a})",),
+        compute=lambda a, allowed: np.where(allowed == 0, -np.inf, a),
         spell=_spell_mask,
-        is_phrase=True,
+        formula="mask({a})",
+        for_key="mask({a})",
+        n_operands=(2, 2),
+        fits=lambda a, allowed: a == allowed,
     ),
     "softmax": Operation(
         compute=arithmetic.softmax,
-        axes="TN- 11? -> tn",
-        formula=("softmax({a}", " and {b}", ")"),
-        for_key="softmax({a})",
         spell=_spell_softmax,
-        note=_largest_taken_off,
-        comes_out=lambda cell: (
-            len({score for score in _all_scores(cell) if math.isfinite(score)}) == 1
-        ),
+        formula="softmax({a})",
+        longer_formula="softmax({a} and {b})",
+        for_key="softmax({a})",
+        n_operands=(1, 2),
+        fits=lambda a, *sink: all(shape == (1, 1) for shape in sink),
+        parts=_parts_of_row,
+        is_exact=False,
     ),
     "weigh": Operation(
-        # (K, 1) * (K, d) -> (K, d), an alignment vector a key
-        compute=lambda a, b: a[0][:, None] * b,
-        axes="1k KD -> kd",
-        formula=("{A} * {b}",),
-        for_key="{a} · {b}",
-        signs=(CELLS,),
-        spell=lambda hand, cell: (
-            f"{hand.factor(cell.grids[0][0, cell.row])}·{hand.factor(cell.row_of(1)[cell.column])}"
+        compute=lambda weights, v: weights[0][:, None] * v,  # (K, 1) * (K, d) -> (K, d)
+        spell=lambda hand, cell: _spell_product(
+            hand, cell.grids[0][0, cell.row], cell.grids[1][cell.row, cell.column]
         ),
+        formula="{a.transposed} * {b}",
+        for_key="{a} · {b}",
+        n_operands=(2, 2),
+        fits=lambda weights, v: weights == (1, v[0]),
+        labels=lambda operands: (operands[0].columns or operands[1].rows, operands[1].columns),
+        parts=lambda cell: [((0,), (cell.row,)), ((cell.row,), (cell.column,))],
+        signs=(CELLS,),
     ),
     "sum": Operation(
         compute=lambda a: a.sum(axis=0, keepdims=True),  # (K, d) -> (1, d)
-        axes="kd -> 1d",
-        formula=(_("sum of the rows of {a}"),),
-        shapes=lambda shapes: _("sum of {n} rows of (1, {width})").format(
-            n=shapes[0][0], width=shapes[0][1]
-        ),
-        spell=lambda hand, cell: hand.add(
-            cell.column_of(0), lambda i: hand.factor(cell.column_of(0)[i])
-        ),
+        spell=_spell_sum,
+        formula=_("sum of the rows of {a}"),
+        labels=lambda operands: ((), operands[0].columns),
+        parts=lambda cell: [(None, (cell.column,))],
     ),
     "concatenate": Operation(
         compute=lambda *grids: np.hstack(grids),
-        axes="T. t.* -> t.",
-        formula=("[{all}]",),
-        shapes=_so_many_times,
-        signs=(";",),
         spell=_spell_copy,
-        reads=_parts_of_concatenate,
+        formula="[{all}]",
+        n_operands=(1, ANY),
+        fits=lambda *shapes: len({rows for rows, _columns in shapes}) == 1,
+        labels=_labels_of_concatenate,
+        parts=_parts_of_concatenate,
+        signs=(";",),
     ),
     "norm": Operation(
         compute=arithmetic.norm,
-        axes="TN- 1n 1n -> tn",
-        numbered=True,
-        formula=(_("({a} - mean) / sqrt(variance + {number})"), " * {b}", " + {c}"),
-        signs=(f"{ARROW} {CELLS}", "+"),
         spell=_spell_norm,
-        comes_out=lambda _cell: False,
+        formula=_("({a} - mean) / sqrt(variance + {number}) * {b} + {c}"),
+        n_operands=(3, 3),
+        numbered=True,
+        fits=lambda a, gain, shift: gain == shift == (1, a[1]),
+        parts=_parts_of_norm,
+        signs=(f"{ARROW} {CELLS}", "+"),
+        is_exact=False,
     ),
     "rms_norm": Operation(
         compute=arithmetic.rms_norm,
-        axes="TN- 1n -> tn",
-        numbered=True,
-        formula=(_("{a} / sqrt(mean square + {number})"), " * {b}"),
-        signs=(f"{ARROW} {CELLS}",),
         spell=_spell_rms_norm,
-        comes_out=lambda _cell: False,
+        formula=_("{a} / sqrt(mean square + {number}) * {b}"),
+        n_operands=(2, 2),
+        numbered=True,
+        fits=lambda a, gain: gain == (1, a[1]),
+        parts=_parts_of_norm,
+        signs=(f"{ARROW} {CELLS}",),
+        is_exact=False,
     ),
     "relu": Operation(
         compute=lambda a: np.maximum(a, 0.0),
-        formula=("max(0, {a})",),
         spell=lambda hand, cell: f"max(0, {hand.write(cell.values[0])})",
+        formula="max(0, {a})",
     ),
     "gelu": Operation(
         compute=arithmetic.gelu,
-        formula=("{a} Φ({a})",),
         spell=lambda hand, cell: f"{hand.factor(cell.values[0])}·Φ({hand.write(cell.values[0])})",
-        comes_out=lambda _cell: False,
+        formula="{a} Φ({a})",
+        is_exact=False,
     ),
     "gelu_tanh": Operation(
         compute=arithmetic.gelu_tanh,
-        formula=("{a} / 2 * (1 + tanh(sqrt(2 / pi) ({a} + 0.044715 {a}^3)))",),
         spell=_spell_gelu_tanh,
-        comes_out=lambda _cell: False,
+        formula="{a} / 2 * (1 + tanh(sqrt(2 / pi) ({a} + 0.044715 {a}^3)))",
+        is_exact=False,
     ),
     "silu": Operation(
         compute=arithmetic.silu,
-        formula=("{a} / (1 + exp(-{a}))",),
         spell=lambda hand, cell: (
             f"{hand.factor(cell.values[0])} / (1 + exp({hand.write(-cell.values[0])}))"
         ),
-        comes_out=lambda _cell: False,
+        formula="{a} / (1 + exp(-{a}))",
+        is_exact=False,
     ),
     "product": Operation(
         compute=lambda a, b: a * b,  # Shazeer 2020, "GLU Variants Improve Transformer", equation 5
-        axes="TN tn -> tn",
-        formula=("{a} * {b}",),
+        spell=lambda hand, cell: _spell_product(hand, *cell.values),
+        formula="{a} * {b}",
+        n_operands=(2, 2),
+        fits=lambda a, b: a == b,
         signs=(CELLS,),
-        spell=lambda hand, cell: f"{hand.factor(cell.values[0])}·{hand.factor(cell.values[1])}",
     ),
     "row": Operation(
         compute=arithmetic.row,
-        axes="tn -> 1n",
-        numbered=True,
-        formula=(_("row {number} of {a}"),),
         spell=_spell_copy,
-        reads=lambda cell: [((int(cell.number),), (cell.column,))],
+        formula=_("row {number} of {a}"),
+        numbered=True,
+        labels=lambda operands: ((), operands[0].columns),
+        parts=lambda cell: [((int(cell.number),), (cell.column,))],
     ),
     "tanh": Operation(
         compute=np.tanh,
-        formula=("tanh({a})",),
         spell=lambda hand, cell: f"tanh({hand.write(cell.values[0])})",
-        comes_out=lambda _cell: False,
+        formula="tanh({a})",
+        is_exact=False,
     ),
     "gru": Operation(
         compute=arithmetic.gru,
-        axes="tx Td Xg 1g DG 1g -> td",
-        formula=("GRU({a}, {b})",),
         spell=_spell_gru,
-        reads=_parts_of_gru,
-        note=_gates_of,
-        comes_out=lambda _cell: False,
+        formula="GRU({a}, {b})",
+        n_operands=(6, 6),
+        fits=lambda x, s, w, b, u, c: (
+            x[0] == s[0] and w == (x[1], 3 * s[1]) and u == (s[1], 3 * s[1]) and b == c == (1, w[1])
+        ),
+        labels=lambda operands: (operands[0].rows, operands[1].columns),
+        parts=_parts_of_gru,
+        is_exact=False,
+        note=_note_on_gru,
     ),
     "rotate": Operation(
         compute=arithmetic.rotate,
-        axes="Tn tp -> tn",
-        numbered=True,
-        formula=("rotate({a}, {b})",),
         spell=_spell_rotate,
-        reads=_parts_of_rotate,
-        comes_out=lambda _cell: False,
+        formula="rotate({a}, {b})",
+        n_operands=(2, 2),
+        numbered=True,
+        fits=lambda a, angles: a[0] == angles[0],
+        parts=_parts_of_rotate,
+        is_exact=False,
     ),
     "split": Operation(
         compute=arithmetic.split,
-        axes="tn 11 -> t.",
-        numbered=True,
-        formula=("split({a}, {b})",),
         spell=_spell_copy,
-        reads=_parts_of_split,
+        formula="split({a}, {b})",
+        n_operands=(2, 2),
+        numbered=True,
+        fits=lambda a, n_parts: n_parts == (1, 1),
+        labels=lambda operands: (operands[0].rows, ()),
+        parts=_parts_of_split,
     ),
 }
 """Each operation by its name, which files hold."""

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float64
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from attnviz.pages import WebPage
     from attnviz.render.figure.style import StyleName
-    from attnviz.walkthroughs.view import ViewOptions
+    from attnviz.walkthroughs.view import Blanks, View
 
 __all__ = ["CalculationStep", "Grid", "Walkthrough"]
 
@@ -134,20 +134,15 @@ class Walkthrough:
         Of a decoder's layer those of its `kind`. Raises SelectionError: a layer or head that is not walked.
         """
         names = self.distributions()
-        across = [name for name in names if "_cross" in name]
-        held = (
-            across
-            if self.kind == "cross" and across
-            else [name for name in names if name not in across]
-        )
-        if not held:
+        if any("_cross" in name for name in names):  # the layer has both attentions
+            names = tuple(name for name in names if ("_cross" in name) == (self.kind == "cross"))
+        if not names:
             raise SelectionError("this calculation has no attention weights")
         layer, head = parse_head(place)
         indices_of([layer], [self.layer or 0], "layer")
-        (number,) = indices_of(
-            [head], range(len(held)) if self.head is None else [self.head], "head"
-        )
-        return np.asarray(self.grids[held[number]].values)
+        heads = range(len(names)) if self.head is None else [self.head]
+        (number,) = indices_of([head], heads, "head")
+        return np.asarray(self.grids[names[number]].values)
 
     def _repr_html_(self) -> str:
         return self.page()._repr_html_()
@@ -156,47 +151,60 @@ class Walkthrough:
         """Return the picture that a notebook shows where it shows no page."""
         from attnviz.walkthroughs.figure.sheet import draw
 
-        return draw(self).png()
+        return draw(self._view()).png()
+
+    def _view(
+        self, lang: str = "en", precision: int | None = None, blanks: Blanks = frozenset()
+    ) -> View:
+        from attnviz.walkthroughs.view import View
+
+        return View(walk=self, lang=lang, precision=precision, blanks=blanks)
 
     def figure(
         self,
         *,
+        lang: str = "en",
+        precision: int | None = None,
+        blanks: Blanks = frozenset(),
         palette: str = "teal",
         style: StyleName = "sheet",
         width: str | None = None,
         dpi: int | None = None,
-        **view: Unpack[ViewOptions],
     ) -> Figure:
         """Draw the whole calculation as a Matplotlib figure.
 
-        The view is `lang` (``en`` or ``ko``), `precision` (digits after the point) and `blanks` (cells left blank).
+        `lang` is ``en`` or ``ko``, `precision` the digits after the point, and `blanks` are cells left empty.
 
         Raises:
             SelectionError: no such language or palette.
             SettingsError: a style, width or precision that no picture has.
         """
-        from attnviz.walkthroughs.figure.sheet import draw_for
+        from attnviz.walkthroughs.figure.sheet import draw
 
-        picture = draw_for(self, palette=palette, style=style, width=width, dpi=dpi, **view)
-        return picture.figure
+        view = self._view(lang, precision, blanks)
+        return draw(view, palette=palette, style=style, width=width, dpi=dpi).figure
 
-    def page(self, lang: str = "en", **view: Any) -> WebPage:
-        """Make a page where each number tells its origin; `precision` and `blanks` are as for `figure`."""
+    def page(
+        self, lang: str = "en", *, precision: int | None = None, blanks: Blanks = frozenset()
+    ) -> WebPage:
+        """Make a page where each number tells its origin; the arguments are those of `figure`."""
         from attnviz.walkthroughs.pages.html import page
 
-        return page(self, lang=lang, **view)
+        return page(self._view(lang, precision, blanks))
 
     def save(
         self,
         path: str | os.PathLike[str],
         *,
+        lang: str = "en",
+        precision: int | None = None,
+        blanks: Blanks = frozenset(),
         palette: str = "teal",
         style: StyleName = "sheet",
         width: str | None = None,
         dpi: int | None = None,
-        **view: Unpack[ViewOptions],
     ) -> Path:
-        """Write the calculation to a file, by its ending; the view is as for `figure`.
+        """Write the calculation to a file, by its ending; the other arguments are those of `figure`.
 
         ``.json`` loses nothing, and can be loaded and verified; ``.md`` and ``.html`` are pages, ``.csv`` has the
         numbers, ``.png``, ``.svg`` and ``.pdf`` are pictures.
@@ -210,24 +218,22 @@ class Walkthrough:
 
         path = Path(path)
         ending = check_ending(path, self.ENDINGS, "a walkthrough is")
+        view = self._view(lang, precision, blanks)
         content: str | Callable[[Path], object]
         if ending == ".json":
             from attnviz.walkthroughs.files import to_json
 
-            content = to_json(self, blanks=view.get("blanks", frozenset()))
+            content = to_json(self, blanks=blanks)
         elif ending == ".html":
-            content = self.page(**view).html
+            content = self.page(lang, precision=precision, blanks=blanks).html
         elif ending in {".md", ".csv"}:
             from attnviz.walkthroughs.pages import markdown
 
-            write = markdown.csv if ending == ".csv" else markdown.markdown
-            content = write(self, **view)
+            content = markdown.csv(view) if ending == ".csv" else markdown.markdown(view)
         else:
-            from attnviz.walkthroughs.figure.sheet import draw_for
+            from attnviz.walkthroughs.figure.sheet import draw
 
-            content = draw_for(
-                self, palette=palette, style=style, width=width, dpi=dpi, **view
-            ).fill
+            content = draw(view, palette=palette, style=style, width=width, dpi=dpi).fill
         return write_whole(path, content)
 
     def blanks(self, seed: int = 0) -> frozenset[tuple[str, int, int]]:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float64
 
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.text.display import visible
-from attnviz.text.messages import expect_language, in_language
+from attnviz.text.messages import Phrase, _, expect_language, in_language
 from attnviz.text.notes import proof, sentence
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.calculation import spell_out
-from attnviz.walkthroughs.operations import ARROW, OPERATIONS
+from attnviz.walkthroughs.operations import ARROW, KEYS_PLACE
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY, NOTES
 
@@ -38,18 +38,6 @@ OF_HEADS = {
 }
 
 
-class ViewOptions(TypedDict, total=False):
-    """The options of every view of a walkthrough; each has the default that is written here.
-
-    A language that is not there is refused with a SelectionError; so is a palette, in pictures.
-    """
-
-    lang: str  # one of `attnviz.text.messages.LANGUAGES`; English
-    # digits after the point of each number; None is 3, of the example ``seq2seq`` 8
-    precision: int | None
-    blanks: Blanks  # cells that a learner fills in: grid, row, column; none
-
-
 def frame(walk: Walkthrough) -> DataFrame:
     """Return the numbers of each query and key as a frame, a column for each grid. Raises SelectionError: no scores."""
     from pandas import DataFrame, MultiIndex
@@ -57,7 +45,7 @@ def frame(walk: Walkthrough) -> DataFrame:
     made = [step.result for step in walk.steps if step.name in BY_KEY and step.operation != "weigh"]
     grids = {name: walk.grids[name] for name in dict.fromkeys([*made, *walk.distributions()])}
     if not grids:
-        raise SelectionError("this calculation has no scores: no query looks at a key")
+        raise SelectionError("this calculation has no scores: no query is compared with a key")
     first = next(iter(grids.values()))
     n_queries, n_keys = first.values.shape
     pairs = first.rows or range(n_queries), first.columns or range(n_keys)
@@ -83,20 +71,21 @@ class GridView:
     """One grid as every view shows it."""
 
     name: str  # its symbol, such as ``K``
-    values: Float64[np.ndarray, "row column"]  # its numbers
+    values: Float64[np.ndarray, "row column"]
     rows: tuple[str, ...]  # a name for each row; empty where they are only counted
     columns: tuple[str, ...]  # likewise
     blanks: frozenset[tuple[int, int]]  # rows and columns of cells that stay empty
-    is_weights: bool  # whether it holds shares of one: a softmax made it, or weights are given; others have signs
-    is_upright: bool = False  # whether rows and columns are exchanged: what one query makes of its keys, a row a key
+    is_weights: bool  # whether it holds attention weights or probabilities
+    is_upright: bool = False  # whether rows and columns are exchanged, so that each key is a row
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The names of the rows; a single row without one has the grid's, others have their numbers."""
-        n_rows = len(self.values)
-        return self.rows or (
-            (self.name,) if n_rows == 1 and not self.is_upright else tuple(map(str, range(n_rows)))
-        )
+        if self.rows:
+            return self.rows
+        if len(self.values) == 1 and not self.is_upright:
+            return (self.name,)
+        return tuple(map(str, range(len(self.values))))
 
     @property
     def has_vectors(self) -> bool:
@@ -112,15 +101,15 @@ class GridView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A calculation, and how it is shown, as in `ViewOptions`: the same for terminal, pages and pictures.
+    """A calculation, and how it is shown: the same for terminal, pages and pictures.
 
     Raises SelectionError: another language; SettingsError: a precision that no number has.
     """
 
     walk: Walkthrough
     lang: str = "en"
-    precision: int | None = None
-    blanks: Blanks = frozenset()
+    precision: int | None = None  # digits after the point; None is 3, of the example ``seq2seq`` 8
+    blanks: Blanks = frozenset()  # cells that a learner fills in
 
     def __post_init__(self) -> None:
         expect_language(self.lang)
@@ -136,9 +125,9 @@ class View:
             return self.precision
         return DIGITS_OF_EXAMPLE if self.walk.title.code == "title_seq2seq" else DIGITS
 
-    def say(self, phrase: str, /, **fields: object) -> str:
-        """Return one of the phrases, in the language of the view."""
-        return wording.say(phrase, self.lang, **fields)
+    def say(self, message: Phrase, /, **fields: object) -> str:
+        """Return a message in the language of the view."""
+        return in_language(message.format(**fields), self.lang)
 
     @property
     def title(self) -> str:
@@ -146,22 +135,26 @@ class View:
         return in_language(sentence(self.walk.title, NOTES), self.lang)
 
     @property
+    def title_and_text(self) -> str:
+        """The title, and the sentence that the model read."""
+        return f"{self.title} · “{visible(self.walk.text)}”" if self.walk.text else self.title
+
+    @property
     def source(self) -> str:
         """The model, if the title does not name it, the sentence, layer, head and query."""
-        walk, parts, places = self.walk, [], []
+        walk, parts = self.walk, []
         if walk.model and walk.model not in self.title:
             parts.append(walk.model)
         if walk.text:
             parts.append(f"“{visible(walk.text)}”")
-        if walk.layer is not None:
-            places.append(self.say("layer", n=walk.layer))
         if walk.head is not None:
-            places.append(self.say("head", n=walk.head))
-        if places:
-            parts.append(self.say("counted", where=", ".join(places)))
+            words = _("layer {layer}, head {head} (counted from 0)")
+            parts.append(self.say(words, layer=walk.layer, head=walk.head))
+        elif walk.layer is not None:
+            parts.append(self.say(_("layer {layer} (counted from 0)"), layer=walk.layer))
         query = wording.query_name(walk)
         if query:
-            parts.append(self.say("query is", name=f"{query} ({self.say('row', n=walk.query)})"))
+            parts.append(self.say(_("query: {name} (row {n})"), name=query, n=walk.query))
         return " · ".join(parts)
 
     @property
@@ -171,21 +164,16 @@ class View:
         if largest is None:
             return ""
         row, key, head, weight = largest
-        grids = [walk.grids[name] for name in walk.distributions()]
-        grid = grids[head]
-        query, name, weights = grid.rows[row], grid.columns[key], grid.values[row]
-        is_itself = walk.kind in {"encoder", "decoder"} and key == walk.query and name == query
-        if (weights > 0).sum() == 1:
-            phrase = "finds one"
-        elif np.ptp(weights) < ALIKE:
-            phrase = "finds all"
+        names = walk.distributions()
+        grid = walk.grids[names[head]]
+        if len(grid.columns) > 1 and np.ptp(grid.values[row]) < ALIKE:
+            words = _("“{query}” attends equally to all keys ({weight} each)")
         else:
-            phrase = "finds"
-        shown_key = self.say("itself") if is_itself else f"“{name}”"
-        text = self.say(phrase, query=query, key=shown_key, weight=f"{weight:.2f}")
-        if len(grids) > 1:
+            words = _("“{query}” attends most to “{key}” ({weight})")
+        text = self.say(words, query=grid.rows[row], key=grid.columns[key], weight=f"{weight:.2f}")
+        if len(names) > 1:
             number = head if walk.layer is None else f"{walk.layer}.{head}"
-            text += f" ({self.say('head', n=number)})"
+            text += self.say(_(", head {n}"), n=number)
         return text
 
     @property
@@ -197,13 +185,15 @@ class View:
     def receipt(self) -> str:
         """The distance of the numbers from the model's own, and the receipt."""
         walk = self.walk
+        if not walk.model:
+            return self.say(_("A calculation by hand: no model to compare with"))
         if walk.own is None or walk.difference is None:
-            return self.say("model" if walk.model else "hand")
-        text = self.say(
-            "near" if walk.difference else "same", own=walk.own, difference=f"{walk.difference:.1e}"
-        )
+            return self.say(_("The model has no such numbers of its own to compare with"))
+        words = _("The recomputed {own} matches the model's to {difference}")
+        text = self.say(words, own=walk.own, difference=_short(walk.difference))
         if walk.from_input is not None:
-            text += self.say("from input", difference=f"{walk.from_input:.1e}")
+            words = _(" ({difference} from the input on)")
+            text += self.say(words, difference=_short(walk.from_input))
         if walk.receipt is not None:
             text += f"; {in_language(proof(walk.receipt), self.lang)}"
         return text
@@ -211,37 +201,38 @@ class View:
     @property
     def signs(self) -> str:
         """The meaning of the signs in the formulas."""
-        is_by_cells = wording.by_cells(self.walk.steps)
-        return self.say("products") + (self.say("cells") if is_by_cells else "")
+        if wording.multiplies_cells(self.walk):
+            return self.say(_("q Kᵀ is a matrix product; ⊙ multiplies cell by cell"))
+        return self.say(_("q Kᵀ is a matrix product"))
 
     def grid(self, name: str, *, upright: bool = False) -> GridView:
         """Return a grid as it is shown, its rows and columns exchanged if it is to stand upright."""
         walk, grid = self.walk, self.walk.grids[name]
-        blanks = frozenset((row, column) for of, row, column in self.blanks if of == name)
-        shares = {step.result for step in walk.steps if step.operation == "softmax"}
+        blanks = [(row, column) for of, row, column in self.blanks if of == name]
         values, rows, columns = grid.values, grid.rows, grid.columns
         if upright:
-            values, rows, columns = values.T, columns, rows
-            blanks = frozenset((row, column) for column, row in blanks)
+            values, rows, columns = values.T, columns, ()
+            blanks = [(column, row) for row, column in blanks]
+        softmaxes = [step.result for step in walk.steps if step.operation == "softmax"]
         return GridView(
             name=name,
             values=values,
             rows=rows,
-            columns=() if upright else columns,
-            blanks=blanks,
+            columns=columns,
+            blanks=frozenset(blanks),
             is_upright=upright,
-            is_weights=name in shares or name in walk.distributions(),
+            is_weights=name in softmaxes or name in walk.distributions(),
         )
 
     def step_views(self) -> list[StepView]:
         """Return the steps, in the order of the calculation."""
-        views, unused = [], set(self.walk.inputs())
-        follows_one = query_weights(self.walk) is not None
-        for number, step in enumerate(self.walk.steps, start=1):
+        walk, views, unused = self.walk, [], set(self.walk.inputs())
+        follows_one = query_weights(walk) is not None
+        for number, step in enumerate(walk.steps, start=1):
             inputs = tuple(name for name in dict.fromkeys(step.operands) if name in unused)
             unused -= set(inputs)
             is_by_key = follows_one and step.name in BY_KEY
-            words = wording.explain(step.name, self.lang)
+            title, explanation = wording.explain(step.name, self.lang)
             views.append(
                 StepView(
                     number=number,
@@ -249,11 +240,11 @@ class View:
                     step=step,
                     inputs=inputs,
                     is_by_key=is_by_key,
-                    title=words.title,
-                    sentence=words.sentence,
-                    column=wording.short_title(step.name, self.lang),
-                    formula=wording.formula_of(step, language=self.lang, walk=self.walk),
-                    shapes=wording.shapes_of(self.walk, step, language=self.lang),
+                    title=title,
+                    sentence=explanation,
+                    column=wording.column_title(step.name, self.lang),
+                    formula=wording.formula_of(walk, step, language=self.lang),
+                    shapes=wording.shapes_of(walk, step, language=self.lang),
                     hand=self._hand(step),
                     parts=self._parts(step, is_by_key=is_by_key),
                 )
@@ -272,20 +263,19 @@ class View:
     def _parts(self, step: CalculationStep, *, is_by_key: bool) -> tuple[tuple[str, GridView], ...]:
         """Return the operands and the result, each with the sign before it.
 
-        What has a number for each key in a row stands upright.
+        Of one query, rows of numbers for its keys stand upright.
         """
-        operation, weighs = OPERATIONS[step.operation], step.operation == "weigh"
-        keys = operation.axes[-2 if weighs else -1]
-        upright = {
-            place
-            for place, side, letter in operation.sides(len(step.operands))
-            if is_by_key and side == "columns" and letter.lower() == keys
-        }
-        parts = [
-            (wording.between(step, place), self.grid(name, upright=place in upright))
-            for place, name in enumerate(step.operands)
-        ]
-        return *parts, (ARROW, self.grid(step.result, upright=is_by_key and not weighs))
+        weights = query_weights(self.walk)
+        is_row_of_keys = is_by_key and step.operation not in KEYS_PLACE
+        parts = []
+        for place, name in enumerate(step.operands):
+            has_keys = weights is not None and (
+                self.walk.grids[name].values.shape == weights.values.shape
+            )
+            grid = self.grid(name, upright=is_row_of_keys and has_keys)
+            parts.append((wording.between(step, place), grid))
+        result = self.grid(step.result, upright=is_by_key and step.operation != "weigh")
+        return *parts, (ARROW, result)
 
     def cards(self) -> list[StepView]:
         """Return the steps, in the order of the calculation; the same step of several heads once."""
@@ -293,11 +283,12 @@ class View:
         if len(self.walk.distributions()) <= 1:
             return views
         groups: dict[tuple[str, bool], list[StepView]] = {}
-        for one in views:
-            is_of_heads = one.step.name in OF_HEADS
-            name = one.step.name if is_of_heads else one.step.result
-            is_cross = is_of_heads and "_cross_" in one.step.result
-            groups.setdefault((name, is_cross), []).append(one)
+        for view in views:
+            if view.step.name in OF_HEADS:
+                key = view.step.name, "_cross_" in view.step.result
+            else:
+                key = view.step.result, False
+            groups.setdefault(key, []).append(view)
         return [
             _join_heads(group) if group[0].step.name in OF_HEADS else group[0]
             for group in groups.values()
@@ -319,9 +310,8 @@ class StepView:
     formula: str
     shapes: str  # the formula with the shapes put in
     hand: str  # one cell by hand
-    parts: tuple[
-        tuple[str, GridView], ...
-    ]  # operands and result with their signs; of heads the results
+    # operands and result with their signs; of heads the results
+    parts: tuple[tuple[str, GridView], ...]
     heads: tuple[StepView, ...] = ()  # the steps of several heads that it stands for
 
     @property
@@ -332,22 +322,22 @@ class StepView:
 
 def _join_heads(views: list[StepView]) -> StepView:
     """Return one step for the same step of several heads."""
-    places = [str(one.number) for one in views]
+    places = [str(view.number) for view in views]
     if len(places) > 3:
-        places = [places[0], f"{places[1]}, … {places[-1]}"]
+        places[2:-1] = ["…"]
     return replace(
         views[0],
         heads=tuple(views),
-        numbers=", ".join(places),
+        numbers=", ".join(places).replace("…,", "…"),
         formula=re.sub(r"_\d+(?!\d)", "", views[0].formula),  # names without the head's number
-        parts=tuple(("", one.result) for one in views),
+        parts=tuple(("", view.result) for view in views),
     )
 
 
 def query_weights(walk: Walkthrough) -> Grid | None:
     """Return the weights of the one query that is followed; None where several are walked, or several heads."""
-    made = [walk.grids[name] for name in walk.distributions()]
-    return made[0] if len(made) == 1 and len(made[0].values) == 1 else None
+    weights = [walk.grids[name] for name in walk.distributions()]
+    return weights[0] if len(weights) == 1 and len(weights[0].values) == 1 else None
 
 
 def telling_cell(walk: Walkthrough, step: CalculationStep) -> tuple[int, int]:
@@ -361,20 +351,30 @@ def telling_cell(walk: Walkthrough, step: CalculationStep) -> tuple[int, int]:
         row = key
     elif step.name in BY_KEY or step.name == "context":
         row = len(values) - 1  # the last query is the one that may see most
-        made = next((walk.grids[one].values for one in walk.distributions()), values)
-        if step.name in BY_KEY and made.shape == values.shape:
-            return row, int(made[row].argmax())
+        first = next((walk.grids[name].values for name in walk.distributions()), values)
+        if step.name in BY_KEY and first.shape == values.shape:
+            return row, int(first[row].argmax())
     if not grid.columns and values.shape[1] > LEAST:
         return row, 0
     return row, int(np.where(np.isfinite(values[row]), np.abs(values[row]), -1.0).argmax())
 
 
 def cell_name(name: str, grid: Grid, row: int, column: int, language: str) -> str:
-    """Return the name of a cell, as "scores, love" or "alignment, love, number 3"."""
+    """Return the name of a cell, as "scores, love" or "alignment, love, column 3"."""
     parts = [name]
     if len(grid.values) > 1:
-        parts.append(grid.rows[row] if grid.rows else wording.say("row", language, n=row))
-    parts.append(
-        grid.columns[column] if grid.columns else wording.say("number", language, n=column)
-    )
+        parts.append(line_name("row", grid.rows, row, language))
+    parts.append(line_name("column", grid.columns, column, language))
     return ", ".join(parts)
+
+
+def line_name(axis: str, names: tuple[str, ...], number: int, language: str) -> str:
+    """Return the name of a row or a column; its number where it has none."""
+    if names:
+        return names[number]
+    words = _("row {n}") if axis == "row" else _("column {n}")
+    return in_language(words.format(n=number), language)
+
+
+def _short(difference: float) -> str:
+    return f"{difference:.1e}" if difference else "0"

@@ -13,7 +13,6 @@ from attnviz.attention import Attention
 from attnviz.heads.html import page as heads_page
 from attnviz.heads.record import HeadComparison
 from attnviz.heatmaps.html import EXAMPLES, TOLERANCE, page, tour
-from attnviz.walkthroughs.pages.html import page as web_page
 from tests.heatmaps.test_tour import READ
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ def test_other_pages(firefox: Firefox) -> None:
     for text, wanted in (
         (heads_page(found).html, "head 0.0"),
         (page(made).html, "love"),
-        (web_page(steps).html, "softmax"),
+        (steps.page().html, "softmax"),
     ):
         firefox.open(text, "head=0.0")
         assert wanted in firefox.see("document.body.innerText")

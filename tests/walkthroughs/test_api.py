@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from typing import TYPE_CHECKING, Any
 
 import jaxtyping
@@ -185,12 +184,3 @@ def test_it_is_saved(here: Path, suffix: str) -> None:
     elif suffix in {"md", "html"}:
         assert "____" in path.read_text(encoding="utf-8").replace("\\", "")
         assert "소프트맥스" in path.read_text(encoding="utf-8")
-
-
-def test_copies_are_read_only() -> None:
-    """What comes from a pickle is written as the same file, and nobody can write into its grids."""
-    walk = attnviz.walkthrough("I love", model="toy")
-    copied = pickle.loads(pickle.dumps(walk))
-    assert to_json(copied) == to_json(walk)
-    with pytest.raises(ValueError, match="read-only"):
-        copied.grids["K"].values[...] = 0

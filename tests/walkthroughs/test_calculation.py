@@ -171,7 +171,7 @@ def test_refused() -> None:
     with pytest.raises(RecordError, match="there are two grids q"):
         c.step("query", "q", "relu", "q")
     wide = Grid(values=np.ones((4, 9)))
-    with pytest.raises(RecordError, match="step scores: Q has 5 columns, but K has 9 columns"):
+    with pytest.raises(RecordError, match=r"do not fit together: Q \(3, 5\), K \(4, 9\)"):
         attention_walk(title="wide", query=QUERIES, keys=wide, values=wide)
     with pytest.raises(RecordError, match="all keys are masked: the query of row 2 "):
         attention_walk(

@@ -33,7 +33,7 @@ def test_keys(session: Callable[..., Any], here: Path) -> None:
         one.press(LEFT)
         one.sees("step 1 of 5")
         one.press("n", "n", "n", "n", "n")
-        assert "no model to compare with" in one.sees("step 5 of 5")
+        assert "A calculation by hand: no model to compare with" in one.sees("step 5 of 5")
         one.press("q")
         assert one.ended() == (0, "")
     assert list(here.iterdir()) == []

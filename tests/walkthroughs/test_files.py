@@ -198,7 +198,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     ),
     "shapes that clash": (
         remade(lambda f: f["grids"]["q"].update(values=[[1, 2]])),
-        "step scores: q has 2 columns, but K has 3 columns",
+        "step scores (dot): these shapes do not fit together: q (1, 2), K (4, 3)",
     ),
     "a result of another shape": (
         remade(lambda f: f["grids"]["concatenated"].update(values=[[1, 2]])),

@@ -57,10 +57,8 @@ class HomeBuilt(Protocol):
 class Rotation:
     """The rotation of the rows of a layer's heads by rotary positions."""
 
-    # in radians; a row's further columns stay as they are
-    angles: Float64[np.ndarray, "token pair"]
+    angles: Float64[np.ndarray, "token pair"]  # in radians
     distance: int  # between the two columns of a pair
-    scale: float  # what every number is multiplied with besides; mostly 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,82 +145,69 @@ def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) ->
     for (step, letter, head), name, own, maker in zip(
         steps, run.names, run.own(), inputs.makers, strict=True
     ):
-        row = run.row if step == "query" else None
-        found = None if maker is None else part_of(maker, head, row)
-        x = None if found is None else inputs.write(found[0], of_query=step == "query")
+        is_query = step == "query"
+        found = None if maker is None else part_of(maker, head, run.row if is_query else None)
+        x = None if found is None else inputs.write(found[0], of_query=is_query)
         if maker is None or found is None or x is None:
             given.append(name.removesuffix(run.suffix))
             calculation.give(name, own)
             continue
-        weights = {
-            f"{symbol}{letter}{run.suffix}": grid
-            for symbol, grid in zip("Wb", found[1], strict=False)
-        }
-        _write_query(calculation, run, maker, (step, letter, name), x, weights, row)
+        symbols = (f"W{letter}{run.suffix}", f"b{letter}{run.suffix}")
+        weights = dict(zip(symbols, found[1], strict=False))
+        _write_projection(calculation, run, maker, (step, letter, name), x, weights)
     notes = [Note("rotated")] if "angles" in calculation.grids else []
-    if len(given) > 1:
-        names = ", ".join(given[:-1])
-        notes.append(Note.of("all_taken_as_given", names=names, last=given[-1]))
-    elif given:
-        notes.append(Note.of("taken_as_given", names=given[0]))
+    if given:
+        notes.append(Note.of("taken_as_given", names=", ".join(given)))
     return notes
 
 
-def _write_query(
+def _write_projection(
     calculation: Calculation,
     run: HeadRun,
     maker: Maker,
     names: tuple[str, str, str],
     x: str,
     weights: dict[str, Grid],
-    row: int | None,
 ) -> None:
     """Write down a projection, and the norm and rotation that follow it."""
     step, letter, name = names
     norm, rotation = maker.norm, maker.rotation
-    rows = run.query_names if step == "query" else run.keys
-    is_scaled = rotation is not None and rotation.scale != 1
-    kinds = []  # of the results before the last
-    if norm is not None:
-        kinds.append("_raw")
-    if rotation is not None:
-        kinds.append("_normed" if norm is not None else "_raw")
-    if is_scaled:
-        kinds.append("_larger")
+    is_query = step == "query"
+    rows = run.query_names if is_query else run.keys
     base = name.removesuffix(run.suffix)
-    results = [*(f"{base}{kind}{run.suffix}" for kind in kinds), name]
-
-    def give(shared: str, values: np.ndarray, rows: tuple[str, ...] = ()) -> str:
-        """Write down a grid that all heads share, once."""
-        if shared in calculation.grids:
-            return shared
-        return calculation.give(shared, Grid(values=values, rows=rows))
-
-    gains = []
+    if norm is None and rotation is None:
+        calculation.project(step, name, x, weights, rows)
+        return
+    gains, angles = [], ""
     if norm is not None:
-        gains.append(give(f"gain_{letter}", numbers(norm.gain)[None]))
+        gains = [_give_once(calculation, f"gain_{letter}", numbers(norm.gain)[None])]
         if norm.operation == "norm":
-            gains.append(give(f"shift_{letter}", numbers(norm.shift)[None]))
-    angles = ""
+            shift = numbers(norm.shift)[None]
+            gains.append(_give_once(calculation, f"shift_{letter}", shift))
     if rotation is not None:
-        angles = give("angles", rotation.angles, run.keys)
-    if rotation is not None and row is not None:
-        if "angle" not in calculation.grids:
-            rows_of_query = run.query_names
-            calculation.step("angle", "angle", "row", angles, number=float(row), rows=rows_of_query)
-        angles = "angle"
-    result = calculation.project(step, results.pop(0), x, weights, rows)
+        angles = _give_once(calculation, "angles", rotation.angles, run.keys)
+        if is_query and run.row is not None:
+            row = float(run.row)
+            if "angle" not in calculation.grids:
+                calculation.step("angle", "angle", "row", angles, number=row, rows=run.query_names)
+            angles = "angle"
+    result = calculation.project(step, f"{base}_raw{run.suffix}", x, weights, rows)
     if norm is not None:
-        result = calculation.step(
-            "head_norm", results.pop(0), norm.operation, result, *gains, number=norm.epsilon
-        )
-    if rotation is not None and is_scaled:
-        result = calculation.step(
-            "rotation_scale", results.pop(0), "times", result, number=rotation.scale
-        )
+        normed = name if rotation is None else f"{base}_normed{run.suffix}"
+        operation, epsilon = norm.operation, norm.epsilon
+        result = calculation.step("head_norm", normed, operation, result, *gains, number=epsilon)
     if rotation is not None:
         distance = float(rotation.distance)
-        calculation.step("rotation", results.pop(0), "rotate", result, angles, number=distance)
+        calculation.step("rotation", name, "rotate", result, angles, number=distance)
+
+
+def _give_once(
+    calculation: Calculation, name: str, values: np.ndarray, rows: tuple[str, ...] = ()
+) -> str:
+    """Write down a grid that all heads share, once."""
+    if name not in calculation.grids:
+        calculation.give(name, Grid(values=values, rows=rows))
+    return name
 
 
 def part_of(maker: Maker, head: int, row: int | None) -> tuple[np.ndarray, list[Grid]] | None:
@@ -264,23 +249,17 @@ def makers(keep: ProjectionCollector) -> list[Maker | None]:
     for projection, own in zip(
         keep.projections(), (layer.query, layer.key, layer.value), strict=False
     ):
-        if projection is None:
-            found.append(_find_maker(keep, own))
-        else:
-            found.append(Maker(projection=projection, before=own))
+        known = None if projection is None else Maker(projection=projection, before=own)
+        found.append(known or _find_maker(keep, own))
     return found
 
 
 def _find_maker(keep: ProjectionCollector, own: Tensor) -> Maker | None:
     """Return the projection, norm and rotation that make this [batch, head, token, d]."""
     for before, heads, norm in _candidates(keep, own):
-        if same(heads, own):
-            rotation = None
-        else:
-            rotation = rotation_between(numbers(heads[0]), numbers(own[0]))
-            if rotation is None:
-                continue
-        if rotation is not None or norm is not None:
+        is_same = same(heads, own)
+        rotation = None if is_same else rotation_between(numbers(heads[0]), numbers(own[0]))
+        if rotation is not None or (is_same and norm is not None):
             projection = maker_of(keep.before, before)
             if projection is not None:
                 return Maker(projection=projection, before=before, norm=norm, rotation=rotation)
@@ -292,18 +271,15 @@ def _candidates(
 ) -> Iterator[tuple[Tensor, Tensor, Norm | None]]:
     """Yield the outputs of projections with as many heads, and norms of them: before, after, and the norm."""
     batch, n_heads, n_tokens, d = own.shape
-    size = n_heads * d
+    size, by_token = n_heads * d, (batch, n_tokens, n_heads, d)
     for call in reversed(keep.before):
         if is_linear(call.module) and call.made.shape[1] == n_tokens:
             # One fused projection may make query, keys and values.
             for first in range(0, call.made.shape[2] - size + 1, size):
                 columns = call.made[:, :, first : first + size]
-                heads = columns.reshape(batch, n_tokens, n_heads, d).transpose(1, 2)
+                heads = columns.reshape(by_token).transpose(1, 2)
                 yield heads, heads, None
-            continue
-        norm = read_norm(call) if call.made.shape == (batch, n_tokens * n_heads, d) else None
-        if norm is not None:
-            by_token = (batch, n_tokens, n_heads, d)
+        elif call.made.shape == (batch, n_tokens * n_heads, d) and (norm := read_norm(call)):
             yield (
                 call.given.reshape(by_token).transpose(1, 2),
                 call.made.reshape(by_token).transpose(1, 2),
@@ -315,23 +291,15 @@ def _candidates(
 def rotation_between(before: Heads, behind: Heads) -> Rotation | None:
     """Return the rotation that makes one of the other, the same for all heads; None where there is none.
 
-    The two columns of a pair are neighbours, or half of the turned columns apart; columns behind those stay.
+    The two columns of a pair are half of the columns apart, or neighbours.
     """
-    first, other = before[:, 0], behind[:, 0]  # the first position is not turned
-    scale = float((first * other).sum() / max((first**2).sum(), np.finfo(float).tiny))
-    scale = 1.0 if abs(scale - 1) <= ROTATION_CLOSE else scale
-    close = ROTATION_CLOSE * max(1.0, np.abs(behind).max())
-    if np.abs(scale * first - other).max() > close:
-        return None
     d = before.shape[2]
-    moved = np.flatnonzero(np.abs(before - behind).max(axis=(0, 1)) > close)
-    least = 2 + int(moved[-1]) // 2 * 2 if scale == 1 and moved.size else d
-    for n_turned in range(d - d % 2, least - 1, -2):
-        for distance in dict.fromkeys((n_turned // 2, 1)):
-            angles = _angles(before[..., :n_turned], behind[..., :n_turned], distance)
-            again = [rotate(scale * head, angles, float(distance)) for head in before]
-            if np.abs(again - behind).max() <= close and _is_steady(angles):
-                return Rotation(angles=angles, distance=distance, scale=scale)
+    close = ROTATION_CLOSE * max(1.0, np.abs(behind).max())
+    for distance in (d // 2, 1) if d % 2 == 0 else ():
+        angles = _angles(before, behind, distance)
+        again = [rotate(head, angles, float(distance)) for head in before]
+        if np.abs(again - behind).max() <= close and _is_steady(angles):
+            return Rotation(angles=angles, distance=distance)
     return None
 
 

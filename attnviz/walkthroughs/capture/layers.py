@@ -47,32 +47,30 @@ class LayerWriter:
             inputs.write(x, of_query=True)
         elif first.before is not None:
             every = inputs.write(x, of_query=False) or ""
-            normed = self._write_norm(every, first.before, is_first=True)
-            inputs.know(numbers(first.read), normed, "n")
-        made = self._write_attention(first, self._run, inputs)
-        stream = inputs.write(x, of_query=True) or ""
-        stream = self._write_sum(first, made, stream, "residual", 1)
+            step = f"input_{first.before.operation}"
+            inputs.know(numbers(first.read), self._write_norm(every, first.before, step, "N"), "n")
+        result = self._write_attention(first, self._run, inputs)
+        stream = self._write_sum(first, result, inputs.write(x, of_query=True) or "", "residual", 1)
         for n, part in enumerate(others, start=2):
-            is_last = part is others[-1]
-            read = stream if part.before is None else self._write_norm(stream, part.before)
+            read = stream
+            if part.before is not None:
+                read = self._write_norm(stream, part.before, part.before.operation)
             if isinstance(part.work, FeedForwardCalls):
-                made = self._write_network(part.work, read)
+                result = self._write_network(part.work, read)
+                step = "residual_out" if part.after is None else "residual_2"
             else:
-                made = self._write_cross(part, read)
-            step = "residual_cross"
-            if is_last:
-                step = "residual_2" if part.after is not None else "residual_out"
-            stream = self._write_sum(part, made, stream, step, n, is_last=is_last)
+                result = self._write_cross(part, read)
+                step = "residual_cross"
+            stream = self._write_sum(part, result, stream, step, n)
         return stream
 
-    def _write_sum(
-        self, part: SubLayer, made: str, stream: str, step: str, n: int, *, is_last: bool = False
-    ) -> str:
-        """Write down the sum of a part's result and the stream, with the norms around it."""
-        if part.inside is not None:
-            made = self._write_norm(made, part.inside)
-        total = self._calculation.step(step, _numbered("residual", n), "add", made, stream)
-        return total if part.after is None else self._write_norm(total, part.after, is_last=is_last)
+    def _write_sum(self, part: SubLayer, result: str, stream: str, step: str, n: int) -> str:
+        """Write down the sum of a part's result and the stream, and the norm that follows it."""
+        total = self._calculation.step(step, _numbered("residual", n), "add", result, stream)
+        if part.after is None:
+            return total
+        last = "_out" if step == "residual_2" else ""
+        return self._write_norm(total, part.after, f"{part.after.operation}{last}")
 
     def _write_cross(self, part: SubLayer, read: str) -> str:
         """Write down cross attention, whose queries are made of a grid that is there."""
@@ -99,40 +97,28 @@ class LayerWriter:
         )
 
     def _write_network(self, network: FeedForwardCalls, read: str) -> str:
-        activation = network.activation
+        activation, calculation = network.activation, self._calculation
         if network.gate is None:
             hidden = self._project("feed_forward_1", "hidden", "1", read, network.widen)
-            active = self._calculation.step(activation, "active", activation, hidden)
+            active = calculation.step(activation, "active", activation, hidden)
         else:
             gate = self._project("feed_forward_gate", "gate", "g", read, network.gate)
-            active = self._calculation.step(activation, "active", activation, gate)
+            active = calculation.step(activation, "active", activation, gate)
             hidden = self._project("feed_forward_1", "hidden", "1", read, network.widen)
-            active = self._calculation.step("gated", "gated", "product", active, hidden)
+            active = calculation.step("gated", "gated", "product", active, hidden)
         return self._project("feed_forward_2", "narrowed", "2", active, network.narrow)
 
     def _project(self, step: str, result: str, letter: str, x: str, projection: Projection) -> str:
-        return write_projection(
-            self._calculation,
-            (step, result, letter),
-            x,
-            projection,
-            is_written=self._has_projections,
-        )
+        names, is_written = (step, result, letter), self._has_projections
+        return write_projection(self._calculation, names, x, projection, is_written=is_written)
 
-    def _write_norm(
-        self, x: str, norm: Norm, *, is_first: bool = False, is_last: bool = False
-    ) -> str:
+    def _write_norm(self, x: str, norm: Norm, step: str, result: str = "") -> str:
         self._n_norms += 1
         calculation, n = self._calculation, self._n_norms
         weights = [calculation.give(f"gain_{n}", row_grid(norm.gain))]
         if norm.operation == "norm":
             weights.append(calculation.give(f"shift_{n}", row_grid(norm.shift)))
-        step: str = norm.operation
-        if is_first:
-            step = f"input_{norm.operation}"
-        elif is_last:
-            step = f"{norm.operation}_out"
-        result = "N" if is_first else _numbered("norm", n)
+        result = result or _numbered("norm", n)
         return calculation.step(step, result, norm.operation, x, *weights, number=norm.epsilon)
 
 
@@ -148,9 +134,7 @@ def projections_of(
         if isinstance(part.work, Projection):
             yield part.work
         else:
-            yield from (part.work.widen, part.work.narrow)
-            if part.work.gate is not None:
-                yield part.work.gate
+            yield from filter(None, (part.work.widen, part.work.narrow, part.work.gate))
 
 
 def _numbered(name: str, n: int) -> str:

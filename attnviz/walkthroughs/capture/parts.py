@@ -1,14 +1,13 @@
 """The parts of a layer: attention, in some decoders cross attention, and the feed-forward network.
 
 No model family is named. The parts are found by following the numbers: what a part makes is added to what came in, and
-some later module reads that sum. Norms stand before the parts (pre-norm), after the sums (post-norm), or between a
-part and its sum. A module counts as a norm if a norm with its weights makes the same numbers, so a family's own class
-is recognised as well as the library's.
+some later module reads that sum. Norms stand before the parts (pre-norm) or after the sums (post-norm). A module counts
+as a norm if a norm with its weights makes the same numbers, so a family's own class is recognized as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -60,7 +59,6 @@ class FeedForwardCalls:
     gate: Projection | None  # in a gated network, whose activation is multiplied with `widen`
     activation: Activation  # follows `gate`, or `widen` where there is no gate
     narrow: Projection
-    made: Vectors
 
 
 Work = Projection | FeedForwardCalls  # the output projection of attention, or the network
@@ -73,10 +71,8 @@ class SubLayer:
     before: Norm | None  # of what comes in
     read: Vectors
     work: Work
-    inside: Norm | None  # of what the part makes, before that is added
     after: Norm | None  # of the sum
     made: Vectors  # the sum, or the norm of it
-    next_reads: tuple[tuple[Norm | None, Vectors], ...]  # what the next part may read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,25 +84,6 @@ class LayerParts:
     made: Vectors  # its output
 
 
-def parts_of(name: str, keep: ProjectionCollector, cross: ProjectionCollector | None) -> LayerParts:
-    """Return the parts of a layer. Raises NoAttentionError: the layer is built otherwise."""
-    if keep.cells():
-        raise NoAttentionError(
-            f"{name} has no layer to walk whole: it is recurrent, one cell that looks once a step; follow "
-            "that from its query to what the cell reads"
-        )
-    reader = _LayerReader([*keep.before, *keep.after])
-    layer = reader.read(keep, cross)
-    if layer is None:
-        raise NoAttentionError(
-            f"{name}: layer {keep.layer.number} cannot be walked whole: it has no {reader.missing}"
-        )
-    return layer
-
-
-Finder = Callable[[Vectors], Iterator[tuple[Work, Vectors]]]
-"""Finds what may read some vectors, and what it makes."""
-
 SUMMED = "with one output projection, whose result is added to what came in"
 NETWORK = (
     "feed-forward network of two projections, or three with a gate, with ReLU, GELU or SiLU,"
@@ -114,141 +91,110 @@ NETWORK = (
 )
 
 
-class _LayerReader:
-    """Reads a layer from the calls of its modules."""
-
-    def __init__(self, calls: Sequence[Call]) -> None:
-        self._calls = [call for call in calls if call.given.is_floating_point()]
-        self._linear_calls = [call for call in self._calls if is_linear(call.module)]
-        self._finders: dict[str, Finder] = {}
-        self._n_found = 0  # parts of the best reading
-
-    @property
-    def missing(self) -> str:
-        """The first part that was not found."""
-        return list(self._finders)[self._n_found]
-
-    def read(
-        self, keep: ProjectionCollector, cross: ProjectionCollector | None
-    ) -> LayerParts | None:
-        """Return the layer; None where it is not found."""
-        self._finders[f"attention {SUMMED}"] = lambda _: self._find_output(keep)
-        if cross is not None:
-            self._finders[f"cross attention {SUMMED}"] = partial(self._find_cross, cross)
-        self._finders[NETWORK] = self._find_networks
-        query, key, value, _ = keep.projections()
-        made_from = [found.given for found in (value, key, query) if found is not None]
-        if not made_from:
-            return None
-        read = made_from[0]
-        for has_norms_after in (True, False):
-            layer = self._follow(read, (None, read), has_norms_after=has_norms_after)
-            if layer is not None:
-                return layer
-        for norm in self._norms(call for call in self._calls if is_close(in_rows(call.made), read)):
-            layer = self._follow(norm.given, (norm, read), has_norms_after=False)
-            if layer is not None:
-                return layer
-        return None
-
-    def _follow(
-        self, x: Vectors, read: tuple[Norm | None, Vectors], *, has_norms_after: bool
-    ) -> LayerParts | None:
-        """Follow the stream x from sum to sum; None where a part is not found."""
-        parts: list[SubLayer] = []
-        stream = x
-        reads: tuple[tuple[Norm | None, Tensor], ...] = (read,)
-        for find in self._finders.values():
-            part = self._find_part(stream, reads, find, has_norm_after=has_norms_after)
-            if part is None:
-                return None
-            parts.append(part)
-            self._n_found = max(self._n_found, len(parts))
-            stream, reads = part.made, part.next_reads
-        return LayerParts(x=x, parts=tuple(parts), made=stream)
-
-    def _find_part(
-        self,
-        stream: Vectors,
-        reads: Iterable[tuple[Norm | None, Vectors]],
-        find: Finder,
-        *,
-        has_norm_after: bool,
-    ) -> SubLayer | None:
-        for before, read in reads:
-            for work, made in find(read):
-                for inside in (None, *self._norms(self._calls_given(made))):
-                    added = made if inside is None else inside.made
-                    if added.shape != stream.shape:
-                        continue
-                    readers = self._calls_given(stream + added)
-                    after = next(self._norms(readers), None) if has_norm_after else None
-                    next_reads: tuple[tuple[Norm | None, Vectors], ...]
-                    if after is not None:
-                        made_of_sum, next_reads = after.made, ((None, after.made),)
-                    elif not has_norm_after and (next_reads := tuple(_reads(readers))):
-                        made_of_sum = in_rows(readers[0].given)
-                    else:
-                        continue
-                    return SubLayer(
-                        before=before,
-                        read=read,
-                        work=work,
-                        inside=inside,
-                        after=after,
-                        made=made_of_sum,
-                        next_reads=next_reads,
-                    )
-        return None
-
-    def _find_output(self, keep: ProjectionCollector) -> Iterator[tuple[Projection, Vectors]]:
-        """Yield the output projections that are given the contexts of all heads."""
-        contexts = in_rows(keep.layer.output.flatten(2))  # (B, Q, H, d) -> (B, Q, H * d) -> (Q, ..)
-        for call in self._linear_calls:
-            if is_close(in_rows(call.given), contexts):
-                yield _columns(call), in_rows(call.made)
-
-    def _find_cross(
-        self, cross: ProjectionCollector, read: Vectors
-    ) -> Iterator[tuple[Projection, Vectors]]:
-        query = cross.projections()[0]
-        if query is None or is_close(query.given, read):
-            yield from self._find_output(cross)
-
-    def _find_networks(self, read: Vectors) -> Iterator[tuple[FeedForwardCalls, Vectors]]:
-        """Yield the feed-forward networks that read these vectors."""
-        widened: list[tuple[Projection, Tensor]] = []
-        for call in self._linear_calls:
-            if is_close(in_rows(call.given), read):
-                made, width = in_rows(call.made), call.made.shape[2]
-                widened.append((_columns(call), made))
-                if width % 2 == 0:  # one fused projection may make the gate and what it opens
-                    half = width // 2
-                    widened.append((_columns(call, 0, half), made[:, :half]))
-                    widened.append((_columns(call, half, width), made[:, half:]))
-        for call in self._linear_calls:
-            network = _network_into(call, widened)
-            if network is not None:
-                yield network, network.made
-
-    def _norms(self, calls: Iterable[Call]) -> Iterator[Norm]:
-        for call in calls:
-            norm = read_norm(call)
-            if norm is not None:
-                yield norm
-
-    def _calls_given(self, vectors: Vectors) -> list[Call]:
-        return [call for call in self._calls if is_close(in_rows(call.given), vectors)]
+def parts_of(name: str, keep: ProjectionCollector, cross: ProjectionCollector | None) -> LayerParts:
+    """Return the parts of a layer. Raises NoAttentionError: the layer is built otherwise."""
+    if keep.cells():
+        raise NoAttentionError(
+            f"{name} is recurrent: it has no layer to follow as a whole; follow one query of it instead"
+        )
+    calls = [call for call in (*keep.before, *keep.after) if call.given.is_floating_point()]
+    sources = [projection.given for projection in keep.projections()[:3] if projection is not None]
+    missing = f"attention {SUMMED}"
+    if sources:
+        # Post-norm, then pre-norm; a first layer may read its input without a norm.
+        read = sources[-1]
+        norms = [norm for norm in map(read_norm, calls) if norm and is_close(norm.made, read)]
+        starts = [(read, None, True), (read, None, False)]
+        for x, norm, is_post_norm in [*starts, *((norm.given, norm, False) for norm in norms)]:
+            parts = list(_follow(calls, keep, cross, (norm, read), x, is_post_norm))
+            names = [f"attention {SUMMED}", f"cross attention {SUMMED}", NETWORK]
+            if cross is None:
+                del names[1]
+            if len(parts) == len(names):
+                return LayerParts(x=x, parts=tuple(parts), made=parts[-1].made)
+            if parts:
+                missing = names[len(parts)]
+    raise NoAttentionError(f"{name}: layer {keep.layer.number} cannot be followed: no {missing}")
 
 
-def _reads(readers: Sequence[Call]) -> Iterator[tuple[Norm | None, Vectors]]:
-    """Yield what the next part may read of a sum: the sum itself, or a norm of it."""
-    for call in readers:
+def _follow(
+    calls: Sequence[Call],
+    keep: ProjectionCollector,
+    cross: ProjectionCollector | None,
+    read: tuple[Norm | None, Vectors],
+    stream: Vectors,
+    is_post_norm: bool,
+) -> Iterator[SubLayer]:
+    """Yield the parts of a layer in turn, from sum to sum, up to the first that is not found."""
+    reads = [read]
+    for collector in [keep, None] if cross is None else [keep, cross, None]:
+        part = _find_part(calls, collector, reads, stream, is_post_norm)
+        if part is None:
+            return
+        yield part
+        stream = part.made
+        reads = [(None, stream)]
+        if not is_post_norm:
+            norms = map(read_norm, _calls_given(calls, stream))
+            reads += [(norm, norm.made) for norm in norms if norm is not None]
+
+
+def _find_part(
+    calls: Sequence[Call],
+    attention: ProjectionCollector | None,
+    reads: Sequence[tuple[Norm | None, Vectors]],
+    stream: Vectors,
+    is_post_norm: bool,
+) -> SubLayer | None:
+    """Return the part whose result is added to the stream; without attention it is the network."""
+    for before, read in reads:
+        if attention is None:
+            found = _find_network(calls, read)
+        else:
+            query = attention.projections()[0]
+            if query is not None and not is_close(query.given, read):
+                continue
+            found = _find_output(calls, attention)
+        for work, made in found:
+            if made.shape != stream.shape:
+                continue
+            readers = _calls_given(calls, stream + made)
+            norms = [norm for norm in map(read_norm, readers) if norm is not None]
+            if is_post_norm and norms:
+                return SubLayer(
+                    before=before, read=read, work=work, after=norms[0], made=norms[0].made
+                )
+            if not is_post_norm and (norms or any(is_linear(call.module) for call in readers)):
+                total = in_rows(readers[0].given)
+                return SubLayer(before=before, read=read, work=work, after=None, made=total)
+    return None
+
+
+def _find_output(
+    calls: Sequence[Call], attention: ProjectionCollector
+) -> Iterator[tuple[Work, Vectors]]:
+    """Yield the output projections that are given the contexts of all heads."""
+    contexts = in_rows(attention.layer.output.flatten(2))  # (B, Q, H, d) -> (Q, H * d)
+    for call in _calls_given(calls, contexts):
         if is_linear(call.module):
-            yield None, in_rows(call.given)
-        norm = read_norm(call)
-        if norm is not None:
-            yield norm, norm.made
+            yield _columns(call), in_rows(call.made)
+
+
+def _find_network(calls: Sequence[Call], read: Vectors) -> Iterator[tuple[Work, Vectors]]:
+    """Yield the feed-forward networks that read these vectors."""
+    widened: list[tuple[Projection, Tensor]] = []
+    for call in _calls_given(calls, read):
+        if is_linear(call.module):
+            made, width = in_rows(call.made), call.made.shape[2]
+            widened.append((_columns(call), made))
+            if width % 2 == 0:  # one fused projection may make the gate and what it opens
+                half = width // 2
+                widened.append((_columns(call, 0, half), made[:, :half]))
+                widened.append((_columns(call, half, width), made[:, half:]))
+    for call in calls:
+        network = _network_into(call, widened) if is_linear(call.module) else None
+        if network is not None:
+            yield network, in_rows(call.made)
 
 
 def _network_into(
@@ -257,29 +203,25 @@ def _network_into(
     """Return the network that ends in a projection and begins with some of these; None if none fits."""
     given = in_rows(last.given)
     fitting = [(projection, made) for projection, made in widened if made.shape == given.shape]
-    smallest = closeness(given)
-    best: tuple[Activation, Projection, Projection | None] | None = None
+    candidates: list[tuple[float, Activation, Projection, Projection | None]] = []
     for activation, function in ACTIVATIONS.items():
         for projection, made in fitting:
             active = function(made)
-            if (error := distance(active, given)) <= smallest:
-                smallest, best = error, (activation, projection, None)
+            candidates.append((distance(active, given), activation, projection, None))
             for other, opened in fitting:
-                if (
-                    other is not projection
-                    and (error := distance(active * opened, given)) <= smallest
-                ):
-                    smallest, best = error, (activation, other, projection)
-    if best is None:
+                if other is not projection:
+                    error = distance(active * opened, given)
+                    candidates.append((error, activation, other, projection))
+    if not candidates:
         return None
-    activation, widen, gate = best
-    return FeedForwardCalls(
-        widen=widen,
-        gate=gate,
-        activation=activation,
-        narrow=_columns(last),
-        made=in_rows(last.made),
-    )
+    error, activation, widen, gate = min(candidates, key=lambda candidate: candidate[0])
+    if error > closeness(given):
+        return None
+    return FeedForwardCalls(widen=widen, gate=gate, activation=activation, narrow=_columns(last))
+
+
+def _calls_given(calls: Sequence[Call], vectors: Vectors) -> list[Call]:
+    return [call for call in calls if is_close(in_rows(call.given), vectors)]
 
 
 def _columns(call: Call, first: int = 0, last: int | None = None) -> Projection:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from attnviz.attention import Kind, Note, Receipt, Token, indices_of
 from attnviz.capture.observers import Batch
@@ -88,11 +87,11 @@ def _check_changes(
         )
     if selection.whole_layer and (is_other_score or causal):
         raise SelectionError(
-            "a whole layer is walked as the model computed it, with no other score and no other mask"
+            "a whole layer is followed as the model computed it: no other score or mask can be chosen"
         )
     if causal and kind == "cross":
         raise SelectionError(
-            "cross attention looks at another sentence: none of its words comes after the query"
+            "cross attention attends to another sentence: none of its words comes after the query"
         )
 
 
@@ -103,7 +102,12 @@ def _write_head(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -
     context = run.write_attention(calculation, score, causal=causal)
     kind: Kind = "decoder" if causal else run.kind
     if score != "scaled" or causal:
-        notes.append(_changed(score, causal=causal))
+        if score != "scaled":
+            notes.append(Note.of("other_score", score=score))
+        if SCORE_WEIGHTS[score]:
+            notes.append(Note.of("score_drawn", seed=SCORE_SEED))
+        if causal:
+            notes.append(Note("made_causal"))
         return _finish(calculation, run, notes, receipt=receipt, head=run.head, kind=kind)
     notes += [*write_output(calculation, run), *write_words(calculation, run)]
     own_context = numbers(run.rows_of(run.layer.output[0, :, run.head]))
@@ -137,26 +141,17 @@ def _write_layer(
         cross = replace(cross, suffix=CROSS)
     parts = parts_of(run.source.name, first.keep, None if cross is None else cross.keep)
     own_output = numbers(run.rows_of(parts.made))
-    n_numbers = sum(one.weight.numel() for one in projections_of(parts, first, cross))
+    n_numbers = sum(projection.weight.numel() for projection in projections_of(parts, first, cross))
     is_whole = full or n_numbers <= LARGEST_PROJECTION
-
-    def write(*, from_input: bool) -> tuple[Calculation, LayerWriter, str, float]:
+    # Once from the model's own queries, keys and values, and once from the input, where this is written down.
+    differences: list[float] = []
+    for from_input in (False, True) if is_whole else (False,):
         calculation = Calculation()
         writer = LayerWriter(
             calculation, first, cross, from_input=from_input, has_projections=is_whole
         )
         own = writer.write(parts)
-        return (
-            calculation,
-            writer,
-            own,
-            largest_difference(calculation.grids[own].values, own_output),
-        )
-
-    calculation, writer, own, difference = write(from_input=False)
-    from_input = None
-    if is_whole:
-        calculation, writer, own, from_input = write(from_input=True)
+        differences.append(largest_difference(calculation.grids[own].values, own_output))
     notes += writer.notes
     if not is_whole:
         notes.append(Note.of("layer_left_out", n=f"{n_numbers:,}"))
@@ -166,8 +161,8 @@ def _write_layer(
         list(dict.fromkeys(notes)),
         receipt=receipt,
         own=own,
-        difference=difference,
-        from_input=from_input,
+        difference=differences[0],
+        from_input=differences[1] if is_whole else None,
     )
 
 
@@ -180,7 +175,7 @@ def _other_attention(
     second = run.source.stream(batch, [keep])
     if second.layers != receipt.layers:
         raise NoAttentionError(
-            f"{run.source.name}: not every layer of its decoder looks both back and across, so none is walked whole"
+            f"{run.source.name}: not every layer of its decoder attends both back and across: follow one head"
         )
     larger = tuple(map(max, zip(receipt.differences, second.differences, strict=True)))
     return replace(run, batch=batch, keep=keep, kind=kind), replace(receipt, differences=larger)
@@ -193,7 +188,10 @@ def _finish(
     *,
     receipt: Receipt,
     head: int | None = None,
-    **more: Any,
+    kind: Kind | None = None,
+    own: str | None = None,
+    difference: float | None = None,
+    from_input: float | None = None,
 ) -> Walkthrough:
     """Return the walkthrough of a calculation, with the model and the place that it is from."""
     fields: dict[str, str | int] = {"model": run.source.name, "layer": run.layer.number}
@@ -212,7 +210,10 @@ def _finish(
         layer=run.layer.number,
         head=head,
         receipt=receipt,
-        **{"kind": run.kind, **more},
+        kind=kind or run.kind,
+        own=own,
+        difference=difference,
+        from_input=from_input,
     )
 
 
@@ -231,16 +232,6 @@ def _shapes(run: HeadRun, receipt: Receipt) -> list[Note]:
     return [Note.of("model_shapes", layers=layers, heads=heads, d=d, shape=str(shapes[-1]))]
 
 
-def _changed(score: Score, *, causal: bool) -> Note:
-    """Return a note on a score or mask that is not the model's own."""
-    if score == "scaled":
-        return Note("made_causal")
-    suffix = "_causal" if causal else ""
-    if SCORE_WEIGHTS[score]:
-        return Note.of(f"other_score_drawn{suffix}", score=score, seed=SCORE_SEED)
-    return Note.of(f"other_score{suffix}", score=score)
-
-
 def find_query(tokens: Sequence[Token], wanted: str | int | None, kind: Kind = "encoder") -> int:
     """Return the number of the token that a person means, as `find_row` understands it.
 
@@ -248,17 +239,16 @@ def find_query(tokens: Sequence[Token], wanted: str | int | None, kind: Kind = "
     """
     if wanted is None:
         words = [number for number, token in enumerate(tokens) if not token.special] or [0]
-        return words[-1 if kind == "decoder" else 0]
-    pieces: dict[tuple[int, int], list[str]] = {}
+        return words[-1] if kind == "decoder" else words[0]
+    pieces: dict[tuple[int, int | None], list[str]] = {}
     for token in tokens:
-        if token.word is not None:
-            pieces.setdefault((token.segment, token.word), []).append(token.text.removeprefix("·"))
+        pieces.setdefault((token.segment, token.word), []).append(token.text.removeprefix("·"))
     # A word in pieces is named by each of them: "walkthrough" is walk and ·through.
     spelled = []
     for token in tokens:
         text = token.text
-        parts = [text] if token.word is None else pieces[token.segment, token.word]
+        word = text if token.word is None else "".join(pieces[token.segment, token.word])
         # What is read as unknown, as in "quokka→[UNK]", is named as it was typed.
         typed = text.partition("→")[0] or text
-        spelled.append((text, text.removeprefix("·"), typed, visible(token.piece), "".join(parts)))
+        spelled.append((text, text.removeprefix("·"), typed, visible(token.piece), word))
     return find_row(spelled, wanted)

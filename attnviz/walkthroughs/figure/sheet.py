@@ -1,254 +1,334 @@
-"""A walkthrough on one sheet: what was found, then a card for each step, with its words and its matrices.
+"""A walkthrough on one sheet: the finding, then a card for each step, with its words and its matrices.
 
-The steps of one query stand side by side, a row a key; several heads below one another.
+The steps of one query have a row for each key. Lengths are in inches, sizes of letters in points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Literal, Unpack
+from typing import Any
 
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
-from attnviz.render.figure.page import Page, height_of, lines, page_of
-from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN
+from attnviz.render.figure.page import Line, Page, height_of, lines, page_of
+from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, Pen
 from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.palette import DEFAULT
-from attnviz.text.display import visible
+from attnviz.text.messages import _
 from attnviz.walkthroughs import wording
-from attnviz.walkthroughs.figure.card import WORDS, CardRows, arrange_cards, measure_card
-from attnviz.walkthroughs.figure.flow import Flow, measure_flow, place_of_keys
-from attnviz.walkthroughs.figure.matrix import MOST_ROWS, SheetStyle, bold
-from attnviz.walkthroughs.record import Walkthrough
+from attnviz.walkthroughs.figure.matrix import MatrixBox, bold, measure_matrix
+from attnviz.walkthroughs.operations import KEYS_PLACE
 from attnviz.walkthroughs.texts import BEFORE, BY_KEY
-from attnviz.walkthroughs.view import (
-    BLANK,
-    OF_HEADS,
-    GridView,
-    StepView,
-    View,
-    ViewOptions,
-    query_weights,
-)
+from attnviz.walkthroughs.view import BLANK, OF_HEADS, GridView, StepView, View, query_weights
 
-FINDING, SOURCE = 15.0, 8.5  # sizes of letters, in points
-WIDEST, LEAST_WIDTH = 12.9, 7.0  # of the cards, in inches
-SECTION_GAP = 0.3
-FEW_ROWS = 6  # rows of a matrix outside attention itself
-MOST_JOINED = 3  # vectors put side by side that are drawn; of more only the result
-
-# Given numbers up to this size are drawn; larger ones are weights, whose shape says enough.
-SMALL_ROWS, SMALL_COLUMNS = 6, 8
-
-INPUTS = {"projection": 1, "norm": 1, "rms_norm": 1, "general": 1, "additive": 1, "gru": 2}
-"""The number of operands, from the first, that are no weights of the model; of other operations all."""
-
-Kind = Literal["before", "attention", "by key", "after"]
-Section = CardRows | Flow
+FINDING, SOURCE, TITLE, FORMULA, WORDS, SIGN = 15.0, 8.5, 9.0, 8.0, 7.5, 11.0  # sizes of letters
+WIDEST, LEAST_WIDTH = 12.9, 7.0  # of the cards together
+BADGE_WIDTH = 0.26  # of the number of a step with two digits
+SIGN_WIDTH, MATRIX_GAP = 0.3, 0.12  # between two matrices
+NARROWEST, ROOMY = 1.7, 2.7  # the width of the words of a step by key, and of others
+CARD_GAP, LINE_GAP, SECTION_GAP = 0.4, 0.3, 0.3
+MOST_ROWS, FEW_ROWS = 48, 6  # rows of a matrix of attention, and of others
+MOST_COLUMNS, FEWEST_COLUMNS = 8, 4  # of a vector
+SMALL = (6, 8)  # larger given matrices are weights of a model, whose shape says enough
+MOST_JOINED = 3  # vectors to be concatenated that are drawn; of more only the result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SheetText:
+class Card:
+    """A step that has been measured."""
+
+    step: StepView
+    pen: Pen
+    words: list[Line]  # the first lines are the title
+    # each matrix with the sign before it and its corner, from that of the first
+    matrices: list[tuple[str, MatrixBox, float, float]]
+    width: float
+
+    @property
+    def head(self) -> float:
+        """The height of the words."""
+        return height_of(self.words) + 0.06
+
+    @property
+    def body(self) -> float:
+        """The height of the matrices."""
+        return max([top + box.height for _, box, _, top in self.matrices], default=0.0)
+
+    def draw(self, page: Page, left: float, top: float, head: float) -> None:
+        """Draw the card, its matrices below `head`."""
+        shape = "round" if self.step.heads else "circle"
+        box = {"boxstyle": f"{shape},pad=0.25", "facecolor": BLACK, "edgecolor": "none"}
+        badge, y = _badge_width(self.step, self.pen), top
+        place = left + badge / 2 - 0.03, top + 0.6 * self.words[0].pitch
+        look: dict[str, Any] = {"ha": "center", "va": "center_baseline", "bbox": box}
+        page.text(*place, self.step.numbers, WORDS, color="white", **look)
+        for line in self.words:
+            y += line.pitch
+            is_title = line.size == TITLE
+            look = bold(line.text) if is_title else {}
+            x = left + badge if is_title else left
+            page.text(x, y, line.text, line.size, va="baseline", color=line.colour, **look)
+        for sign, matrix, x, y in self.matrices:
+            matrix.draw(page, left + x, top + head + y)
+            if sign:
+                place = left + x - SIGN_WIDTH / 2, top + head + y + min(matrix.height / 2, 0.4)
+                page.text(*place, sign, SIGN, ha="center", va="center", color=GREY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
     """The contents of a sheet, before anything is measured."""
 
     view: View
     cards: list[StepView]
-    style: SheetStyle
-    followed_key: int | None  # of one query the key with the largest weight, if it may be shown
-    followed_rows: Mapping[str, int]  # of several queries the row to follow of each grid, by name
+    pen: Pen
+    palette: str
+    followed: Mapping[str, int]  # the row with a frame of some grids, by name
+
+    def sections(self) -> list[list[list[Card]]]:
+        """Return the cards before attention, those of attention, and those after it, each in lines."""
+        grids = grids_to_draw(self.cards)
+        sections = []
+        for _kind, group in groupby(self.cards, key=_kind_of):
+            lines_of_cards: list[list[Card]] = []
+            room = 0.0
+            for step in group:
+                card = self.measure(step, grids[step.number])
+                if card.width > room:
+                    lines_of_cards.append([])
+                    room = WIDEST
+                lines_of_cards[-1].append(card)
+                room -= card.width + CARD_GAP
+            sections.append(lines_of_cards)
+        return sections
+
+    def measure(self, step: StepView, parts: Sequence[tuple[str, GridView]]) -> Card:
+        """Measure a card with these of its matrices, their vectors cut as far as needed."""
+        is_attention = step.step.name in {*BY_KEY, "context"}
+        for most_columns in range(MOST_COLUMNS, FEWEST_COLUMNS - 1, -1):
+            boxes: list[MatrixBox] = []
+            for _sign, grid in parts:
+                box = measure_matrix(
+                    grid,
+                    self.pen,
+                    self.palette,
+                    self.view.digits,
+                    most_rows=MOST_ROWS if is_attention else FEW_ROWS,
+                    most_columns=most_columns,
+                    followed=self.followed.get(grid.name),
+                )
+                if boxes and not step.heads and boxes[-1].grid.rows == grid.rows:
+                    box = replace(box, row_names=[], names_width=0.0)
+                boxes.append(box)
+            matrices = _place([sign for sign, _ in parts], boxes)
+            if all(top == 0.0 for _, _, _, top in matrices):
+                break
+        least = NARROWEST if step.is_by_key else ROOMY
+        width = max([least, *(left + box.width for _, box, left, _ in matrices)])
+        return Card(
+            step=step,
+            pen=self.pen,
+            words=_words(step, self.pen, width),
+            matrices=matrices,
+            width=width,
+        )
 
 
-def prepare_sheet(walk: Walkthrough, palette: str, **options: Unpack[ViewOptions]) -> SheetText:
+def _words(step: StepView, pen: Pen, width: float) -> list[Line]:
+    # Bold letters are wider than those that were measured.
+    title_width = (width - _badge_width(step, pen)) / 1.12
+    words = lines(pen, [step.title], title_width, TITLE, colour=BLACK)
+    for text, size, colour in (
+        (wording.shown_formula(step.formula), FORMULA, BLACK),
+        (wording.shown_formula(step.shapes), WORDS, GREY),
+        (step.sentence, WORDS, GREY),
+    ):
+        words += lines(pen, [text], width, size, colour=colour, leading=1.3)
+    return words
+
+
+def _badge_width(step: StepView, pen: Pen) -> float:
+    """Return the width of the step's number before the title; that of several heads is longer."""
+    longer = pen.width(step.numbers, WORDS) - pen.width("00", WORDS)
+    return BADGE_WIDTH + max(0.0, longer)
+
+
+def _place(
+    signs: Sequence[str], boxes: Sequence[MatrixBox]
+) -> list[tuple[str, MatrixBox, float, float]]:
+    """Place matrices side by side, in as many lines as needed."""
+    placed: list[tuple[str, MatrixBox, float, float]] = []
+    left = top = line_height = 0.0
+    for sign, box in zip(signs, boxes, strict=True):
+        shown_sign = sign if placed else ""
+        before = SIGN_WIDTH if shown_sign else 0.0
+        if placed and left + before + box.width > WIDEST:
+            left, top, line_height = 0.0, top + line_height + MATRIX_GAP, 0.0
+        placed.append((shown_sign, box, left + before, top))
+        left += before + box.width + MATRIX_GAP
+        line_height = max(line_height, box.height)
+    return placed
+
+
+def prepare_sheet(view: View, palette: str) -> Sheet:
     """Return everything that a sheet shows; to be called in `usual_settings`."""
-    view = View(walk=walk, **options)
     cards = view.cards()
-    texts = [*_heading(view), view.receipt, *view.notes, BLANK, "⋮…∞"]
-    texts += [view.say(phrase) for phrase in ("colours", "lit", "left out", "cells")]
+    texts = [*_heading(view), *_notes(view, left_out=True), BLANK, "⋮…∞"]
     for card in cards:
         formulas = wording.shown_formula(card.formula), wording.shown_formula(card.shapes)
         texts += [card.title, card.sentence, *formulas]
         for sign, grid in card.parts:
             texts += [sign, grid.name, *grid.rows, *grid.columns]
-    style = SheetStyle(pen=blank_figure(texts), palette=palette, precision=view.digits)
-    key, rows = _followed(view, cards)
-    return SheetText(view=view, cards=cards, style=style, followed_key=key, followed_rows=rows)
+    return Sheet(
+        view=view,
+        cards=cards,
+        pen=blank_figure(texts),
+        palette=palette,
+        followed=_followed(view, cards),
+    )
 
 
-def _followed(view: View, cards: Sequence[StepView]) -> tuple[int | None, dict[str, int]]:
-    """Return the key of the largest weight of one query; of several, the row to follow of each grid."""
+def _followed(view: View, cards: Sequence[StepView]) -> dict[str, int]:
+    """Return the row of each grid that the largest weight is about; none where a blank would be told."""
     walk, largest = view.walk, wording.strongest(view.walk)
-    results = {step.result for step in walk.steps}
-    has_blanks = any(name in results for name, _, _ in view.blanks)
-    if largest is None or has_blanks or len(walk.distributions()) != 1:
-        return None, {}
-    query, key, _, _ = largest
-    if query_weights(walk) is not None:
-        return key, {}
+    if largest is None or view.blanks or len(walk.distributions()) != 1:
+        return {}
+    query, key = largest[:2]
+    follows_one = query_weights(walk) is not None
     rows: dict[str, int] = {}
     for card in cards:
-        is_context = card.step.name == "context"
-        if is_context or card.step.name in BY_KEY:
-            names = [grid.name for _, grid in card.parts]
-            rows |= dict.fromkeys(names, query)
-            place = 1 if is_context else place_of_keys(card.step)
-            if place is not None:
-                rows[names[place]] = key
-    return None, rows
+        step = card.step
+        if step.name not in BY_KEY and (step.name != "context" or follows_one):
+            continue
+        for _sign, grid in card.parts:
+            if len(grid.values) > 1:
+                rows[grid.name] = key if card.is_by_key else query
+        if step.operation in KEYS_PLACE:
+            rows[step.operands[KEYS_PLACE[step.operation]]] = key
+        elif step.operation == "projection":  # the context of several queries
+            rows[step.operands[1]] = key
+    return rows
 
 
-def draw(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOptions]) -> Picture:
-    """Draw the whole calculation."""
-    with usual_settings():
-        sheet = prepare_sheet(walk, palette, **options)
-        page = _draw_page(sheet)
-    return Picture(page.pen, _heading(sheet.view)[0], sheet.view.receipt)
-
-
-def draw_for(
-    walk: Walkthrough,
+def draw(
+    view: View,
     *,
     palette: str = DEFAULT,
     style: StyleName = "sheet",
     width: str | None = None,
     dpi: int | None = None,
-    **view: Unpack[ViewOptions],
 ) -> Picture:
     """Draw the whole calculation in a style. Raises SettingsError: a width that no picture has."""
     fitting = style_of(style, width, dpi)
-    return draw(walk, palette=palette, **view).fitted(fitting)
+    with usual_settings():
+        page = _draw_page(prepare_sheet(view, palette))
+    return Picture(page.pen, _heading(view)[0], view.receipt).fitted(fitting)
 
 
 def _heading(view: View) -> tuple[str, str, str]:
     """Return the finding, the source and the formula."""
-    walk = view.walk
     finding = "" if view.blanks else view.finding
-    source = f"{view.title} · “{visible(walk.text)}”" if walk.text else view.title
-    formula = wording.shown_formula(wording.whole_formula(walk))
-    return (finding, source, formula) if finding else (view.title, view.source, formula)
+    formula = wording.shown_formula(wording.whole_formula(view.walk))
+    if finding:
+        return finding, view.title_and_text, formula
+    return view.title, view.source, formula
 
 
-def _notes(sheet: SheetText, sections: Sequence[Section]) -> list[str]:
-    view = sheet.view
-    reading = view.say("colours")
-    if any(isinstance(section, Flow) and section.weights for section in sections):
-        reading += view.say("lit")
-    if any(None in (*box.rows, *box.columns) for section in sections for box in section.boxes):
-        reading += view.say("left out, blanks" if view.blanks else "left out")
-    if wording.by_cells(view.walk.steps):
-        reading += view.say("cells")
-    return [view.receipt, reading, *view.notes]
+def _notes(view: View, *, left_out: bool) -> Iterator[str]:
+    yield view.receipt
+    yield view.say(_("Red: positive; blue: negative, scaled per matrix"))
+    if left_out:
+        yield view.say(_("… stands for numbers left out; -o FILE.md has more, FILE.csv all"))
+    yield view.signs
+    yield from view.notes
 
 
-def _draw_page(sheet: SheetText) -> Page:
-    sections = _sections(sheet)
-    room = max(LEAST_WIDTH, *(section.width for section in sections))
-    pen = sheet.style.pen
+def _draw_page(sheet: Sheet) -> Page:
+    sections, pen = sheet.sections(), sheet.pen
+    every_line = [line for section in sections for line in section]
+    widths = [sum(card.width + CARD_GAP for card in line) - CARD_GAP for line in every_line]
+    room = max(LEAST_WIDTH, *widths)
+    boxes = [box for line in every_line for card in line for _, box, _, _ in card.matrices]
+    left_out = any(None in (*box.rows, *box.columns) for box in boxes)
     finding, source, formula = _heading(sheet.view)
     # Bold letters are wider than those that were measured.
     above = lines(pen, [finding], room / 1.1, FINDING, colour=BLACK, leading=1.4)
     above += lines(pen, [source], room, SOURCE, colour=GREY, leading=1.4)
     above += lines(pen, [formula], room, SOURCE + 1, colour=BLACK, leading=1.4)
-    below = lines(pen, _notes(sheet, sections), room, WORDS)
-    inside = sum(section.height + SECTION_GAP for section in sections)
-    height = 2 * MARGIN + height_of([*above, *below]) + inside + SECTION_GAP / 2
+    below = lines(pen, _notes(sheet.view, left_out=left_out), room, WORDS)
+    inside = sum(_line_height(line) + LINE_GAP for line in every_line)
+    inside += SECTION_GAP * (len(sections) + 1)
+    height = 2 * MARGIN + height_of([*above, *below]) + inside
     page = page_of(pen, room + 2 * MARGIN, height)
     top = MARGIN
     for line in above:
         look = bold(line.text) if line.size == FINDING else {}
         page.text(MARGIN, top, line.text, line.size, va="top", color=line.colour, **look)
         top += line.pitch
-    top = MARGIN + height_of(above) + SECTION_GAP / 2
     for section in sections:
-        _draw_rule(page, room, top)
-        section.draw(page, MARGIN, top + 0.06)
-        top += section.height + SECTION_GAP
-    _draw_rule(page, room, top)
-    page.write(below, top)
+        top = _draw_rule(page, room, top)
+        for cards in section:
+            left, head = MARGIN, max(card.head for card in cards)
+            for card in cards:
+                card.draw(page, left, top, head)
+                left += card.width + CARD_GAP
+            top += _line_height(cards) + LINE_GAP
+    page.write(below, _draw_rule(page, room, top))
     return page
 
 
-def _draw_rule(page: Page, width: float, top: float) -> None:
-    page.ax.plot([MARGIN, MARGIN + width], [top - 0.06] * 2, color=FRAME, linewidth=0.6)
+def _line_height(cards: Sequence[Card]) -> float:
+    return max(card.head for card in cards) + max(card.body for card in cards)
 
 
-def _sections(sheet: SheetText) -> list[Section]:
-    """Return the cards before attention, its steps, and what follows, each measured."""
-    weights = query_weights(sheet.view.walk)
-    grids = grids_to_draw(sheet.cards)
-    style, rows = sheet.style, sheet.followed_rows
-    sections: list[Section] = []
-    for kind, group in groupby(sheet.cards, key=_kind):
-        cards = list(group)
-        if kind == "by key" and weights is not None:
-            flow = measure_flow(cards, style, weights.values[0], followed=sheet.followed_key)
-            sections.append(flow)
-            if flow.others:
-                others = [("", grid) for grid in flow.others]
-                wordless = measure_card(
-                    cards[0], others, style, WIDEST, has_words=False, most_rows=FEW_ROWS
-                )
-                sections.append(CardRows([[wordless]], rows))
-        else:
-            measured = []
-            for card in cards:
-                is_context = card.step.name == "context" and not card.heads
-                most = MOST_ROWS if is_context or card.step.name in BY_KEY else FEW_ROWS
-                parts = grids[card.number]
-                measured.append(measure_card(card, parts, style, WIDEST, most_rows=most))
-            sections.append(arrange_cards(measured, WIDEST, rows))
-    return sections
+def _draw_rule(page: Page, width: float, top: float) -> float:
+    """Draw a line from left to right, and return where what follows it begins."""
+    y = top + SECTION_GAP / 2
+    page.ax.plot([MARGIN, MARGIN + width], [y, y], color=FRAME, linewidth=0.6)
+    return top + SECTION_GAP
 
 
-def _kind(card: StepView) -> Kind:
-    if card.step.name in BEFORE:
+def _kind_of(card: StepView) -> str:
+    if card.step.name in BEFORE and not card.heads:
         return "before"
-    if card.heads or card.step.name not in OF_HEADS:
-        return "after"
-    return "by key" if card.is_by_key or card.step.operation == "sum" else "attention"
+    return "attention" if card.step.name in {*OF_HEADS, *BEFORE} else "after"
 
 
 def grids_to_draw(cards: Sequence[StepView]) -> dict[int, list[tuple[str, GridView]]]:
     """Return the matrices on each card, by its number: those that no card before it has.
 
-    A matrix that a later step of attention needs is drawn there; of a model's weights the shapes say enough, and of
-    heads with many rows the weights and contexts.
+    A result that a step of attention needs is drawn there. Of a model's weights the shapes say enough, and of heads
+    with many rows the weights and contexts.
     """
     needed_later = {
         name for card in cards if card.step.name not in BEFORE for name in card.step.operands
     }
-    results = {
-        grid.name for card in cards for _, grid in (card.parts if card.heads else card.parts[-1:])
-    }
+    results = {card.step.result for card in cards}
     drawn: set[str] = set()
     chosen: dict[int, list[tuple[str, GridView]]] = {}
     for card in cards:
         chosen[card.number] = []
-        for place, (sign, grid) in enumerate(card.parts):
-            is_drawn = _is_shown(card, place, needed_later, results)
-            if is_drawn and grid.name not in drawn:
+        given = [grid for _, grid in card.parts if grid.name not in results]
+        is_of_model = len(given) > MOST_JOINED or not all(map(_is_small, given))
+        for sign, grid in card.parts:
+            is_result = grid.name == card.result.name
+            if card.heads:
+                is_shown = len(grid.values) <= FEW_ROWS or card.step.name in {"softmax", "context"}
+            elif card.step.name in BEFORE:
+                is_needed = is_result and grid.name in needed_later
+                is_shown = _is_small(grid) and not is_of_model and not is_needed
+            elif is_result or card.step.name in {*BY_KEY, "context"}:
+                # the result of a mask shows the mask
+                is_shown = is_result or card.step.operation != "mask"
+            else:
+                is_shown = not is_of_model or grid.name in results
+            if is_shown and grid.name not in drawn:
                 chosen[card.number].append((sign, grid))
                 drawn.add(grid.name)
     return chosen
 
 
-def _is_shown(card: StepView, place: int, needed_later: set[str], results: set[str]) -> bool:
-    """Return whether a card shows one of its parts, where no card before it does."""
-    step, grid = card.step, card.parts[place][1]
-    given = [part for _, part in card.parts if part.name not in results]
-    is_large = len(given) > MOST_JOINED or not all(map(_is_small, given))
-    if card.heads:
-        return len(grid.values) <= SMALL_ROWS or step.name in {"softmax", "context"}
-    if step.name in BEFORE:
-        is_shown_later = grid is card.result and grid.name in needed_later
-        return not (is_large or is_shown_later or not _is_small(grid))
-    if step.operation == "mask" and 0 < place < len(card.parts) - 1:
-        return False  # the result shows the mask
-    is_learned = place >= INPUTS.get(step.operation, place + 1) and step.name != "context"
-    is_spare = is_learned or step.operation == "concatenate"
-    return not (grid in given and is_large and is_spare)
-
-
 def _is_small(grid: GridView) -> bool:
     n_rows, n_columns = grid.values.shape
-    return bool(n_rows <= SMALL_ROWS and n_columns <= SMALL_COLUMNS)
+    return bool(n_rows <= SMALL[0] and n_columns <= SMALL[1])

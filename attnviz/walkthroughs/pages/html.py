@@ -3,159 +3,122 @@
 from __future__ import annotations
 
 import json
-import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import Any, Unpack
-from unicodedata import east_asian_width
+from typing import Any
 
 from attnviz.pages import WebPage
 from attnviz.render.html import BASE, build
-from attnviz.text.messages import LANGUAGES
+from attnviz.text.messages import LANGUAGES, _, both
 from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.operations import OPERATIONS, Part, ResultCell
-from attnviz.walkthroughs.pages.content import (
-    BLUE,
-    DEPTH,
-    RED,
-    TEAL,
-    PageCell,
-    PageTable,
-    Section,
-    lay_out,
-)
+from attnviz.walkthroughs.pages.content import PageCell, PageTable, Section, lay_out
 from attnviz.walkthroughs.pages.mathematics import mathml
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
-from attnviz.walkthroughs.view import View, ViewOptions, cell_name
-from attnviz.walkthroughs.wording import say
+from attnviz.walkthroughs.view import View, cell_name, line_name
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("origins.js", "walkthrough.js", "walkthrough.css"))
 LEVELS = 50  # depths of a hue
-NARROW = 16  # widths of a letter that every window has
-HUES = {TEAL: "t", RED: "r", BLUE: "b"}  # what cells of a hue are called
+WIDE = 10  # columns of a table that fit on paper
+DEPTH = 0.5  # the largest part of a hue, so that letters on it can be read on light and dark paper
 
 
-def page(walk: Walkthrough, **options: Unpack[ViewOptions]) -> WebPage:
+def page(view: View) -> WebPage:
     """The walkthrough as one web page that fetches nothing, in one language at first; English and Korean are in it."""
-    view = View(walk=walk, **options)
-    each = [replace(view, lang=one) for one in LANGUAGES]
-    sections = list(zip(*map(lay_out, each), strict=True))
-    steps = [
-        line
-        for number, section in enumerate(sections)
-        for line in _section(section, f"part-{number}")
-    ]
-    remarks = zip(*((one.signs, *one.notes) for one in each), strict=True)
+    walk, views = view.walk, [replace(view, lang=language) for language in LANGUAGES]
+    sections = list(zip(*map(lay_out, views), strict=True))
+    steps = [line for n, section in enumerate(sections) for line in _section(section, f"part-{n}")]
+    remarks = zip(*((one.signs, *one.notes) for one in views), strict=True)
     foot = [f'<p class="faint">{_bilingual(texts)}</p>' for texts in remarks]
-    body = "\n".join(['<div class="steps">', *steps, "</div>\n<footer>", *foot, "</footer>"])
     labels = {
         "lang": view.lang,
         "grids": list(walk.grids),
-        "title": [one.title for one in each],
-        "source": [one.source for one in each],
-        "proof": [one.receipt for one in each],
+        "title": [one.title for one in views],
+        "source": [one.source for one in views],
+        "proof": [one.receipt for one in views],
     }
-    source = [("source", view.source)] if view.source else []
-    found = _origins(view, [section[0].table for section in sections])
+    head = [("proof proved" if walk.receipt else "proof", view.receipt)]
+    if view.source:
+        head.insert(0, ("source", view.source))
+    shares = [f".s{n} {{ --share: {n / LEVELS * DEPTH:g}; }}" for n in range(1, LEVELS + 1)]
+    origins = _origins(view, [section[0].table for section in sections])
     return WebPage(
         build(
             view.title,
-            [*source, ("proof proved" if walk.receipt else "proof", view.receipt)],
+            head,
             labels=labels,
-            data=json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(),
+            data=json.dumps(origins, ensure_ascii=False, separators=(",", ":")).encode(),
             own=OWN,
             language=view.lang,
             shared=BASE,
-            body=body,
-            rules="\n".join(_rules(body)),
+            body="\n".join(['<div class="steps">', *steps, "</div>\n<footer>", *foot, "</footer>"]),
+            rules=" ".join(shares),
         )
     )
 
 
-def _rules(body: str) -> Iterator[str]:
-    """Yield the colours of cells, and the widths that make formulas and tables fit."""
-    yield from (f".{name} {{ --hue: {' '.join(map(str, hue))}; }}" for hue, name in HUES.items())
-    yield " ".join(
-        f".s{level} {{ --share: {level / LEVELS * DEPTH:g}; }}" for level in range(1, LEVELS + 1)
-    )
-    yield " ".join(
-        f".e{ems} {{ --ems: {ems}; }}"
-        for ems in sorted(set(re.findall(r'class="[^"]*\be(\d+)"', body)))
-    )
+def _section(sections: Sequence[Section], name: str) -> Iterator[str]:
+    """Yield a section, given in each language."""
 
+    def texts(field: str) -> list[str]:
+        return [getattr(section, field) for section in sections]
 
-def _section(each: Sequence[Section], name: str) -> Iterator[str]:
-    heading = f"{name}-title"
-    yield f'<section id="{name}">\n<h2 id="{heading}">{_bilingual([section.title for section in each])}</h2>'
-    for (kind, block), *others in zip(*(section.blocks for section in each), strict=True):
-        texts = [block, *(other for _, other in others)]
-        if kind == "symbols":
-            yield f"<p>{' '.join(_symbols(kind, [one[kind] for one in texts]) for kind in block)}</p>"
-        elif kind == "table":
-            yield from _table(texts, heading)
-        else:
-            yield f'<p class="{kind}">{_bilingual(texts)}</p>'
+    title, first = f"{name}-title", sections[0]
+    yield f'<section id="{name}">\n<h2 id="{title}">{_bilingual(texts("title"))}</h2>'
+    if first.shapes:
+        formulas = [_symbols(kind, texts(kind)) for kind in ("formula", "shapes")]
+        yield f"<p>{' '.join(filter(None, formulas))}</p>"
+    yield from _paragraph("sentence", texts("sentence"))
+    yield from _table([section.table for section in sections], title)
+    yield from _paragraph("remark", texts("remark"))
+    yield from _paragraph("hand", texts("hand"))
     yield "</section>"
 
 
-def _bilingual(texts: Sequence[str], *, as_it_is: bool = False) -> str:
+def _bilingual(texts: Sequence[str], *, is_html: bool = False) -> str:
     """Return a text in all languages, of which one is seen; once where all are the same."""
-    written = texts if as_it_is else [escape(text) for text in texts]
+    written = texts if is_html else [escape(text) for text in texts]
     if len(set(written)) == 1:
         return written[0]
     return "".join(
-        f'<span lang="{one}">{text}</span>' for one, text in zip(LANGUAGES, written, strict=True)
+        f'<span lang="{language}">{text}</span>'
+        for language, text in zip(LANGUAGES, written, strict=True)
     )
 
 
-def _symbols(kind: str, formulas: Sequence[str]) -> str:
-    # its letters are narrow
-    ems = round(max(_width(piece) for one in formulas for piece in one.split("; ")) / 2)
-    written = _bilingual([mathml(one) for one in formulas], as_it_is=True)
-    return f'<span class="{kind}{f" e{ems}" * (ems > NARROW)}">{written}</span>'
+def _paragraph(name: str, texts: Sequence[str]) -> Iterator[str]:
+    if texts[0]:
+        yield f'<p class="{name}">{_bilingual(texts)}</p>'
 
 
-def _table(each: Sequence[PageTable], title: str) -> Iterator[str]:
-    names = [(table.corner, *table.columns) for table in each]
-    heads = "".join(
-        f'<th scope="col">{_bilingual(texts)}</th>' for texts in zip(*names, strict=True)
-    )
+def _symbols(name: str, formulas: Sequence[str]) -> str:
+    if not formulas[0]:
+        return ""
+    written = _bilingual([mathml(formula) for formula in formulas], is_html=True)
+    return f'<span class="{name}">{written}</span>'
+
+
+def _table(tables: Sequence[PageTable], title: str) -> Iterator[str]:
+    names = zip(*((table.corner, *table.columns) for table in tables), strict=True)
+    heads = "".join(f'<th scope="col">{_bilingual(texts)}</th>' for texts in names)
     # Who has no mouse must reach a table to scroll it, and who does not see it must hear which one it is.
     yield f'<div class="table" role="group" tabindex="0" aria-labelledby="{title}">'
-    yield f'<table class="e{_ems(each[0])}" aria-labelledby="{title}">\n<thead><tr>{heads}</tr></thead>\n<tbody>'
-    for rows in zip(*(table.rows for table in each), strict=True):
-        label, cells = _bilingual([label for label, _ in rows]), rows[0][1]
-        span = "" if cells else f' colspan="{len(names[0])}"'  # of rows left out
+    look = ' class="many"' if len(tables[0].columns) > WIDE else ""  # small on paper
+    yield f'<table{look} aria-labelledby="{title}">\n<thead><tr>{heads}</tr></thead>\n<tbody>'
+    for rows in zip(*(table.rows for table in tables), strict=True):
+        label, cells = _bilingual([label for label, _cells in rows]), rows[0][1]
+        span = "" if cells else f' colspan="{len(tables[0].columns) + 1}"'  # of rows left out
         yield f'<tr><th scope="row"{span}>{label}</th>{"".join(map(_cell, cells))}</tr>'
     yield "</tbody>\n</table>\n</div>"
 
 
-def _ems(table: PageTable) -> int:
-    """Return the largest width of a table, in sizes of its letters."""
-    columns = [
-        [table.columns[i], *(cells[i].text for _, cells in table.rows if cells)]
-        for i in range(len(table.columns))
-    ]
-    names = [table.corner, *(label for label, _ in table.rows)]
-    widths = (max(map(_width, texts)) for texts in columns)
-    return math.ceil(
-        0.7 * max(map(_width, names)) + sum(0.62 * width + 0.9 for width in widths) + 0.9
-    )
-
-
-def _width(text: str) -> int:
-    """Return the width of a text; Korean letters count twice."""
-    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
-
-
 def _cell(cell: PageCell) -> str:
     level = round(cell.share * LEVELS)
-    name = f' class="{HUES[cell.hue]} s{level}"' if level else ""
-    return f"<td{name}>{escape(cell.text)}</td>"
+    look = f' class="{cell.hue} s{level}"' if level else ""
+    return f"<td{look}>{escape(cell.text)}</td>"
 
 
 def _origins(view: View, tables: Sequence[PageTable]) -> dict[str, Any]:
@@ -168,65 +131,59 @@ def _origins(view: View, tables: Sequence[PageTable]) -> dict[str, Any]:
         it is, -1 where it is none.
     """
     walk = view.walk
-    steps = {step.result: step for step in walk.steps}
     places: dict[tuple[str, int, int], int] = {}
-    found = [
-        [
-            -1 if cell.at is None else places.setdefault(cell.at, len(places))
-            for _, row in table.rows
-            for cell in row
-        ]
-        for table in tables
-    ]
+    found: list[list[int]] = []
+    for table in tables:
+        cells = [cell for _label, row in table.rows for cell in row]
+        found.append(
+            [-1 if cell.at is None else places.setdefault(cell.at, len(places)) for cell in cells]
+        )
+    steps = {step.result: step for step in walk.steps}
     grids = {name: number for number, name in enumerate(walk.grids)}
-    hidden = {grid for grid, _, _ in view.blanks}
+    with_blanks = {grid for grid, _row, _column in view.blanks}
     numbers = []
     for name, row, column in places:
-        step = steps.get(name)
-        if step is not None and not hidden & {name, *step.operands}:
-            text = [
-                spell_out(walk, step, row, column, view.digits, language=one) for one in LANGUAGES
+        step, parts = steps.get(name), []
+        if step is None:
+            arithmetic = list(both(_("given")))
+        elif with_blanks & {name, *step.operands}:
+            arithmetic = list(both(_("This step has blanks for you to fill in")))
+        else:
+            arithmetic = [
+                spell_out(walk, step, row, column, view.digits, language=language)
+                for language in LANGUAGES
             ]
             parts = _parts(walk, step, row, column, grids)
-        else:
-            text, parts = (
-                [say("given" if step is None else "to fill in", one) for one in LANGUAGES],
-                [],
-            )
-        called = [cell_name(name, walk.grids[name], row, column, one) for one in LANGUAGES]
-        numbers.append([grids[name], row, column, _once(called), _once(text), parts])
+        names = [cell_name(name, walk.grids[name], row, column, one) for one in LANGUAGES]
+        numbers.append([grids[name], row, column, _once(names), _once(arithmetic), parts])
     return {"numbers": list(zip(*numbers, strict=True)), "tables": found}
 
 
 def _parts(
     walk: Walkthrough, step: CalculationStep, row: int, column: int, grids: dict[str, int]
 ) -> list[list[Any]]:
-    """Return the parts of each operand that one number is made of, without operands that have no share."""
-    found = OPERATIONS[step.operation].parts(ResultCell(walk, step, row, column))
+    """Return the parts of the operands that one number is made of."""
+    cell = ResultCell(walk, step, row, column)
     parts = []
-    for name, part in zip(step.operands, found, strict=True):
-        if part[0]:
-            sides = zip(part, walk.grids[name].values.shape, strict=True)
-            # 0 for all
-            shares = [0 if len(numbers) == size else list(numbers) for numbers, size in sides]
-            parts.append(
-                [
-                    grids[name],
-                    *shares,
-                    _once([_part_name(walk, name, part, one) for one in LANGUAGES]),
-                ]
-            )
+    for name, part in zip(step.operands, OPERATIONS[step.operation].parts(cell), strict=True):
+        if part is not None:
+            sizes = walk.grids[name].values.shape
+            shares = [
+                0 if numbers is None or len(numbers) == size else list(numbers)
+                for numbers, size in zip(part, sizes, strict=True)
+            ]
+            names = [_part_name(walk, name, part, language) for language in LANGUAGES]
+            parts.append([grids[name], *shares, _once(names)])
     return parts
 
 
 def _part_name(walk: Walkthrough, name: str, part: Part, language: str) -> str:
-    """Return the name of a part, as "K, love", or "Wq, number 3" of a column."""
-    grid = walk.grids[name]
-    names = [name]
-    sides = (("row", grid.rows), ("number", grid.columns))
-    for (what, labels), numbers, size in zip(sides, part, grid.values.shape, strict=True):
-        if len(numbers) < size:
-            names += [labels[n] if labels else say(what, language, n=n) for n in numbers]
+    """Return the name of a part, as "K, love", or "Wq, column 3"."""
+    grid, names = walk.grids[name], [name]
+    sides = zip(("row", "column"), (grid.rows, grid.columns), part, grid.values.shape, strict=True)
+    for axis, labels, numbers, size in sides:
+        if numbers is not None and len(numbers) < size:
+            names += [line_name(axis, labels, number, language) for number in numbers]
     return ", ".join(names)
 
 

@@ -3,7 +3,7 @@ r"""The formulas of steps as mathematics: TeX for Markdown, MathML for web pages
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 from itertools import starmap
 
@@ -91,13 +91,20 @@ def _tex(kind: str, text: str) -> str:
 
 
 def mathml(formula: str) -> str:
-    """Return a formula as MathML; a long list of grids can go on in a new line."""
-    return " ".join(f"<math>{_row(part)}</math>" for part in re.split(r"(?<=;) ", formula))
-
-
-def _row(formula: str) -> str:
-    drawn: list[str] = []
+    """Return a formula as MathML, in pieces between which a line can be broken."""
+    pieces: list[list[tuple[str, str]]] = [[]]
     for kind, text in parts(formula):
+        if kind == "operator" and text in "=+*⊙" and pieces[-1]:
+            pieces.append([])
+        pieces[-1].append((kind, text))
+        if text == ";":
+            pieces.append([])
+    return " ".join(f"<math>{_row(piece)}</math>" for piece in pieces)
+
+
+def _row(piece: Iterable[tuple[str, str]]) -> str:
+    drawn: list[str] = []
+    for kind, text in piece:
         if kind == "power" and drawn:
             above = "<mo>&#x22A4;</mo>" if text == "T" else f"<mn>{text}</mn>"
             drawn.append(f"<msup>{drawn.pop()}{above}</msup>")
@@ -108,12 +115,14 @@ def _row(formula: str) -> str:
 
 def _element(kind: str, text: str) -> str:
     if kind == "root":
-        return f"<msqrt>{_row(text)}</msqrt>"
+        return f"<msqrt>{_row(parts(text))}</msqrt>"
     if kind == "space":
         return '<mspace width="0.25em"/>'
     text = escape(_SIGNS.get(text, (text,))[0])
     if kind == "name":
         symbol, index = map(escape, _split(text))
         return f"<msub><mi>{symbol}</mi><mi>{index}</mi></msub>" if index else f"<mi>{symbol}</mi>"
+    if text in "()[]":  # without a font for mathematics they would be stretched too far
+        return f'<mo stretchy="false">{text}</mo>'
     tag = {"number": "mn", "function": "mi", "words": "mtext"}.get(kind, "mo")
     return f"<{tag}>{text}</{tag}>"

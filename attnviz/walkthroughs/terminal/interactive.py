@@ -7,15 +7,13 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Unpack
 
 import typer
 
 from attnviz.render.terminal.screen import console_here, screen_of
 from attnviz.text.messages import _, in_language, join_phrases
-from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.terminal.steps import draw_step
-from attnviz.walkthroughs.view import ViewOptions
+from attnviz.walkthroughs.view import View
 
 # Arrow keys as Unix and Windows send them; letters also as a Korean keyboard has them.
 NEXT = {"n", "ㅜ", " ", "\r", "\n", "\x1b[C", "\x1bOC", "\xe0M", "\x00M"}
@@ -24,20 +22,19 @@ QUIT = {"q", "Q", "ㅂ", "\x1b", "\x04"}
 KEY = re.compile(r"\x1b[\[O].|[\xe0\x00].|.", re.DOTALL)
 
 
-def browse(walk: Walkthrough, palette: str, **view: Unpack[ViewOptions]) -> None:
+def browse(view: View, palette: str) -> None:
     """Show one step after another, as the keys say, until the one that quits."""
-    n_steps, place = len(walk.steps), 0
-    language = view.get("lang", "en")
+    n_steps, place = len(view.walk.steps), 0
     with _key_reader() as read_keys:
         while True:
             console = console_here()  # anew each time: the window may have another size
             screen = screen_of(console, palette)
             console.clear()
-            for line in draw_step(walk, screen, place + 1, **view):
+            for line in draw_step(view, screen, place + 1):
                 console.print(line, soft_wrap=True)
             step = _("step {n} of {total}").format(n=place + 1, total=n_steps)
             status = join_phrases([step, _("→ next · ← back · q quit")], " · ")
-            console.print(in_language(status, language), style="reverse", end="")
+            console.print(in_language(status, view.lang), style="reverse", end="")
             sys.stdout.flush()
             for key in KEY.findall(read_keys()) or ["q"]:  # no key: the input has ended
                 if key in QUIT:

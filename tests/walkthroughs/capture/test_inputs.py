@@ -28,12 +28,7 @@ ANGLES = np.arange(7)[:, None] * 0.8 ** np.arange(6)
     ("name", "steps"),
     [
         ("llama", ["query", "rotation"]),
-        (
-            "modernbert",
-            ["query", "rotation"],
-        ),  # one fused projection; every word looks at every other
-        ("phi", ["query", "rotation"]),  # 4 of 8 columns are turned
-        ("gpt_oss", ["query", "rotation_scale", "rotation"]),
+        ("modernbert", ["query", "rotation"]),  # one fused projection makes all three
         ("qwen3", ["query", "head_norm", "rotation"]),
     ],
 )
@@ -53,11 +48,9 @@ def test_the_angles_are_the_librarys(zoo: Zoo, name: str, steps: list[str], tmp_
     kind = [config.layer_types[1]] if name == "modernbert" else []
     cos, sin = model.rotary_emb(torch.zeros(1, 1, config.hidden_size), positions, *kind)
     angles = walked.grids["angles"].values
-    larger = next((step.number for step in walked.steps if step.name == "rotation_scale"), 1.0)
     for theirs, ours in ((cos, np.cos(angles)), (sin, np.sin(angles))):
-        np.testing.assert_allclose(
-            larger * ours, theirs[0, :, : angles.shape[1]].double().numpy(), atol=1e-5
-        )
+        expected = theirs[0, :, : angles.shape[1]].double().numpy()
+        np.testing.assert_allclose(ours, expected, atol=1e-5)
     assert walked.from_input is not None
     assert walked.from_input < 2e-6
     walked.save(tmp_path / "w.json")
@@ -65,21 +58,23 @@ def test_the_angles_are_the_librarys(zoo: Zoo, name: str, steps: list[str], tmp_
     assert verify(tmp_path / "w.json").fault == ""
 
 
-@pytest.mark.parametrize(("n_turned", "distance"), [(12, 6), (12, 1), (8, 4), (8, 1)])
-@pytest.mark.parametrize("scale", [1.0, 1.25])
-def test_a_rotation_is_found(n_turned: int, distance: int, scale: float) -> None:
-    """Pairs of neighbours or of halves, of all columns or the first; halves grow only where all columns are turned."""
-    angles = ANGLES[:, : n_turned // 2]
-    turned = np.array([rotate(scale * head, angles, float(distance)) for head in HEADS])
-    found = rotation_between(HEADS, turned)
-    if scale != 1 and (n_turned, distance) == (8, 4):
-        assert found is None
-        return
+@pytest.mark.parametrize("distance", [6, 1])
+def test_a_rotation_is_found(distance: int) -> None:
+    """Pairs of neighbours or of halves; what is not rotated has the angle 0."""
+    angles = ANGLES * (np.arange(6) < 4)
+    rotated = np.array([rotate(head, angles, float(distance)) for head in HEADS])
+    found = rotation_between(HEADS, rotated)
     assert found is not None
     assert found.distance == distance
-    assert found.scale == pytest.approx(scale)
-    np.testing.assert_allclose(found.angles[:, : angles.shape[1]], angles, atol=1e-9)
-    np.testing.assert_allclose(found.angles[:, angles.shape[1] :], 0, atol=1e-9)
+    np.testing.assert_allclose(found.angles, angles, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["phi", "gpt_oss"])
+def test_other_rotations_are_taken_as_given(zoo: Zoo, name: str) -> None:
+    """Of some columns alone, or with a factor: the model's own query and keys are used, and a note says so."""
+    walked = walk(zoo.sentences[1], zoo.source(name), query=3, layer=1, head=1)
+    assert {"q", "K"} <= set(walked.inputs())
+    assert Note.of("taken_as_given", names="q, K") in walked.notes
 
 
 def test_what_is_no_rotation() -> None:
@@ -89,5 +84,12 @@ def test_what_is_no_rotation() -> None:
     other[2] = rotate(HEADS[2], ANGLES * 1.01, 6.0)
     unsteady = np.array([rotate(head, ANGLES**2, 6.0) for head in HEADS])
     noise = turned + np.random.default_rng(4).normal(size=turned.shape) * 1e-2
-    for made in (other, unsteady, HEADS * np.where(np.arange(12) % 2, -1, 1), noise, HEADS[::-1]):
+    for made in (
+        other,
+        unsteady,
+        1.25 * turned,
+        HEADS * np.where(np.arange(12) % 2, -1, 1),
+        noise,
+        HEADS[::-1],
+    ):
         assert rotation_between(HEADS, made) is None

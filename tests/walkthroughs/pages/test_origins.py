@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     Open = Callable[..., Page]
 
 WALKS = walks()
+
+
+def html(walk: Walkthrough, **view: Any) -> str:
+    """The page of a walkthrough."""
+    return web_page(View(walk=walk, **view)).html
+
+
 GALLERY = Path(__file__).parents[3] / "outputs" / "gallery"
 BAD = "</script><img src=x onerror=alert(1)>"
 HOSTILE = (
@@ -53,8 +60,13 @@ def dependents(walk: Walkthrough, step: CalculationStep, place: int) -> np.ndarr
     )
     found = np.zeros((*shape, *made), dtype=bool)
     for row, column in np.ndindex(made):
-        rows, columns = OPERATIONS[step.operation].parts(ResultCell(walk, step, row, column))[place]
-        found[np.ix_(list(rows), list(columns), [row], [column])] = True
+        part = OPERATIONS[step.operation].parts(ResultCell(walk, step, row, column))[place]
+        if part is not None:
+            rows, columns = (
+                list(range(size) if numbers is None else numbers)
+                for numbers, size in zip(part, shape, strict=True)
+            )
+            found[np.ix_(rows, columns, [row], [column])] = True
     return found
 
 
@@ -126,7 +138,7 @@ def test_the_arithmetic_is_that_of_the_terminal(show_page: Open, name: str, lang
     """Of every number of every step, letter for letter; what is given says so."""
     walk = WALKS[name]
     steps = {step.result: step for step in walk.steps}
-    seen = see_cells(show_page(web_page(walk, lang=language).html))
+    seen = see_cells(show_page(html(walk, lang=language)))
     assert len(seen) == sum(grid.values.size for grid in walk.grids.values())
     for one in seen:
         made, row, column = one["at"]
@@ -135,9 +147,7 @@ def test_the_arithmetic_is_that_of_the_terminal(show_page: Open, name: str, lang
                 walk, steps[made], row, column, View(walk=walk).digits, language=language
             )
         else:
-            assert one["text"] == (
-                "given: no step makes it" if language == "en" else "주어진 수: 만드는 단계가 없음"
-            )
+            assert one["text"] == ("given" if language == "en" else "주어진 수")
             assert one["lit"] == []
 
 
@@ -158,7 +168,7 @@ def test_what_is_lit(show_page: Open) -> None:
     walk = WALKS["layer"]
     lit = {
         tuple(one["at"]): {(str(grid), row, column) for grid, row, column in one["lit"]}
-        for one in see_cells(show_page(web_page(walk).html))
+        for one in see_cells(show_page(html(walk)))
     }
 
     def of(
@@ -179,7 +189,7 @@ def test_what_is_lit(show_page: Open) -> None:
     one_query = WALKS["seq2seq"]
     lit = {
         tuple(one["at"]): {tuple(cell) for cell in one["lit"]}
-        for one in see_cells(show_page(web_page(one_query).html))
+        for one in see_cells(show_page(html(one_query)))
     }
     assert lit["context", 0, 1] == whole(one_query, "alignment", column=1)
     assert {("weights", 0, 1), ("V", 1, 2)} <= lit["alignment", 1, 2]
@@ -187,7 +197,7 @@ def test_what_is_lit(show_page: Open) -> None:
 
 def test_the_way_down_to_the_input(show_page: Open) -> None:
     """From a weight over score and key to the input, by links; and back, and let go."""
-    shown = show_page(web_page(WALKS["layer"]).html, "cell=weights.1.0")
+    shown = show_page(html(WALKS["layer"]), "cell=weights.1.0")
     panel = shown.locator("#origin")
     for link in ("masked, love", "biased", "capped", "scaled", "scores", "K, 나는", "X, 나는"):
         panel.get_by_role("button", name=link).first.click()
@@ -198,8 +208,8 @@ def test_the_way_down_to_the_input(show_page: Open) -> None:
         assert box is not None
         assert 0 <= box["y"] <= 900 - box["height"]
     assert state(shown) == {"cell": "X.0.0"}
-    assert panel.locator(".hand").inner_text() == "given: no step makes it"
-    panel.get_by_role("button", name="← K, 나는, number 0").click()
+    assert panel.locator(".hand").inner_text() == "given"
+    panel.get_by_role("button", name="← K, 나는, column 0").click()
     assert state(shown) == {"cell": "K.0.0"}
     panel.get_by_role("button", name="Let go").click()
     assert state(shown) == {}
@@ -208,14 +218,14 @@ def test_the_way_down_to_the_input(show_page: Open) -> None:
 
 def test_by_keyboard(show_page: Open) -> None:
     """Tab to a table, arrows within it, Enter keeps and goes on, Esc lets go; the address keeps what is kept."""
-    shown = show_page(web_page(WALKS["seq2seq"]).html)
+    shown = show_page(html(WALKS["seq2seq"]))
     title = shown.locator("#origin h2")
     for _ in range(3):
         shown.keyboard.press("Tab")
-    assert title.inner_text().startswith("K, encoder 1, number 0: 0")
+    assert title.inner_text().startswith("K, encoder 1, column 0: 0")
     for key in ("ArrowDown", "ArrowRight", "ArrowUp", "ArrowUp", "ArrowLeft", "ArrowLeft"):
         shown.keyboard.press(key)
-    assert title.inner_text().startswith("K, encoder 1, number 0: 0")
+    assert title.inner_text().startswith("K, encoder 1, column 0: 0")
     shown.keyboard.press("Tab")
     shown.keyboard.press("ArrowRight")
     assert title.inner_text().startswith("scores, encoder 2: 60")
@@ -237,7 +247,7 @@ def test_by_keyboard(show_page: Open) -> None:
 
 def test_by_mouse_and_touch(show_page: Open) -> None:
     """To point shows, a click keeps, another lets go; a tap keeps."""
-    shown = show_page(web_page(WALKS["seq2seq"]).html)
+    shown = show_page(html(WALKS["seq2seq"]))
     cell = shown.locator("#part-2 td").nth(1)
     cell.hover()
     assert "10·5 + 5·0 + 10·1 = 60" in shown.inner_text("#origin")
@@ -247,7 +257,7 @@ def test_by_mouse_and_touch(show_page: Open) -> None:
     cell.click()
     assert state(shown) == {}
     small = show_page(
-        web_page(WALKS["seq2seq"]).html, has_touch=True, viewport={"width": 360, "height": 700}
+        html(WALKS["seq2seq"]), has_touch=True, viewport={"width": 360, "height": 700}
     )
     small.locator("#part-2 td").nth(3).tap()
     assert state(small) == {"cell": "scores.0.3"}
@@ -268,7 +278,7 @@ def test_hostile_names_are_texts(show_page: Open) -> None:
         text=BAD,
         notes=(note(BAD),),
     )
-    shown = show_page(web_page(walk).html)
+    shown = show_page(html(walk))
     shown.locator("#part-1 td").first.click()
     assert (
         shown.evaluate("new URLSearchParams(location.hash.slice(1)).get('cell')")
@@ -277,7 +287,7 @@ def test_hostile_names_are_texts(show_page: Open) -> None:
     shown.locator("#origin li button").click()
     assert shown.inner_text("#origin h2").startswith(BAD)
     assert shown.locator("img").count() == 0
-    again = show_page(web_page(walk).html, shown.evaluate("location.hash.slice(1)"))
+    again = show_page(html(walk), shown.evaluate("location.hash.slice(1)"))
     assert (
         again.inner_text("#origin") == shown.inner_text("#origin").partition("\n\u2190")[0].rstrip()
     )
@@ -286,10 +296,8 @@ def test_hostile_names_are_texts(show_page: Open) -> None:
 def test_without_scripts(show_page: Open) -> None:
     """Every title, formula, number and sentence is there, in the language of the page alone."""
     walk = WALKS["layer"]
-    for language, word in (("en", "Layer normalisation"), ("ko", "층 정규화")):
-        shown = show_page(
-            web_page(walk, lang=language).html, before="0;", java_script_enabled=False
-        )
+    for language, word in (("en", "Layer normalization"), ("ko", "층 정규화")):
+        shown = show_page(html(walk, lang=language), before="0;", java_script_enabled=False)
         assert shown.locator("td").count() == sum(grid.values.size for grid in walk.grids.values())
         assert shown.locator("h2:visible").count() == len(walk.grids)
         text = shown.inner_text("main")
@@ -309,9 +317,7 @@ def test_no_barriers(show_page: Open, scheme: str) -> None:
         size = {"width": width, "height": 800}
         assert (
             barriers(
-                show_page(
-                    web_page(WALKS["seq2seq"]).html, fragment, color_scheme=scheme, viewport=size
-                )
+                show_page(html(WALKS["seq2seq"]), fragment, color_scheme=scheme, viewport=size)
             )
             == []
         )
@@ -325,7 +331,7 @@ def test_nothing_stands_beyond_the_edge(
     show_page: Open, name: str, cell: str, language: str
 ) -> None:
     """Of long formulas and wide tables, in the panel too, in windows of any width."""
-    shown = show_page(web_page(WALKS[name]).html, f"cell={cell}&lang={language}")
+    shown = show_page(html(WALKS[name]), f"cell={cell}&lang={language}")
     for width in (360, 2560, 1280):
         shown.set_viewport_size({"width": width, "height": 800})
         assert shown.evaluate("document.documentElement.scrollWidth") == width
@@ -339,17 +345,16 @@ def test_an_exercise_gives_nothing_away(show_page: Open) -> None:
     names = {name for name, _, _ in hidden}
     steps = {step.result: step for step in walk.steps}
     seen = {
-        tuple(one["at"]): one["text"]
-        for one in see_cells(show_page(web_page(walk, blanks=hidden).html))
+        tuple(one["at"]): one["text"] for one in see_cells(show_page(html(walk, blanks=hidden)))
     }
     assert len(seen) + len(hidden) == sum(grid.values.size for grid in walk.grids.values())
     for (name, *_), text in seen.items():
         if name in steps and names & {name, *steps[name].operands}:
-            assert text == "numbers of this step are left for you to work out"
+            assert text == "This step has blanks for you to fill in"
         else:
             assert ("given" in text) == (name not in steps)
-    assert "left for you" not in " ".join(
-        one["text"] for one in see_cells(show_page(web_page(walk).html))
+    assert "for you to fill in" not in " ".join(
+        one["text"] for one in see_cells(show_page(html(walk)))
     )
 
 

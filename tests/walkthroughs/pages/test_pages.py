@@ -8,18 +8,20 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from attnviz.walkthroughs.examples import make
 from attnviz.walkthroughs.files import to_json
+from attnviz.walkthroughs.pages import markdown as pages_markdown
 from attnviz.walkthroughs.pages.content import FIRST, LAST, MOST
 from attnviz.walkthroughs.pages.html import page as web_page
-from attnviz.walkthroughs.pages.markdown import COLUMNS, csv, markdown
+from attnviz.walkthroughs.pages.markdown import COLUMNS
 from attnviz.walkthroughs.pages.mathematics import mathml, tex
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
+from attnviz.walkthroughs.view import View
 from attnviz.walkthroughs.wording import explain, formula_of, shapes_of
 from tests.walkthroughs.by_hand import RECEIPT, grid, layer, note, walks
 
@@ -119,9 +121,19 @@ def html_tables(text: str) -> Tables:
     return parse(text).tables
 
 
+def markdown(walk: Walkthrough, **view: Any) -> str:
+    """The walkthrough as Markdown."""
+    return pages_markdown.markdown(View(walk=walk, **view))
+
+
+def html(walk: Walkthrough, **view: Any) -> str:
+    """The walkthrough as a web page."""
+    return web_page(View(walk=walk, **view)).html
+
+
 PAGES: dict[str, tuple[Callable[..., str], Callable[[str], Tables]]] = {
     "markdown": (markdown, markdown_tables),
-    "html": (lambda walk, **view: web_page(walk, **view).html, html_tables),
+    "html": (html, html_tables),
 }
 
 
@@ -160,10 +172,9 @@ def test_every_number_is_shown(name: str, form: str, language: str) -> None:
     places = [plain.index(f"{i}. ") for i in range(1, len(walk.steps) + 1)]
     assert places == sorted(places)
     for step in walk.steps:
-        told = explain(step.name, language)
-        assert told.title in strip_marks(plain)
+        assert explain(step.name, language)[0] in strip_marks(plain)
         write_formula = tex if form == "markdown" else mathml
-        assert write_formula(formula_of(step, language=language)) in text
+        assert write_formula(formula_of(walk, step, language=language)) in text
         assert write_formula(shapes_of(walk, step, language=language)) in text
 
 
@@ -247,7 +258,7 @@ def test_long_vectors_are_shortened(form: str) -> None:
     assert [row[0] for row in rows][19:22] == ["w19", "... 30 more rows", "w50"]
     assert set(rows[20][1:]) == {""}
     assert float(rows[-1][-1]) == pytest.approx(keys.values[59, 63], abs=5.1e-4)
-    assert "64 numbers in each row" in write(walk)
+    assert "64 columns; those in the middle are left out" in write(walk)
     vector = found["key"][1][0][-1]
     assert vector.count(", ") == FIRST + LAST
     assert ", …, " in vector
@@ -316,7 +327,7 @@ def test_formulas(plain: str, mathematics: str) -> None:
 
 def test_the_page_fetches_nothing() -> None:
     """No address, and scripts and styles by digests; and a language for whoever reads it aloud."""
-    text = web_page(WALKS["layer"], lang="ko").html
+    text = html(WALKS["layer"], lang="ko")
     page = parse(text)
     assert {name for _, name, _ in page.attributes} <= {
         "lang",
@@ -332,6 +343,7 @@ def test_the_page_fetches_nothing() -> None:
         "tabindex",
         "aria-labelledby",
         "width",
+        "stretchy",
         "type",
     }
     assert ("html", "lang", "ko") in page.attributes
@@ -353,7 +365,7 @@ def test_the_page_fetches_nothing() -> None:
 def test_csv_holds_every_digit(name: str) -> None:
     """One line for each number, whose value is the very double, with its step, grid, row and column."""
     walk = WALKS[name]
-    rows = list(tables.reader(StringIO(csv(walk))))
+    rows = list(tables.reader(StringIO(pages_markdown.csv(View(walk=walk)))))
     assert tuple(rows[0]) == COLUMNS
     made = {step.result: (str(i), step.name) for i, step in enumerate(walk.steps, start=1)}
     seen: dict[str, np.ndarray] = {

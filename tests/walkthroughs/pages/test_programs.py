@@ -79,7 +79,7 @@ def test_markdown_as_github_reads_it(language: str, tmp_path: Path) -> None:
     """Its parser finds the numbers and names in their cells, and no mark of a name is obeyed."""
     page = tmp_path / "walk.md"
     walk = wide()
-    page.write_text(markdown(walk, lang=language), encoding="utf-8")
+    page.write_text(markdown(View(walk=walk, lang=language)), encoding="utf-8")
     made = output(
         "cmark-gfm", "-e", "table", "-e", "autolink", "-e", "strikethrough", "-e", "tagfilter", page
     )
@@ -113,7 +113,7 @@ def test_markdown_as_github_reads_it(language: str, tmp_path: Path) -> None:
 def test_the_page_in_a_browser(tmp_path: Path) -> None:
     """Nothing leaves the browser, nothing is complained about, and its tables are those that were written."""
     page = tmp_path / "walk.html"
-    text = web_page(wide(), lang="ko").html
+    text = web_page(View(walk=wide(), lang="ko")).html
     page.write_text(text, encoding="utf-8")
     seen, complaints = browser(page, "--dump-dom", f"--log-net-log={tmp_path / 'net.json'}")
     assert complaints == ""
@@ -136,7 +136,7 @@ def test_the_page_on_paper(tmp_path: Path) -> None:
     """Printed it has every number, of tables too that scroll on the screen, none cut off at the edge of the paper."""
     page, pdf = tmp_path / "walk.html", tmp_path / "walk.pdf"
     walk = wide()
-    page.write_text(web_page(walk).html, encoding="utf-8")
+    page.write_text(web_page(View(walk=walk)).html, encoding="utf-8")
     browser(page, "--no-pdf-header-footer", f"--print-to-pdf={pdf}")
     width, height = map(
         float, re.findall(r"Page size: +([\d.]+) x ([\d.]+)", output("pdfinfo", pdf))[0]

@@ -151,16 +151,6 @@ def test_rounded_numbers_are_never_called_equal() -> None:
     assert spell_out(walk, step, 0, 0, 3) == "0.100 + 0.200 = 0.300"
 
 
-def test_the_softmax_says_that_the_largest_was_taken_off() -> None:
-    """As it is computed, so that exp(60) need not be: and masked keys have no part."""
-    walk, step = made("softmax", np.array([[15.0, 60.0, -np.inf]]))
-    text = spell_out(walk, step, 0, 1, 3)
-    assert text.startswith("exp(60 - 60) / (exp(15 - 60) + exp(60 - 60) + exp(-∞)) ≈ 1 ")
-    assert text.endswith("(60, the largest, is taken from each: that changes no weight)")
-    assert spell_out(walk, step, 0, 2, 3).startswith("exp(-∞) / (exp(15 - 60)")
-    assert "가장 큰 값(60)을" in spell_out(walk, step, 0, 1, 3, language="ko")
-
-
 def test_a_long_sum_says_how_many_terms_it_left_out_and_their_sum() -> None:
     """Of 48 terms four are written; the other 44 are counted and summed up."""
     walk, step = made("dot", np.arange(1.0, 49)[None], np.ones((1, 48)))
@@ -176,3 +166,20 @@ def test_a_number_put_side_by_side_says_where_it_comes_from() -> None:
         "b[0, 0] = 3",
         "b[0, 2] = 5.5",
     ]
+
+
+def test_the_softmax_of_large_scores() -> None:
+    """Plain powers; of scores whose power no number can hold the largest is subtracted, and masked keys have none."""
+    walk, step = made("softmax", np.array([[15.0, 60.0, -np.inf]]))
+    assert spell_out(walk, step, 0, 1, 3) == "exp(60) / (exp(15) + exp(60) + exp(-∞)) ≈ 1"
+    walk, step = made("softmax", np.array([[800.0, 801.0]]))
+    assert spell_out(walk, step, 0, 0, 3) == (
+        "exp(800 - 801) / (exp(800 - 801) + exp(801 - 801)) ≈ 0.269"
+    )
+
+
+def test_a_mask_adds_minus_infinity() -> None:
+    """As on a blackboard: nothing is added to what may be seen, minus infinity to what may not."""
+    walk, step = made("mask", np.array([[1.5, 2.5]]), np.array([[1.0, 0.0]]))
+    written = [spell_out(walk, step, 0, column, 1) for column in range(2)]
+    assert written == ["1.5 + 0 = 1.5", "2.5 + (-∞) = -∞"]

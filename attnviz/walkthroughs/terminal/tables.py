@@ -1,0 +1,261 @@
+"""Tables of numbers for a terminal, coloured by sign or weight; long vectors show their first and last numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rich.cells import cell_len
+from rich.style import Style
+from rich.text import Text
+
+from attnviz.render.palette import LEVELS
+from attnviz.render.sheet import BLANK as UNSEEN
+from attnviz.render.terminal.screen import Screen
+from attnviz.render.terminal.table import GAP
+from attnviz.render.terminal.text import MARKS, fit, spell, wrap
+from attnviz.text.messages import _
+from attnviz.walkthroughs.hand import format_number, one_format
+from attnviz.walkthroughs.view import BLANK, LEAST, Cut, GridView, View, cut
+
+LABEL_WIDTH, NAME_WIDTH = 14, 10  # cells of the name of a row, and of a column, at most
+MEASURED = 60  # columns at the ends of a long vector, which are as wide as all others
+EIGHTHS = " ▏▎▍▌▋▊▉"
+SIGNS = {"·": "*", "⊙": "*", "∞": "inf", "≈": "~=", "Φ": "Phi", "→": "->", "√": "sqrt ", "ᵀ": "^T"}
+ARITHMETIC = MARKS | str.maketrans({**SIGNS, "…": ".."})
+"""Stand-ins for the signs of arithmetic on a screen that does not know all characters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenView(View):
+    """A view on a screen."""
+
+    screen: Screen
+
+    def spell(self, text: str) -> str:
+        """Return the text as the screen can show it."""
+        if self.screen.unicode:
+            return text
+        # Between two parts of a sentence the dot is no sign of multiplication.
+        return spell(text.replace(" · ", " - "), self.screen, ARITHMETIC)
+
+    def number(self, value: float) -> str:
+        """Return a number that stands alone, with the digits of the view."""
+        return self.spell(format_number(value, self.digits))
+
+    def fit(self, text: str, width: int) -> str:
+        """Return the text in so many cells, with an ellipsis where it was cut."""
+        return fit(self.spell(text), width, self.screen, ARITHMETIC)
+
+    def wrap(self, text: str, style: str = "", indent: int = 0) -> list[Text]:
+        """Return the text in lines."""
+        return wrap(self.spell(text), self.screen, style, indent=indent)
+
+
+class Block:
+    """Columns of numbers that belong together, all written alike."""
+
+    def __init__(
+        self,
+        view: ScreenView,
+        grid: GridView,
+        rows: Sequence[int],
+        *,
+        title: str = "",
+        bar: int = 0,
+        is_summed: bool = False,
+        has_numbers: bool = True,
+    ) -> None:
+        """Measure the columns.
+
+        `rows` are those shown; `bar` is the length of a bar behind each number, in cells; below summed columns stand
+        their sums; columns without a name have their numbers above them, if so wished.
+        """
+        self.view, self.grid, self.rows = view, grid, rows
+        self.title, self.bar = view.spell(title), bar
+        self.n_columns = grid.values.shape[1]
+        self.sums = grid.values.sum(axis=0) if is_summed and not view.blanks else None
+        self.is_fixed = bool(grid.columns) or self.n_columns <= LEAST
+        # Without colours a shade stands behind each weight.
+        self.has_shades = grid.is_weights and not view.screen.colour and not bar
+        values = grid.values if self.sums is None else np.vstack([grid.values, self.sums])
+        self._format = one_format(values, view.digits)
+        ends = cut(self.n_columns, MEASURED, MEASURED // 2, MEASURED // 2)
+        measured = [column for column in ends if column is not None]
+        texts = [self._number(row, column) for row in rows for column in measured]
+        if self.sums is not None:
+            texts += [self._write(self.sums[column]) for column in measured]
+        self._number_width = max(map(cell_len, texts))
+        self._suffix_width = bar + 1 if bar else int(self.has_shades)
+        self.headings = [view.fit(name, NAME_WIDTH) for name in grid.columns]
+        if not self.headings and has_numbers and self.n_columns > 1:
+            self.headings = [str(column) for column in range(self.n_columns)]
+        widths = [cell_len(heading) for heading in self.headings]
+        self.column_width = max([self._number_width + self._suffix_width, *widths])
+
+    def width(self, n_shown: int) -> int:
+        """Return the cells of the block with so many of its columns; dots stand in a gap, or at the end."""
+        dots = cell_len(self.view.spell("…"))
+        width = n_shown * (self.column_width + 1) - 1
+        if n_shown < self.n_columns:
+            width += dots if n_shown == 1 else dots - 1
+        return max(width, cell_len(self.title))
+
+    def line(self, columns: Cut, row: int | str) -> Text:
+        """Return one line of the block: a row of its grid, the ``title``, the ``headings`` or the ``sums``."""
+        text, gap = Text(self.title if row == "title" else ""), ""
+        for column in columns if row != "title" else ():
+            if column is None:
+                dots = self.view.spell("…")
+                has_none = row == "sums" and self.sums is None
+                text.append(" " * len(dots) if has_none else dots, "dim")
+                gap = ""
+            else:
+                text.append(gap).append_text(self._cell(row, column))
+                gap = " "
+        n_shown = sum(column is not None for column in columns)
+        free = max(0, self.width(n_shown) - text.cell_len)
+        if self.n_columns == 1 and not self._suffix_width:
+            text.pad_left(free)
+        else:
+            text.pad_right(free)
+        return text
+
+    def _cell(self, row: int | str, column: int) -> Text:
+        width = self.column_width - self._suffix_width
+        style, suffix = Style(), Text(" " * self._suffix_width)
+        if row == "headings":
+            number, width = self.headings[column] if self.headings else "", self.column_width
+            return Text(" " * (width - cell_len(number)) + number)
+        if row == "sums":
+            number = "" if self.sums is None else self._write(self.sums[column])
+        else:
+            number = self._number(int(row), column)
+            if number != BLANK:
+                style, suffix = self._look(float(self.grid.values[int(row), column]))
+        return Text.assemble((number.rjust(width), style), suffix)
+
+    def _number(self, row: int, column: int) -> str:
+        if (row, column) in self.grid.blanks:
+            return BLANK
+        return self._write(float(self.grid.values[row, column]))
+
+    def _write(self, value: float) -> str:
+        return self.view.spell(self._format(value))
+
+    def _look(self, value: float) -> tuple[Style, Text]:
+        """Return the colour of a number, and its bar or shade."""
+        screen = self.view.screen
+        level = round(value * (LEVELS - 1)) if self.grid.is_weights else 0
+        if self.bar:
+            style = Style(color=screen.paint(LEVELS * 3 // 4).bgcolor) if screen.colour else ""
+            return Style(), Text(" " + self._bar(value).ljust(self.bar), style)
+        if self.has_shades:
+            return Style(), Text(screen.shade(level) if value >= UNSEEN else " ")
+        if self.grid.is_weights:
+            is_seen = screen.colour and value >= UNSEEN
+            return screen.paint(level) if is_seen else Style(), Text()
+        is_finite = bool(np.isfinite(value))
+        return screen.paint_signed(value, self.grid.top) if is_finite else Style(), Text()
+
+    def _bar(self, weight: float) -> str:
+        """Return a bar to an eighth of a cell; the whole width is weight 1."""
+        if not self.view.screen.unicode:
+            return "#" * round(weight * self.bar)
+        cells, eighths = divmod(round(weight * self.bar * 8), 8)
+        return ("█" * cells + EIGHTHS[eighths]).rstrip()
+
+
+def draw_table(
+    blocks: Sequence[Block],
+    *,
+    labels: Sequence[str] = (),
+    head: str = "",
+    last: str = "",
+    counts_hidden: bool = True,
+) -> Iterator[Text]:
+    """Yield the lines of blocks side by side, no wider than the screen; those that do not fit go below.
+
+    `labels` name the rows, in place of the grid's own; `head` stands above them, and `last` names the line of sums.
+    """
+    view = blocks[0].view
+    names = [view.fit(name, LABEL_WIDTH) for name in labels or blocks[0].grid.labels]
+    head, last = view.spell(head), view.spell(last)
+    left = max(cell_len(name) for name in [*(names[row] for row in blocks[0].rows), head, last])
+    for number, (shown, cuts) in enumerate(_arrange(blocks, view.screen.width - left)):
+        if number:
+            yield Text()
+
+        def line(name: str, row: int | str, style: str = "") -> Text:
+            text = Text(name + " " * (left - cell_len(name)), style, no_wrap=True)
+            for block, columns in zip(shown, cuts, strict=True):  # noqa: B023 - used at once
+                text.append(" " * GAP).append_text(block.line(columns, row))
+            text.rstrip()
+            return text
+
+        if head or any(block.title for block in shown):
+            yield line(head, "title", "dim")
+        if any(block.headings for block in shown):
+            yield line("", "headings", "dim")
+        previous = -1
+        for row in [*blocks[0].rows, len(names)]:
+            n_hidden = row - previous - 1
+            if n_hidden and counts_hidden:
+                yield from view.wrap(view.say(_("... {n} more rows"), n=n_hidden), "dim")
+            if row < len(names):
+                yield line(names[row], row)
+            previous = row
+        if any(block.sums is not None for block in shown):
+            yield line(last, "sums", "bold")
+
+
+def draw_grid(view: ScreenView, grid: GridView) -> Iterator[Text]:
+    """Return one grid as a table."""
+    return draw_table([Block(view, grid, rows_of(grid))])
+
+
+def rows_of(grid: GridView) -> list[int]:
+    """Return the rows to show; of many unnamed ones, such as those of weights, a corner will do."""
+    n_rows = len(grid.values)
+    rows = cut(n_rows, 40, 20, 10) if grid.rows or n_rows == 1 else cut(n_rows, 9, 4, 1)
+    return [row for row in rows if row is not None]
+
+
+def fits(blocks: Sequence[Block], width: int) -> bool:
+    """Return whether all blocks fit side by side, shortened or not, behind the names of rows."""
+    return _count_columns(blocks, width - LABEL_WIDTH) is not None
+
+
+def _arrange(blocks: Sequence[Block], room: int) -> Iterator[tuple[Sequence[Block], Sequence[Cut]]]:
+    """Yield the blocks that stand side by side, with their columns; then those below."""
+    counts = _count_columns(blocks, room)
+    if counts is not None:
+        cuts = []
+        for block, n in zip(blocks, counts, strict=True):
+            n_last = max(1, n // 3) if n > 1 else 0
+            cuts.append(cut(block.n_columns, n, n - n_last, n_last))
+        yield blocks, cuts
+    elif len(blocks) == 1:
+        n = max(1, (room - GAP + 1) // (blocks[0].column_width + 1))
+        for first in range(0, blocks[0].n_columns, n):
+            yield blocks, [tuple(range(first, min(first + n, blocks[0].n_columns)))]
+    else:
+        half = len(blocks) // 2
+        yield from _arrange(blocks[:half], room)
+        yield from _arrange(blocks[half:], room)
+
+
+def _count_columns(blocks: Sequence[Block], room: int) -> list[int] | None:
+    """Return how many columns of each block are shown so that all fit; None where they cannot."""
+    counts = [
+        block.n_columns if block.is_fixed else min(block.n_columns, MEASURED) for block in blocks
+    ]
+    while True:
+        widths = [block.width(n) for block, n in zip(blocks, counts, strict=True)]
+        if sum(widths) + GAP * len(blocks) <= room:
+            return counts
+        shrinkable = [i for i, block in enumerate(blocks) if not block.is_fixed and counts[i] > 1]
+        if not shrinkable:
+            return None
+        counts[max(shrinkable, key=lambda i: widths[i])] -= 1

@@ -1,0 +1,138 @@
+"""What is said of the steps: in both languages, with shapes that are the grids' own."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from attnviz.attention import Note
+from attnviz.capture.source import open_source
+from attnviz.text.messages import LANGUAGES
+from attnviz.text.notes import sentence
+from attnviz.walkthroughs.examples import EXAMPLES, example, make
+from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
+from attnviz.walkthroughs.texts import NOTES, TEXTS
+from attnviz.walkthroughs.wording import explain, formula_of, shapes_of
+from tests.walkthroughs.by_hand import note
+from tests.walkthroughs.head_walks import walk
+
+SHAPES = {
+    **{"q": (1, 3), "K": (5, 3), "W": (3, 3), "U": (7, 3), "C": (7, 3), "v": (1, 7)},
+    **{"s": (1, 5), "A": (5, 2), "b": (1, 3), "M": (3, 2), "d": (1, 2), "n": (1, 1)},
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_step_and_grid_is_explained(name: str, language: str) -> None:
+    """A title and a sentence in either language."""
+    title, said = explain(name, language)
+    assert title
+    assert said.endswith((".", "다.", "니다."))
+    assert bool(re.search("[가-힣]", title + said)) == (language == "ko")
+
+
+@pytest.mark.parametrize(
+    ("name", "english", "korean"),
+    [
+        ("K_3", "Keys K, head 3", "키 K, 헤드 3"),
+        ("gain_2", "Gain, 2", "게인, 2"),
+        ("Wq", "Weights Wq", "가중치 Wq"),
+        ("K_cross_3", "Keys K, cross attention, head 3", "키 K, 교차 어텐션, 헤드 3"),
+        ("Wo_cross", "Weights Wo, cross attention", "가중치 Wo, 교차 어텐션"),
+        ("own_name", "own name", "own name"),
+    ],
+)
+def test_grids_of_heads_and_strange_names(name: str, english: str, korean: str) -> None:
+    """``K_3`` is K of head 3; where a layer has both attentions, a name says of which; others explain themselves."""
+    assert explain(name)[0] == english
+    assert explain(name, "ko")[0] == korean
+
+
+FORMULAS = [
+    ("add", ("q", "b"), (1, 3), None, "q + b", "(1, 3) + (1, 3)"),
+    ("projection", ("q", "M", "d"), (1, 2), None, "q M + d", "(1, 3) (3, 2) + (1, 2)"),
+    ("projection", ("q", "M"), (1, 2), None, "q M", "(1, 3) (3, 2)"),
+    ("dot", ("q", "K"), (1, 5), None, "q K^T", "(1, 3) (3, 5)"),
+    ("general", ("q", "W", "K"), (1, 5), None, "q W K^T", "(1, 3) (3, 3) (3, 5)"),
+    (
+        "additive",
+        ("q", "K", "U", "C", "v"),
+        (1, 5),
+        None,
+        "tanh(q U^T + K C^T) v^T",
+        "tanh((1, 3) (3, 7) + (5, 3) (3, 7)) (7, 1)",
+    ),
+    ("times", ("s",), (1, 5), 3**-0.5, "s / sqrt(3)", "(1, 5) / sqrt(3)"),
+    ("times", ("s",), (1, 5), 0.3, "s * 0.3", "(1, 5) * 0.3"),
+    ("softmax", ("s",), (1, 5), None, "softmax(s)", "softmax((1, 5))"),
+    ("softmax", ("s", "n"), (1, 5), None, "softmax(s and n)", "softmax((1, 5) and (1, 1))"),
+    ("weigh", ("s", "A"), (5, 2), None, "s^T * A", "(5, 1) * (5, 2)"),
+    ("sum", ("A",), (1, 2), None, "sum of the rows of A", "sum of the rows of (5, 2)"),
+    ("concatenate", ("q", "d"), (1, 5), None, "[q; d]", "[(1, 3); (1, 2)]"),
+    ("row", ("K",), (1, 3), 2.0, "row 2 of K", "row 2 of (5, 3)"),
+    ("relu", ("q",), (1, 3), None, "max(0, q)", "max(0, (1, 3))"),
+    ("product", ("q", "b"), (1, 3), None, "q * b", "(1, 3) * (1, 3)"),
+]
+
+
+@pytest.mark.parametrize(
+    ("operation", "operands", "shape", "number", "formula", "shapes"), FORMULAS
+)
+def test_formulas_have_the_names_and_shapes_of_the_grids(
+    operation: str,
+    operands: tuple[str, ...],
+    shape: tuple[int, int],
+    number: float | None,
+    formula: str,
+    shapes: str,
+) -> None:
+    """Each operation is written with the names and with the shapes of its operands, turned where it turns them."""
+    before = CalculationStep(name="scores", result="s", operation="dot", operands=("q", "K"))
+    step = CalculationStep(
+        name="made", result="r", operation=operation, operands=operands, number=number
+    )
+    grids = {name: Grid(values=np.zeros(SHAPES[name])) for name in {"q", "K", "s", *operands}}
+    grids["r"] = Grid(values=np.zeros(shape))
+    walked = Walkthrough(title=note("made"), grids=grids, steps=(before, step))
+    assert formula_of(walked, step) == f"r = {formula}"
+    assert shapes_of(walked, step) == f"{shape} = {shapes}"
+
+
+def test_words_of_formulas_are_korean() -> None:
+    """Where a formula has words, they are of the language; of many operands the first and the last stand for all."""
+    grids = {name: Grid(values=np.ones((n, 3))) for name, n in (("A", 4), ("b", 1), ("r", 1))}
+    for operation, operands, number, formula in (
+        ("sum", ("A",), None, "r = A의 행의 합"),
+        ("row", ("A",), 2.0, "r = A의 2행"),
+        ("concatenate", ("A",) * 8, None, "r = [A; A; …; A]"),
+        ("norm", ("A", "b", "b"), 1e-5, "r = (A - 평균) / sqrt(분산 + 1e-05) * b + b"),
+    ):
+        step = CalculationStep(
+            name="made", result="r", operation=operation, operands=operands, number=number
+        )
+        walked = Walkthrough(title=note("made"), grids=grids, steps=(step,))
+        assert formula_of(walked, step, language="ko") == formula
+
+
+def test_titles_and_notes_are_told_in_korean() -> None:
+    """Numbers, words and names of models stay, all else is Korean."""
+    toy, seq2seq = open_source("toy"), open_source("toy-seq2seq")
+    walks: list[Walkthrough] = [*map(example, EXAMPLES), make(3)]
+    walks += [
+        walk("I love you", source, every=every) for source in (toy, seq2seq) for every in (1, 0)
+    ]
+    walks += [walk("I love you", toy, whole_layer=True, query=query) for query in (None, 1)]
+    walks += [walk("I love you", toy, score=score, causal=True) for score in ("dot", "general")]
+    notes = dict.fromkeys(note for one in walks for note in (one.title, *one.notes))
+    assert len(notes) > 14
+    for one in notes:
+        english = sentence(one, NOTES)
+        assert re.search("[가-힣]", english.ko), english
+        assert sorted(re.findall(r"\d+", english.ko)) == sorted(re.findall(r"\d+", english))
+        assert not re.search(r"\b(the|and|of|is|are|it|which|layer|words?)\b", english.ko), (
+            english.ko
+        )
+    assert sentence(Note.of("later", n=3), NOTES).ko == "later, n: 3"
