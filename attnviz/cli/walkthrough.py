@@ -39,6 +39,12 @@ attnviz walkthrough --input sample_inputs/homework.yaml -o homework.md"""
 VERIFY_EXAMPLES = """attnviz walkthrough --toy -o walk.json
 attnviz verify walk.json"""
 
+OF_MODEL = (
+    *("model", "toy", "device", "dtype", "trust_remote_code"),
+    *("text", "pair", "target", "head", "whole_layer", "kind", "score", "causal"),
+)
+"""Options that a calculation by hand does not take."""
+
 WALKTHROUGH_ENDINGS = "png, svg, pdf, html, md, csv, json, or - to print JSON"
 
 
@@ -133,19 +139,17 @@ def walkthrough(
     paths = output or ([] if interactive else [outputs() / "walkthrough.png"])
     check_outputs(paths, Walkthrough.ENDINGS)
     check_look(context, paths, style)
-    follow: dict[str, Any] = {"query": query, "all_queries": all_queries} if query else {}
-    if all_queries:
-        follow["all_queries"] = True
-    of_model = ("model", "toy", "device", "dtype", "trust_remote_code")
-    of_walk = ("text", "pair", "target", "head", "whole_layer", "kind", "score", "causal")
-    by_hand = example is not None or numbers is not None
-    if exercise is not None and not is_typed(context, *of_model, *of_walk):
-        by_hand = True
-    if by_hand and is_typed(context, *of_model, *of_walk):
+    follow: dict[str, Any] = {"query": query or None, "all_queries": all_queries, "full": full}
+    has_numbers, has_model = (
+        example is not None or numbers is not None,
+        is_typed(context, *OF_MODEL),
+    )
+    if has_numbers and has_model:
         raise SettingsError(
             "a calculation by hand needs no model: it takes no sentence and no option of a model"
         )
-    if example is not None or numbers is not None:
+    by_hand = has_numbers or (exercise is not None and not has_model)
+    if has_numbers:
         follow |= {"example": example, "numbers": numbers}
     elif by_hand:
         follow["exercise"] = exercise
@@ -169,10 +173,10 @@ def walkthrough(
     from attnviz.walkthroughs.view import View
 
     if by_hand:
-        walk = calculate(full=full, **follow)
+        walk = calculate(**follow)
     else:
         with loading(name) as notify:
-            walk = calculate(full=full, notify=notify, **follow)
+            walk = calculate(notify=notify, **follow)
     blanks = walk.blanks(exercise) if exercise is not None and not solution else frozenset()
     view: dict[str, Any] = {"lang": lang, "precision": precision, "blanks": blanks}
     if JSON in paths:

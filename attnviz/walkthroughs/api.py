@@ -11,7 +11,7 @@ from attnviz.capture.source import Model, Opening, as_source
 from attnviz.errors import SettingsError
 from attnviz.text.display import check_sentence, check_text
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.settings import Example, Score, WalkthroughSelection
+from attnviz.walkthroughs.settings import Example, Score
 
 if TYPE_CHECKING:
     from attnviz.capture.sources import Source
@@ -99,7 +99,17 @@ def walkthrough(
                 f"layer {layer} and head {layer_of_head}.{head} contradict each other"
             )
         layer = layer_of_head
-    selection = WalkthroughSelection(
+    for name, given in (("the text", text), ("the second sentence", pair), ("the target", target)):
+        if given is not None:
+            check_text(given, name)
+    check_sentence(text)
+    source: Source = as_source(model, tokenizer, reads=text or "", generates=True, **loading)
+    text = text or getattr(source, "example", "") or SENTENCE
+    from attnviz.walkthroughs.capture.walks import follow
+
+    return follow(
+        text,
+        source,
         layer=int(layer or 0),
         head=int(head or 0),
         query=None if query is None else str(query),
@@ -108,17 +118,11 @@ def walkthrough(
         kind=kind,
         score=score,
         causal=causal,
+        pair=pair,
+        target=target,
+        truncate=truncate,
+        full=full,
     )
-    texts = {"the text": text, "the second sentence": pair, "the target": target}
-    for name, given in texts.items():
-        if given is not None:
-            check_text(given, name)
-    check_sentence(text)
-    source: Source = as_source(model, tokenizer, reads=text or "", generates=True, **loading)
-    text = text or getattr(source, "example", "") or SENTENCE
-    from attnviz.walkthroughs.capture.walks import follow
-
-    return follow(text, source, selection, pair=pair, target=target, truncate=truncate, full=full)
 
 
 def _calculate(

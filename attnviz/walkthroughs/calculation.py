@@ -13,7 +13,6 @@ from jaxtyping import Float64
 from attnviz.attention import Note
 from attnviz.errors import RecordError, SelectionError
 from attnviz.text.display import clip, visible
-from attnviz.text.messages import in_language
 from attnviz.text.suggest import suggest
 from attnviz.walkthroughs.hand import Hand
 from attnviz.walkthroughs.operations import OPERATIONS, ResultCell
@@ -300,5 +299,4 @@ def spell_out(
     written = operation.spell(hand, cell)
     result = hand.write(float(walk.grids[step.result].values[row, column]))
     sign = "=" if operation.is_exact and hand.is_exact() else "≈"
-    note = in_language(operation.note(hand, cell) or "", language)
-    return f"{written} {sign} {result} {note}".rstrip()
+    return f"{written} {sign} {result}"

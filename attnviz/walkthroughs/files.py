@@ -103,12 +103,11 @@ def digest(fields: Mapping[str, object]) -> str:
 
 def _rebuild(fields: Mapping[str, object]) -> Walkthrough:
     labels = decode_fields(fields, Walkthrough, apart={"grids"})
-    grids = {
-        name: _grid(found, f"grids.{name}")
-        for name, found in _grids_by_name(fields.get("grids")).items()
-    }
-    for step in labels["steps"]:
-        _check_name(step.name, "a step's name")
+    found = decode(fields.get("grids"), dict[str, Any], "grids")
+    for name in (*found, *(step.name for step in labels["steps"])):
+        if not name.strip() or not name.isprintable():
+            raise FileFormatError(f"a name must be text that can be printed, not {show(name)}")
+    grids = {name: _grid(grid, f"grids.{name}") for name, grid in found.items()}
     # In what every view prints stays nothing that a terminal would obey.
     labels["title"] = harmless_note(labels["title"])
     labels["notes"] = tuple(map(harmless_note, labels["notes"]))
@@ -126,20 +125,6 @@ def _rebuild(fields: Mapping[str, object]) -> Walkthrough:
     return walk
 
 
-def _grids_by_name(found: object) -> dict[str, Any]:
-    """Return the grids of a file by their names. Raises FileFormatError: none, or a name that cannot be shown."""
-    if not isinstance(found, dict):
-        raise FileFormatError(f"grids must be an object, not {show(found)}")
-    for name in found:
-        _check_name(name, "a grid's name")
-    return found
-
-
-def _check_name(name: str, what: str) -> None:
-    if not name.strip() or not name.isprintable():
-        raise FileFormatError(f"{what} must be text that can be printed, not {show(name)}")
-
-
 def _grid(found: object, where: str) -> Grid:
     fields: GridFields = decode(found, GridFields, where)
     values = [[-math.inf if cell == HIDDEN else cell for cell in row] for row in fields.values]
@@ -149,13 +134,11 @@ def _grid(found: object, where: str) -> Grid:
                 raise FileFormatError(
                     f"{where}.values[{i}][{j}] must be a number, not {show(cell)}"
                 )
-        if not row:
-            raise FileFormatError(f"{where}.values[{i}] is empty")
         if len(row) != len(values[0]):
             raise FileFormatError(
                 f"{where}.values[{i}] has {len(row)} numbers, but the first row has {len(values[0])}"
             )
-    if not values:
+    if not values or not values[0]:
         raise FileFormatError(f"{where}.values is empty")
     try:
         rows, columns = tuple(map(visible, fields.rows)), tuple(map(visible, fields.columns))

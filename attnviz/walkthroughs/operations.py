@@ -7,14 +7,15 @@ those of `attnviz.walkthroughs.verify`.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from attnviz.text.messages import Phrase, _
+from attnviz.text.messages import _
 from attnviz.walkthroughs import arithmetic
-from attnviz.walkthroughs.hand import Hand, format_number
+from attnviz.walkthroughs.hand import Hand
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 
 # signs between matrices: a matrix product, a product cell by cell, and "becomes"
@@ -62,18 +63,33 @@ def same_cell(cell: ResultCell) -> list[Part | None]:
     return [((cell.row,), (cell.column,)) for _name in cell.step.operands]
 
 
+def spell_formula(hand: Hand, cell: ResultCell) -> str:
+    """Write the formula of a step with the numbers at the cell's own place put in."""
+    operation = OPERATIONS[cell.step.operation]
+    fields = dict(zip("abc", map(hand.factor, cell.values), strict=False))
+    if operation.numbered:
+        how, number = factor(cell.walk, cell.step)
+        written = hand.factor(number)
+        fields |= {
+            "number": written,
+            "factor": f"{how}({written})" if how != "*" else f"·{written}",
+        }
+    text = operation.formula.format(**fields).replace(" * ", "·").replace(" ·", "·")
+    return re.sub(r"\((\([^()]*\))\)", r"\1", text)  # tanh((-1)) is tanh(-1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One kind of step: how a grid is computed from others, and how that is written."""
 
     # from the numbers of the operands, then the step's number where it has one
     compute: Callable[..., np.ndarray]
-    # writes the arithmetic of one cell, up to its result
-    spell: Callable[[Hand, ResultCell], str]
     # Operands are {a}, {b}, ...; {b.transposed} is K^T, {all} lists them, {number} is the step's number.
     formula: str
     longer_formula: str = ""  # with the optional last operand
     for_key: str = ""  # the formula for one query and one key
+    # writes the arithmetic of one cell, up to its result
+    spell: Callable[[Hand, ResultCell], str] = spell_formula
     n_operands: tuple[int, int] = (1, 1)  # at least and at most
     numbered: bool = False  # whether it needs a number beside its operands
     # whether the shapes of the operands go together
@@ -84,8 +100,6 @@ class Operation:
     parts: Callable[[ResultCell], list[Part | None]] = same_cell
     signs: tuple[str, ...] = (",",)  # before the second operand and those that follow
     is_exact: bool = True  # whether whole numbers may give an exact result; a power of e does not
-    # a remark on how a cell is written
-    note: Callable[[Hand, ResultCell], Phrase | None] = lambda hand, cell: None
 
 
 def factor(walk: Walkthrough, step: CalculationStep) -> tuple[str, float]:
@@ -99,10 +113,6 @@ def factor(walk: Walkthrough, step: CalculationStep) -> tuple[str, float]:
     return "*", number
 
 
-def _spell_product(hand: Hand, a: float, b: float) -> str:
-    return f"{hand.factor(a)}·{hand.factor(b)}"
-
-
 def _spell_projection(hand: Hand, cell: ResultCell) -> str:
     x, weights, *bias = cell.grids
     text = hand.products(x[cell.row], weights[:, cell.column])
@@ -111,7 +121,8 @@ def _spell_projection(hand: Hand, cell: ResultCell) -> str:
 
 def _spell_general(hand: Hand, cell: ResultCell) -> str:
     query, weights, keys = cell.grids
-    return hand.products(query[cell.row] @ weights, keys[cell.column])
+    q, w, k = cell.step.operands
+    return f"({q} {w})·{k}: {hand.products(query[cell.row] @ weights, keys[cell.column])}"
 
 
 def _spell_additive(hand: Hand, cell: ResultCell) -> str:
@@ -119,19 +130,6 @@ def _spell_additive(hand: Hand, cell: ResultCell) -> str:
     inside = query[cell.row] @ w.T + keys[cell.column] @ u.T
     terms = (v * np.tanh(inside)).tolist()
     return hand.add(terms, lambda i: f"{hand.factor(v[i])}·tanh({hand.write(inside[i])})")
-
-
-def _spell_times(hand: Hand, cell: ResultCell) -> str:
-    how, number = factor(cell.walk, cell.step)
-    (value,) = cell.values
-    if how == "/ sqrt":
-        return f"{hand.factor(value)} / sqrt({hand.write(number)})"
-    return _spell_product(hand, value, number)
-
-
-def _spell_softcap(hand: Hand, cell: ResultCell) -> str:
-    cap = hand.write(cell.number)
-    return f"{cap}·tanh({hand.write(cell.values[0])} / {cap})"
 
 
 def _spell_mask(hand: Hand, cell: ResultCell) -> str:
@@ -153,6 +151,11 @@ def _spell_softmax(hand: Hand, cell: ResultCell) -> str:
 
     powers = [math.exp(score - shift) for score in scores]
     return f"{power(cell.column)} / ({hand.add(powers, power)})"
+
+
+def _spell_weigh(hand: Hand, cell: ResultCell) -> str:
+    weights, values = cell.grids
+    return f"{hand.factor(weights[0, cell.row])}·{hand.factor(values[cell.row, cell.column])}"
 
 
 def _spell_sum(hand: Hand, cell: ResultCell) -> str:
@@ -186,33 +189,11 @@ def _spell_rms_norm(hand: Hand, cell: ResultCell) -> str:
     return f"{hand.factor(values[cell.column])} / {size}·{hand.factor(gain[0, cell.column])}"
 
 
-def _spell_gelu_tanh(hand: Hand, cell: ResultCell) -> str:
-    (value,) = cell.values
-    cubic = f"{hand.write(value)} + {hand.write(0.044715)}·{hand.factor(value)}^3"
-    return f"{hand.factor(value)} / 2·(1 + tanh(sqrt(2 / pi)·({cubic})))"
-
-
-def _gates(cell: ResultCell) -> tuple[float, float, float]:
-    keep, new = arithmetic.gates(*cell.grids)
-    place = cell.row, cell.column
-    return float(keep[place]), float(new[place]), float(cell.grids[1][place])
-
-
 def _spell_gru(hand: Hand, cell: ResultCell) -> str:
-    keep, new, old = _gates(cell)
-    share = hand.write(keep)
+    place = cell.row, cell.column
+    keep, new = (float(values[place]) for values in arithmetic.gates(*cell.grids))
+    share, old = hand.write(keep), float(cell.grids[1][place])
     return f"(1 - {share})·{hand.factor(new)} + {share}·{hand.factor(old)}"
-
-
-def _note_on_gru(hand: Hand, cell: ResultCell) -> Phrase:
-    keep, new, old = (format_number(value, hand.digits) for value in _gates(cell))
-    words = _("(gate {keep}: the share of the old state {old}; the rest is the new value {new})")
-    return words.format(keep=keep, old=old, new=new)
-
-
-def _note_on_general(_hand: Hand, cell: ResultCell) -> Phrase:
-    query, weights, _keys = cell.step.operands
-    return _("(first factors: {first} {second})").format(first=query, second=weights)
 
 
 def _pair_of(cell: ResultCell) -> tuple[int, int] | None:
@@ -303,7 +284,6 @@ KEYS_PLACE = {"dot": 1, "additive": 1, "general": 2}
 OPERATIONS: dict[str, Operation] = {
     "add": Operation(
         compute=lambda a, b: a + b,
-        spell=lambda hand, cell: f"{hand.write(cell.values[0])} + {hand.factor(cell.values[1])}",
         formula="{a} + {b}",
         for_key="{a} + {b}",
         n_operands=(2, 2),
@@ -342,7 +322,6 @@ OPERATIONS: dict[str, Operation] = {
         labels=lambda operands: (operands[0].rows, operands[2].rows),
         parts=_parts_of_comparison,
         signs=(MATRIX,),
-        note=_note_on_general,
     ),
     "additive": Operation(
         compute=arithmetic.additive,
@@ -357,15 +336,13 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "times": Operation(
         compute=lambda a, number: a * number,
-        spell=_spell_times,
         formula="{a} {factor}",
         for_key="{a} {factor}",
         numbered=True,
     ),
     "softcap": Operation(
         compute=lambda a, cap: cap * np.tanh(a / cap),  # Gemma Team 2024, "Gemma 2", section 2
-        spell=_spell_softcap,
-        formula="{number} tanh({a} / {number})",
+        formula="{number} · tanh({a} / {number})",
         for_key="{number} tanh({a} / {number})",
         numbered=True,
         is_exact=False,
@@ -391,9 +368,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "weigh": Operation(
         compute=lambda weights, v: weights[0][:, None] * v,  # (K, 1) * (K, d) -> (K, d)
-        spell=lambda hand, cell: _spell_product(
-            hand, cell.grids[0][0, cell.row], cell.grids[1][cell.row, cell.column]
-        ),
+        spell=_spell_weigh,
         formula="{a.transposed} * {b}",
         for_key="{a} · {b}",
         n_operands=(2, 2),
@@ -443,32 +418,25 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "relu": Operation(
         compute=lambda a: np.maximum(a, 0.0),
-        spell=lambda hand, cell: f"max(0, {hand.write(cell.values[0])})",
         formula="max(0, {a})",
     ),
     "gelu": Operation(
         compute=arithmetic.gelu,
-        spell=lambda hand, cell: f"{hand.factor(cell.values[0])}·Φ({hand.write(cell.values[0])})",
-        formula="{a} Φ({a})",
+        formula="{a} · Φ({a})",
         is_exact=False,
     ),
     "gelu_tanh": Operation(
         compute=arithmetic.gelu_tanh,
-        spell=_spell_gelu_tanh,
-        formula="{a} / 2 * (1 + tanh(sqrt(2 / pi) ({a} + 0.044715 {a}^3)))",
+        formula="{a} / 2 · (1 + tanh(sqrt(2 / pi) · ({a} + 0.044715 · {a}^3)))",
         is_exact=False,
     ),
     "silu": Operation(
         compute=arithmetic.silu,
-        spell=lambda hand, cell: (
-            f"{hand.factor(cell.values[0])} / (1 + exp({hand.write(-cell.values[0])}))"
-        ),
         formula="{a} / (1 + exp(-{a}))",
         is_exact=False,
     ),
     "product": Operation(
         compute=lambda a, b: a * b,  # Shazeer 2020, "GLU Variants Improve Transformer", equation 5
-        spell=lambda hand, cell: _spell_product(hand, *cell.values),
         formula="{a} * {b}",
         n_operands=(2, 2),
         fits=lambda a, b: a == b,
@@ -484,7 +452,6 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "tanh": Operation(
         compute=np.tanh,
-        spell=lambda hand, cell: f"tanh({hand.write(cell.values[0])})",
         formula="tanh({a})",
         is_exact=False,
     ),
@@ -499,7 +466,6 @@ OPERATIONS: dict[str, Operation] = {
         labels=lambda operands: (operands[0].rows, operands[1].columns),
         parts=_parts_of_gru,
         is_exact=False,
-        note=_note_on_gru,
     ),
     "rotate": Operation(
         compute=arithmetic.rotate,

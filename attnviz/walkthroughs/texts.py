@@ -22,7 +22,7 @@ BY_KEY = ("scores", "scaled", "softcap", "bias", "mask", "softmax", "alignment")
 
 BEFORE = (
     *("input", "input_norm", "input_rms_norm", "row", "angle", "query", "keys", "values"),
-    *("head_norm", "rotation", "split_query", "split_keys", "split_values"),
+    *("rotation", "split_query", "split_keys", "split_values"),
 )
 """Steps that make what attention works on."""
 
@@ -83,7 +83,6 @@ TEXTS: dict[str, Text] = {
     "query": Text(_("Query"), _("The input is projected to the query.")),
     "keys": Text(_("Keys"), _("The input is projected to keys.")),
     "values": Text(_("Values"), _("The input is projected to values.")),
-    "head_norm": Text(_("Normalized per head"), _("Each row of this head is normalized.")),
     "rotation": Text(
         _("Rotary position"), _("Each pair of columns is rotated by the angle of its position.")
     ),

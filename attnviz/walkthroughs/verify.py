@@ -25,12 +25,7 @@ class Verdict:
     walk: Walkthrough
     differences: tuple[float, ...] = field(repr=False)  # the largest of each step that agrees
     fault: str  # what is wrong first, in one line; empty where everything agrees
-
-    @property
-    def cells(self) -> int:
-        """How many numbers agree."""
-        agreed = self.walk.steps[: len(self.differences)]
-        return sum(self.walk.grids[step.result].values.size for step in agreed)
+    cells: int  # how many numbers agree
 
 
 def verify(path: str | os.PathLike[str]) -> Verdict:
@@ -54,7 +49,9 @@ def examine(walk: Walkthrough, *, is_changed: bool = False) -> Verdict:
             fault = f"step {number} ({step.name}): {wrong_cell}"
             break
         differences.append(largest)
-    return Verdict(walk=walk, differences=tuple(differences), fault=fault)
+    agreed = walk.steps[: len(differences)]
+    cells = sum(walk.grids[step.result].values.size for step in agreed)
+    return Verdict(walk=walk, differences=tuple(differences), fault=fault, cells=cells)
 
 
 def _compare(walk: Walkthrough, step: CalculationStep) -> tuple[float, str]:

@@ -37,7 +37,7 @@ def explain(name: str, language: str = "en") -> tuple[str, str]:
     expect_language(language)
     text, base = _text_of(name), name
     more: list[str] = []
-    parts = re.fullmatch(r"(.+?)(_cross)?(?:_(\d+|[qk]))?", name)
+    parts = re.fullmatch(r"(.+?)(_cross)?(?:_(\d+))?", name)
     if text is None and parts is not None:
         base, across, number = parts.groups()
         text = _text_of(base)

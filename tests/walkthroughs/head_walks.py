@@ -1,11 +1,10 @@
-"""A walkthrough of a model, with the choice of what is followed written as arguments."""
+"""Walkthroughs of a model, for many tests that read the same run."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
 from attnviz.walkthroughs.capture import walks
-from attnviz.walkthroughs.settings import WalkthroughSelection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,15 +17,11 @@ if TYPE_CHECKING:
     from attnviz.walkthroughs.record import Walkthrough
 
 
-def walk(text: str, source: Source, **more: Any) -> Walkthrough:
-    """`attnviz.walkthroughs.capture.walks.follow`, with the fields of its selection."""
-    of_run = {
-        name: more.pop(name) for name in ("pair", "target", "truncate", "full") if name in more
-    }
-    more["all_queries"] = more.pop("every", False)
+def walk(text: str, source: Source, *, every: bool = False, **more: Any) -> Walkthrough:
+    """`attnviz.walkthroughs.capture.walks.follow`; a query may be a number."""
     if more.get("query") is not None:
         more["query"] = str(more["query"])
-    return walks.follow(text, source, WalkthroughSelection(**more), **of_run)
+    return walks.follow(text, source, all_queries=every, **more)
 
 
 def decoding_steps(text: str, source: Source, **more: Any) -> list[Walkthrough]:

@@ -29,6 +29,7 @@ NAMES = {
 def done(text: str) -> tuple[float, str, float]:
     """What the left side comes to, the sign between, and the number at the right."""
     left, sign, right = re.split(r" ([=≈]) ", text, maxsplit=1)
+    left = left.removeprefix("(a b)·c: ")  # what the first factors of ``general`` are
     sum_of = re.sub(r"\[[^\]]*: ([^\]]+)\]", r"(\1)", left)
     python = (
         sum_of.replace("·", "*").replace("exp(-∞)", "0.0").replace("Φ", "normal").replace("^", "**")

@@ -174,7 +174,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     ),
     "a strange grid": (
         remade(lambda f: f["grids"].update({"\x1b": f["grids"]["q"]})),
-        "a grid's name must be text that can be printed",
+        "a name must be text that can be printed",
     ),
     "operation": (
         remade(lambda f: f["steps"][0].update(operation="divide")),

@@ -1,13 +1,11 @@
-"""The projections to a layer's queries, keys and values, their inputs, and the norms and rotations that follow.
+"""The projections to a layer's queries, keys and values, their inputs, and the rotations that follow.
 
-Between a projection and attention there may be a norm of each head, a rotation, or both. Rotary positions turn pairs of
-numbers by angles that grow with the position (Su et al. 2021, "RoFormer", equations 13 to 15). No family is named: the
-angles are found from what went in and what came out.
+Rotary positions turn pairs of numbers by angles that grow with the position (Su et al. 2021, "RoFormer", equations 13
+to 15). No family is named: the angles are found from what went in and what came out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, runtime_checkable
@@ -24,12 +22,10 @@ from attnviz.capture.projections import (
     Projection,
     ProjectionCollector,
     is_linear,
-    maker_of,
-    same,
+    projection_of,
 )
 from attnviz.walkthroughs.arithmetic import pairs, rotate
 from attnviz.walkthroughs.calculation import Calculation
-from attnviz.walkthroughs.capture.parts import Norm, read_norm
 from attnviz.walkthroughs.capture.run import HeadRun, numbers
 from attnviz.walkthroughs.record import Grid
 
@@ -63,12 +59,11 @@ class Rotation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maker:
-    """The projection, norm and rotation that make a layer's queries, keys or values."""
+    """The projection and rotation that make a layer's queries, keys or values."""
 
     projection: Projection
     before: Tensor  # what the projection makes of it: [batch, head, token, d]
-    norm: Norm | None = None  # of each head's rows, where one follows
-    rotation: Rotation | None = None  # what follows then
+    rotation: Rotation | None = None  # where one follows
 
 
 class Inputs:
@@ -154,7 +149,7 @@ def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) ->
             continue
         symbols = (f"W{letter}{run.suffix}", f"b{letter}{run.suffix}")
         weights = dict(zip(symbols, found[1], strict=False))
-        _write_projection(calculation, run, maker, (step, letter, name), x, weights)
+        _write_projection(calculation, run, maker, (step, name), x, weights)
     notes = [Note("rotated")] if "angles" in calculation.grids else []
     if given:
         notes.append(Note.of("taken_as_given", names=", ".join(given)))
@@ -165,49 +160,28 @@ def _write_projection(
     calculation: Calculation,
     run: HeadRun,
     maker: Maker,
-    names: tuple[str, str, str],
+    names: tuple[str, str],
     x: str,
     weights: dict[str, Grid],
 ) -> None:
-    """Write down a projection, and the norm and rotation that follow it."""
-    step, letter, name = names
-    norm, rotation = maker.norm, maker.rotation
-    is_query = step == "query"
+    """Write down a projection, and the rotation that follows it."""
+    step, name = names
+    is_query, rotation = step == "query", maker.rotation
     rows = run.query_names if is_query else run.keys
-    base = name.removesuffix(run.suffix)
-    if norm is None and rotation is None:
+    if rotation is None:
         calculation.project(step, name, x, weights, rows)
         return
-    gains, angles = [], ""
-    if norm is not None:
-        gains = [_give_once(calculation, f"gain_{letter}", numbers(norm.gain)[None])]
-        if norm.operation == "norm":
-            shift = numbers(norm.shift)[None]
-            gains.append(_give_once(calculation, f"shift_{letter}", shift))
-    if rotation is not None:
-        angles = _give_once(calculation, "angles", rotation.angles, run.keys)
-        if is_query and run.row is not None:
-            row = float(run.row)
-            if "angle" not in calculation.grids:
-                calculation.step("angle", "angle", "row", angles, number=row, rows=run.query_names)
-            angles = "angle"
-    result = calculation.project(step, f"{base}_raw{run.suffix}", x, weights, rows)
-    if norm is not None:
-        normed = name if rotation is None else f"{base}_normed{run.suffix}"
-        operation, epsilon = norm.operation, norm.epsilon
-        result = calculation.step("head_norm", normed, operation, result, *gains, number=epsilon)
-    if rotation is not None:
-        distance = float(rotation.distance)
-        calculation.step("rotation", name, "rotate", result, angles, number=distance)
-
-
-def _give_once(
-    calculation: Calculation, name: str, values: np.ndarray, rows: tuple[str, ...] = ()
-) -> str:
-    """Write down a grid that all heads share, once."""
-    if name not in calculation.grids:
-        calculation.give(name, Grid(values=values, rows=rows))
-    return name
+    angles = "angles"
+    if angles not in calculation.grids:
+        calculation.give(angles, Grid(values=rotation.angles, rows=run.keys))
+    if is_query and run.row is not None:
+        angles, row = "angle", float(run.row)
+        if angles not in calculation.grids:
+            calculation.step("angle", angles, "row", "angles", number=row, rows=run.query_names)
+    base = name.removesuffix(run.suffix)
+    raw = calculation.project(step, f"{base}_raw{run.suffix}", x, weights, rows)
+    distance = float(rotation.distance)
+    calculation.step("rotation", name, "rotate", raw, angles, number=distance)
 
 
 def part_of(maker: Maker, head: int, row: int | None) -> tuple[np.ndarray, list[Grid]] | None:
@@ -250,42 +224,26 @@ def makers(keep: ProjectionCollector) -> list[Maker | None]:
         keep.projections(), (layer.query, layer.key, layer.value), strict=False
     ):
         known = None if projection is None else Maker(projection=projection, before=own)
-        found.append(known or _find_maker(keep, own))
+        found.append(known or _find_rotated(keep, own))
     return found
 
 
-def _find_maker(keep: ProjectionCollector, own: Tensor) -> Maker | None:
-    """Return the projection, norm and rotation that make this [batch, head, token, d]."""
-    for before, heads, norm in _candidates(keep, own):
-        is_same = same(heads, own)
-        rotation = None if is_same else rotation_between(numbers(heads[0]), numbers(own[0]))
-        if rotation is not None or (is_same and norm is not None):
-            projection = maker_of(keep.before, before)
-            if projection is not None:
-                return Maker(projection=projection, before=before, norm=norm, rotation=rotation)
-    return None
-
-
-def _candidates(
-    keep: ProjectionCollector, own: Tensor
-) -> Iterator[tuple[Tensor, Tensor, Norm | None]]:
-    """Yield the outputs of projections with as many heads, and norms of them: before, after, and the norm."""
+def _find_rotated(keep: ProjectionCollector, own: Tensor) -> Maker | None:
+    """Return the projection and rotation that make this [batch, head, token, d]."""
     batch, n_heads, n_tokens, d = own.shape
-    size, by_token = n_heads * d, (batch, n_tokens, n_heads, d)
+    size = n_heads * d
     for call in reversed(keep.before):
-        if is_linear(call.module) and call.made.shape[1] == n_tokens:
-            # One fused projection may make query, keys and values.
-            for first in range(0, call.made.shape[2] - size + 1, size):
-                columns = call.made[:, :, first : first + size]
-                heads = columns.reshape(by_token).transpose(1, 2)
-                yield heads, heads, None
-        elif call.made.shape == (batch, n_tokens * n_heads, d) and (norm := read_norm(call)):
-            yield (
-                call.given.reshape(by_token).transpose(1, 2),
-                call.made.reshape(by_token).transpose(1, 2),
-                norm,
-            )
-            yield call.given.reshape(own.shape), call.made.reshape(own.shape), norm
+        if not is_linear(call.module) or call.made.shape[1] != n_tokens:
+            continue
+        # One fused projection may make query, keys and values.
+        for first in range(0, call.made.shape[2] - size + 1, size):
+            columns = call.made[:, :, first : first + size]
+            before = columns.reshape(batch, n_tokens, n_heads, d).transpose(1, 2)
+            rotation = rotation_between(numbers(before[0]), numbers(own[0]))
+            projection = projection_of(call, first, first + size)
+            if rotation is not None and projection is not None:
+                return Maker(projection=projection, before=before, rotation=rotation)
+    return None
 
 
 def rotation_between(before: Heads, behind: Heads) -> Rotation | None:

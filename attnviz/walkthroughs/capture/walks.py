@@ -29,7 +29,7 @@ from attnviz.walkthroughs.capture.output import write_output, write_words
 from attnviz.walkthroughs.capture.parts import parts_of
 from attnviz.walkthroughs.capture.run import SCORE_SEED, HeadRun, numbers
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.settings import Score, WalkthroughSelection
+from attnviz.walkthroughs.settings import Score
 
 CROSS = "_cross"  # what the names of cross attention's grids end in, where a layer has both
 
@@ -37,14 +37,21 @@ CROSS = "_cross"  # what the names of cross attention's grids end in, where a la
 def follow(
     text: str,
     source: Source,
-    selection: WalkthroughSelection,
     *,
+    layer: int = 0,
+    head: int = 0,
+    query: str | None = None,
+    all_queries: bool = False,
+    whole_layer: bool = False,
+    kind: Kind | None = None,
+    score: Score = "scaled",
+    causal: bool = False,
     pair: str | None = None,
     target: str | None = None,
     truncate: bool = False,
     full: bool = False,
 ) -> Walkthrough:
-    """Follow one word, or all, through one head of a model or through a whole layer.
+    """Follow one word, or all, through one head of a model or through a whole layer; see `attnviz.walkthrough`.
 
     The model runs once, with its receipt. Query, keys and values are computed again from the head's own projections
     where these are found, and the context from them, in double precision. Raises InputError: the text cannot be read by
@@ -56,43 +63,35 @@ def follow(
     def encode(kind: Kind | None) -> Batch:
         return source.encode([text], [pair], truncate=truncate, kind=kind, targets=[target])
 
-    batch = encode(selection.kind)
-    kind = batch.kind or source.kinds[0]
-    causal = selection.causal and kind != "decoder"  # a decoder is causal anyway
-    score = selection.score
-    _check_changes(source, selection, kind, causal=causal)
-    tokens = batch.sentences[0].tokens
-    found = find_query(tokens, selection.query, "decoder" if causal else kind)
-    row = None if selection.walks_all and len(tokens) > 1 else found
-    keep = ProjectionCollector(selection.layer)
-    receipt = source.stream(batch, [keep])
-    (head,) = indices_of([selection.head], range(keep.layer.query.shape[1]), "head")
-    run = HeadRun(source=source, batch=batch, keep=keep, kind=kind, head=head, row=row)
-    if not selection.whole_layer:
-        return _write_head(run, score, receipt, causal=causal)
-    other = None
-    if kind != "encoder" and {"decoder", "cross"} <= set(source.kinds):
-        other, receipt = _other_attention(run, encode, receipt)
-    return _write_layer(run, other, receipt, full=full)
-
-
-def _check_changes(
-    source: Source, selection: WalkthroughSelection, kind: Kind, *, causal: bool
-) -> None:
-    """Refuse another score or mask where it makes no sense."""
-    is_other_score = selection.score != "scaled"
-    if (is_other_score or selection.causal) and not isinstance(source, HomeBuilt):
+    batch = encode(kind)
+    followed = batch.kind or source.kinds[0]
+    causal = causal and followed != "decoder"  # a decoder is causal anyway
+    if (score != "scaled" or causal) and not isinstance(source, HomeBuilt):
         raise SelectionError(
             f"{source.name} has its own score and mask: another is for the home-built models alone"
         )
-    if selection.whole_layer and (is_other_score or causal):
+    if whole_layer and (score != "scaled" or causal):
         raise SelectionError(
             "a whole layer is followed as the model computed it: no other score or mask can be chosen"
         )
-    if causal and kind == "cross":
+    if causal and followed == "cross":
         raise SelectionError(
             "cross attention attends to another sentence: none of its words comes after the query"
         )
+    tokens = batch.sentences[0].tokens
+    found = find_query(tokens, query, "decoder" if causal else followed)
+    walks_all = all_queries or (whole_layer and query is None)
+    keep = ProjectionCollector(layer)
+    receipt = source.stream(batch, [keep])
+    (head,) = indices_of([head], range(keep.layer.query.shape[1]), "head")
+    row = None if walks_all and len(tokens) > 1 else found
+    run = HeadRun(source=source, batch=batch, keep=keep, kind=followed, head=head, row=row)
+    if not whole_layer:
+        return _write_head(run, score, receipt, causal=causal)
+    other = None
+    if followed != "encoder" and {"decoder", "cross"} <= set(source.kinds):
+        other, receipt = _other_attention(run, encode, receipt)
+    return _write_layer(run, other, receipt, full=full)
 
 
 def _write_head(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -> Walkthrough:

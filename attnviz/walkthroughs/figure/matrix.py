@@ -5,7 +5,6 @@ Of long vectors the first and last numbers are drawn. Lengths are in inches, siz
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,23 +27,51 @@ GAP_ROW, GAP_COLUMN = "⋮", "…"
 STRONG = 0.72  # how far along the palette the colour of bars is
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixBox:
     """A matrix that has been measured."""
 
-    grid: GridView
-    pen: Pen
-    palette: str
-    rows: Cut  # the rows and columns that are drawn, None for those left out
-    columns: Cut
-    texts: list[list[str]]  # the numbers printed; empty where there are too many
-    row_names: list[str]
-    column_names: list[str]
-    row_height: float
-    column_width: float
-    names_width: float  # of the names at the left
-    names_height: float  # of the names below
-    followed: int | None = None  # the row that gets a frame
+    def __init__(
+        self,
+        grid: GridView,
+        pen: Pen,
+        palette: str,
+        digits: int,
+        *,
+        most_rows: int,
+        most_columns: int,
+        followed: int | None = None,
+        has_names: bool = True,
+    ) -> None:
+        """Measure a matrix, of which so many rows are drawn, and so many columns of a vector.
+
+        The row that is followed gets a frame; without `has_names` rows have no names.
+        """
+        self.grid, self.pen, self.palette, self.followed = grid, pen, palette, followed
+        n_rows, n_columns = grid.values.shape
+        self.rows = _shorten(n_rows, most_rows)
+        if followed is not None and followed not in self.rows:
+            self.rows = tuple(sorted({*filter(None, self.rows), 0, followed}))
+        most = most_columns if grid.has_vectors else max(most_rows, MOST_NUMBERED)
+        self.columns = _shorten(n_columns, most)
+        is_numbered = grid.has_vectors or len(self.columns) <= MOST_NUMBERED
+        self.texts = [
+            [_number(grid, row, column, digits) for column in self.columns] for row in self.rows
+        ]
+        widest = pen.widest([text for line in self.texts for text in line], LETTERS)
+        self.row_height, self.column_width = ROW_HEIGHT, max(NARROW_CELL, widest + CELL_PAD)
+        if not is_numbered:
+            self.texts, self.row_height, self.column_width = [], THIN_CELL, THIN_CELL
+        names = clipped(grid.rows) if has_names else []
+        self.row_names = _select(names, self.rows, GAP_ROW)
+        self.column_names = _select(clipped(grid.columns), self.columns, GAP_COLUMN)
+        # Bold letters are wider than those that were measured.
+        widest_row = 1.1 * pen.widest(self.row_names, LETTERS)
+        self.names_width = widest_row + NAMES_GAP if self.row_names else 0.0
+        widest_name, self.names_height = pen.widest(self.column_names, LETTERS), 0.0
+        self.names_stand_upright = widest_name + CELL_PAD / 2 > self.column_width
+        if self.column_names:
+            line_height = 1.25 * LETTERS * POINT
+            self.names_height = 0.06 + (widest_name if self.names_stand_upright else line_height)
 
     @property
     def title(self) -> str:
@@ -97,8 +124,8 @@ class MatrixBox:
             page.text(*place, name, LETTERS, ha="right", va="center", **look)
         for j, name in enumerate(self.column_names):
             x, y = left + (j + 0.5) * self.column_width, top + height + 0.04
-            upright = 90.0 if self.names_height > ROW_HEIGHT else 0.0
-            page.text(x, y, name, LETTERS, ha="center", va="top", rotation=upright)
+            rotation = 90.0 if self.names_stand_upright else 0.0
+            page.text(x, y, name, LETTERS, ha="center", va="top", rotation=rotation)
         if self.followed is not None and self.followed in self.rows:
             y = top + self.rows.index(self.followed) * self.row_height
             frame = {"fill": False, "edgecolor": BLACK, "linewidth": 1.4, "zorder": 5}
@@ -136,53 +163,6 @@ class MatrixBox:
             table, level = diverging(), signed_levels(finite, largest)
         opacity = np.where(has_colour, 255, 0).astype(np.uint8)
         return np.dstack([table[level], opacity]), ink(table)[level] & has_colour
-
-
-def measure_matrix(
-    grid: GridView,
-    pen: Pen,
-    palette: str,
-    digits: int,
-    *,
-    most_rows: int,
-    most_columns: int,
-    followed: int | None = None,
-) -> MatrixBox:
-    """Measure a matrix, of which so many rows are drawn, and so many columns of a vector."""
-    n_rows, n_columns = grid.values.shape
-    rows = _shorten(n_rows, most_rows)
-    if followed is not None and followed not in rows:  # of many rows the followed one is drawn, too
-        rows = tuple(sorted({*filter(None, rows), 0, followed}))
-    most = most_columns if grid.has_vectors else max(most_rows, MOST_NUMBERED)
-    columns = _shorten(n_columns, most)
-    is_numbered = grid.has_vectors or len(columns) <= MOST_NUMBERED
-    texts = [[_number(grid, row, column, digits) for column in columns] for row in rows]
-    widest = pen.widest([text for line in texts for text in line], LETTERS)
-    column_width = max(NARROW_CELL, widest + CELL_PAD) if is_numbered else THIN_CELL
-    column_names = _select(clipped(grid.columns), columns, GAP_COLUMN)
-    widest_name = pen.widest(column_names, LETTERS)
-    names_height = 0.0
-    if column_names:
-        fits = widest_name + CELL_PAD / 2 <= column_width
-        names_height = (1.25 * LETTERS * POINT if fits else widest_name + ROW_HEIGHT / 2) + 0.06
-    row_names = _select(clipped(grid.rows), rows, GAP_ROW)
-    # Bold letters are wider than those that were measured.
-    names_width = 1.1 * pen.widest(row_names, LETTERS) + NAMES_GAP if row_names else 0.0
-    return MatrixBox(
-        grid=grid,
-        pen=pen,
-        palette=palette,
-        rows=rows,
-        columns=columns,
-        texts=texts if is_numbered else [],
-        row_names=row_names,
-        column_names=column_names,
-        row_height=ROW_HEIGHT if is_numbered else THIN_CELL,
-        column_width=column_width,
-        names_width=names_width,
-        names_height=names_height,
-        followed=followed,
-    )
 
 
 def _shorten(n: int, most: int) -> Cut:

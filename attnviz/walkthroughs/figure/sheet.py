@@ -6,7 +6,7 @@ The steps of one query have a row for each key. Lengths are in inches, sizes of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -17,8 +17,7 @@ from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.palette import DEFAULT
 from attnviz.text.messages import _
 from attnviz.walkthroughs import wording
-from attnviz.walkthroughs.figure.matrix import MatrixBox, bold, measure_matrix
-from attnviz.walkthroughs.operations import KEYS_PLACE
+from attnviz.walkthroughs.figure.matrix import MatrixBox, bold
 from attnviz.walkthroughs.texts import BEFORE, BY_KEY
 from attnviz.walkthroughs.view import BLANK, OF_HEADS, GridView, StepView, View, query_weights
 
@@ -109,7 +108,7 @@ class Sheet:
         for most_columns in range(MOST_COLUMNS, FEWEST_COLUMNS - 1, -1):
             boxes: list[MatrixBox] = []
             for _sign, grid in parts:
-                box = measure_matrix(
+                box = MatrixBox(
                     grid,
                     self.pen,
                     self.palette,
@@ -117,9 +116,8 @@ class Sheet:
                     most_rows=MOST_ROWS if is_attention else FEW_ROWS,
                     most_columns=most_columns,
                     followed=self.followed.get(grid.name),
+                    has_names=bool(step.heads) or not boxes or boxes[-1].grid.rows != grid.rows,
                 )
-                if boxes and not step.heads and boxes[-1].grid.rows == grid.rows:
-                    box = replace(box, row_names=[], names_width=0.0)
                 boxes.append(box)
             matrices = _place([sign for sign, _ in parts], boxes)
             if all(top == 0.0 for _, _, _, top in matrices):
@@ -190,25 +188,17 @@ def prepare_sheet(view: View, palette: str) -> Sheet:
 
 
 def _followed(view: View, cards: Sequence[StepView]) -> dict[str, int]:
-    """Return the row of each grid that the largest weight is about; none where a blank would be told."""
-    walk, largest = view.walk, wording.strongest(view.walk)
-    if largest is None or view.blanks or len(walk.distributions()) != 1:
+    """Return the row of the key with the largest weight, of each grid of one query that has a row for each key."""
+    weights = query_weights(view.walk)
+    if weights is None or view.blanks:
         return {}
-    query, key = largest[:2]
-    follows_one = query_weights(walk) is not None
-    rows: dict[str, int] = {}
-    for card in cards:
-        step = card.step
-        if step.name not in BY_KEY and (step.name != "context" or follows_one):
-            continue
-        for _sign, grid in card.parts:
-            if len(grid.values) > 1:
-                rows[grid.name] = key if card.is_by_key else query
-        if step.operation in KEYS_PLACE:
-            rows[step.operands[KEYS_PLACE[step.operation]]] = key
-        elif step.operation == "projection":  # the context of several queries
-            rows[step.operands[1]] = key
-    return rows
+    key = int(weights.values[0].argmax())
+    return {
+        grid.name: key
+        for card in cards
+        for _, grid in card.parts
+        if card.is_by_key and len(grid.values) == weights.values.size > 1
+    }
 
 
 def draw(

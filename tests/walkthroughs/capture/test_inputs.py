@@ -29,7 +29,6 @@ ANGLES = np.arange(7)[:, None] * 0.8 ** np.arange(6)
     [
         ("llama", ["query", "rotation"]),
         ("modernbert", ["query", "rotation"]),  # one fused projection makes all three
-        ("qwen3", ["query", "head_norm", "rotation"]),
     ],
 )
 def test_the_angles_are_the_librarys(zoo: Zoo, name: str, steps: list[str], tmp_path: Path) -> None:
@@ -69,9 +68,9 @@ def test_a_rotation_is_found(distance: int) -> None:
     np.testing.assert_allclose(found.angles, angles, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["phi", "gpt_oss"])
+@pytest.mark.parametrize("name", ["phi", "gpt_oss", "qwen3"])
 def test_other_rotations_are_taken_as_given(zoo: Zoo, name: str) -> None:
-    """Of some columns alone, or with a factor: the model's own query and keys are used, and a note says so."""
+    """Of some columns alone, with a factor or a norm before: the model's own query and keys are used, and a note says so."""
     walked = walk(zoo.sentences[1], zoo.source(name), query=3, layer=1, head=1)
     assert {"q", "K"} <= set(walked.inputs())
     assert Note.of("taken_as_given", names="q, K") in walked.notes

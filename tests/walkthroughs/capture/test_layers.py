@@ -44,7 +44,6 @@ ATTENTION = {
     "alignment",
     "context",
     "angle",
-    "head_norm",
     "rotation",
 }
 """Steps of one head."""
