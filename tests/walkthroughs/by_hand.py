@@ -154,3 +154,64 @@ def walks() -> dict[str, Walkthrough]:
         "general": score_walk("general"),
         "additive": score_walk("additive"),
     }
+
+
+TOKENS = ("[CLS]", "나는", "너희", "모두를", "사랑해", "internationalization", "[SEP]")
+
+
+def one_decoder_step(*, mask: bool = False) -> Walkthrough:
+    """A decoder's state and four states of an encoder, as in the book."""
+    states = Grid(
+        values=np.array([[0.0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]),
+        rows=("first", "second", "third", "fourth"),
+    )
+    query = Grid(values=np.array([[10.0, 5.0, 10.0]]), rows=("decoder",))
+    hidden = Grid(values=np.array([[1.0, 1.0, 0.0, 1.0]])) if mask else None
+    return attention_walk(
+        title="made by hand", query=query, keys=states, values=states, score="dot", mask=hidden
+    )
+
+
+def of_model(
+    n: int = 7, d_model: int = 48, d: int = 8, *, one: bool = True, n_heads: int = 1
+) -> Walkthrough:
+    """Masked heads of a model from its input to its output, with numbers from a seed."""
+    draw = np.random.default_rng(n * d)
+    c = Calculation()
+    tokens = (TOKENS * n)[:n]
+    c.give("X", Grid(values=draw.normal(size=(n, d_model)), rows=tokens))
+    x, allowed, contexts = "X", np.tril(np.ones((n, n))), []
+    if one:
+        x, allowed = c.step("row", "x", "row", "X", number=3.0, rows=tokens[3:4]), allowed[[3]]
+    for suffix in [""] if n_heads == 1 else [f"_{head}" for head in range(n_heads)]:
+        query = f"{'q' if one else 'Q'}{suffix}"
+        for letter, name, step, given in (
+            ("q", query, "query", x),
+            ("k", f"K{suffix}", "keys", "X"),
+            ("v", f"V{suffix}", "values", "X"),
+        ):
+            weights = Grid(values=draw.normal(size=(d_model, d)) / d_model**0.5)
+            bias = Grid(values=draw.normal(size=(1, d)))
+            symbols = {f"W{letter}{suffix}": weights, f"b{letter}{suffix}": bias}
+            c.project(step, name, given, symbols)
+        keys, values, mask = f"K{suffix}", f"V{suffix}", Grid(values=allowed)
+        contexts.append(attend(c, query=query, keys=keys, values=values, mask=mask, suffix=suffix))
+    c.step("concatenated", "concatenated", "concatenate", *contexts)
+    c.project(
+        "output",
+        "output",
+        "concatenated",
+        {"Wo": Grid(values=draw.normal(size=(d * n_heads, d_model)))},
+    )
+    return replace(
+        c.finish("one head", query=3 if one else None, notes=("a note",)),
+        model="a model",
+        text="나는 너희 모두를 사랑해",
+        kind="encoder",
+        layer=2,
+        head=1,
+        own=contexts[0],
+        difference=1.2e-8,
+        from_input=3.4e-8,
+        receipt=RECEIPT,
+    )

@@ -139,29 +139,6 @@ def test_one_head_of_several() -> None:
     assert np.array_equal(across[0, 1], across.grids["weights_cross_1"].values)
 
 
-def test_the_example_needs_eight_digits(typed: Callable[..., Result], here: Path) -> None:
-    """Both ways print its smallest weights, and so does one that was loaded; other digits can be wanted."""
-    walk = attnviz.walkthrough(example="seq2seq")
-    typed(
-        "walkthrough",
-        "--example",
-        "seq2seq",
-        "-o",
-        "typed.md",
-        "-o",
-        "typed.html",
-        "-o",
-        "typed.json",
-    )
-    for one in (walk, load(here / "typed.json")):
-        assert one.save(here / "called.md").read_bytes() == (here / "typed.md").read_bytes()
-    assert "2.86251858e-20" in (here / "typed.md").read_text(encoding="utf-8")
-    assert walk.save(here / "called.html").read_bytes() == (here / "typed.html").read_bytes()
-    assert "2.86251858e-20" not in walk.save(here / "called.md", precision=3).read_text(
-        encoding="utf-8"
-    )
-
-
 @pytest.mark.parametrize("suffix", ["json", "md", "csv", "html", "png"])
 def test_it_is_saved(here: Path, suffix: str) -> None:
     """By the ending; what JSON holds is loaded and verified, and it has no blanks."""

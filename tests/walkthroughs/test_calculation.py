@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,47 +11,19 @@ import torch
 from attnviz.capture.stream import Scoring, weights_in_blocks
 from attnviz.errors import RecordError
 from attnviz.walkthroughs.calculation import Calculation
-from attnviz.walkthroughs.record import Grid, Walkthrough
-from tests.walkthroughs.by_hand import attend, attention_walk, largest_error
+from attnviz.walkthroughs.record import Grid
+from tests.walkthroughs.by_hand import attention_walk, largest_error
 
 if TYPE_CHECKING:
     from attnviz.walkthroughs.settings import Score
 
-STATES = Grid(
-    values=np.array([[0.0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]),
-    rows=("one", "two", "three", "four"),
-)
 DECODER = Grid(values=np.array([[10.0, 5, 10]]), rows=("decoder",))
-
-
-def by_hand() -> Walkthrough:
-    """The five steps with numbers that can be done by hand."""
-    return attention_walk(title="by hand", query=DECODER, keys=STATES, values=STATES, score="dot")
 
 
 DRAW = np.random.default_rng(1)
 NAMES = tuple(f"k{n}" for n in range(4))
 QUERIES = Grid(values=DRAW.normal(size=(3, 5)), rows=("q0", "q1", "q2"))
 KEYS, VALUES = (Grid(values=DRAW.normal(size=(4, width)), rows=NAMES) for width in (5, 6))
-
-
-def test_by_hand() -> None:
-    """Every digit of the five steps."""
-    grids = by_hand().grids
-    assert grids["scores"].values.tolist() == [[15, 60, 15, 35]]
-    assert [f"{weight:.9g}" for weight in grids["weights"].values[0]] == [
-        "2.86251858e-20",
-        "1",
-        "2.86251858e-20",
-        "1.38879439e-11",
-    ]
-    assert [f"{number:.9g}" for number in grids["context"].values[0]] == [
-        "5",
-        "6.94397194e-11",
-        "1",
-    ]
-    expected = grids["weights"].values[0][:, None] * STATES.values
-    assert np.array_equal(grids["alignment"].values, expected)
 
 
 @pytest.mark.parametrize(
@@ -117,43 +88,6 @@ def test_other_scores(score: Score, sizes: dict[str, int]) -> None:
                 score=score,
                 weights={k: g for k, g in weights.items() if k != name},
             )
-
-
-def test_from_the_input() -> None:
-    """Input, projections, attention, concatenation and output projection, one after another."""
-    draw, words = np.random.default_rng(5), ("I", "am", "full")
-    c = Calculation()
-    for name, shape in (
-        ("E", (3, 4)),
-        ("P", (3, 4)),
-        ("Wq", (4, 2)),
-        ("bq", (1, 2)),
-        ("Wo", (4, 4)),
-    ):
-        c.give(name, Grid(values=draw.normal(size=shape), rows=words if name in "EP" else ()))
-    c.step("input", "X", "add", "E", "P")
-    for name in "QKV":
-        c.step(name, name, "projection", "X", "Wq", "bq")
-    one = attend(c, query="Q", suffix="_0")
-    two = attend(c, query="Q", suffix="_1")
-    c.step("concatenated", "concatenated", "concatenate", one, two)
-    c.step("output", "output", "projection", "concatenated", "Wo")
-    walk = c.finish("whole")
-    assert walk.grids["output"].values.shape == (3, 4)
-    assert walk.grids["output"].rows == words
-    assert np.array_equal(walk.grids["context_0"].values, walk.grids["context_1"].values)
-    assert largest_error(walk) == 0
-
-
-@pytest.mark.parametrize("name", ["scores", "weights", "alignment", "context"])
-def test_a_planted_error_is_found(name: str) -> None:
-    """A changed cell of any computed grid shows when all is computed again."""
-    walk = by_hand()
-    assert largest_error(walk) == 0
-    values = walk.grids[name].values.copy()
-    values[-1, -1] += 0.25
-    changed = replace(walk, grids={**walk.grids, name: replace(walk.grids[name], values=values)})
-    assert largest_error(changed) >= 0.2
 
 
 def test_refused() -> None:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 from rich.cells import cell_len
 
-from attnviz.capture.source import open_source
-from attnviz.walkthroughs.files import load, to_json
 from tests.fixtures.command_line import files
-from tests.walkthroughs.head_walks import walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,64 +54,6 @@ def test_every_step(typed: Typed) -> None:
     proof = " ".join(lines[-2:])
     assert "The recomputed context matches the model's to " in proof
     assert proof.endswith("over 3 layers")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["--toy"], {}),
-        (["--toy", "love all", "--head", "-1.3"], {"text": "love all", "layer": -1, "head": 3}),
-        (["--toy", "--query", "all"], {"query": "all"}),
-        (["--toy", "--query", "-1"], {"query": -1}),
-        (["--toy", "--all-queries"], {"every": True}),
-        (["--toy", "--score", "scaled"], {}),
-        (["--toy", "--score", "dot"], {"score": "dot"}),
-        (["--toy", "--score", "additive", "--causal"], {"score": "additive", "causal": True}),
-        (["--toy", "--whole-layer", "0"], {"whole_layer": True, "every": True}),
-        (
-            ["--toy", "--whole-layer", "1", "--query", "you"],
-            {"layer": 1, "whole_layer": True, "query": "you"},
-        ),
-        (["--toy", "I", "--pair", "love you"], {"text": "I", "pair": "love you"}),
-        (
-            ["-m", "toy-transformer", "--kind", "encoder"],
-            {"source": "toy-transformer", "kind": "encoder"},
-        ),
-        (
-            ["-m", "toy-seq2seq", "--target", "나는 너를"],
-            {"source": "toy-seq2seq", "target": "나는 너를"},
-        ),
-    ],
-)
-def test_options_reach_the_walk(
-    typed: Typed, arguments: list[str], expected: dict[str, Any]
-) -> None:
-    """Each option does what its Python name does."""
-    result = typed("walkthrough", *arguments, "-o", "-")
-    assert (result.status, result.errors) == (0, "")
-    printed = json.loads(result.output)
-    source = open_source(expected.pop("source", "toy"))
-    own = walk(expected.pop("text", "I love all you"), source, **expected)
-    assert list(printed["grids"]) == list(own.grids)
-    for name, grid in own.grids.items():
-        there = [
-            [-np.inf if isinstance(cell, str) else cell for cell in row]
-            for row in printed["grids"][name]["values"]
-        ]
-        assert np.array_equal(there, grid.values)
-    assert printed["difference"] == own.difference
-    assert printed["notes"] == json.loads(to_json(own))["notes"]
-
-
-def test_pretrained(typed: Typed, tiny_bert: str, here: Path) -> None:
-    """A pretrained model, its special tokens among the queries."""
-    result = typed("walkthrough", "-m", tiny_bert, "I am full", "--query", "[CLS]", "-o", "a.json")
-    assert (result.status, result.errors) == (0, "wrote a.json\n")
-    walked = load(here / "a.json")
-    assert walked.query == 0
-    assert walked.grids["K"].rows == ("[CLS]", "i", "am", "full", "[SEP]")
-    assert walked.difference is not None
-    assert walked.difference < 5e-6
 
 
 TOY, EXAMPLE = ("--toy", "나는 love 너희", "--lang", "ko"), ("--example", "seq2seq")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from attnviz.walkthroughs.files import to_json
 from tests.walkthroughs.by_hand import walks
 
 if TYPE_CHECKING:
@@ -33,19 +32,6 @@ def test_what_was_checked(typed: Callable[..., Result], here: Path) -> None:
     ]
 
 
-def test_a_models_own(typed: Callable[..., Result], here: Path) -> None:
-    """Where a model computed the same, the file says how far away it is."""
-    walks()["layer"].save(here / "walk.json")
-    result = typed("verify", "walk.json")
-    assert result.status == 0
-    lines = result.output.splitlines()
-    assert "from the model's own concatenated, says the file: 1.0e-07" in lines
-    assert (
-        "given, so not computed: X, Wq, bq, Wk, bk, Wv, bv, B, mask, sink, Wo, gain and 7 more"
-        in lines
-    )
-
-
 def test_the_first_wrong_cell(refused: Callable[..., tuple[int, str]], here: Path) -> None:
     """Named by step, grid, row and column, with what stands there and what should."""
     path = walks()["seq2seq"].save(here / "walk.json")
@@ -57,32 +43,6 @@ def test_the_first_wrong_cell(refused: Callable[..., tuple[int, str]], here: Pat
         "recomputed it is 60.0"
     )
     assert refused("verify", "walk.json") == (1, line)
-
-
-def test_nothing_is_made_from_it(typed: Callable[..., Result], here: Path) -> None:
-    """A given number that no step uses: nothing tells whether it is right, and that is said."""
-    step = {"name": "relu", "result": "r", "operation": "relu", "operands": ["b"], "number": None}
-    grids = {name: {"values": [[1]]} for name in ("a", "b", "r")}
-    fields = json.loads(to_json(walks()["seq2seq"])) | {"grids": grids, "steps": [step]}
-    (here / "walk.json").write_text(json.dumps(fields), encoding="utf-8")
-    result = typed("verify", "walk.json")
-    assert result.output.splitlines() == [
-        "1. relu  r (1, 1)  largest difference 0",
-        "given, so not computed: a, b",
-        "not used by any step, so not checked: a",
-        "verified: 1 step, 1 cell, largest difference 0 (at most 1e-12 of what a cell is made of)",
-    ]
-
-
-def test_nothing_to_compute(refused: Callable[..., tuple[int, str]], here: Path) -> None:
-    """A file of given numbers alone, as whoever cuts out the steps leaves it, is not verified."""
-    fields = json.loads(to_json(walks()["seq2seq"]))
-    fields |= {"grids": {"a": {"values": [[1]]}}, "steps": []}
-    (here / "walk.json").write_text(json.dumps(fields), encoding="utf-8")
-    assert refused("verify", "walk.json") == (
-        1,
-        "attnviz: walk.json: it holds no step that could be computed",
-    )
 
 
 @pytest.mark.parametrize(

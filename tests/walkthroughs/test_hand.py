@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.walkthroughs.hand import format_number, one_format
+from attnviz.walkthroughs.hand import format_number
 
 
 @pytest.mark.parametrize(
@@ -47,22 +46,3 @@ def test_what_is_shown_is_near_and_is_zero_for_zero_alone(value: float, digits: 
     assert math.isclose(
         read, value, rel_tol=0.5 * 10.0**-digits + 1e-15, abs_tol=0.5 * 10.0**-digits * (1 + 1e-9)
     )
-
-
-@pytest.mark.parametrize(
-    ("values", "digits", "expected"),
-    [
-        ([1, -20, 0], 3, ["1", "-20", "0"]),
-        ([1, 0.5, 0, -0.00004, -math.inf], 3, ["1.000", "0.500", "0", "-0.000", "-∞"]),
-        ([0.0005, 0.00012], 3, ["5.000e-04", "1.200e-04"]),
-        ([0.25, 2.86251858e-20, 0], 8, ["2.50000000e-01", "2.86251858e-20", "0"]),
-        ([12345678.25, 1], 2, ["1.23e+07", "1.00e+00"]),
-        ([0], 3, ["0"]),
-    ],
-)
-def test_all_numbers_of_a_table_are_written_alike(
-    values: list[float], digits: int, expected: list[str]
-) -> None:
-    """Whole, with so many digits, or with powers of ten; 0 alone is written "0"."""
-    write = one_format(np.array(values, dtype=np.float64), digits)
-    assert [write(float(value)) for value in values] == expected

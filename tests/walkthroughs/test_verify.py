@@ -12,11 +12,10 @@ import pytest
 
 from attnviz.errors import FileFormatError
 from attnviz.walkthroughs import operations
-from attnviz.walkthroughs.calculation import Calculation
-from attnviz.walkthroughs.files import BOUND, digest, to_json
+from attnviz.walkthroughs.files import digest, to_json
 from attnviz.walkthroughs.record import CalculationStep, Grid
 from attnviz.walkthroughs.verify import FORMULAS, examine, verify
-from tests.walkthroughs.by_hand import grid, layer, note, walks
+from tests.walkthroughs.by_hand import layer, note, walks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,35 +118,6 @@ def test_a_file_without_steps_is_not_verified(tmp_path: Path) -> None:
         assert verify(edited(tmp_path, "seq2seq", steps=[], grids=grids)).fault == said
 
 
-def test_the_smallest_weights_count() -> None:
-    """A weight of 2.9e-20 is held against itself, not against 1."""
-    walk = WALKS["seq2seq"]
-    weight = float(walk.grids["weights"].values[0, 2])
-    fault = examine(planted(walk, "weights", 0, 2, weight * 1.0001)).fault
-    assert "weights, row 0 (decoder), column 2 (encoder 3): the file says 2.8628" in fault
-
-
-def test_wide_sums_are_no_false_alarm(tmp_path: Path) -> None:
-    """768 products that nearly cancel, at values of hundreds of thousands, are still as they were computed."""
-    rng = np.random.default_rng(1)
-    c = Calculation()
-    c.give("X", Grid(values=rng.normal(size=(3, 768)) * 300))
-    c.give("W", Grid(values=rng.normal(size=(768, 40)) * 300))
-    c.step("query", "Q", "projection", "X", "W")
-    c.step("scores", "scores", "dot", "Q", "Q")
-    c.step("softmax", "weights", "softmax", "scores")
-    walk = c.finish("wide")
-    assert verify(walk.save(tmp_path / "w.json")).cells == 3 * 40 + 9 + 9
-    # Summed in another order each product rounds otherwise.
-    exact = [
-        math.fsum(a * b for a, b in zip(walk.grids["X"].values[0], column, strict=True))
-        for column in walk.grids["W"].values.T
-    ]
-    for column, value in enumerate(exact):
-        fault = examine(planted(walk, "Q", 0, column, value)).fault
-        assert not fault.startswith("step 1")
-
-
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
@@ -168,19 +138,6 @@ def test_what_it_says_of_itself(tmp_path: Path, changes: dict[str, Any], fault: 
     """A receipt's numbers, and the distance from the model, must be possible."""
     with pytest.raises(FileFormatError, match=f"edited.json: {fault}"):
         verify(edited(tmp_path, "layer", **changes))
-
-
-def test_the_bound_grows_with_the_numbers(tmp_path: Path) -> None:
-    """The distance is held against the receipt's tolerance, relative to the largest number where that exceeds 1."""
-    largest = float(np.abs(WALKS["layer"].grids["concatenated"].values).max())
-    assert largest > 1
-    assert verify(edited(tmp_path, "layer", difference=1e-5 * largest * 0.999)).fault == ""
-    for changes in (
-        {"difference": 1e-5 * largest * 1.001},
-        {"difference": BOUND * largest * 1.001, "receipt": None},
-    ):
-        with pytest.raises(FileFormatError, match="difference must be from 0 to"):
-            verify(edited(tmp_path, "layer", **changes))
 
 
 def test_a_label_changed_after_the_receipt(tmp_path: Path) -> None:
@@ -223,15 +180,3 @@ def test_infinity_is_equal_to_itself_alone() -> None:
     assert "the file says -inf" in calculate("add", [[hidden]], [[1]], [[1]])
     assert "the file says 5.0" in calculate("add", [[5]], [[hidden]], [[1]])
     assert "recomputed it is nan" in calculate("mask", [[1.0]], [[1]], [[0.5]])
-
-
-def test_a_given_number_off_by_much_is_found_where_it_is_used(tmp_path: Path) -> None:
-    """In a file, as a reader changes it."""
-    c = Calculation()
-    c.give("a", grid(2, 2))
-    c.step("relu", "b", "relu", "a")
-    path = c.finish("t").save(tmp_path / "w.json")
-    fields = json.loads(path.read_text(encoding="utf-8"))
-    fields["grids"]["a"]["values"][0][0] += 9.0
-    path.write_text(json.dumps(fields), encoding="utf-8")
-    assert verify(path).fault.startswith("step 1 (relu): b, row 0, column 0: the file says ")

@@ -122,7 +122,9 @@ def test_titles_and_notes_are_told_in_korean() -> None:
     toy, seq2seq = open_source("toy"), open_source("toy-seq2seq")
     walks: list[Walkthrough] = [*map(example, EXAMPLES), make(3)]
     walks += [
-        walk("I love you", source, every=every) for source in (toy, seq2seq) for every in (True, False)
+        walk("I love you", source, every=every)
+        for source in (toy, seq2seq)
+        for every in (True, False)
     ]
     walks += [walk("I love you", toy, whole_layer=True, query=query) for query in (None, 1)]
     walks += [walk("I love you", toy, score=score, causal=True) for score in ("dot", "general")]

@@ -70,7 +70,7 @@ def test_a_rotation_is_found(distance: int) -> None:
 
 @pytest.mark.parametrize("name", ["phi", "gpt_oss", "qwen3"])
 def test_other_rotations_are_taken_as_given(zoo: Zoo, name: str) -> None:
-    """Of some columns alone, with a factor or a norm before: the model's own query and keys are used, and a note says so."""
+    """Of some columns, with a factor, behind a norm: the model's own query and keys are used, and a note says so."""
     walked = walk(zoo.sentences[1], zoo.source(name), query=3, layer=1, head=1)
     assert {"q", "K"} <= set(walked.inputs())
     assert Note.of("taken_as_given", names="q, K") in walked.notes

@@ -16,7 +16,7 @@ from attnviz.walkthroughs.calculation import largest_difference
 from attnviz.walkthroughs.verify import examine
 from attnviz.walkthroughs.wording import explain
 from tests.walkthroughs.by_hand import largest_error
-from tests.walkthroughs.head_walks import once, walk
+from tests.walkthroughs.head_walks import walk
 
 if TYPE_CHECKING:
     from attnviz.attention import Kind
@@ -118,7 +118,7 @@ def anew(zoo: Zoo, name: str, kind: Kind | None, **more: Any) -> Walkthrough:
     return walk_layer(open_model(zoo, name), name, kind, **more)
 
 
-run = cache(lambda zoo, name: once(open_model(zoo, name)))
+run = cache(lambda zoo, name: open_model(zoo, name))
 kept = cache(lambda zoo, name, *more, **choice: walk_layer(run(zoo, name), name, *more, **choice))
 
 
@@ -216,31 +216,6 @@ def test_the_output_is_what_the_librarys_layer_returns(zoo: Zoo, name: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "where"),
-    [("t5", "decoder.block"), ("mt5", "decoder.block"), ("marian", "model.decoder.layers")],
-)
-def test_the_output_is_what_the_librarys_decoder_layer_returns(
-    zoo: Zoo, name: str, where: str
-) -> None:
-    """Likewise, of a decoder that looks across."""
-    tokenizer, _ = zoo.library(name)
-    encoded, said = (
-        tokenizer(TEXT, return_tensors="pt"),
-        tokenizer(text_target=TARGET, return_tensors="pt"),
-    )
-    inputs = {key: encoded[key] for key in ("input_ids", "attention_mask")} | {
-        "labels": said["input_ids"]
-    }
-    for layer, expected in enumerate(outputs(zoo.whole(name), where, **inputs)):
-        for kind in ("cross", "decoder"):
-            walked = whole(zoo, name, kind, layer=layer, every=True)
-            assert walked.own is not None
-            assert largest_difference(walked.grids[walked.own].values, expected) <= 5e-6 * scale(
-                walked
-            )
-
-
-@pytest.mark.parametrize(
     ("name", "why"),
     [
         (
@@ -274,10 +249,3 @@ def test_a_sum_that_is_scaled(zoo: Zoo) -> None:
         anew(zoo, "mistral", None)
     hook.remove()
     assert anew(zoo, "mistral", None).own == "residual_2"
-
-
-def test_half_precision() -> None:
-    """In bfloat16 the parts are found as well, within what it rounds."""
-    walked = walk(TEXT, open_source("toy-random", dtype="bfloat16"), whole_layer=True)
-    assert walked.difference is not None
-    assert 1e-6 < walked.difference < 0.1 * scale(walked)

@@ -17,7 +17,6 @@ from attnviz.walkthroughs.verify import examine
 from tests.walkthroughs.head_walks import decoding_steps, walk
 
 if TYPE_CHECKING:
-    from attnviz.attention import Kind
     from attnviz.walkthroughs.record import Walkthrough
     from tests.fixtures.zoo import Zoo
 
@@ -98,16 +97,6 @@ def test_teacher_forcing() -> None:
     assert walked.notes[-1] == Note.of(
         "next_given", word=walked.grids["probabilities"].columns[0], given="너희"
     )
-
-
-@pytest.mark.parametrize("kind", ["cross", "decoder"])
-def test_a_transformer_that_translates(kind: Kind) -> None:
-    """Both attentions of its decoder lead to the same words."""
-    card, model = load_model("toy-transformer")
-    with torch.inference_mode():
-        made = model.translate(torch.tensor([card.source.encode(TEXT.split())]))
-    walked = walk(TEXT, home("toy-transformer"), kind=kind, query=1)
-    is_like(walked, made.logits[0, 1])
 
 
 def test_a_pretrained_decoder(zoo: Zoo) -> None:

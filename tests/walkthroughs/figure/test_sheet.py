@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from io import BytesIO
 from typing import TYPE_CHECKING
@@ -11,13 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.render.palette import colours, levels, luminance
-from attnviz.walkthroughs.calculation import Calculation
+from attnviz.render.palette import colours, levels
 from attnviz.walkthroughs.figure.sheet import draw
 from attnviz.walkthroughs.hand import format_number
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.view import View
-from tests.walkthroughs.by_hand import attend, attention_walk
+from tests.walkthroughs.by_hand import attention_walk, of_model, one_decoder_step
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,56 +27,9 @@ if TYPE_CHECKING:
 Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
 Sheets = Callable[..., tuple["Figure", list[tuple[str, "Bbox"]]]]
 
-KOREAN = ("[CLS]", "나는", "너희", "모두를", "사랑해", "internationalization", "[SEP]")
-
-
-def by_hand(*, mask: bool = False) -> Walkthrough:
-    """A decoder's state and four states of an encoder, as in the book."""
-    states = Grid(
-        values=np.array([[0.0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]), rows=("a", "b", "c", "d")
-    )
-    query = Grid(values=np.array([[10.0, 5.0, 10.0]]), rows=("decoder",))
-    hidden = Grid(values=np.array([[1.0, 1.0, 0.0, 1.0]])) if mask else None
-    return attention_walk(
-        title="made by hand", query=query, keys=states, values=states, score="dot", mask=hidden
-    )
-
-
-def of_model(
-    n: int = 7, d_model: int = 48, d: int = 8, *, one: bool = True, n_heads: int = 1
-) -> Walkthrough:
-    """Heads of a model from its input to its output, with numbers from a seed."""
-    draw = np.random.default_rng(n * d)
-    c = Calculation()
-    tokens = (KOREAN * n)[:n]
-    c.give("X", Grid(values=draw.normal(size=(n, d_model)), rows=tokens))
-    x = c.give("x", Grid(values=c.grids["X"].values[[3]], rows=(tokens[3],))) if one else "X"
-    contexts = []
-    for suffix in [""] if n_heads == 1 else [f"_{head}" for head in range(n_heads)]:
-        query = f"{'q' if one else 'Q'}{suffix}"
-        for letter, name, step, of in (
-            ("q", query, "query", x),
-            ("k", f"K{suffix}", "keys", "X"),
-            ("v", f"V{suffix}", "values", "X"),
-        ):
-            c.give(f"W{letter}{suffix}", Grid(values=draw.normal(size=(d_model, d)) / d_model**0.5))
-            c.give(f"b{letter}{suffix}", Grid(values=draw.normal(size=(1, d))))
-            c.step(step, name, "projection", of, f"W{letter}{suffix}", f"b{letter}{suffix}")
-        allowed = np.tril(np.ones((n, n)))
-        mask = Grid(values=allowed[[3]] if one else allowed)
-        contexts.append(
-            attend(c, query=query, keys=f"K{suffix}", values=f"V{suffix}", mask=mask, suffix=suffix)
-        )
-    c.step("concatenated", "concatenated", "concatenate", *contexts)
-    c.give("Wo", Grid(values=draw.normal(size=(d * n_heads, d_model))))
-    c.step("output", "output", "projection", "concatenated", "Wo")
-    walk = c.finish("one head", query=3 if one else None)
-    return replace(walk, model="a model", text="나는 너희 모두를 사랑해", layer=2, head=1)
-
-
 WALKS: dict[str, Callable[[], Walkthrough]] = {
-    "by hand": by_hand,
-    "masked": lambda: by_hand(mask=True),
+    "by hand": one_decoder_step,
+    "masked": lambda: one_decoder_step(mask=True),
     "toy": of_model,
     "all queries": lambda: of_model(one=False),
     "as wide as BERT": lambda: of_model(12, 384, 64),
@@ -151,7 +102,7 @@ def test_nothing_is_cut_and_nothing_lies_on_anything(
 
 def test_every_number_of_a_small_calculation_is_printed(texts_of: Texts) -> None:
     """Each cell of each matrix of the book's example, in the digits asked for."""
-    walk = by_hand()
+    walk = one_decoder_step()
     printed = [text for text, _ in texts_of(draw(View(walk=walk, precision=8)).figure)]
     expected = [
         format_number(float(value), 8)
@@ -185,33 +136,9 @@ def test_cells_have_the_colour_of_their_number() -> None:
     )
 
 
-def test_each_number_can_be_read_on_its_cell() -> None:
-    """Black or white, whichever has the greater contrast with the colour under it: 4.5 to 1 at least."""
-    made = draw(View(walk=of_model(12, 48, 8)), palette="teal").figure
-    axes, checked = made.axes[0], 0
-    for image in images(made):
-        left, right, bottom, top = image.get_extent()
-        pixels = np.asarray(image.get_array())
-        rows, columns = pixels.shape[:2]
-        for text in axes.texts:
-            x, y = text.get_position()
-            if left < x < right and top < y < bottom:
-                cell = pixels[
-                    int((y - top) / (bottom - top) * rows),
-                    int((x - left) / (right - left) * columns),
-                ]
-                paper = float(luminance(cell[:3])) if cell[3] else 1.0
-                letters = {"white": 1.0, "black": 0.0}[str(text.get_color())]
-                assert (max(paper, letters) + 0.05) / (min(paper, letters) + 0.05) >= 4.5, (
-                    text.get_text()
-                )
-                checked += 1
-    assert checked > 300
-
-
 def test_a_blank_cell_is_a_line_to_write_on(texts_of: Texts) -> None:
     """Its number is not there, and neither its colour, nor a bar, a frame or the heading gives it away."""
-    walk = by_hand()
+    walk = one_decoder_step()
     blanks = frozenset({("scores", 0, 1), ("weights", 0, 0), ("context", 0, 1)})
     made = draw(View(walk=walk, blanks=blanks)).figure
     printed = [text for text, _ in texts_of(made)]
@@ -233,7 +160,7 @@ def test_the_sheet_says_what_it_shows(sheets: Sheets) -> None:
     for part in (
         "one head · “나는 너희 모두를 사랑해”",
         "context = softmax(mask(q Kᵀ / √8)) V",
-        "The model has no such numbers of its own to compare with",
+        "The recomputed context matches the model's to 1.2e-08",
         "(1, 48) (48, 8) + (1, 8)",
         "Attention scores scores = q Kᵀ (1, 7) = (1, 8) (8, 7)",
         "alignment = weightsᵀ ⊙ V",

@@ -37,18 +37,6 @@ def html(walk: Walkthrough, **view: Any) -> str:
 
 GALLERY = Path(__file__).parents[3] / "outputs" / "gallery"
 BAD = "</script><img src=x onerror=alert(1)>"
-HOSTILE = (
-    "cell=weights.0.9",
-    "cell=constructor.0.0",
-    "cell=.0.0",
-    "cell=weights.-1.0",
-    "cell=__proto__.0.0",
-    "lang=de",
-    "cell=%3C/script%3E%3Cimg%20src=x%20onerror=alert(1)%3E.0.0",
-    "part-2",
-    "cell=%E0%A4%A",
-)
-
 # ------------------------------------------------------------------------------- what a cell is made of, by arithmetic
 
 
@@ -149,50 +137,6 @@ def test_the_arithmetic_is_that_of_the_terminal(show_page: Open, name: str, lang
         else:
             assert one["text"] == ("given" if language == "en" else "주어진 수")
             assert one["lit"] == []
-
-
-def whole(
-    walk: Walkthrough, name: str, row: int | None = None, column: int | None = None
-) -> set[tuple[str, int, int]]:
-    """Cells of a grid: a row, a column, one cell or all."""
-    rows, columns = walk.grids[name].values.shape
-    return {
-        (name, i, j)
-        for i in (range(rows) if row is None else [row])
-        for j in (range(columns) if column is None else [column])
-    }
-
-
-def test_what_is_lit(show_page: Open) -> None:
-    """The operands of products, sums, masks, norms and single cells, as a person would mark them with a pen."""
-    walk = WALKS["layer"]
-    lit = {
-        tuple(one["at"]): {(str(grid), row, column) for grid, row, column in one["lit"]}
-        for one in see_cells(show_page(html(walk)))
-    }
-
-    def of(
-        name: str, row: int | None = None, column: int | None = None
-    ) -> set[tuple[str, int, int]]:
-        return whole(walk, name, row, column)
-
-    assert lit["Q", 2, 1] == of("X", row=2) | of("Wq", column=1) | of("bq", column=1)
-    assert lit["scores", 3, 0] == of("Q", row=3) | of("K", row=0)
-    assert lit["masked", 0, 3] == of("biased", 0, 3) | of("mask", 0, 3)
-    assert lit["weights", 1, 0] == of("masked", row=1) | of("sink")
-    assert lit["context", 1, 2] == of("weights", row=1) | of("V", column=2)
-    assert lit["residual", 1, 5] == of("X", 1, 5) | of("output", 1, 5)
-    assert lit["norm", 3, 4] == of("residual", row=3) | of("gain", column=4) | of("shift", column=4)
-    assert lit["concatenated", 1, 7] == of("gelu", 1, 1)
-    assert lit["part", 1, 2] == of("gelu", 1, 5) | of("n_heads")
-    assert lit["turned", 1, 0] == of("norm", 1, 0) | of("norm", 1, 2) | of("angles", 1, 0)
-    one_query = WALKS["seq2seq"]
-    lit = {
-        tuple(one["at"]): {tuple(cell) for cell in one["lit"]}
-        for one in see_cells(show_page(html(one_query)))
-    }
-    assert lit["context", 0, 1] == whole(one_query, "alignment", column=1)
-    assert {("weights", 0, 1), ("V", 1, 2)} <= lit["alignment", 1, 2]
 
 
 def test_the_way_down_to_the_input(show_page: Open) -> None:

@@ -110,28 +110,6 @@ def test_markdown_as_github_reads_it(language: str, tmp_path: Path) -> None:
 # --------------------------------------------------------------------------------------------------- browser
 
 
-def test_the_page_in_a_browser(tmp_path: Path) -> None:
-    """Nothing leaves the browser, nothing is complained about, and its tables are those that were written."""
-    page = tmp_path / "walk.html"
-    text = web_page(View(walk=wide(), lang="ko")).html
-    page.write_text(text, encoding="utf-8")
-    seen, complaints = browser(page, "--dump-dom", f"--log-net-log={tmp_path / 'net.json'}")
-    assert complaints == ""
-    assert requests(tmp_path / "net.json") == []
-
-    def cells(page: str) -> list[str]:
-        return re.findall(r"<(?:td|th)\b[^>]*>(.*?)</(?:td|th)>", page)
-
-    assert cells(seen.replace('"', "&quot;").replace("&#x27;", "'")) == cells(
-        text.replace('"', "&quot;").replace("&#x27;", "'")
-    )
-
-
-def requests(log: Path) -> list[str]:
-    """The addresses that a browser asked for, by its own account of the network."""
-    return sorted(set(re.findall(r'"url":"(\w+://[^"]*)"', log.read_text(encoding="utf-8"))))
-
-
 def test_the_page_on_paper(tmp_path: Path) -> None:
     """Printed it has every number, of tables too that scroll on the screen, none cut off at the edge of the paper."""
     page, pdf = tmp_path / "walk.html", tmp_path / "walk.pdf"

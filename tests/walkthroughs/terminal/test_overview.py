@@ -19,14 +19,14 @@ from attnviz.walkthroughs.homework import read
 from attnviz.walkthroughs.terminal.steps import MOST_KEYS, draw_overview
 from attnviz.walkthroughs.view import View
 from tests.walkthroughs.by_hand import attention_walk, grid, walks
-from tests.walkthroughs.head_walks import once, walk
+from tests.walkthroughs.head_walks import walk
 
 if TYPE_CHECKING:
     from attnviz.walkthroughs.record import Walkthrough
 
 SIXTEEN = "The animal didn't cross the street because it was too tired and she is happy ."
 NUMBER = r"-?(?:\d+\.?\d*(?:e[-+]\d+)?|∞)"
-home = cache(lambda name: once(open_source(name)))
+home = cache(open_source)
 
 
 def shown(walked: Walkthrough, width: int = 80, lines: int = 56, **more: object) -> list[str]:
@@ -105,24 +105,6 @@ def test_a_masked_key() -> None:
     lines = shown(walk("I love all you", home("toy-decoder"), query="all"), 100)
     assert any(re.search(r"^you .* -∞ +0 ", line) for line in lines)
     assert "weight = softmax(masked)" in " ".join(lines)
-
-
-@pytest.mark.parametrize(
-    ("score", "formula"),
-    [
-        ("dot", "score = q · k"),
-        ("general", "score = q W kᵀ"),
-        ("additive", "score = v · tanh(W q + U k)"),
-    ],
-)
-def test_each_way_to_score_has_its_formula(score: str, formula: str) -> None:
-    """In English and in Korean; what is not scaled has no such column."""
-    walked = walk("I love all you", home("toy"), score=score)
-    text = " ".join(shown(walked))
-    assert formula in text
-    assert "weight = softmax(score)" in text
-    assert "scaled" not in text
-    assert formula.replace("score", "스코어") in " ".join(shown(walked, lang="ko"))
 
 
 def test_of_a_long_sentence_the_keys_of_the_largest_weights_are_shown() -> None:
