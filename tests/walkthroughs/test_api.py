@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 NUMBERS = (
     '{"query": [1, 2], "keys": [[1, 0], [0, 1]], "values": [[3, 4], [5, 6]], "words": ["a", "b"]}'
 )
-BY_HAND = "a calculation by hand needs no model: it takes no sentence and no settings of a model"
 
 
 @pytest.mark.parametrize(
@@ -59,30 +57,6 @@ def test_the_same_as_on_the_command_line(
     (here / "mine.json").write_text(NUMBERS, encoding="utf-8")
     printed = json.loads(typed("walkthrough", *typed_so, "-o", "-").output)
     assert printed == json.loads(to_json(attnviz.walkthrough(**called_so)))
-
-
-@pytest.mark.parametrize(
-    ("called_so", "line"),
-    [
-        ({"query": "I", "all_queries": True}, "give one query or all, not both"),
-        ({"whole_layer": True, "head": 1}, "give one head or the whole layer, not both"),
-        ({"example": "seq2seq", "numbers": "x.json"}, "give one of example, numbers and exercise"),
-        ({"example": "seq2seq", "text": "I"}, BY_HAND),
-        ({"numbers": "x.json", "layer": 1}, BY_HAND),
-        ({"exercise": 1, "model": "toy"}, BY_HAND),
-        (
-            {"model": "toy", "score": "foo"},
-            "Invalid value for 'score': 'foo' is not one of 'dot', 'scaled', 'general', 'additive'",
-        ),
-    ],
-)
-def test_refused(monkeypatch: pytest.MonkeyPatch, called_so: dict[str, Any], line: str) -> None:
-    """Settings that are not there or exclude one another, in the words of the command line."""
-    # or the tests' own checks would speak first
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-    with pytest.raises(SettingsError) as error:
-        attnviz.walkthrough(**called_so)
-    assert str(error.value) == line
 
 
 def test_a_source_that_is_open() -> None:

@@ -159,16 +159,6 @@ def test_a_long_sum_says_how_many_terms_it_left_out_and_their_sum() -> None:
     assert "[나머지 44개 항의 합: 1122]" in spell_out(walk, step, 0, 0, 3, language="ko")
 
 
-def test_a_number_put_side_by_side_says_where_it_comes_from() -> None:
-    """The third number of 2 + 3 is the first of the second grid."""
-    walk, step = made("concatenate", np.array([[1.0, 2.0]]), np.array([[3.0, 4.0, 5.5]]))
-    assert [spell_out(walk, step, 0, column, 1) for column in (1, 2, 4)] == [
-        "a[0, 1] = 2",
-        "b[0, 0] = 3",
-        "b[0, 2] = 5.5",
-    ]
-
-
 def test_the_softmax_of_large_scores() -> None:
     """Plain powers; of scores whose power no number can hold the largest is subtracted, and masked keys have none."""
     walk, step = made("softmax", np.array([[15.0, 60.0, -np.inf]]))

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.cells import cell_len
 
-from tests.fixtures.command_line import files
-
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -54,39 +52,6 @@ def test_every_step(typed: Typed) -> None:
     proof = " ".join(lines[-2:])
     assert "The recomputed context matches the model's to " in proof
     assert proof.endswith("over 3 layers")
-
-
-TOY, EXAMPLE = ("--toy", "나는 love 너희", "--lang", "ko"), ("--example", "seq2seq")
-
-
-@pytest.mark.parametrize(
-    ("chosen", "ending"),
-    [
-        *(
-            (chosen, ending)
-            for chosen in (TOY, EXAMPLE)
-            for ending in ("png", "json", "md", "csv", "html")
-        ),
-        (TOY, "svg"),
-        (TOY, "pdf"),
-    ],
-)
-def test_files(typed: Typed, here: Path, ending: str, chosen: tuple[str, ...]) -> None:
-    """Every ending is written, and is what it says."""
-    result = typed("walkthrough", *chosen, "-o", f"walk.{ending}")
-    assert (result.status, result.errors) == (0, f"wrote walk.{ending}\n")
-    written = (here / f"walk.{ending}").read_bytes()
-    begins = {
-        "png": b"\x89PNG",
-        "pdf": b"%PDF",
-        "svg": b"<?xml",
-        "json": b'{"format"',
-        "html": b"<!",
-        "md": b"#",
-    }
-    assert written.startswith(begins.get(ending, b""))
-    assert len(written) > 500
-    assert files(here) == {here / f"walk.{ending}": written}
 
 
 def test_examples(typed: Typed) -> None:

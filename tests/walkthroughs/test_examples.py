@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attnviz.attention import Note
-from attnviz.walkthroughs.examples import LARGEST, WORDS, example, make
+from attnviz.walkthroughs.examples import LARGEST, example, make
 
 SEEDS = range(40)
 
@@ -84,19 +84,6 @@ def test_self_attention_by_hand() -> None:
     )
     # The same everywhere: the first numbers of Python's own generator, which is promised not to change.
     assert grids["X"][0, :5].tolist() == [0.7, 0.5, -0.2, -0.5, 0.0]
-
-
-@pytest.mark.parametrize(("query", "row"), [("love", 1), ("i", 0), (-1, 3), ("2", 2)])
-def test_one_word_of_self_attention(query: str | int, row: int) -> None:
-    """One word is followed to the same numbers that all words at once come to."""
-    whole, one = example("self-attention"), example("self-attention", query=query)
-    assert one.query == row
-    assert one.grids["x"].rows == (WORDS[row],)
-    assert [step.name for step in one.steps][:3] == ["row", "query", "keys"]
-    for name in ("weights", "context"):
-        assert one.grids[name].values == pytest.approx(whole.grids[name].values[row : row + 1])
-    for name in whole.inputs():
-        assert (one.grids[name].values == whole.grids[name].values).all()
 
 
 def test_exercises_come_out_well() -> None:

@@ -72,25 +72,6 @@ def test_every_double_comes_back(
         assert load(walk.save(path)).grids["a"].values.tobytes() == values.tobytes()
 
 
-def test_it_is_plain_to_read() -> None:
-    """Another program finds numbers and names, on one line, in letters; minus infinity as text."""
-    text = to_json(WALKS["layer"])
-    fields = json.loads(text, parse_constant=pytest.fail)
-    assert "\n" not in text
-    assert "나는" in text
-    assert (fields["format"], fields["version"], fields["layer"]) == ("attnviz-walkthrough", 1, 1)
-    assert fields["grids"]["masked"]["values"][0][1:] == ["-inf"] * 3
-    assert fields["grids"]["masked"]["rows"][0] == "나는"
-    assert fields["steps"][-1] == {
-        "name": "concatenated",
-        "result": "concatenated",
-        "operation": "concatenate",
-        "operands": ["relu", "gelu"],
-        "number": None,
-    }
-    assert fields["receipt"]["differences"] == [2.5e-7, 0.0]
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_what_no_file_can_hold(tmp_path: Path, value: float) -> None:
     """It is refused before anything is written."""

@@ -67,29 +67,11 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     "more", ["", "causal: true", "mask: [[1, 0, 1], [1, 1, 0], [0, 0, 1]]", "scale: none"]
 )
-@pytest.mark.parametrize(
-    ("query", "row"), [("love", 1), ("LOVE", 1), (1, 1), ("1", 1), ("-1", 2), (0, 0)]
-)
+@pytest.mark.parametrize(("query", "row"), [("LOVE", 1), ("-1", 2), (0, 0)])
 def test_one_row_from_the_input_on(tmp_path: Path, more: str, query: str | int, row: int) -> None:
     """One word is followed, through the alignment vectors, to the same numbers that all at once come to."""
     text = f"{INPUT}bq: [1, -1]\nWo: [[1, 0], [0, 1], [1, 1]]\nwords: [I, love, you]\n{more}"
     whole, one = read_text(tmp_path, text), read_text(tmp_path, text, query=query)
-    names = [
-        "row",
-        "query",
-        "keys",
-        "values",
-        "scores",
-        "scaled",
-        "mask",
-        "softmax",
-        "alignment",
-        "context",
-        "output",
-    ]
-    left_out = {"scaled"} if more == "scale: none" else set()
-    left_out |= {"mask"} if not more.startswith(("mask", "causal")) else set()
-    assert [step.name for step in one.steps] == [name for name in names if name not in left_out]
     assert (one.query, one.grids["q"].rows) == (row, (("I", "love", "you")[row],))
     assert one.grids["q"].values.tolist() == whole.grids["Q"].values[row : row + 1].tolist()
     for name in ("scores", "weights", "context", "output"):
@@ -99,33 +81,17 @@ def test_one_row_from_the_input_on(tmp_path: Path, more: str, query: str | int, 
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "query"),
-    [
-        (DIRECT.partition("values")[0], None),
-        (DIRECT.partition("values")[0] + "values:\n", None),
-        (INPUT.partition("Wv")[0], None),
-        (INPUT.partition("Wv")[0] + "causal: true", 1),
-        (INPUT.partition("Wv")[0] + "score: additive\nW: [[1, 0]]\nU: [[0, 1]]\nv: [3]", 2),
-    ],
-)
-def test_without_values(tmp_path: Path, text: str, query: int | None) -> None:
-    """The weights need none: they are as with values, the calculation ends there, says so, and can be verified."""
-    with_values = text.replace("values:\n", "") + (
-        "\nWv: [[1], [1]]" if "X" in text else "\nvalues: [[1], [2]]"
-    )
+@pytest.mark.parametrize("text", [DIRECT.partition("values")[0], INPUT.partition("Wv")[0]])
+def test_without_values(tmp_path: Path, text: str) -> None:
+    """The weights need none: the calculation ends there, says so, and can be verified."""
     walk, whole = (
-        read_text(tmp_path, text, query=query),
-        read_text(tmp_path, with_values, query=query),
+        read_text(tmp_path, text),
+        read_text(tmp_path, DIRECT if "keys" in text else INPUT),
     )
     assert walk.steps[-1].name == "softmax"
-    assert list(walk.grids)[-1] == "weights"
-    assert not {"V", "alignment", "context"} & set(walk.grids)
     assert walk.grids["weights"].values.tolist() == whole.grids["weights"].values.tolist()
-    assert walk.notes == (Note("no_values"),)
-    assert whole.notes == ()
-    verdict = verify(walk.save(tmp_path / "walk.json"))
-    assert (verdict.fault, len(verdict.differences)) == ("", len(walk.steps))
+    assert (walk.notes, whole.notes) == ((Note("no_values"),), ())
+    assert verify(walk.save(tmp_path / "walk.json")).fault == ""
 
 
 @pytest.mark.parametrize("query", [None, 1])
@@ -176,13 +142,9 @@ def test_weights_that_are_given(tmp_path: Path) -> None:
     ("more", "factor"),
     [
         ("", 0.5),
-        ("scale: sqrt", 0.5),
         ("scale: none", 1),
         ("scale: 0.25", 0.25),
-        ("scale: 2", 2),
         ("score: dot", 1),
-        ("score: scaled", 0.5),
-        ("score: dot\nscale: none", 1),
     ],
 )
 def test_scaling(tmp_path: Path, more: str, factor: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -155,22 +156,6 @@ class TestPretrained:
         assert (walked.from_input is None) == (not made & {"q", "K", "V"})
 
 
-def test_terms(zoo: Zoo) -> None:
-    """What each architecture has between its dot products and the softmax is in the steps."""
-    for name, steps, without in (
-        ("t5", {"bias"}, {"scaled", "mask"}),
-        ("gemma2", {"scaled", "softcap", "mask"}, {"bias"}),
-        ("gpt2", {"scaled", "mask"}, {"bias"}),
-        ("bart", {"scaled"}, {"bias", "mask"}),
-    ):
-        names = {step.name for step in walk(zoo.sentences[1], zoo.source(name), query=1).steps}
-        assert steps <= names
-        assert not without & names
-    sinks = walk(zoo.sentences[1], zoo.source("gpt_oss"), head=2)
-    assert sinks.grids["weights"].values.sum() < 1
-    assert next(step.operands for step in sinks.steps if step.name == "softmax")[-1] == "sink"
-
-
 def test_the_input_of_bert(zoo: Zoo) -> None:
     """The first layer reads the norm of word, position and segment: the library's own embeddings."""
     tokenizer, model = zoo.library("real")
@@ -222,37 +207,32 @@ def test_causal() -> None:
         walk("I love all you", home("toy-seq2seq"), causal=True)
 
 
-class TestQueries:
-    """A word or a number, and what is neither."""
-
-    tokens = tuple(
-        Token(text=text, piece=text, word=word, special=word is None)
-        for text, word in (
-            ("[CLS]", None),
-            ("walk", 0),
-            ("·through", 0),
-            ("The", 1),
-            ("it", 2),
-            ("the", 3),
-            ("it", 4),
-        )
+TOKENS = tuple(
+    Token(text=text, piece=text, word=word, special=word is None)
+    for text, word in (
+        *(("[CLS]", None), ("walk", 0), ("·through", 0)),
+        *(("The", 1), ("it", 2), ("the", 3), ("it", 4)),
     )
+)
+THERE = "there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it"
 
-    @pytest.mark.parametrize(
-        ("wanted", "row"),
-        [
-            *(
-                (None, 1),
-                (0, 0),
-                (-1, 6),
-                ("2", 2),
-                ("-7", 0),
-                ("The", 3),
-                ("the", 5),
-                ("through", 2),
-            ),
-            *(("·through", 2), ("[CLS]", 0), (" walk ", 1), ("WALK", 1), ("[cls]", 0)),
-        ],
-    )
-    def test_found(self, wanted: str | int | None, row: int) -> None:
-        assert find_query(self.tokens, wanted) == row
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        *((None, 1), (-1, 6), ("2", 2), ("The", 3), ("through", 2), (" walk ", 1), ("[cls]", 0)),
+        ("it", "several queries are 'it': choose one by its number: 4 it, 6 it"),
+        ("THE", "several queries are 'THE': choose one by its number: 3 The, 5 the"),
+        ("walkthrough", "several queries are 'walkthrough': choose one by its number: 1 walk, 2 "),
+        ("wlak", "there is no query 'wlak': did you mean walk?"),
+        ("run", f"there is no query 'run': {THERE}"),
+        ("7", f"there is no query 7: {THERE}"),
+    ],
+)
+def test_queries(wanted: str | int | None, found: int | str) -> None:
+    """A word, a piece of one, or a number; what is neither, or several, is refused with what there is."""
+    if isinstance(found, int):
+        assert find_query(TOKENS, wanted) == found
+    else:
+        with pytest.raises(SelectionError, match=re.escape(found)):
+            find_query(TOKENS, wanted)

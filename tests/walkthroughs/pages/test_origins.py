@@ -189,27 +189,6 @@ def test_by_keyboard(show_page: Open) -> None:
     assert "Point at a number" in shown.inner_text("#origin")
 
 
-def test_by_mouse_and_touch(show_page: Open) -> None:
-    """To point shows, a click keeps, another lets go; a tap keeps."""
-    shown = show_page(html(WALKS["seq2seq"]))
-    cell = shown.locator("#part-2 td").nth(1)
-    cell.hover()
-    assert "10·5 + 5·0 + 10·1 = 60" in shown.inner_text("#origin")
-    assert cell.get_attribute("data-is") == "seen"
-    cell.click()
-    assert state(shown) == {"cell": "scores.0.1"}
-    cell.click()
-    assert state(shown) == {}
-    small = show_page(
-        html(WALKS["seq2seq"]), has_touch=True, viewport={"width": 360, "height": 700}
-    )
-    small.locator("#part-2 td").nth(3).tap()
-    assert state(small) == {"cell": "scores.0.3"}
-    box = small.locator("#origin").bounding_box()
-    assert box is not None
-    assert 690 <= box["y"] + box["height"] <= 700
-
-
 def test_hostile_names_are_texts(show_page: Open) -> None:
     """Of grids, rows, columns, the model and the title; a link leads to them all the same."""
     there = Grid(values=np.array([[1.5, -2.0]]), rows=(BAD,), columns=(f"{BAD}.1", "\u2028<!--"))
@@ -235,23 +214,6 @@ def test_hostile_names_are_texts(show_page: Open) -> None:
     assert (
         again.inner_text("#origin") == shown.inner_text("#origin").partition("\n\u2190")[0].rstrip()
     )
-
-
-def test_without_scripts(show_page: Open) -> None:
-    """Every title, formula, number and sentence is there, in the language of the page alone."""
-    walk = WALKS["layer"]
-    for language, word in (("en", "Layer normalization"), ("ko", "층 정규화")):
-        shown = show_page(html(walk, lang=language), before="0;", java_script_enabled=False)
-        assert shown.locator("td").count() == sum(grid.values.size for grid in walk.grids.values())
-        assert shown.locator("h2:visible").count() == len(walk.grids)
-        text = shown.inner_text("main")
-        assert word in text
-        assert ("Attention scores" in text) == (language == "en")
-        assert shown.locator("td:visible").count() == shown.locator("td").count()
-        assert (
-            shown.locator("td").nth(5).evaluate("cell => getComputedStyle(cell).backgroundColor")
-            != "rgba(0, 0, 0, 0)"
-        )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

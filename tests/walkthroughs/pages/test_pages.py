@@ -19,10 +19,10 @@ from attnviz.walkthroughs.pages.content import FIRST, LAST, MOST
 from attnviz.walkthroughs.pages.html import page as web_page
 from attnviz.walkthroughs.pages.markdown import COLUMNS
 from attnviz.walkthroughs.pages.mathematics import mathml, tex
-from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
+from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.view import View
 from attnviz.walkthroughs.wording import explain, formula_of, shapes_of
-from tests.walkthroughs.by_hand import grid, note, walks
+from tests.walkthroughs.by_hand import grid, walks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,8 +32,6 @@ Tables = list[tuple[list[str], list[list[str]]]]
 """Of each table the heads, and the cells of each row, as texts."""
 
 WALKS = walks()
-WICKED = r"""\ ` * _ { } [ ] < > # | & ~ ^ $ % ! @ " ' - <b>&amp; \end{document} 1. x"""
-
 # ------------------------------------------------------------------------------------------- reading back
 
 
@@ -171,29 +169,6 @@ def test_long_vectors_are_shortened() -> None:
 
 
 # ------------------------------------------------------------------------------------- what would be obeyed
-
-
-def wicked() -> Walkthrough:
-    """A calculation with every mark that a page would obey in every name."""
-    names = (WICKED, "|", "\\")
-    there = Grid(values=np.array([[1.5], [-2.0], [0.0]]), rows=names, columns=("a\\|b",))
-    step = CalculationStep(name="relu", result="r", operation="relu", operands=("g",))
-    return Walkthrough(
-        title=note(WICKED),
-        grids={"g": there, "r": there},
-        steps=(step,),
-        model=WICKED,
-        text="漢字 🙂 é",
-        notes=tuple(map(note, (WICKED, "1. a", "- b"))),
-    )
-
-
-def test_nothing_is_obeyed() -> None:
-    """Names come back letter for letter, in one cell each."""
-    for heads, rows in markdown_tables(markdown(wicked())):
-        assert heads == [heads[0], "a\\|b"]
-        assert [row[0] for row in rows] == [WICKED, "|", "\\"]
-        assert [float(row[1]) for row in rows] == [1.5, -2, 0]
 
 
 @pytest.mark.parametrize(
