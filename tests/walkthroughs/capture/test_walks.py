@@ -84,23 +84,6 @@ def check_every(text: str, source: Source, kind: Kind | None = None) -> None:
         assert every.receipt is not None
 
 
-def check_alone(text: str, source: Source, layer: int, head: int, kind: Kind | None = None) -> None:
-    """Each query alone has the numbers that it has among all."""
-    every = walk(text, source, layer=layer, head=head, every=True, kind=kind)
-    for row in range(len(every.grids["context"].values)):
-        one = walk(text, source, layer=layer, head=head, query=row, kind=kind)
-        assert one.query == row
-        assert largest_error(one) == 0
-        assert one.grids["alignment"].rows == every.grids["weights"].columns
-        for name in ("context", "weights", "output"):
-            if name in every.grids:
-                np.testing.assert_allclose(
-                    one.grids[name].values[0], every.grids[name].values[row], atol=1e-12
-                )
-        assert one.difference is not None
-        assert one.difference <= CLOSE * scale(one)
-
-
 @pytest.mark.parametrize(("name", "kind"), HOME)
 class TestHomeBuilt:
     """The home-built models, whose every projection is found."""
@@ -108,11 +91,6 @@ class TestHomeBuilt:
     def test_every_layer_head_and_query(self, name: str, kind: Kind) -> None:
         for text in SENTENCES:
             check_every(text, home(name), kind)
-
-    def test_one_query(self, name: str, kind: Kind) -> None:
-        n_layers, n_heads = sizes(SENTENCES[0], home(name), kind)
-        for layer, head in {(0, 0), (n_layers - 1, n_heads - 1)}:
-            check_alone(SENTENCES[0], home(name), layer, head, kind)
 
     def test_all_is_made_of_the_input(self, name: str, kind: Kind) -> None:
         """Query, keys and values are steps; the input is the sum of words and positions where it is one."""
@@ -141,9 +119,6 @@ class TestPretrained:
     def test_every_layer_head_and_query(self, zoo: Zoo, name: str) -> None:
         for text in zoo.sentences[1:2] if name == "real" else zoo.sentences[1::2]:
             check_every(text, zoo.source(name))
-
-    def test_one_query(self, zoo: Zoo, name: str) -> None:
-        check_alone(zoo.sentences[1], zoo.source(name), 1, 2)
 
     def test_projections(self, zoo: Zoo, name: str) -> None:
         """A query is given where something else follows its projection, and a note says so; all others are made."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv as tables
 import math
 import re
-from dataclasses import replace
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +14,13 @@ import pytest
 from attnviz.walkthroughs.examples import make
 from attnviz.walkthroughs.files import to_json
 from attnviz.walkthroughs.pages import markdown as pages_markdown
-from attnviz.walkthroughs.pages.content import FIRST, LAST, MOST
 from attnviz.walkthroughs.pages.html import page as web_page
 from attnviz.walkthroughs.pages.markdown import COLUMNS
 from attnviz.walkthroughs.pages.mathematics import mathml, tex
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.view import View
 from attnviz.walkthroughs.wording import explain, formula_of, shapes_of
-from tests.walkthroughs.by_hand import grid, walks
+from tests.walkthroughs.by_hand import walks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,32 +138,6 @@ def test_blanks_stay_blank() -> None:
     assert "____" not in str(markdown_tables(markdown(walk)))
     assert "= " not in re.sub(r"`[^`]*`", "", markdown(walk, blanks=empty))
     assert "= " in re.sub(r"`[^`]*`", "", markdown(walk))
-
-
-def test_long_vectors_are_shortened() -> None:
-    """In the middle, with their length; long tables likewise, and so is the table by key."""
-    query, keys = grid(1, 64), grid(60, 64, seed=4, rows=tuple(f"w{i}" for i in range(60)))
-    from tests.walkthroughs.by_hand import attention_walk
-
-    walk = attention_walk(title="long", query=query, keys=keys, values=keys)
-    found = {heads[0]: (heads, rows) for heads, rows in markdown_tables(markdown(walk))}
-    heads, rows = found["K"]
-    assert heads[1:] == [*map(str, range(FIRST)), "…", *map(str, range(64 - LAST, 64))]
-    assert len(rows) == 31
-    assert [row[0] for row in rows][19:22] == ["w19", "... 30 more rows", "w50"]
-    assert set(rows[20][1:]) == {""}
-    assert float(rows[-1][-1]) == pytest.approx(keys.values[59, 63], abs=5.1e-4)
-    assert "64 columns; those in the middle are left out" in markdown(walk)
-    vector = found["key"][1][0][-1]
-    assert vector.count(", ") == FIRST + LAST
-    assert ", …, " in vector
-    assert len(found["K"][0]) < 64 < MOST * 3
-    unnamed = replace(keys, rows=())
-    big = attention_walk(title="long", query=query, keys=unnamed, values=unnamed)
-    assert (
-        len({heads[0]: rows for heads, rows in markdown_tables(markdown(big))}["K"])
-        == FIRST + LAST + 1
-    )
 
 
 # ------------------------------------------------------------------------------------- what would be obeyed

@@ -8,23 +8,15 @@ from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
-from attnviz.walkthroughs.hand import one_format
 from attnviz.walkthroughs.pages.content import (
-    FIRST,
-    FIRST_ROWS,
-    LAST,
-    LAST_ROWS,
     MOST,
-    MOST_ROWS,
     lay_out,
 )
-from attnviz.walkthroughs.pages.html import page as web_page
 from attnviz.walkthroughs.pages.markdown import markdown
 from attnviz.walkthroughs.view import View
-from tests.programs import browser, output
+from tests.programs import output
 from tests.walkthroughs.by_hand import attention_walk, grid
 
 if TYPE_CHECKING:
@@ -49,26 +41,6 @@ def wide() -> Walkthrough:
         title="a-b: 768 wide", query=grid(1, 768, rows=("나는",)), keys=keys, values=values
     )
     return replace(made, text=" ".join(WORDS), model="no_model & 100 %")
-
-
-def expected(walk: Walkthrough) -> set[str]:
-    """Every number that a page shows of a walk with names for its rows."""
-    found = set()
-    for there in walk.grids.values():
-        n_rows, n_columns = there.values.shape
-        rows = (
-            range(n_rows)
-            if n_rows <= MOST_ROWS
-            else [*range(FIRST_ROWS), *range(n_rows - LAST_ROWS, n_rows)]
-        )
-        columns = (
-            range(n_columns)
-            if n_columns <= MOST
-            else [*range(FIRST), *range(n_columns - LAST, n_columns)]
-        )
-        write = one_format(there.values, View(walk=walk).digits)
-        found |= {write(float(there.values[row, column])) for row in rows for column in columns}
-    return found
 
 
 # -------------------------------------------------------------------------------------------------- Markdown
@@ -108,22 +80,3 @@ def test_markdown_as_github_reads_it(language: str, tmp_path: Path) -> None:
 
 
 # --------------------------------------------------------------------------------------------------- browser
-
-
-def test_the_page_on_paper(tmp_path: Path) -> None:
-    """Printed it has every number, of tables too that scroll on the screen, none cut off at the edge of the paper."""
-    page, pdf = tmp_path / "walk.html", tmp_path / "walk.pdf"
-    walk = wide()
-    page.write_text(web_page(View(walk=walk)).html, encoding="utf-8")
-    browser(page, "--no-pdf-header-footer", f"--print-to-pdf={pdf}")
-    width, height = map(
-        float, re.findall(r"Page size: +([\d.]+) x ([\d.]+)", output("pdfinfo", pdf))[0]
-    )
-    boxes = re.findall(
-        r'xMin="([-\d.]+)" yMin="([-\d.]+)" xMax="([\d.]+)" yMax="([\d.]+)">([^<]*)<',
-        output("pdftotext", "-bbox", pdf, "-"),
-    )
-    assert expected(walk) <= {word for *_, word in boxes}
-    corners = np.array([box[:4] for box in boxes], dtype=float)
-    assert (corners.min(axis=0)[:2] > 0).all()
-    assert (corners.max(axis=0)[2:] < (width, height)).all()
