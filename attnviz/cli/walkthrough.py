@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -123,44 +124,22 @@ def walkthrough(
     --full every step. Checked against what the model itself computed.
     """
     name = model_name(model, toy)
-    if solution and exercise is None:
-        raise SettingsError("--solution fills in the blank cells of an --exercise")
-    if interactive and JSON in (output or ()):
-        raise SettingsError("give --interactive or -o -, not both")
-    if interactive and not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
-        raise SettingsError("--interactive needs a terminal; without one, leave it out")
-    from attnviz.walkthroughs.record import Walkthrough
-
-    writes_json = any(path == JSON or path.suffix.lower() == ".json" for path in output or ())
-    if exercise is not None and not solution and writes_json:
-        raise SettingsError(
-            "JSON holds every number: an exercise with blank cells cannot be written so"
-        )
     paths = output or ([] if interactive else [outputs() / "walkthrough.png"])
-    check_outputs(paths, Walkthrough.ENDINGS)
-    check_look(context, paths, style)
+    _check(context, paths, style)
     follow: dict[str, Any] = {"query": query or None, "all_queries": all_queries, "full": full}
-    has_numbers, has_model = (
-        example is not None or numbers is not None,
-        is_typed(context, *OF_MODEL),
-    )
-    if has_numbers and has_model:
-        raise SettingsError(
-            "a calculation by hand needs no model: it takes no sentence and no option of a model"
-        )
-    by_hand = has_numbers or (exercise is not None and not has_model)
-    if has_numbers:
+    by_hand = not is_typed(context, *OF_MODEL) and [example, numbers, exercise].count(None) < 3
+    if by_hand:
         follow |= {"example": example, "numbers": numbers}
-    elif by_hand:
-        follow["exercise"] = exercise
+        if example is None and numbers is None:
+            follow["exercise"] = exercise
     else:
         follow |= {
-            "text": None if text is None else read_text(text),
+            "text": _read(text, "the text"),
             "model": name,
             "device": device,
             "dtype": dtype,
             "trust_remote_code": trust_remote_code,
-            "pair": None if pair is None else read_text(pair, None, "the second sentence"),
+            "pair": _read(pair, "the second sentence"),
             "target": target,
             "head": head,
             "layer": whole_layer,
@@ -170,7 +149,6 @@ def walkthrough(
             "causal": causal,
         }
     from attnviz.walkthroughs.api import walkthrough as calculate
-    from attnviz.walkthroughs.view import View
 
     if by_hand:
         walk = calculate(**follow)
@@ -183,20 +161,64 @@ def walkthrough(
         from attnviz.walkthroughs.files import to_json
 
         print_json(to_json(walk, blanks=blanks))
-    elif interactive:
-        from attnviz.walkthroughs.terminal.interactive import browse
-
-        browse(View(walk=walk, **view), palette)
     else:
-        from attnviz.walkthroughs.terminal.steps import draw_overview, draw_walk
-
-        draw = draw_walk if full else draw_overview
-        print_view(partial(draw, View(walk=walk, **view)), palette)
+        _show(walk, view, palette, full=full, interactive=interactive)
     if not output and not interactive:
         paths = [_default_path(walk, example, numbers, exercise, solution=solution)]
     for path in paths:
         if path != JSON:
             write(walk, path, palette=palette, style=style, **view)
+
+
+def _check(context: typer.Context, paths: Sequence[Path], style: opt.Style) -> None:
+    """Refuse options that do not go together, before a model is loaded."""
+    from attnviz.walkthroughs.record import Walkthrough
+
+    options = context.params
+    if options["solution"] and options["exercise"] is None:
+        raise SettingsError("--solution fills in the blank cells of an --exercise")
+    if options["interactive"] and JSON in paths:
+        raise SettingsError("give --interactive or -o -, not both")
+    if options["interactive"] and not _is_terminal():
+        raise SettingsError("--interactive needs a terminal; without one, leave it out")
+    if options["exercise"] is not None and not options["solution"] and _has_json(paths):
+        raise SettingsError(
+            "JSON holds every number: an exercise with blank cells cannot be written so"
+        )
+    check_outputs(paths, Walkthrough.ENDINGS)
+    check_look(context, paths, style)
+    if (options["example"] or options["numbers"]) and is_typed(context, *OF_MODEL):
+        raise SettingsError(
+            "a calculation by hand needs no model: it takes no sentence and no option of a model"
+        )
+
+
+def _is_terminal() -> bool:
+    return bool(sys.stdin and sys.stdin.isatty() and sys.stdout.isatty())
+
+
+def _has_json(paths: Sequence[Path]) -> bool:
+    return any(path == JSON or path.suffix.lower() == ".json" for path in paths)
+
+
+def _read(text: str | None, name: str) -> str | None:
+    return None if text is None else read_text(text, None, name)
+
+
+def _show(
+    walk: Walkthrough, view: dict[str, Any], palette: str, *, full: bool, interactive: bool
+) -> None:
+    from attnviz.walkthroughs.view import View
+
+    shown = View(walk=walk, **view)
+    if interactive:
+        from attnviz.walkthroughs.terminal.interactive import browse
+
+        browse(shown, palette)
+    else:
+        from attnviz.walkthroughs.terminal.steps import draw_overview, draw_walk
+
+        print_view(partial(draw_walk if full else draw_overview, shown), palette)
 
 
 def _default_path(
@@ -260,13 +282,16 @@ def verify(
     if walk.own is not None and walk.difference is not None:
         distance = _difference(walk.difference)
         typer.echo(f"from the model's own {walk.own}, says the file: {distance}")
-    steps, cells = len(walk.steps), verdict.cells
+    counted = f"{_count(len(walk.steps), 'step')}, {_count(verdict.cells, 'cell')}"
+    largest = _difference(max(verdict.differences))
     typer.echo(
-        f"verified: {steps} step{'' if steps == 1 else 's'},"
-        f" {cells:,} cell{'' if cells == 1 else 's'}, largest difference"
-        f" {_difference(max(verdict.differences))}"
+        f"verified: {counted}, largest difference {largest}"
         f" (at most {TOLERANCE:.0e} of what a cell is made of)"
     )
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
 MOST_LISTED = 12  # names of grids that ``verify`` lists one by one

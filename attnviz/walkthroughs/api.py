@@ -79,30 +79,22 @@ def walkthrough(
         raise SettingsError("give one query or all, not both")
     if [example, numbers, exercise].count(None) < 2:
         raise SettingsError("give one of example, numbers and exercise")
-    if example is not None or numbers is not None or exercise is not None:
-        of_model = [text, model, tokenizer, pair, target, layer, head, kind]
-        is_default = score == "scaled" and not (truncate or whole_layer or causal or loading)
-        if of_model.count(None) < len(of_model) or not is_default:
+    wanted = None if query is None else str(query)
+    if [example, numbers, exercise].count(None) < 3:
+        of_model = (text, model, tokenizer, pair, target, layer, head, kind, score != "scaled")
+        flags = (truncate, whole_layer, causal, loading)
+        if any(value not in (None, False) for value in of_model) or any(flags):
             raise SettingsError(
                 "a calculation by hand needs no model: it takes no sentence and no settings of a model"
             )
-        return _calculate(example, numbers, exercise, None if query is None else str(query))
+        return _calculate(example, numbers, exercise, wanted)
     if score not in get_args(Score):
         known = ", ".join(map(repr, get_args(Score)))
         raise SettingsError(f"{score!r} is not one of {known}", "score")
     if head is not None and whole_layer:
         raise SettingsError("give one head or the whole layer, not both")
-    if isinstance(head, str) and "." in head:
-        layer_of_head, head = parse_head(head)
-        if layer not in (None, layer_of_head):
-            raise SettingsError(
-                f"layer {layer} and head {layer_of_head}.{head} contradict each other"
-            )
-        layer = layer_of_head
-    for name, given in (("the text", text), ("the second sentence", pair), ("the target", target)):
-        if given is not None:
-            check_text(given, name)
-    check_sentence(text)
+    layer, head = _place(layer, head)
+    _check_texts(text, pair, target)
     source: Source = as_source(model, tokenizer, reads=text or "", generates=True, **loading)
     text = text or getattr(source, "example", "") or SENTENCE
     from attnviz.walkthroughs.capture.walks import follow
@@ -110,9 +102,9 @@ def walkthrough(
     return follow(
         text,
         source,
-        layer=int(layer or 0),
-        head=int(head or 0),
-        query=None if query is None else str(query),
+        layer=layer,
+        head=head,
+        query=wanted,
         all_queries=all_queries,
         whole_layer=whole_layer,
         kind=kind,
@@ -123,6 +115,25 @@ def walkthrough(
         truncate=truncate,
         full=full,
     )
+
+
+def _place(layer: int | None, head: int | str | None) -> tuple[int, int]:
+    """Return the layer and the head, of which the head may name both."""
+    if isinstance(head, str) and "." in head:
+        layer_of_head, head = parse_head(head)
+        if layer not in (None, layer_of_head):
+            raise SettingsError(
+                f"layer {layer} and head {layer_of_head}.{head} contradict each other"
+            )
+        layer = layer_of_head
+    return int(layer or 0), int(head or 0)
+
+
+def _check_texts(text: str | None, pair: str | None, target: str | None) -> None:
+    for name, given in (("the text", text), ("the second sentence", pair), ("the target", target)):
+        if given is not None:
+            check_text(given, name)
+    check_sentence(text)
 
 
 def _calculate(

@@ -98,6 +98,12 @@ class Homework:
             visible(str(word).lower() if isinstance(word, bool) else str(word)) for word in words
         )
 
+    def refuse_unused(self, needed: tuple[str, ...]) -> None:
+        """Refuse a name that the calculation has not asked for."""
+        for name in self.values:
+            if name not in self.used:
+                self.refuse(name, f"is of no use beside {', '.join(needed)}")
+
     def at(self, name: str) -> str:
         """Return a name or a part of it, as ``keys[2]``, behind its line."""
         line, shown = self.lines.get(name.partition("[")[0]), clip(name, 40)
@@ -137,27 +143,29 @@ def _calculate(homework: Homework, query: str | int | None) -> Walkthrough:
     words = homework.words("words", keys)
     query_words = words if "X" in needed else homework.words("query_words", needed[0])
     n_queries = len(homework.table(needed[0]))
-    row = None
-    if query is not None:
-        row = find_row([(word,) for word in query_words] or [()] * n_queries, query)
-        if not query_words and "weights" not in needed:
-            query_words = tuple(f"query {i}" for i in range(n_queries))
+    row = None if query is None else _find_query(query_words, n_queries, query)
+    if row is not None and not query_words and "weights" not in needed:
+        query_words = tuple(f"query {i}" for i in range(n_queries))
     calculation = Calculation()
     if "weights" in needed:
+        title, notes = _title(homework, "title_mixed"), [Note("weights_given")]
         _write_mixing(calculation, homework, row, words, query_words)
-        title, notes = Note("title_mixed"), [Note("weights_given")]
     else:
-        _write_attention(calculation, homework, row, words, query_words)
-        title = Note("title_typed")
-        notes = [] if "V" in calculation.grids else [Note("no_values")]
-    typed_title = " ".join(visible(homework.get("title", "").replace("\n", " ")).split())
-    if typed_title:
-        title = Note.of("text", text=typed_title)
-    for name in homework.values:
-        if name not in homework.used:
-            homework.refuse(name, f"is of no use beside {', '.join(needed)}")
+        title = _title(homework, "title_typed")
+        notes = _write_attention(calculation, homework, row, words, query_words)
+    homework.refuse_unused(needed)
     followed = 0 if row is None and n_queries == 1 else row
     return calculation.finish(title, query=followed, notes=notes)
+
+
+def _find_query(words: tuple[str, ...], n_queries: int, query: str | int) -> int:
+    return find_row([(word,) for word in words] or [()] * n_queries, query)
+
+
+def _title(homework: Homework, code: str) -> Note:
+    """Return the title that was typed; otherwise that of the code."""
+    typed = " ".join(visible(homework.get("title", "").replace("\n", " ")).split())
+    return Note.of("text", text=typed) if typed else Note(code)
 
 
 def _write_mixing(
@@ -184,7 +192,8 @@ def _write_attention(
     row: int | None,
     words: tuple[str, ...],
     query_words: tuple[str, ...],
-) -> None:
+) -> list[Note]:
+    """Write down attention, and the output projection; return notes."""
     queries = _write_inputs(calculation, homework, row, words, query_words)
     mask = _mask(homework, query_words, words)
     score = homework.get("score", "scaled")
@@ -200,6 +209,7 @@ def _write_attention(
     result = _write_heads(calculation, terms, queries, n_heads)
     if "Wo" in homework and "V" in calculation.grids:
         calculation.project("output", "output", result, homework.grids("Wo", "bo"))
+    return [] if "V" in calculation.grids else [Note("no_values")]
 
 
 def _write_inputs(

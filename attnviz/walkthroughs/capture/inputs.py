@@ -93,18 +93,25 @@ class Inputs:
         if is_one and not is_cross:  # all words, and then the row of the followed one
             every = self.write(vectors, of_query=False)
             return None if every is None else self._row(every, "x")
-        all_rows = "M" if is_cross and not of_query else "X"
-        name = "x" if is_one else all_rows
+        name = "x" if is_one else "X"
+        if is_cross and not of_query:
+            name = "M"
         if name in self._written:
             return name if np.array_equal(self._written[name], vectors) else None
         self._written[name] = vectors
-        rows = run.query_names if is_cross and of_query else run.keys
-        embedded = None if is_cross else _find_embedding(run, vectors)
+        return self._write_new(name, vectors, of_query=of_query)
+
+    def _write_new(self, name: str, vectors: Vectors, *, of_query: bool) -> str:
+        run = self._run
+        if run.kind == "cross":
+            rows = run.query_names if of_query else run.keys
+            if of_query and run.row is not None:
+                vectors = vectors[run.row : run.row + 1]
+            return self._calculation.give(name, Grid(values=vectors, rows=rows))
+        embedded = _find_embedding(run, vectors)
         if embedded is not None:
-            return self._write_embedded(name, embedded, rows)
-        if is_one and run.row is not None:
-            vectors = vectors[run.row : run.row + 1]
-        return self._calculation.give(name, Grid(values=vectors, rows=rows))
+            return self._write_embedded(name, embedded, run.keys)
+        return self._calculation.give(name, Grid(values=vectors, rows=run.keys))
 
     def _row(self, every: str, name: str) -> str:
         run, calculation = self._run, self._calculation

@@ -66,18 +66,7 @@ def follow(
     batch = encode(kind)
     followed = batch.kind or source.kinds[0]
     causal = causal and followed != "decoder"  # a decoder is causal anyway
-    if (score != "scaled" or causal) and not isinstance(source, HomeBuilt):
-        raise SelectionError(
-            f"{source.name} has its own score and mask: another is for the home-built models alone"
-        )
-    if whole_layer and (score != "scaled" or causal):
-        raise SelectionError(
-            "a whole layer is followed as the model computed it: no other score or mask can be chosen"
-        )
-    if causal and followed == "cross":
-        raise SelectionError(
-            "cross attention attends to another sentence: none of its words comes after the query"
-        )
+    _check_changes(source, followed, score, causal=causal, whole_layer=whole_layer)
     tokens = batch.sentences[0].tokens
     found = find_query(tokens, query, "decoder" if causal else followed)
     walks_all = all_queries or (whole_layer and query is None)
@@ -92,6 +81,24 @@ def follow(
     if followed != "encoder" and {"decoder", "cross"} <= set(source.kinds):
         other, receipt = _other_attention(run, encode, receipt)
     return _write_layer(run, other, receipt, full=full)
+
+
+def _check_changes(
+    source: Source, kind: Kind, score: Score, *, causal: bool, whole_layer: bool
+) -> None:
+    """Refuse another score or mask where it makes no sense."""
+    if (score != "scaled" or causal) and not isinstance(source, HomeBuilt):
+        raise SelectionError(
+            f"{source.name} has its own score and mask: another is for the home-built models alone"
+        )
+    if whole_layer and (score != "scaled" or causal):
+        raise SelectionError(
+            "a whole layer is followed as the model computed it: no other score or mask can be chosen"
+        )
+    if causal and kind == "cross":
+        raise SelectionError(
+            "cross attention attends to another sentence: none of its words comes after the query"
+        )
 
 
 def _write_head(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -> Walkthrough:

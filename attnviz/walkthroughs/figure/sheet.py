@@ -237,16 +237,13 @@ def _notes(view: View, *, left_out: bool) -> Iterator[str]:
 def _draw_page(sheet: Sheet) -> Page:
     sections, pen = sheet.sections(), sheet.pen
     every_line = [line for section in sections for line in section]
-    widths = [sum(card.width + CARD_GAP for card in line) - CARD_GAP for line in every_line]
-    room = max(LEAST_WIDTH, *widths)
-    boxes = [box for line in every_line for card in line for _, box, _, _ in card.matrices]
-    left_out = any(None in (*box.rows, *box.columns) for box in boxes)
+    room = max(LEAST_WIDTH, *map(_line_width, every_line))
     finding, source, formula = _heading(sheet.view)
     # Bold letters are wider than those that were measured.
     above = lines(pen, [finding], room / 1.1, FINDING, colour=BLACK, leading=1.4)
     above += lines(pen, [source], room, SOURCE, colour=GREY, leading=1.4)
     above += lines(pen, [formula], room, SOURCE + 1, colour=BLACK, leading=1.4)
-    below = lines(pen, _notes(sheet.view, left_out=left_out), room, WORDS)
+    below = lines(pen, _notes(sheet.view, left_out=_leaves_out(every_line)), room, WORDS)
     inside = sum(_line_height(line) + LINE_GAP for line in every_line)
     inside += SECTION_GAP * (len(sections) + 1)
     height = 2 * MARGIN + height_of([*above, *below]) + inside
@@ -266,6 +263,15 @@ def _draw_page(sheet: Sheet) -> Page:
             top += _line_height(cards) + LINE_GAP
     page.write(below, _draw_rule(page, room, top))
     return page
+
+
+def _leaves_out(every_line: Sequence[Sequence[Card]]) -> bool:
+    boxes = [box for line in every_line for card in line for _, box, _, _ in card.matrices]
+    return any(None in (*box.rows, *box.columns) for box in boxes)
+
+
+def _line_width(cards: Sequence[Card]) -> float:
+    return sum(card.width + CARD_GAP for card in cards) - CARD_GAP
 
 
 def _line_height(cards: Sequence[Card]) -> float:
@@ -298,25 +304,30 @@ def grids_to_draw(cards: Sequence[StepView]) -> dict[int, list[tuple[str, GridVi
     drawn: set[str] = set()
     chosen: dict[int, list[tuple[str, GridView]]] = {}
     for card in cards:
-        chosen[card.number] = []
         given = [grid for _, grid in card.parts if grid.name not in results]
-        is_of_model = len(given) > MOST_JOINED or not all(map(_is_small, given))
-        for sign, grid in card.parts:
-            is_result = grid.name == card.result.name
-            if card.heads:
-                is_shown = len(grid.values) <= FEW_ROWS or card.step.name in {"softmax", "context"}
-            elif card.step.name in BEFORE:
-                is_needed = is_result and grid.name in needed_later
-                is_shown = _is_small(grid) and not is_of_model and not is_needed
-            elif is_result or card.step.name in {*BY_KEY, "context"}:
-                # the result of a mask shows the mask
-                is_shown = is_result or card.step.operation != "mask"
-            else:
-                is_shown = not is_of_model or grid.name in results
-            if is_shown and grid.name not in drawn:
-                chosen[card.number].append((sign, grid))
-                drawn.add(grid.name)
+        has_weights = len(given) > MOST_JOINED or not all(map(_is_small, given))
+        chosen[card.number] = [
+            (sign, grid)
+            for sign, grid in card.parts
+            if grid.name not in drawn
+            and _is_shown(card, grid, grid.name in needed_later, has_weights and grid in given)
+        ]
+        drawn |= {grid.name for _, grid in chosen[card.number]}
     return chosen
+
+
+def _is_shown(card: StepView, grid: GridView, is_needed_later: bool, is_of_model: bool) -> bool:
+    """Return whether a card shows one of its grids, where no card before it does."""
+    name, is_result = card.step.name, grid.name == card.result.name
+    if card.heads:
+        return len(grid.values) <= FEW_ROWS or name in {"softmax", "context"}
+    if name in BEFORE:
+        return _is_small(grid) and not is_of_model and not (is_result and is_needed_later)
+    if is_result:
+        return True
+    if name in {*BY_KEY, "context"}:
+        return name != "mask"  # the result of a mask shows the mask
+    return not is_of_model
 
 
 def _is_small(grid: GridView) -> bool:

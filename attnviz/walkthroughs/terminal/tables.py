@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from rich.cells import cell_len
@@ -75,24 +76,29 @@ class Block:
         self.view, self.grid, self.rows = view, grid, rows
         self.title, self.bar = view.spell(title), bar
         self.n_columns = grid.values.shape[1]
-        self.sums = grid.values.sum(axis=0) if is_summed and not view.blanks else None
+        has_sums = is_summed and not view.blanks
+        self.sums = grid.values.sum(axis=0) if has_sums else np.empty(0)
         self.is_fixed = bool(grid.columns) or self.n_columns <= LEAST
         # Without colours a shade stands behind each weight.
         self.has_shades = grid.is_weights and not view.screen.colour and not bar
-        values = grid.values if self.sums is None else np.vstack([grid.values, self.sums])
+        values = np.vstack([grid.values, self.sums]) if has_sums else grid.values
         self._format = one_format(values, view.digits)
-        ends = cut(self.n_columns, MEASURED, MEASURED // 2, MEASURED // 2)
-        measured = [column for column in ends if column is not None]
-        texts = [self._number(row, column) for row in rows for column in measured]
-        if self.sums is not None:
-            texts += [self._write(self.sums[column]) for column in measured]
-        self._number_width = max(map(cell_len, texts))
+        self._number_width = self._measure()
         self._suffix_width = bar + 1 if bar else int(self.has_shades)
         self.headings = [view.fit(name, NAME_WIDTH) for name in grid.columns]
         if not self.headings and has_numbers and self.n_columns > 1:
             self.headings = [str(column) for column in range(self.n_columns)]
         widths = [cell_len(heading) for heading in self.headings]
         self.column_width = max([self._number_width + self._suffix_width, *widths])
+
+    def _measure(self) -> int:
+        """Return the width of the widest number; of a long vector those at the ends tell."""
+        ends = cut(self.n_columns, MEASURED, MEASURED // 2, MEASURED // 2)
+        columns = [column for column in ends if column is not None]
+        texts = [self._number(row, column) for row in self.rows for column in columns]
+        if self.sums.size:
+            texts += [self._write(self.sums[column]) for column in columns]
+        return max(map(cell_len, texts))
 
     def width(self, n_shown: int) -> int:
         """Return the cells of the block with so many of its columns; dots stand in a gap, or at the end."""
@@ -108,7 +114,7 @@ class Block:
         for column in columns if row != "title" else ():
             if column is None:
                 dots = self.view.spell("…")
-                has_none = row == "sums" and self.sums is None
+                has_none = row == "sums" and not self.sums.size
                 text.append(" " * len(dots) if has_none else dots, "dim")
                 gap = ""
             else:
@@ -129,7 +135,7 @@ class Block:
             number, width = self.headings[column] if self.headings else "", self.column_width
             return Text(" " * (width - cell_len(number)) + number)
         if row == "sums":
-            number = "" if self.sums is None else self._write(self.sums[column])
+            number = self._write(self.sums[column]) if self.sums.size else ""
         else:
             number = self._number(int(row), column)
             if number != BLANK:
@@ -184,30 +190,46 @@ def draw_table(
     head, last = view.spell(head), view.spell(last)
     left = max(cell_len(name) for name in [*(names[row] for row in blocks[0].rows), head, last])
     for number, (shown, cuts) in enumerate(_arrange(blocks, view.screen.width - left)):
+        line = partial(_line, left, shown, cuts)
         if number:
             yield Text()
-
-        def line(name: str, row: int | str, style: str = "") -> Text:
-            text = Text(name + " " * (left - cell_len(name)), style, no_wrap=True)
-            for block, columns in zip(shown, cuts, strict=True):  # noqa: B023 - used at once
-                text.append(" " * GAP).append_text(block.line(columns, row))
-            text.rstrip()
-            return text
-
-        if head or any(block.title for block in shown):
-            yield line(head, "title", "dim")
-        if any(block.headings for block in shown):
-            yield line("", "headings", "dim")
+        if head or _has(shown, "title"):
+            yield line("title", head, "dim")
+        if _has(shown, "headings"):
+            yield line("headings", "", "dim")
         previous = -1
-        for row in [*blocks[0].rows, len(names)]:
-            n_hidden = row - previous - 1
-            if n_hidden and counts_hidden:
-                yield from view.wrap(view.say(_("... {n} more rows"), n=n_hidden), "dim")
-            if row < len(names):
-                yield line(names[row], row)
+        for row in blocks[0].rows:
+            yield from _hidden(view, row - previous - 1 if counts_hidden else 0)
+            yield line(row, names[row])
             previous = row
-        if any(block.sums is not None for block in shown):
-            yield line(last, "sums", "bold")
+        yield from _hidden(view, len(names) - previous - 1 if counts_hidden else 0)
+        if _has(shown, "sums"):
+            yield line("sums", last, "bold")
+
+
+def _has(blocks: Sequence[Block], name: str) -> bool:
+    """Return whether any block has this line."""
+    return any(len(getattr(block, name)) for block in blocks)
+
+
+def _hidden(view: ScreenView, n: int) -> list[Text]:
+    return view.wrap(view.say(_("... {n} more rows"), n=n), "dim") if n else []
+
+
+def _line(
+    left: int,
+    blocks: Sequence[Block],
+    cuts: Sequence[Cut],
+    row: int | str,
+    name: str,
+    style: str = "",
+) -> Text:
+    """Return one line of a table; `left` is the width of the names."""
+    text = Text(name + " " * (left - cell_len(name)), style, no_wrap=True)
+    for block, columns in zip(blocks, cuts, strict=True):
+        text.append(" " * GAP).append_text(block.line(columns, row))
+    text.rstrip()
+    return text
 
 
 def draw_grid(view: ScreenView, grid: GridView) -> Iterator[Text]:
