@@ -141,7 +141,7 @@ class View:
 
     @property
     def source(self) -> str:
-        """The model, if the title does not name it, the sentence, layer, head and query."""
+        """The model, if the title does not name it, the sentence, layer and head."""
         walk, parts = self.walk, []
         if walk.model and walk.model not in self.title:
             parts.append(walk.model)
@@ -152,9 +152,6 @@ class View:
             parts.append(self.say(words, layer=walk.layer, head=walk.head))
         elif walk.layer is not None:
             parts.append(self.say(_("layer {layer} (counted from 0)"), layer=walk.layer))
-        query = wording.query_name(walk)
-        if query:
-            parts.append(self.say(_("query: {name} (row {n})"), name=query, n=walk.query))
         return " · ".join(parts)
 
     @property
@@ -201,9 +198,7 @@ class View:
     @property
     def signs(self) -> str:
         """The meaning of the signs in the formulas."""
-        if wording.multiplies_cells(self.walk):
-            return self.say(_("q Kᵀ is a matrix product; ⊙ multiplies cell by cell"))
-        return self.say(_("q Kᵀ is a matrix product"))
+        return self.say(_("q Kᵀ is a matrix product; ⊙ multiplies cell by cell"))
 
     def grid(self, name: str, *, upright: bool = False) -> GridView:
         """Return a grid as it is shown, its rows and columns exchanged if it is to stand upright."""

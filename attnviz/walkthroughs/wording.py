@@ -143,11 +143,6 @@ def shown_formula(text: str) -> str:
     return write_products(text).replace("^T", "ᵀ").replace("sqrt(", "√(")
 
 
-def multiplies_cells(walk: Walkthrough) -> bool:
-    """Return whether any step multiplies cell by cell."""
-    return any(CELLS in write_products(formula_of(walk, step)) for step in walk.steps)
-
-
 def strongest(walk: Walkthrough) -> tuple[int, int, int, float] | None:
     """Return row, column, head and weight of the largest weight; of several queries not on their own key.
 
@@ -165,17 +160,6 @@ def strongest(walk: Walkthrough) -> tuple[int, int, int, float] | None:
                 if not is_skipped and (best is None or weight > best[3]):
                     best = row, key, head, weight
     return best
-
-
-def query_name(walk: Walkthrough) -> str:
-    """Return the name of the one query that is walked; empty where there is none."""
-    if walk.query is None:
-        return ""
-    for name in ("q", "x", "context"):
-        if name in walk.grids and len(walk.grids[name].rows) == 1:
-            return walk.grids[name].rows[0]
-    rows = walk.grids["X"].rows if "X" in walk.grids else ()
-    return rows[walk.query] if walk.query < len(rows) else ""
 
 
 def whole_formula(walk: Walkthrough) -> str:
