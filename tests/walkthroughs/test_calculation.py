@@ -15,7 +15,7 @@ from attnviz.walkthroughs.record import Grid
 from tests.walkthroughs.by_hand import attention_walk, largest_error
 
 if TYPE_CHECKING:
-    from attnviz.walkthroughs.settings import Score
+    pass
 
 DECODER = Grid(values=np.array([[10.0, 5, 10]]), rows=("decoder",))
 
@@ -63,31 +63,6 @@ def test_terms(terms: dict[str, float]) -> None:
     assert ("scaled" in names) == (terms.get("scaling") != 1)
     assert {"softcap", "bias", "mask"} & set(names) == {"softcap", "bias", "mask"} & set(terms)
     assert largest_error(walk) == 0
-
-
-@pytest.mark.parametrize(
-    ("score", "sizes"), [("general", {"W": 5}), ("additive", {"W": 5, "U": 5, "v": 1})]
-)
-def test_other_scores(score: Score, sizes: dict[str, int]) -> None:
-    """They need weights, and are not scaled."""
-    weights = {
-        name: Grid(values=np.random.default_rng(4).normal(size=(n, 5))) for name, n in sizes.items()
-    }
-    walk = attention_walk(
-        title=score, query=QUERIES, keys=KEYS, values=VALUES, score=score, weights=weights
-    )
-    assert [step.name for step in walk.steps] == ["scores", "softmax", "context"]
-    assert set(weights) < set(walk.inputs())
-    for name in weights:
-        with pytest.raises(RecordError, match=f"the score {score} needs a grid {name}"):
-            attention_walk(
-                title=score,
-                query=QUERIES,
-                keys=KEYS,
-                values=VALUES,
-                score=score,
-                weights={k: g for k, g in weights.items() if k != name},
-            )
 
 
 def test_refused() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -199,16 +198,3 @@ def test_an_edit_after_the_receipt(tmp_path: Path, edit: Callable[[dict[str, Any
     path.write_bytes(remade(edit, "layer"))
     with pytest.raises(FileFormatError, match="it was changed after its receipt was issued"):
         load(path)
-
-
-def test_what_is_no_file(tmp_path: Path) -> None:
-    """A folder, a pipe, nothing at all, a name that cannot be."""
-    os.mkfifo(tmp_path / "pipe")
-    for path, line in (
-        (tmp_path, "it is a folder"),
-        (tmp_path / "pipe", "it is not a regular file"),
-        (tmp_path / "none", "it cannot be read: No such file or directory"),
-        (tmp_path / "a\0b", "it cannot be read: no file has such a name"),
-    ):
-        with pytest.raises(FileFormatError, match=line):
-            load(path)

@@ -302,24 +302,3 @@ def test_bad_json(tmp_path: Path, text: str, line: str) -> None:
     with pytest.raises(FileFormatError) as caught:
         read_text(tmp_path, text, "numbers.json")
     assert str(caught.value).startswith(f"{tmp_path / 'numbers.json'}: {line}")
-
-
-def test_bad_bytes_sizes_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not UTF-8, not there, not a file, another ending; a large file is refused before it is read."""
-    path = tmp_path / "n.yaml"
-    path.write_bytes(b"query: \xff")
-    with pytest.raises(FileFormatError, match="it is not UTF-8: byte 8 is 0xff"):
-        read(path)
-    with pytest.raises(FileFormatError, match="it cannot be read: No such file"):
-        read(tmp_path / "none.json")
-    with pytest.raises(
-        FileFormatError, match=r"numbers are read from \.json, \.yaml, \.yml, not '\.csv'"
-    ):
-        read(tmp_path / "n.csv")
-    with path.open("wb") as file:
-        file.truncate(10**9)
-    monkeypatch.setattr("pathlib.Path.read_bytes", lambda _: pytest.fail("it was read"))
-    with pytest.raises(
-        FileFormatError, match="it has 1,000,000,000 bytes, and at most 1,048,576 are read"
-    ):
-        read(path)

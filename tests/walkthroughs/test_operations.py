@@ -87,18 +87,6 @@ def test_functions_of_cells_and_rows() -> None:
     close(of("rms_norm", A, ROW, number=1e-3), torch.nn.functional.rms_norm(x, (3,), gain, 1e-3))
 
 
-def test_gates() -> None:
-    """A gated network multiplies cell by cell; a gate far below 0 is shut, with no overflow on the way."""
-    close(
-        of("product", A, B),
-        [
-            [one * other for one, other in zip(*rows, strict=True)]
-            for rows in zip(A, B, strict=True)
-        ],
-    )
-    assert of("silu", np.array([[-1e4, -800.0, 0.0, 1e4]])).tolist() == [[0.0, 0.0, 0.0, 1e4]]
-
-
 def test_a_row() -> None:
     """By its number from 0; one that is not there is refused."""
     assert of("row", K, number=2.0).tolist() == K[2:3].tolist()
@@ -142,11 +130,6 @@ def test_a_sink_takes_its_share() -> None:
         [torch.from_numpy(A), torch.full((2, 1), 1.5, dtype=torch.float64)], dim=1
     ).softmax(dim=1)
     close(of("softmax", A, np.array([[1.5]])), whole[:, :3])
-
-
-def test_large_scores() -> None:
-    """No score is too large for the softmax: those of the smaller ones are exactly 0."""
-    assert of("softmax", np.array([[-110_208.0, 90_000.0, -np.inf]])).tolist() == [[0.0, 1.0, 0.0]]
 
 
 def test_mask() -> None:

@@ -12,7 +12,7 @@ import typer
 
 from attnviz.render.terminal.screen import console_here, screen_of
 from attnviz.text.messages import _, in_language, join_phrases
-from attnviz.walkthroughs.terminal.steps import draw_step
+from attnviz.walkthroughs.terminal.steps import draw_walk
 from attnviz.walkthroughs.view import View
 
 # Arrow keys as Unix and Windows send them; letters also as a Korean keyboard has them.
@@ -30,7 +30,7 @@ def browse(view: View, palette: str) -> None:
             console = console_here()  # anew each time: the window may have another size
             screen = screen_of(console, palette)
             console.clear()
-            for line in draw_step(view, screen, place + 1):
+            for line in draw_walk(view, screen, place + 1):
                 console.print(line, soft_wrap=True)
             step = _("step {n} of {total}").format(n=place + 1, total=n_steps)
             status = join_phrases([step, _("→ next · ← back · q quit")], " · ")

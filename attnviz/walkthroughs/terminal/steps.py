@@ -54,23 +54,16 @@ def draw_overview(view: View, screen: Screen) -> Iterator[Text]:
     yield from view.wrap(view.say(words, options=options), "dim")
 
 
-def draw_walk(view: View, screen: Screen) -> Iterator[Text]:
-    """Draw every step, in lines no wider than the screen."""
+def draw_walk(view: View, screen: Screen, only: int | None = None) -> Iterator[Text]:
+    """Draw every step, in lines no wider than the screen; or only that of a number, with the keys so far."""
     view = _on(view, screen)
-    yield from _head(view)
-    yield from _steps(view, view.step_views())
-    yield Text()
-    yield from view.wrap(view.signs, "dim")
-    yield from _foot(view, has_weights=query_weights(view.walk) is None)
-
-
-def draw_step(view: View, screen: Screen, number: int) -> Iterator[Text]:
-    """Draw one step with the keys so far; the last step also has the receipt."""
-    view = _on(view, screen)
-    yield from _head(view)
-    yield from _steps(view, view.step_views()[:number], only=number)
-    if number >= len(view.walk.steps):
+    steps = view.step_views()
+    yield from view.wrap(view.title, "bold")
+    yield from view.wrap(view.source)
+    yield from _steps(view, steps[:only], only)
+    if only in {None, len(steps)}:
         yield Text()
+        yield from view.wrap(view.signs, "dim")
         yield from _foot(view, has_weights=query_weights(view.walk) is None)
 
 
@@ -83,11 +76,6 @@ def _on(view: View, screen: Screen) -> ScreenView:
         blanks=view.blanks,
         screen=screen,
     )
-
-
-def _head(view: ScreenView) -> Iterator[Text]:
-    yield from view.wrap(view.title, "bold")
-    yield from view.wrap(view.source)
 
 
 def _foot(view: ScreenView, *, has_weights: bool) -> Iterator[Text]:
