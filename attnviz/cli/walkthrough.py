@@ -124,7 +124,7 @@ def walkthrough(
     --full every step. Checked against what the model itself computed.
     """
     name = model_name(model, toy)
-    paths = output or []
+    paths = output or ([] if interactive else [outputs() / "walkthrough.png"])
     _check(context, paths, style)
     follow: dict[str, Any] = {"query": query or None, "all_queries": all_queries, "full": full}
     by_hand = not is_typed(context, *OF_MODEL) and [example, numbers, exercise].count(None) < 3
@@ -185,8 +185,6 @@ def _check(context: typer.Context, paths: Sequence[Path], style: opt.Style) -> N
         raise SettingsError(
             "JSON holds every number: an exercise with blank cells cannot be written so"
         )
-    if not paths and not options["interactive"]:
-        paths = [outputs() / "walkthrough.png"]
     check_outputs(paths, Walkthrough.ENDINGS)
     check_look(context, paths, style)
     if (options["example"] or options["numbers"]) and is_typed(context, *OF_MODEL):

@@ -336,15 +336,20 @@ def query_weights(walk: Walkthrough) -> Grid | None:
 
 
 def telling_cell(walk: Walkthrough, step: CalculationStep) -> tuple[int, int]:
-    """Return the cell that every view works out: of the largest weight; of vectors the first number."""
+    """Return the cell that every view works out: of the largest weight, or number; of vectors the first."""
     grid, weights = walk.grids[step.result], query_weights(walk)
     values, row = grid.values, 0
-    if step.name in BY_KEY and weights is not None:
+    if weights is not None and step.name in BY_KEY:
         key = int(weights.values[0].argmax())
-        return (key, 0) if step.operation == "weigh" else (0, key)
-    if step.name in BY_KEY or step.name == "context":
+        if step.operation != "weigh":
+            return 0, key
+        row = key
+    elif step.name in BY_KEY or step.name == "context":
         row = len(values) - 1  # the last query is the one that may see most
-    if not grid.columns:
+        first = next((walk.grids[name].values for name in walk.distributions()), values)
+        if step.name in BY_KEY and first.shape == values.shape:
+            return row, int(first[row].argmax())
+    if not grid.columns and values.shape[1] > LEAST:
         return row, 0
     return row, int(np.where(np.isfinite(values[row]), np.abs(values[row]), -1.0).argmax())
 

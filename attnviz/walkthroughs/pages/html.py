@@ -15,9 +15,9 @@ from attnviz.text.messages import LANGUAGES, _, both
 from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.operations import OPERATIONS, Part, ResultCell
 from attnviz.walkthroughs.pages.content import PageCell, PageTable, Section, lay_out
+from attnviz.walkthroughs.pages.mathematics import mathml
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.view import View, cell_name, line_name
-from attnviz.walkthroughs.wording import shown_formula
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("origins.js", "walkthrough.js", "walkthrough.css"))
@@ -69,7 +69,7 @@ def _section(sections: Sequence[Section], name: str) -> Iterator[str]:
     title, first = f"{name}-title", sections[0]
     yield f'<section id="{name}">\n<h2 id="{title}">{_bilingual(texts("title"))}</h2>'
     if first.shapes:
-        formulas = [_formula(kind, texts(kind)) for kind in ("formula", "shapes")]
+        formulas = [_symbols(kind, texts(kind)) for kind in ("formula", "shapes")]
         yield f"<p>{' '.join(filter(None, formulas))}</p>"
     yield from _paragraph("sentence", texts("sentence"))
     yield from _table([section.table for section in sections], title)
@@ -78,13 +78,14 @@ def _section(sections: Sequence[Section], name: str) -> Iterator[str]:
     yield "</section>"
 
 
-def _bilingual(texts: Sequence[str]) -> str:
+def _bilingual(texts: Sequence[str], *, is_html: bool = False) -> str:
     """Return a text in all languages, of which one is seen; once where all are the same."""
-    if len(set(texts)) == 1:
-        return escape(texts[0])
+    written = texts if is_html else [escape(text) for text in texts]
+    if len(set(written)) == 1:
+        return written[0]
     return "".join(
-        f'<span lang="{language}">{escape(text)}</span>'
-        for language, text in zip(LANGUAGES, texts, strict=True)
+        f'<span lang="{language}">{text}</span>'
+        for language, text in zip(LANGUAGES, written, strict=True)
     )
 
 
@@ -93,10 +94,11 @@ def _paragraph(name: str, texts: Sequence[str]) -> Iterator[str]:
         yield f'<p class="{name}">{_bilingual(texts)}</p>'
 
 
-def _formula(name: str, formulas: Sequence[str]) -> str:
+def _symbols(name: str, formulas: Sequence[str]) -> str:
     if not formulas[0]:
         return ""
-    return f'<span class="{name}">{_bilingual([shown_formula(text) for text in formulas])}</span>'
+    written = _bilingual([mathml(formula) for formula in formulas], is_html=True)
+    return f'<span class="{name}">{written}</span>'
 
 
 def _table(tables: Sequence[PageTable], title: str) -> Iterator[str]:
