@@ -433,11 +433,16 @@ def _cards_of(
             _card_of(card, patterns.get(card.role.name), language) for card in strongest(comparison)
         ]
     cards = []
-    for (query, key), (weight, layer, head) in strongest_links(record):
-        link = f"{record.query_tokens[query].text} → {record.key_tokens[key].text} {weight:.2f}"
-        title = _say(_("Layer {layer}, head {head}").format(layer=layer, head=head), language)
-        sheet = _weights(record, layer, head)
-        cards.append(HeadCard(role=None, title=title, text=visible(link), sentence="", sheet=sheet))
+    for link in strongest_links(record):
+        title = _("Layer {layer}, head {head}").format(layer=link.layer, head=link.head)
+        card = HeadCard(
+            role=None,
+            title=_say(title, language),
+            text=visible(f"{link.words} {link.weight:.2f}"),
+            sentence="",
+            sheet=_weights(record, link.layer, link.head),
+        )
+        cards.append(card)
     return cards
 
 

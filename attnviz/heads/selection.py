@@ -248,22 +248,38 @@ def received_by_words(record: Attention) -> Float32[np.ndarray, "layer head key"
     return np.asarray(record.weights.mean(axis=2) * (words if words.any() else 1))
 
 
-def strongest_link(record: Attention, layer: int, head: int) -> tuple[int, int, float] | None:
-    """Return the largest weight of a head from a word to another: query, key, weight; None without any."""
-    return next(iter(record.links(record.layers[layer], record.heads[head], 1)), None)
+class WordLink(NamedTuple):
+    """The weight of a head from one word of a sentence to another."""
+
+    query: str
+    key: str
+    weight: float
+    layer: int
+    head: int
+
+    @property
+    def words(self) -> str:
+        """Both words, as ``it → animal``."""
+        return f"{self.query} → {self.key}"
 
 
-def strongest_links(record: Attention) -> list[tuple[tuple[int, int], tuple[float, int, int]]]:
-    """Return the strongest links between different words: query and key; weight, layer and head."""
-    shown: dict[tuple[int, int], tuple[float, int, int]] = {}
-    for layer, head in np.ndindex(*record.weights.shape[:2]):
-        link = strongest_link(record, layer, head)
-        if link is not None:
-            query, key, weight = link
-            place = query, key
-            if place not in shown or weight > shown[place][0]:
-                shown[place] = weight, layer, head
-    return sorted(shown.items(), key=lambda one: -one[1][0])[:MOST_CARDS]
+def strongest_link(record: Attention, layer: int, head: int) -> WordLink | None:
+    """Return the largest weight of a head between two words; None without any."""
+    for query, key, weight in record.links(record.layers[layer], record.heads[head], 1):
+        texts = record.query_tokens[query].text, record.key_tokens[key].text
+        return WordLink(*texts, weight, layer, head)
+    return None
+
+
+def strongest_links(record: Attention) -> list[WordLink]:
+    """Return the strongest links of heads, each between other words, the strongest first."""
+    places = np.ndindex(*record.weights.shape[:2])
+    links = [link for place in places if (link := strongest_link(record, *place)) is not None]
+    links.sort(key=lambda link: -link.weight)
+    shown: dict[str, WordLink] = {}
+    for link in links:
+        shown.setdefault(link.words, link)
+    return list(shown.values())[:MOST_CARDS]
 
 
 class HeadKind(NamedTuple):
@@ -272,10 +288,10 @@ class HeadKind(NamedTuple):
     name: Phrase
     head: HeadProfile | None  # the head that is most clearly of this kind; None without one
     role: Role | None  # its established role
-    # the lecture's links that the sentence has: query, key, the weight of this head (or the largest of any head), and
-    # the name of the head that it is of
-    links: tuple[tuple[str, str, float, str], ...]
-    strongest: tuple[str, str, float] | None  # its strongest link between words of the sentence
+    # the lecture's link in the sentence, as this head weighs it, or else the head that gives it most; None where the
+    # sentence lacks the words
+    lecture: WordLink | None
+    strongest: WordLink | None  # its strongest link between words of the sentence
 
 
 def _is_grammar(role: Role) -> bool:
@@ -306,31 +322,28 @@ def head_kinds(roles_on: HeadComparison, record: Attention) -> list[HeadKind]:
             if role.established and is_kind(role)
         ]
         head, role = max(held, key=lambda one: one[1].clearness, default=(None, None))
-        link = None if head is None else strongest_link(record, *head.place)
-        strongest_words = None
-        if link is not None:
-            query, key, weight = link
-            strongest_words = record.query_tokens[query].text, record.key_tokens[key].text, weight
-        links = tuple(_links_of(record, words, head))
-        kinds.append(HeadKind(name, head, role, links, strongest_words))
+        links = _links_of(record, words, head)
+        lecture = max(links, key=lambda link: link.weight, default=None)
+        strongest = None if head is None else strongest_link(record, *head.place)
+        kinds.append(HeadKind(name, head, role, lecture, strongest))
     return kinds
 
 
 def _links_of(
     record: Attention, words: Sequence[tuple[str, str]], head: HeadProfile | None
-) -> Iterator[tuple[str, str, float, str]]:
+) -> Iterator[WordLink]:
+    """Yield the weights between given words, of one head, or of the head where each is largest."""
     queries = [token.text for token in record.query_tokens]
     keys = [token.text for token in record.key_tokens]
     for start, end in words:
         query, key = _find_word(queries, start), _find_word(keys, end)
         if query is not None and key is not None:
             weights = np.asarray(record.weights[:, :, query, key])
-            layer, number = (
-                np.unravel_index(int(weights.argmax()), weights.shape)
-                if head is None
-                else head.place
-            )
-            yield queries[query], keys[key], float(weights[layer, number]), f"{layer}.{number}"
+            layer, number = divmod(int(weights.argmax()), weights.shape[1])
+            if head is not None:
+                layer, number = head.place
+            weight = float(weights[layer, number])
+            yield WordLink(queries[query], keys[key], weight, layer, number)
 
 
 def _find_word(texts: Sequence[str], word: str) -> int | None:

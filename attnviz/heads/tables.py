@@ -14,6 +14,7 @@ from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import (
     ORDERS,
     HeadRole,
+    WordLink,
     choose_heads,
     examples_of,
     find_measure,
@@ -130,7 +131,8 @@ def head_table(
         values = [comparison.estimate(measure.name, *head.place)[0] for head in heads]
         columns.append(Column(title=measure.label, cells=list(map(rounded, values)), right=True))
     if comparison.attention is not None:
-        columns.append(_link_column(heads, comparison.attention))
+        links = [strongest_link(comparison.attention, *head.place) for head in heads]
+        columns.append(Column(title=_("strongest link"), cells=list(map(_link_words, links))))
     if comparison.against is not None:
         columns += _change_columns(heads)
     for name, kind in CONTROLS.items():
@@ -214,69 +216,37 @@ def kind_table(roles_on: HeadComparison, record: Attention) -> list[Column]:
     """Return the four kinds of heads that lectures name, on one sentence."""
     kinds = head_kinds(roles_on, record)
     roles = [one.role for one in kinds]
-    links = [max(one.links, key=lambda link: link[2], default=None) for one in kinds]
     names = [join_phrases([MARKS[one.role is not None], one.name]) for one in kinds]
+    scores = [
+        f"{role.rule.short} {rounded(role.score)}" if role else _("no such head") for role in roles
+    ]
+    lecture = [_link_words(one.lecture, names_head=one.head is None) for one in kinds]
+    strongest = [_link_words(one.strongest) for one in kinds]
     return [
         Column(title=_("kind"), cells=names, roles=roles),
         Column(title=HEAD, cells=[one.head.name if one.head else MISSING for one in kinds]),
-        Column(
-            title=ROLE,
-            cells=[
-                f"{role.rule.short} {rounded(role.score)}" if role else _("no such head")
-                for role in roles
-            ],
-            least=10,
-        ),
-        Column(
-            title=_("link in the lecture"),
-            cells=[
-                ""
-                if link is None
-                else _link(*link[:3])
-                if one.head
-                else _("{link} in {head}").format(link=_link(*link[:3]), head=link[3])
-                for one, link in zip(kinds, links, strict=True)
-            ],
-            least=12,
-        ),
-        Column(
-            title=_("strongest link"),
-            cells=[_link(*one.strongest) if one.strongest else "" for one in kinds],
-            least=12,
-        ),
+        Column(title=ROLE, cells=scores, least=10),
+        Column(title=_("link in the lecture"), cells=lecture, least=12),
+        Column(title=_("strongest link"), cells=strongest, least=12),
     ]
 
 
-def _link(query: str, key: str, weight: float) -> str:
-    return f"{query} → {key} {rounded(weight)}"
-
-
-def _link_column(heads: Sequence[HeadProfile], record: Attention) -> Column:
-    links = [strongest_link(record, *head.place) for head in heads]
-    words = [
-        _link(record.query_tokens[link[0]].text, record.key_tokens[link[1]].text, link[2])
-        if link
-        else ""
-        for link in links
-    ]
-    return Column(title=_("strongest link"), cells=words)
+def _link_words(link: WordLink | None, *, names_head: bool = False) -> str:
+    if link is None:
+        return ""
+    words = f"{link.words} {rounded(link.weight)}"
+    if names_head:
+        return _("{link} in {head}").format(link=words, head=f"{link.layer}.{link.head}")
+    return words
 
 
 def link_table(record: Attention) -> list[Column]:
     """Return the strongest links between words of a sentence, each of another head."""
     links = strongest_links(record)
-    words = [
-        f"{record.query_tokens[query].text} → {record.key_tokens[key].text}"
-        for (query, key), _strongest in links
-    ]
     return [
-        Column(title=HEAD, cells=[f"{layer}.{head}" for _words, (_w, layer, head) in links]),
-        Column(title=_("from → to"), cells=words, least=12),
-        Column(
-            title=_("weight"),
-            cells=[rounded(weight) for _words, (weight, _layer, _head) in links],
-            right=True,
-        ),
+        Column(title=HEAD, cells=[f"{link.layer}.{link.head}" for link in links]),
+        Column(title=_("from → to"), cells=[link.words for link in links], least=12),
+        Column(title=_("weight"), cells=[rounded(link.weight) for link in links], right=True),
     ]
 
 

@@ -127,11 +127,11 @@ def test_one_sentence_shows_words(texts_of: Texts, fixed_record: Make) -> None:
         assert record.key_tokens[int(received[head].argmax())].text in shown
     links = strongest_links(record)
     assert links
-    for (query, key), (weight, layer, head_number) in links:
-        assert weight == record.weights[layer, head_number, query, key]
-        tokens = record.query_tokens[query].text, record.key_tokens[key].text
-        assert f"{tokens[0]} → {tokens[1]} {weight:.2f}" in shown
-        assert f"Layer {layer}, head {head_number}" in shown
+    tokens = [token.text for token in record.key_tokens]
+    for query, key, weight, layer, number in links:
+        assert weight == record.weights[layer, number, tokens.index(query), tokens.index(key)]
+        assert f"{query} → {key} {weight:.2f}" in shown
+        assert f"Layer {layer}, head {number}" in shown
 
 
 def with_roles(comparison: HeadComparison, **roles: Any) -> HeadComparison:
