@@ -247,19 +247,3 @@ def test_python_and_the_command_line_say_the_same(typed: Callable[..., Result], 
     loaded = typed("compare-heads", "--load", "a.stats", "-o", "c.csv", "--sort", "divergence")
     assert loaded.status == 0, loaded.errors
     assert (here / "a.csv").read_bytes() == (here / "c.csv").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--load", "a.stats", "--against", "toy"), "omit the second model"),
-        (("I love you", "--toy", "--against", "toy", "--roles"), "are a table of one model"),
-        (("--toy", "--sort", "divergence"), "add --against"),
-    ],
-)
-def test_what_cannot_be_meant_together(
-    refused: Callable[..., tuple[int, str]], here: Path, arguments: tuple[str, ...], words: str
-) -> None:
-    """One line, before a model is loaded."""
-    status, line = refused("compare-heads", *arguments)
-    assert (status, words in line) == (2, True), line

@@ -150,19 +150,6 @@ def test_one_token(
     assert typed("head", "0.0", "-m", "toy-random", text, "-o", "b.png").status == 0
 
 
-def test_korean(typed: Callable[..., Result], here: Path) -> None:
-    """Words of any script go in, and come out as they are; the file named after them too."""
-    (here / "말.txt").write_text(KOREAN)
-    shown = typed("compare-heads", "-m", "toy-random", "--corpus", "말.txt")
-    assert shown.status == 0
-    assert "말.txt: 3 sentences, 9 tokens" in shown.output
-    (picture,) = (here / "outputs").iterdir()
-    assert picture.name.startswith("compare-heads-말")
-    shown = typed("head", "1.2", "-m", "toy-random", "--corpus", "말.txt", "-o", "a.json")
-    assert "나는 너를 사랑해" in shown.output
-    assert "나는 너를 사랑해" in (here / "a.json").read_text()
-
-
 @pytest.mark.parametrize(
     ("model", "kind"),
     [

@@ -215,27 +215,6 @@ def test_sentences_that_are_too_long(
     )
 
 
-@pytest.mark.parametrize(
-    ("output", "reason"),
-    [
-        ("file/a.png", "{}/file is not a folder"),
-        ("folder.stats", "it is a folder"),
-        ("/proc/none/a.json", "No such file or directory"),
-    ],
-)
-def test_outputs_that_cannot_be_written(
-    missed: Callable[..., tuple[int, str]], here: Path, output: str, reason: str
-) -> None:
-    """Said before any model is opened, of both commands, and of what is merged."""
-    (here / "file").touch()
-    (here / "folder.stats").mkdir()
-    line = f"attnviz: {output} cannot be written: {reason.format(here)}"
-    for command in (["compare-heads"], ["head", "0.0"]):
-        assert missed(*command, *TOY, "I love you", "-o", output) == (1, line)
-    if output.endswith(".stats"):
-        assert missed("merge", "a.stats", "-o", output) == (1, line)
-
-
 def test_parts_that_do_not_fit(
     typed: Callable[..., Result], refused: Callable[..., tuple[int, str]], here: Path
 ) -> None:

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -18,7 +18,6 @@ from attnviz.heads.settings import ModelSettings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from attnviz.capture.sources import Source
     from tests.fixtures.command_line import Result
 
 pytestmark = pytest.mark.usefixtures("few_seeds")
@@ -81,35 +80,6 @@ def test_the_picture_of_the_run(typed: Callable[..., Result], here: Path, argume
     assert (again.status, again.errors) == (0, "wrote b.svg\n")
     assert "Rows are queries" in words_of(here / "a.svg")
     assert (here / "a.svg").read_bytes() == (here / "b.svg").read_bytes()
-
-
-def test_opened_once_and_only_for_a_picture(
-    typed: Callable[..., Result], stats_of: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Tables and JSON need no model; two pictures need one, and so does the page of a head, for its example."""
-    from attnviz.capture import source
-
-    stats_of("--toy")
-    opened: list[Any] = []
-    real = source.open_source
-
-    def count(*arguments: Any, **more: Any) -> Source:
-        opened.append(arguments)
-        return real(*arguments, **more)
-
-    monkeypatch.setattr(source, "open_source", count)
-    assert (
-        typed(
-            "compare-heads", "--load", "a.stats", "-o", "a.csv", "-o", "a.json", "-o", "b.stats"
-        ).status
-        == 0
-    )
-    assert typed("compare-heads", "--load", "a.stats", "-o", "-").status == 0
-    assert opened == []
-    assert typed("compare-heads", "--load", "a.stats", "-o", "a.png", "-o", "a.pdf").status == 0
-    assert len(opened) == 1
-    assert typed("head", "2.3", "--load", "a.stats", "-o", "a.png").status == 0
-    assert len(opened) == 2
 
 
 def refused(typed: Callable[..., Result], here: Path, *arguments: str) -> str:

@@ -18,7 +18,7 @@ from attnviz.heads.files import load_stats as load
 from attnviz.heads.files import save_stats as save
 from attnviz.heads.settings import ModelSettings, SurveySettings
 from attnviz.models.language.splits import corpus_lines
-from attnviz.storage.corpora.corpus import Fingerprint, read_corpus
+from attnviz.storage.corpora.corpus import Fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,18 +73,6 @@ def test_what_is_read_is_what_was_written(stats: Stats, tmp_path: Path) -> None:
     assert same(
         load(save(replace(stats, n_lines=None, fingerprint=None), path)).survey, stats.survey
     )
-
-
-def test_a_treebank_and_a_model_that_translates(tmp_path: Path) -> None:
-    """With relations between words, and with none of what shuffling gives."""
-    lines = [line for line in read_corpus(SAMPLES / "treebank.conllu") if line.number < 150]
-    for model, wish in (
-        ("toy-random", SurveySettings(controls=5)),
-        ("toy-transformer", SurveySettings(controls=0)),
-    ):
-        found = survey_model(lines, open_source(model), wish)
-        whole = Stats(survey=found, corpora=("t",), run=SurveyRun())
-        assert same(load(save(whole, tmp_path / "a.stats")), whole)
 
 
 SURVEY = ("fields", "survey", "fields")

@@ -33,15 +33,3 @@ def test_reference_is_found_and_agreement_is_not_established() -> None:
     doubt = relations["agreement"].doubt
     assert doubt is not None
     assert (doubt.code, dict(doubt.fields)["control"]) == ("control_does_as_much", "untrained")
-
-
-def test_random_weights_of_the_toy_have_no_relation() -> None:
-    """Its architecture before any training finds neither."""
-    found = compare(
-        survey_model(corpus_lines(300), open_source("toy").untrained(seed=3), SurveySettings()),
-        corpus="likewise",
-    )
-    assert not [
-        role.name for head in found.heads for role in head.roles if role.name.startswith("relation")
-    ]
-    assert not any(relation.established for relation in found.relations)
