@@ -232,7 +232,9 @@ def _default_path(
     """Return a file in `outputs` named after what is followed: the same command writes the same file."""
     from attnviz.walkthroughs.view import View
 
-    by_hand = f"example {example}" if example else numbers.stem if numbers else None
+    by_hand = f"example {example}" if example else None
+    if numbers is not None:
+        by_hand = numbers.stem
     parts = []
     if walk.model:
         parts.append(f"layer-{walk.layer}")

@@ -106,13 +106,10 @@ def gates(*operands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     the first, and those of the second [d, 3 d].
     """
     a, b, c, d, e, f = operands
-    (r_x, z_x, n_x), (r_s, z_s, n_s) = (
-        np.split(a @ c + d, 3, axis=1),
-        np.split(b @ e + f, 3, axis=1),
-    )
-    reset, keep = (
-        (1 + np.tanh(x / 2)) / 2 for x in (r_x + r_s, z_x + z_s)
-    )  # the logistic function
+    r_x, z_x, n_x = np.split(a @ c + d, 3, axis=1)
+    r_s, z_s, n_s = np.split(b @ e + f, 3, axis=1)
+    reset = (1 + np.tanh((r_x + r_s) / 2)) / 2  # the logistic function
+    keep = (1 + np.tanh((z_x + z_s) / 2)) / 2
     return keep, np.tanh(n_x + reset * n_s)
 
 

@@ -62,23 +62,16 @@ def seq2seq(query: str | int | None = None, *, to_word: bool = False) -> Walkthr
 
 def self_attention(query: str | int | None = None) -> Walkthrough:
     """Return self-attention of four tokens 20 wide, with queries, keys and values 5 wide."""
-    chance = random.Random(0)
-    calculation, row = (
-        Calculation(),
-        None if query is None else find_row([(word,) for word in WORDS], query),
-    )
+    chance, calculation = random.Random(0), Calculation()
+    row = None if query is None else find_row([(word,) for word in WORDS], query)
     x = Grid(values=_tenths(chance, len(WORDS), D_MODEL), rows=WORDS)
     queries = calculation.write_inputs(
         x, lambda letter: {f"W{letter}": Grid(values=_tenths(chance, D_MODEL, D_K))}, row, WORDS
     )
     calculation.write_attention(query=queries)
-    return calculation.finish(
-        Note.of("title_self_attention", n=len(WORDS), d_model=D_MODEL, d_k=D_K),
-        query=row,
-        notes=(Note.of("one_batch", weights="(1, 4, 4)", output="(1, 4, 5)"),)
-        if row is None
-        else (),
-    )
+    title = Note.of("title_self_attention", n=len(WORDS), d_model=D_MODEL, d_k=D_K)
+    batch = Note.of("one_batch", weights="(1, 4, 4)", output="(1, 4, 5)")
+    return calculation.finish(title, query=row, notes=[batch] if row is None else [])
 
 
 def _tenths(chance: random.Random, n_rows: int, n_columns: int) -> np.ndarray:
@@ -112,11 +105,9 @@ def make(seed: int) -> Walkthrough:
     calculation.give("K", Grid(values=np.array(keys, dtype=np.float64), rows=names))
     calculation.give("V", Grid(values=np.array(values, dtype=np.float64), rows=names))
     calculation.write_attention()
-    return calculation.finish(
-        Note.of("title_exercise", seed=seed, n=N_KEYS),
-        query=0,
-        notes=(Note.of("drawn_from_seed", seed=seed),),
-    )
+    title = Note.of("title_exercise", seed=seed, n=N_KEYS)
+    note = Note.of("drawn_from_seed", seed=seed)
+    return calculation.finish(title, query=0, notes=[note])
 
 
 def _query_and_keys(chance: random.Random) -> tuple[list[int], list[list[int]]]:

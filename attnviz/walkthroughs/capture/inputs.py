@@ -148,7 +148,8 @@ def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) ->
         steps, run.names, run.own(), inputs.makers, strict=True
     ):
         is_query = step == "query"
-        found = None if maker is None else part_of(maker, head, run.row if is_query else None)
+        row = run.row if is_query else None
+        found = None if maker is None else part_of(maker, head, row)
         x = None if found is None else inputs.write(found[0], of_query=is_query)
         if maker is None or found is None or x is None:
             given.append(name.removesuffix(run.suffix))

@@ -171,7 +171,9 @@ def _shorten(n: int, most: int) -> Cut:
 
 
 def _select(names: list[str], places: Cut, gap: str) -> list[str]:
-    return [gap if place is None else names[place] for place in places] if names else []
+    if not names:
+        return []
+    return [gap if place is None else names[place] for place in places]
 
 
 def _number(grid: GridView, row: int | None, column: int | None, digits: int) -> str:

@@ -13,11 +13,7 @@ from attnviz.walkthroughs.hand import one_format
 from attnviz.walkthroughs.view import BLANK, GridView, StepView, View, cut
 
 MOST, FIRST, LAST = 24, 9, 3  # columns that a page shows; of more, so many at either end
-MOST_ROWS, FIRST_ROWS, LAST_ROWS = (
-    40,
-    20,
-    10,
-)  # rows; of a large matrix without names a corner will do
+MOST_ROWS, FIRST_ROWS, LAST_ROWS = 40, 20, 10  # rows; of a table without names a corner will do
 GAP = "…"
 
 
@@ -119,7 +115,7 @@ def _section_by_key(view: View, steps: Sequence[StepView]) -> Section:
         columns=tuple(step.column for step in steps),
         rows=_rows(view, labels, cells, True),
     )
-    return Section(title=view.say(_("Key by key:")).rstrip(":"), table=table)
+    return Section(title=view.say(_("Key by key")), table=table)
 
 
 def _rows(
@@ -144,7 +140,9 @@ def _cell_writer(view: View, grid: GridView) -> Callable[[int], tuple[PageCell, 
             return PageCell(BLANK)
         value = float(grid.values[row, column])
         share = abs(value) / grid.top if math.isfinite(value) else 0.0
-        hue = "t" if grid.is_weights else "r" if value > 0 else "b"
+        hue = "r" if value > 0 else "b"
+        if grid.is_weights:
+            hue = "t"
         place = (column, row) if grid.is_upright else (row, column)
         return PageCell(write(value), share if share >= UNSEEN else 0.0, hue, (grid.name, *place))
 

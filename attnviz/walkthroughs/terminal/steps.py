@@ -203,7 +203,7 @@ def _steps(view: ScreenView, steps: Sequence[StepView], only: int | None = None)
             yield from draw_grid(view, step.result)
         elif step is by_key[-1]:
             yield Text()
-            yield from view.wrap(view.say(_("Key by key:")), "bold", INDENT)
+            yield from view.wrap(view.say(_("Key by key")), "bold", INDENT)
             yield from _keys(view, by_key)
 
 
