@@ -45,17 +45,20 @@ class Scoring:
     Sources: soft cap, Gemma Team 2024, "Gemma 2", section 2; bias, Raffel et al. 2020, T5; sinks, OpenAI 2025, gpt-oss.
     """
 
-    scaling: float | None = None  # what the dot product is multiplied by; None for 1 / sqrt(d_k)
-    # True (or 0) where a query may look; a float mask is added to the scores
+    scaling: float | None = None  # factor of the dot product; None for 1 / sqrt(d_k)
+    # True (or 0) where a query may attend; a float mask is added to the scores
     mask: Tensor | MaskRows | None = None
-    causal: bool = False  # whether queries look at earlier keys only, where no mask says so
+    causal: bool = False  # without a mask: whether queries attend to earlier keys only
     softcap: float | None = None  # tanh keeps the scores in (-softcap, softcap)
     bias: Tensor | None = None  # added to the scores, such as relative positions
-    # A score a head for looking at nothing: it is part of the softmax and then dropped, so rows sum to less than 1.
+    # One score per head for attending to nothing. It takes part in the softmax and is then dropped, so rows sum to less
+    # than 1.
     sinks: Float[Tensor, " head"] | None = None
-    window: int | None = None  # how many keys a query sees at most, which the mask has already
+    window: int | None = (
+        None  # the largest number of keys that a query sees; already part of the mask
+    )
     # Eager implementations compute scores in the model's own number format: in bfloat16 a score of 30 is off by up to
-    # 0.06, and its weight by 6 %. Fused ones compute them in float32.
+    # 0.06, and its weight by 6%. Fused ones compute them in float32.
     rounded: bool = False
 
 
@@ -147,12 +150,12 @@ def weights_in_blocks(
 ) -> Iterator[tuple[int, int, Float[Tensor, "batch head rows seen"]]]:
     """Yield the attention weights, softmax(q k^T * scaling + mask), as (first row, first key, block of rows).
 
-    A block has the keys from 0 to the last that one of its rows may see; those after it, and those before the first
-    key, have the weight 0. A row that sees nothing is all zeros.
+    block[..., j] is key j. A block ends with the last key that one of its rows may see; later keys have weight 0, and
+    so have the keys before `first key`, which none of its rows may see. A row that sees nothing is all zeros.
 
-    Weights are computed in float32, or in float64 where the model is; scores in the model's own format where it rounds
-    them. All blocks share one buffer, so each is valid until the next. Where there are fewer key heads than query
-    heads, each serves a group of them (Ainslie et al. 2023, grouped-query attention).
+    Weights are computed in float32, or in float64 if the model is in float64; scores in the model's own format if it
+    rounds them. All blocks share one buffer, so a block is valid only until the next one. If there are fewer key heads
+    than query heads, each serves a group of them (Ainslie et al. 2023, grouped-query attention).
     """
     dtype = torch.promote_types(query.dtype, torch.float32)
     score_dtype = query.dtype if scoring.rounded else dtype
@@ -161,50 +164,53 @@ def weights_in_blocks(
     scaling = scaling_of(query, scoring)
     keys = for_each_head(key.to(score_dtype), n_heads).mT  # (B, H, d, K)
     if n_keys > EVERY_NUMBER:
-        # Of a long text, one copy costs less than strides in each product.
+        # For a long text, one copy costs less than strided products in every block.
         keys = keys.contiguous()
     row_bytes = n_batch * n_heads * n_keys * dtype.itemsize
     size = max(1, min(BLOCK_ROWS, BLOCK_BYTES // row_bytes))
     buffer = query.new_empty(n_batch * n_heads * min(size, n_queries) * n_keys, dtype=score_dtype)
     for first in range(0, n_queries, size):
         last = min(first + size, n_queries)
-        low, high, mask = 0, n_keys, None
+        first_key, end_key, mask = 0, n_keys, None
         if scoring.mask is not None:
             mask = rows_of(scoring.mask, first, last)[..., :n_keys]
             if not isinstance(scoring.mask, Tensor):
-                low, high = span_of(mask)
-                mask = mask[..., low:high]
+                first_key, end_key = span_of(mask)
+                mask = mask[..., first_key:end_key]
         elif scoring.causal:
-            high = min(last, n_keys)
-        shape = n_batch, n_heads, last - first, high
+            end_key = min(last, n_keys)
+        shape = n_batch, n_heads, last - first, end_key
         block = buffer[: math.prod(shape)].view(shape)
-        block[..., :low] = 0.0
-        scores = block[..., low:]
+        block[..., :first_key] = 0.0
+        scores = block[..., first_key:]
         queries = query[:, :, first:last].to(score_dtype)
         # A model that rounds its scores multiplies first, which rounds otherwise than scaling the queries.
         if scoring.rounded:
-            torch.matmul(queries, keys[..., low:high], out=scores)
+            torch.matmul(queries, keys[..., first_key:end_key], out=scores)
             scores *= scaling
         else:
-            torch.matmul(queries * scaling, keys[..., low:high], out=scores)
+            torch.matmul(queries * scaling, keys[..., first_key:end_key], out=scores)
         if scoring.softcap is not None:
             scores.div_(scoring.softcap).tanh_().mul_(scoring.softcap)
         if scoring.bias is not None:
-            scores += rows_of(scoring.bias, first, last)[..., low:high]
-        blind = None
+            scores += rows_of(scoring.bias, first, last)[..., first_key:end_key]
+        sees_nothing = None
         if mask is not None:
-            blind = _hide(scores, mask)
+            sees_nothing = _hide(scores, mask)
         elif scoring.causal:
-            # Of the keys before the first row nothing is hidden.
-            ahead = ~_causal(first, last, first, high, scores.device)
-            scores[..., first:].masked_fill_(ahead, -torch.inf)
+            # All rows see the keys before the block's first row.
+            future = ~_causal(first, last, first, end_key, scores.device)
+            scores[..., first:].masked_fill_(future, -torch.inf)
         weights = _softmax(scores, scoring.sinks, dtype)
-        if blind is not None:
-            weights.masked_fill_(blind, 0.0)
-        if low:
+        if sees_nothing is not None:
+            weights.masked_fill_(sees_nothing, 0.0)
+        if first_key and score_dtype == dtype:
+            # The zeros of the keys before the first one are in the buffer already.
             scores.copy_(weights)
             weights = block
-        yield first, low, weights
+        elif first_key:
+            weights = torch.nn.functional.pad(weights, (first_key, 0))
+        yield first, first_key, weights
 
 
 def _softmax(
@@ -231,14 +237,14 @@ def span_of(mask: Bool[Tensor, "#batch #head rows key"]) -> tuple[int, int]:
 def _hide(
     scores: Float[Tensor, "batch head rows seen"], mask: Tensor
 ) -> Bool[Tensor, "#batch #head #rows 1"] | None:
-    """Hide the keys that these rows may not see, in place; return which rows see none, or None if all see some."""
+    """Hide keys by the mask, in place; return which rows see no key at all, or None if every row sees one."""
     if mask.dtype == torch.bool:
         scores.masked_fill_(~mask, -torch.inf)
-        blind = ~mask.any(dim=-1, keepdim=True)
+        sees_nothing = ~mask.any(dim=-1, keepdim=True)
     else:
         scores += mask
-        blind = (mask == -torch.inf).all(dim=-1, keepdim=True)
-    return blind if blind.any() else None
+        sees_nothing = (mask == -torch.inf).all(dim=-1, keepdim=True)
+    return sees_nothing if sees_nothing.any() else None
 
 
 def for_each_head(

@@ -119,6 +119,13 @@ class TestFormula:
         assert rounded.flatten().tolist() == [0.5, 0.5]
         assert rounded.dtype == torch.float32
 
+    def test_rounded_scores_in_a_window(self) -> None:
+        """Weights of rounded scores are in float32, also if a window hides the first keys from all rows."""
+        query, key = torch.ones(1, 1, 1, 1).bfloat16(), torch.zeros(1, 1, 4, 1).bfloat16()
+        window = torch.tensor([[[[False, True, True, True]]]])
+        weights = whole(query, key, Scoring(mask=lambda first, last: window, rounded=True))
+        assert weights.flatten().tolist() == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3], abs=1e-7)
+
     @pytest.mark.parametrize(
         ("given", "computed"),
         [
