@@ -76,7 +76,7 @@ def _compare_one(
         candidates = relations.candidates(
             found.relations, untrained, threshold, different=counts.different, looked_at=n_looked_at
         )
-    related = relations.roles_of(candidates, threshold)
+    related = relations.roles_of(candidates)
     similarity = _similarity(found)
     clusters = None
     if similarity is not None:

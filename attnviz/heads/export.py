@@ -151,10 +151,11 @@ def _role(role: Role) -> dict[str, Any]:
 
 def _relation(one: Relation) -> dict[str, Any]:
     return {
-        **_fields(one, "name", "n", "layer", "head", "reverse", "accuracy", "low", "high"),
-        "established": one.established,
-        "reason": reason(one.doubt),
-        "controls": [_control(control) for control in one.controls],
+        **_fields(one, "name", "n", "layer", "head", "reverse"),
+        "accuracy": one.role.score,
+        **_fields(one.role, "low", "high", "established"),
+        "reason": reason(one.role.doubt),
+        "controls": [_control(control) for control in one.role.controls],
     }
 
 

@@ -170,23 +170,13 @@ class Relation:
     layer: int  # of the head
     head: int  # its number
     reverse: bool  # the other way round: of all words, the one depended on looks most at the one that depends
-    accuracy: float  # in how many of them that is the right word
-    low: float  # the lower end of its interval
-    high: float  # the upper end
-    fixed: Control  # how often the right word is at the best fixed offset, in words after the one that depends
-    # what the best heads of random weights come to, chosen likewise, in the mean
-    random: Control | None = None
-    doubt: Note | None = None  # why it is not established that the head finds it; None where it is
+    # the role that follows, established or not: its score is the share of cases in which the head is right; its
+    # controls are the best fixed offset, in words after the one that depends, and the best head of random weights
+    role: Role
 
-    @property
-    def controls(self) -> tuple[Control, ...]:
-        """Return the controls of the role."""
-        return (self.fixed,) if self.random is None else (self.fixed, self.random)
-
-    @property
-    def established(self) -> bool:
-        """Whether it is established that the head finds it, by the same rule as a role."""
-        return self.doubt is None
+    def control(self, name: str) -> Control | None:
+        """One of its controls; None where it was not taken."""
+        return next((one for one in self.role.controls if one.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -266,41 +266,41 @@ def candidates(
         if not found.counts[:, 0, at].all():
             continue
         offset = int(found.offsets[CHOOSE, 0, at].argmax())
-        fixed = _control(
-            OFFSET,
-            *tally.share(found.offsets[SCORE, :, at, offset], counts).at(),
-            DISTANCES[offset],
-        )
+        controls = [
+            _control(
+                OFFSET,
+                *tally.share(found.offsets[SCORE, :, at, offset], counts).at(),
+                DISTANCES[offset],
+            )
+        ]
         random = _best_untrained(untrained, name, found.hits.shape[4], looked_at)
+        if random is not None:
+            controls.append(random)
         heads = []
         for way, layer, head in _chosen(found, at, threshold):
-            accuracy, low, high = tally.share(
-                found.hits[SCORE, :, at, way, layer, head], counts
-            ).at()
+            score, low, high = tally.share(found.hits[SCORE, :, at, way, layer, head], counts).at()
             why = doubt(
-                accuracy,
+                score,
                 low,
-                [one for one in (fixed, random) if one],
+                controls,
                 threshold=threshold,
                 needs=(OFFSET, UNTRAINED),
                 cases=n,
                 sentences=float(tally.effective(counts)),
                 different=different,
             )
+            rule = rule_of(name, reverse=way == REVERSE, threshold=threshold)
+            role = Role(
+                rule=rule,
+                measure=rule.name,
+                score=score,
+                low=low,
+                high=high,
+                controls=tuple(controls),
+                doubt=why,
+            )
             heads.append(
-                Relation(
-                    name=name,
-                    n=n,
-                    layer=layer,
-                    head=head,
-                    reverse=way == REVERSE,
-                    accuracy=accuracy,
-                    low=low,
-                    high=high,
-                    fixed=fixed,
-                    random=random,
-                    doubt=why,
-                )
+                Relation(name=name, n=n, layer=layer, head=head, reverse=way == REVERSE, role=role)
             )
         made[name] = tuple(heads)
     return made
@@ -318,28 +318,18 @@ def _chosen(found: Relations, at: int, threshold: float) -> Iterator[tuple[int, 
 def best_of(found: Mapping[str, Sequence[Relation]]) -> tuple[Relation, ...]:
     """A head for each relation, the most frequent relation first: the best that is established, else the best."""
     best = [
-        next((one for one in several if one.established), several[0]) for several in found.values()
+        next((one for one in several if one.role.established), several[0])
+        for several in found.values()
     ]
     return tuple(sorted(best, key=lambda one: (-one.n, one.name)))
 
 
-def roles_of(
-    found: Mapping[str, Sequence[Relation]], threshold: float = THRESHOLD
-) -> dict[tuple[int, int], tuple[Role, ...]]:
-    """By layer and head the roles that relations speak for: of so many relations, those alone that are established."""
+def roles_of(found: Mapping[str, Sequence[Relation]]) -> dict[tuple[int, int], list[Role]]:
+    """Return by layer and head the roles of relations, those alone that are established."""
     roles: dict[tuple[int, int], list[Role]] = {}
-    for one in (one for several in found.values() for one in several if one.established):
-        rule = rule_of(one.name, reverse=one.reverse, threshold=threshold)
-        role = Role(
-            rule=rule,
-            measure=rule.name,
-            score=one.accuracy,
-            low=one.low,
-            high=one.high,
-            controls=one.controls,
-        )
-        roles.setdefault((one.layer, one.head), []).append(role)
-    return {head: tuple(several) for head, several in roles.items()}
+    for one in (one for several in found.values() for one in several if one.role.established):
+        roles.setdefault((one.layer, one.head), []).append(one.role)
+    return roles
 
 
 def _control(

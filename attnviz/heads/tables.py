@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from attnviz.attention import Attention
-from attnviz.heads.measures import CHANCE
+from attnviz.heads.measures import CHANCE, OFFSET, UNTRAINED
 from attnviz.heads.record import Control, HeadComparison, HeadProfile, Relation, Role
-from attnviz.heads.relations import rule_of
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import (
     ORDERS,
@@ -162,31 +161,19 @@ def _control_value(role: Role | None, name: str) -> str:
 
 def relation_table(relations: Sequence[Relation]) -> list[Column]:
     """Return what heads find in a treebank, established or not."""
-    names = []
-    for one in relations:
-        name = f"{MARKS[one.established]} {rule_of(one.name, reverse=one.reverse).short}"
-        if not one.established:
-            name = join_phrases([name, short_reason(one.doubt)], " · ")
-        names.append(name)
-    offsets = [f"{one.fixed.offset:+d} {_up_to(one.fixed)}" for one in relations]
+    roles = [one.role for one in relations]
+    fixed = [one.control(OFFSET) for one in relations]
+    offsets = [f"{one.offset:+d} {_up_to(one)}" if one else MISSING for one in fixed]
+    random = [_up_to(one.control(UNTRAINED)) for one in relations]
+    score, between = _score_columns(roles)
     return [
-        Column(title=_("relation"), cells=names, least=20),
+        Column(title=_("relation"), cells=list(map(marked_role, roles)), least=20),
         Column(title="n", cells=[f"{one.n:,}" for one in relations], right=True),
         Column(title=HEAD, cells=[f"{one.layer}.{one.head}" for one in relations]),
-        Column(
-            title=pgettext("heads", "right"),
-            cells=[rounded(one.accuracy) for one in relations],
-            right=True,
-        ),
-        Column(
-            title=INTERVAL, cells=[interval(one.low, one.high) for one in relations], right=True
-        ),
-        Column(title=CONTROLS["offset"].title, cells=offsets, right=True),
-        Column(
-            title=CONTROLS["untrained"].title,
-            cells=[_up_to(one.random) for one in relations],
-            right=True,
-        ),
+        replace(score, title=pgettext("heads", "right")),
+        between,
+        Column(title=CONTROLS[OFFSET].title, cells=offsets, right=True),
+        Column(title=CONTROLS[UNTRAINED].title, cells=random, right=True),
     ]
 
 

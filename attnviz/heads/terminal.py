@@ -193,11 +193,12 @@ def _relation_counts(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
     relations = comparison.relations
     if not relations:
         return
-    few = sum(one.doubt is not None and one.doubt.code in TOO_FEW for one in relations)
+    doubts = [one.role.doubt for one in relations]
+    few = sum(doubt is not None and doubt.code in TOO_FEW for doubt in doubts)
     text = _(
         "Relations between words that a head is established to find: {sure} of {n}; too rare to "
         "say: {few}."
-    ).format(n=len(relations), sure=sum(one.established for one in relations), few=few)
+    ).format(n=len(relations), sure=doubts.count(None), few=few)
     yield from out.prose(join_phrases([text, words.HALVES]), "dim")
 
 

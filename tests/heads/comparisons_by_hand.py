@@ -59,6 +59,7 @@ OTHERS = (
     ("relation_nsubj", "relation_nsubj", True),
     ("relation_nmod:poss_reversed", "relation_nmod:poss_reversed", True),
 )
+SUBJECT, REFERENT = rule_of("nsubj", reverse=False), rule_of("coreference", reverse=True)
 RELATIONS = (
     Relation(
         name="nsubj",
@@ -66,11 +67,17 @@ RELATIONS = (
         layer=0,
         head=1,
         reverse=False,
-        accuracy=0.81,
-        low=0.76,
-        high=0.86,
-        fixed=Control(name="offset", value=0.55, low=0.5, high=0.6, rules_out=True, offset=1),
-        random=Control(name="untrained", value=0.2, low=math.nan, high=0.25, rules_out=True),
+        role=Role(
+            rule=SUBJECT,
+            measure=SUBJECT.name,
+            score=0.81,
+            low=0.76,
+            high=0.86,
+            controls=(
+                Control(name="offset", value=0.55, low=0.5, high=0.6, rules_out=True, offset=1),
+                Control(name="untrained", value=0.2, low=math.nan, high=0.25, rules_out=True),
+            ),
+        ),
     ),
     Relation(
         name="coreference",
@@ -78,11 +85,17 @@ RELATIONS = (
         layer=1,
         head=2,
         reverse=True,
-        accuracy=0.6,
-        low=0.55,
-        high=0.65,
-        fixed=Control(name="offset", value=0.58, low=0.5, high=0.66, rules_out=True, offset=-6),
-        doubt=Note.of("no_control", controls="untrained"),
+        role=Role(
+            rule=REFERENT,
+            measure=REFERENT.name,
+            score=0.6,
+            low=0.55,
+            high=0.65,
+            controls=(
+                Control(name="offset", value=0.58, low=0.5, high=0.66, rules_out=True, offset=-6),
+            ),
+            doubt=Note.of("no_control", controls="untrained"),
+        ),
     ),
 )
 

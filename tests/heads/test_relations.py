@@ -45,12 +45,10 @@ def seeds(random: Relations, n: int = 8) -> Relations:
 
 def roles_of(
     trained: Relations, random: Relations | None, threshold: float = 0.5, different: int = 100
-) -> dict[tuple[int, int], tuple[Role, ...]]:
+) -> dict[tuple[int, int], list[Role]]:
     """The roles that these speak for."""
     random = None if random is None else seeds(random)
-    return relations.roles_of(
-        relations.candidates(trained, random, threshold, different=different), threshold
-    )
+    return relations.roles_of(relations.candidates(trained, random, threshold, different=different))
 
 
 class TestWords:

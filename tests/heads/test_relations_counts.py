@@ -186,9 +186,10 @@ class TestBestHeads:
         ]
         (relation,) = relations_of(small(chooses + scores))
         assert (relation.layer, relation.head, relation.reverse) == (0, 1, False)
-        assert (relation.n, relation.accuracy) == (20, 0.25)
-        assert (relation.fixed.offset, relation.fixed.value, relation.random) == (1, 0.25, None)
-        assert not relation.established
+        assert (relation.n, relation.role.score) == (20, 0.25)
+        (fixed,) = relation.role.controls
+        assert (fixed.name, fixed.offset, fixed.value) == ("offset", 1, 0.25)
+        assert not relation.role.established
 
     def test_random_weights_are_chosen_and_scored_likewise(self) -> None:
         trained = small([(key, found(("det", 9, (0, 0, 0)))) for key in range(40)])
@@ -200,10 +201,10 @@ class TestBestHeads:
             ]
         )
         (relation,) = relations_of(trained, random)
-        assert relation.random is not None
-        assert (relation.accuracy, relation.fixed.value, relation.random.value) == (1.0, 0.0, 0.25)
-        assert 0.25 < relation.random.high < 0.4  # eight times twenty links
-        assert relation.established
+        fixed, best = relation.role.controls
+        assert (relation.role.score, fixed.value, best.value) == (1.0, 0.0, 0.25)
+        assert 0.25 < best.high < 0.4  # eight times twenty links
+        assert relation.role.established
 
 
 LINKED_SENTENCES = {

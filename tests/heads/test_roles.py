@@ -143,7 +143,7 @@ def test_models_of_random_weights_have_no_established_role(
         (head.name, role.name) for head in found.heads for role in head.roles if role.established
     ]
     assert found.relations
-    assert not [one.name for one in found.relations if one.established]
+    assert not [one.name for one in found.relations if one.role.established]
 
 
 def test_controls_are_of_the_same_sentences(

@@ -27,9 +27,9 @@ def test_reference_is_found_and_agreement_is_not_established() -> None:
     assert roles["relation_coreference"].score > 0.85
     assert not any("agreement" in role.name for head in found.heads for role in head.roles)
     relations = {relation.name: relation for relation in found.relations}
-    assert relations["coreference"].established
-    assert relations["coreference"].accuracy > 0.85
-    assert relations["agreement"].accuracy > 0.7
-    doubt = relations["agreement"].doubt
+    assert relations["coreference"].role.established
+    assert relations["coreference"].role.score > 0.85
+    assert relations["agreement"].role.score > 0.7
+    doubt = relations["agreement"].role.doubt
     assert doubt is not None
     assert (doubt.code, dict(doubt.fields)["control"]) == ("control_does_as_much", "untrained")
