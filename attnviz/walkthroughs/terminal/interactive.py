@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import typer
 
 from attnviz.render.terminal.screen import console_here, screen_of
-from attnviz.text.messages import _, in_language, join_phrases
+from attnviz.text.messages import _, in_language
 from attnviz.walkthroughs.terminal.steps import draw_walk
 from attnviz.walkthroughs.view import View
 
@@ -24,16 +24,15 @@ KEY = re.compile(r"\x1b[\[O].|[\xe0\x00].|.", re.DOTALL)
 
 def browse(view: View, palette: str) -> None:
     """Show one step after another, as the keys say, until the one that quits."""
-    n_steps, place = len(view.walk.steps), 0
+    place, last = 0, len(view.walk.steps) - 1
     with _key_reader() as read_keys:
         while True:
             console = console_here()  # anew each time: the window may have another size
-            screen = screen_of(console, palette)
             console.clear()
-            for line in draw_walk(view, screen, place + 1):
+            for line in draw_walk(view, screen_of(console, palette), place + 1):
                 console.print(line, soft_wrap=True)
-            step = _("step {n} of {total}").format(n=place + 1, total=n_steps)
-            status = join_phrases([step, _("→ next · ← back · q quit")], " · ")
+            words = _("step {n} of {total} · → next · ← back · q quit")
+            status = words.format(n=place + 1, total=last + 1)
             console.print(in_language(status, view.lang), style="reverse", end="")
             sys.stdout.flush()
             for key in KEY.findall(read_keys()) or ["q"]:  # no key: the input has ended
@@ -41,7 +40,7 @@ def browse(view: View, palette: str) -> None:
                     sys.stdout.write("\n")
                     return
                 if key in NEXT:
-                    place = min(place + 1, n_steps - 1)
+                    place = min(place + 1, last)
                 elif key in BACK:
                     place = max(place - 1, 0)
 
@@ -56,9 +55,9 @@ def _key_reader() -> Iterator[Callable[[], str]]:
         yield typer.getchar
         return
     keyboard = sys.stdin.fileno()
-    settings = termios.tcgetattr(keyboard)
+    before = termios.tcgetattr(keyboard)
     tty.setcbreak(keyboard)
     try:
         yield lambda: os.read(keyboard, 64).decode(errors="replace")
     finally:
-        termios.tcsetattr(keyboard, termios.TCSADRAIN, settings)
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
