@@ -49,7 +49,7 @@ def is_target(what: str, tokens: Sequence[Token], i: int, j: int) -> bool:
 
 
 def name(token: Token) -> object:
-    """What makes two tokens the same."""
+    """Return the key by which two tokens count as equal."""
     return token.piece if token.id is None else token.id
 
 

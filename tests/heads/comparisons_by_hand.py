@@ -199,6 +199,6 @@ def made(
 
 
 def with_chance(comparison: HeadComparison) -> HeadComparison:
-    """The same with one more control: its weights dealt out at random."""
+    """Add one more control: weights permuted at random."""
     chance = estimate(comparison.n_layers, comparison.n_heads, 5)
     return replace(comparison, controls={**comparison.controls, "chance": chance})

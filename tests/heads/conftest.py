@@ -1,4 +1,4 @@
-"""What tests that measure whole corpora share."""
+"""Fixtures for tests that measure whole corpora."""
 
 from __future__ import annotations
 

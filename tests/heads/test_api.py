@@ -36,7 +36,7 @@ def comparison() -> HeadComparison:
 
 
 def test_the_same_as_on_the_command_line(typed: Callable[..., Result], corpus: Path) -> None:
-    """The same record for the same settings, to the last bit, however they are given."""
+    """Python and the command line give the same record for the same settings, to the last bit."""
     options = ("--corpus", corpus.name, "--controls", "6", "--truncate")
     printed = typed("compare-heads", "-m", "toy-random:seed=2", *options, "-o", "-")
     found = attnviz.compare_heads(
@@ -124,7 +124,7 @@ def test_a_head_is_named_in_any_way(comparison: HeadComparison) -> None:
 
 
 def test_a_comparison_is_pickled(tmp_path: Path) -> None:
-    """What comes from a pickle is written as the same files, `.stats` too; its measures are those of the table."""
+    """An unpickled comparison writes the same files, `.stats` too; its measures are those of the table."""
     comparison = attnviz.compare_heads(["I love all you", "you love"], model="toy")
     copied = pickle.loads(pickle.dumps(comparison))
     pairs = zip(copied.measures, comparison.measures, strict=True)

@@ -39,7 +39,7 @@ KOREAN = "나는 너를 사랑해\n너는 나를 사랑해\n우리는 모두 사
 
 @pytest.fixture
 def numbers(typed: Callable[..., Result]) -> Callable[..., dict[str, Any]]:
-    """What ``compare-heads --json`` prints, without the name of its corpus."""
+    """Return what ``compare-heads -o -`` prints, without the name of the corpus."""
 
     def run(*arguments: str, **more: Any) -> dict[str, Any]:
         result = typed("compare-heads", *arguments, "-o", "-", **more)
@@ -283,7 +283,7 @@ def test_a_model_without_random_weights(
     numbers: Callable[..., dict[str, Any]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """That none could be made, and why, is said on the screen and in the file; nothing is established without them."""
+    """If no random models can be made, screen and file say so and why; nothing is established without them."""
     command = ("--toy", "--controls", "8")
     monkeypatch.setattr("attnviz.heads.api.OWN", 150)
     monkeypatch.setattr("attnviz.heads.capture.survey.SEEDS", 8)

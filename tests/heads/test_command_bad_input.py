@@ -58,7 +58,7 @@ def missed(
     ],
 )
 def test_usage(missed: Callable[..., tuple[int, str]], arguments: list[str], words: str) -> None:
-    """What was typed cannot be meant: found before any work, with where help is."""
+    """A mistake on the command line is found before any work, and the error points to the help."""
     status, said = missed("compare-heads", *TOY, *arguments)
     assert (status, words in said) == (2, True), said
     assert said.endswith("(see attnviz compare-heads --help)")
@@ -76,7 +76,7 @@ def test_usage(missed: Callable[..., tuple[int, str]], arguments: list[str], wor
 def test_usage_of_load(
     missed: Callable[..., tuple[int, str]], arguments: list[str], words: str
 ) -> None:
-    """What --load cannot change is not typed beside it."""
+    """Options that --load cannot apply are refused beside it."""
     status, said = missed("compare-heads", "--load", "a.stats", *arguments)
     assert (status, words in said) == (2, True), said
 
@@ -218,7 +218,7 @@ def test_sentences_that_are_too_long(
 def test_parts_that_do_not_fit(
     typed: Callable[..., Result], refused: Callable[..., tuple[int, str]], here: Path
 ) -> None:
-    """What differs is said, with the file."""
+    """The error names the difference and the file."""
     (here / "a.txt").write_text("I love you\nyou love me\n")
     runs = {
         "model": ["-m", "toy-random:seed=1"],

@@ -101,7 +101,7 @@ def test_broken_off_anywhere(
 def test_another_run_is_refused(
     typed: Callable[..., Result], refused: Callable[..., tuple[int, str]], corpus: Path
 ) -> None:
-    """What differs is said; the checkpoint stays as it is."""
+    """The error names the difference; the checkpoint is unchanged."""
     command = ["compare-heads", "--corpus", corpus.name, "--checkpoint", "c.stats"]
     assert typed(*command, "-m", "toy-random:seed=1", "-o", "a.csv").status == 0
     for arguments, line in (
@@ -177,7 +177,7 @@ def test_a_checkpoint_is_no_result(
     corpus: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What was broken off is neither drawn nor merged as if it were whole, and half of its file is refused."""
+    """A checkpoint is neither drawn nor merged as if it were complete, and half of its file is refused."""
     command = ["compare-heads", "--toy", "--corpus", corpus.name, "--checkpoint", "c.stats"]
     with monkeypatch.context() as patch:
         break_off(patch, 1)

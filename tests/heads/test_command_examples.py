@@ -48,7 +48,7 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def words_of(path: Path) -> str:
-    """What an SVG says, in one line."""
+    """Return the text of an SVG in one line."""
     said = " ".join(
         unescape(text)
         for text in re.findall(r"<text[^>]*>(.*?)</text>", path.read_text(), re.DOTALL)

@@ -34,7 +34,7 @@ def one() -> HeadComparison:
 def with_role(
     comparison: HeadComparison, place: int, rule: RoleRule, score: float = 0.9
 ) -> HeadComparison:
-    """The same with one head that has a role."""
+    """Return the comparison with a role for one head."""
     role = Role(
         rule=rule, measure=rule.name, score=score, low=score - 0.1, high=score + 0.05, controls=()
     )

@@ -41,7 +41,7 @@ LONG = "Although I did not get 95 in last TOEFL, I could get in the Ph.D program
 
 
 def images_of(drawn: Figure) -> list[np.ndarray]:
-    """What its images show, in the order in which they were drawn."""
+    """Return the arrays of a figure's images, in drawing order."""
     from matplotlib.image import AxesImage
 
     found = drawn.findobj(AxesImage)
@@ -135,7 +135,7 @@ def test_one_sentence_shows_words(texts_of: Texts, fixed_record: Make) -> None:
 
 
 def with_roles(comparison: HeadComparison, **roles: Any) -> HeadComparison:
-    """The same with other roles of some heads, by their names with an underscore."""
+    """Return the comparison with other roles for some heads, named with an underscore."""
     heads = tuple(
         replace(head, roles=roles.get(f"head_{head.layer}_{head.head}", head.roles))
         for head in comparison.heads

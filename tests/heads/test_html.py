@@ -138,7 +138,7 @@ def test_hostile_texts_are_texts(
 
 
 def test_the_file(comparison: HeadComparison, tmp_path: Path) -> None:
-    """The same comparison makes the same bytes."""
+    """Equal comparisons make equal bytes."""
     comparison.save(tmp_path / "heads.html")
     assert (tmp_path / "heads.html").read_text(encoding="utf-8") == page(comparison).html
     comparison.save(tmp_path / "ko.html", lang="ko")

@@ -44,7 +44,7 @@ class Values:
         """Nothing of a batch is needed."""
 
     def observe(self, block: object) -> None:
-        """Nor of its weights."""
+        """Do nothing with the weights."""
 
     def observe_layer(self, layer: stream.Layer) -> None:
         """A layer has been computed."""
@@ -52,7 +52,7 @@ class Values:
 
 
 def measured(source: Source, batch: Batch) -> BatchMeasures:
-    """What attnviz measures."""
+    """Return the measures by attnviz."""
     find = FindWeights()
     source.stream(batch, [find])
     observer = MeasureHeads(handed=find.handed, embeddings=find.embeddings)

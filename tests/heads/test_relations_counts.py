@@ -1,4 +1,4 @@
-"""What heads find of the relations between words: counted by hand, merged exactly, chosen and scored apart."""
+"""Relations between words: counted by hand, merged exactly, chosen and scored on different halves."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EVEN, ODD = 2, 3
 
 
 def found(*links: tuple[str, int, tuple[int, ...] | None], lost: tuple[str, ...] = ()) -> LinkHits:
-    """What heads find of links: relation, distance, and which way, layer and head find it, if one does."""
+    """Counts of found links: relation, distance, and which direction, layer and head find each, if one does."""
     hits = np.zeros((len(links), 2, N_LAYERS, N_HEADS), dtype=bool)
     for number, (_, _, where) in enumerate(links):
         if where is not None:
@@ -45,7 +45,7 @@ def found(*links: tuple[str, int, tuple[int, ...] | None], lost: tuple[str, ...]
 
 
 def small(sentences: list[tuple[int, LinkHits]]) -> Relations:
-    """What these sentences say."""
+    """Return the counts for these sentences."""
     return count_links(sentences, N_LAYERS, N_HEADS)
 
 
@@ -91,7 +91,7 @@ Drawn = list[tuple[int, list[tuple[str, int, tuple[int, ...] | None]], list[str]
 
 
 def made(drawn: Drawn) -> Relations:
-    """What such sentences say."""
+    """Return the counts for random sentences."""
     return small([(key, found(*links, lost=tuple(lost))) for key, links, lost in drawn])
 
 

@@ -105,13 +105,13 @@ def test_position_is_told_from_content(by_hand: HeadComparison) -> None:
 
 @pytest.fixture(scope="module")
 def known() -> dict[object, Any]:
-    """What `measured_once` knows."""
+    """The results of `measured_once`."""
     return {}
 
 
 @pytest.fixture
 def measured_once(monkeypatch: pytest.MonkeyPatch, known: dict[object, Any]) -> None:
-    """What a model of random weights does on sentences, measured once, though eight models are held against it.
+    """Measure a model with random weights once, although eight models are compared with it.
 
     The models that one is held against are those of the seeds after its own.
     """

@@ -34,7 +34,7 @@ TO = "\N{EN DASH}"
 
 
 def printed(lines: list[Text], screen: Screen) -> str:
-    """What a console writes of them."""
+    """Return what a console prints of them."""
     console = Console(
         width=screen.width,
         file=StringIO(),

@@ -26,7 +26,7 @@ NAMES = {
 
 
 def done(text: str) -> tuple[float, str, float]:
-    """What the left side comes to, the sign between, and the number at the right."""
+    """Return the value of the left side, the sign, and the number on the right."""
     left, sign, right = re.split(r" ([=≈]) ", text, maxsplit=1)
     left = left.removeprefix("(q W)·K: ")  # what the first factors of ``general`` are
     sum_of = re.sub(r"\[[^\]]*: ([^\]]+)\]", r"(\1)", left)

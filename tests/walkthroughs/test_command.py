@@ -99,7 +99,7 @@ def test_exercise(typed: Typed, here: Path) -> None:
     ],
 )
 def test_refused(refused: Refused, arguments: list[str], line: str | None) -> None:
-    """What is not there, in one line."""
+    """Words, heads and options that do not exist are refused in one line."""
     status, said = refused("walkthrough", "-m", "toy-random", *arguments)
     assert status == 1
     assert line is None or said == f"attnviz: {line}"

@@ -90,7 +90,7 @@ def test_what_no_file_can_hold(tmp_path: Path, value: float) -> None:
 
 
 def test_nothing_a_terminal_obeys_is_read(tmp_path: Path) -> None:
-    """What every view prints arrives with its control characters spelled out."""
+    """Control characters in a file are spelled out in every view."""
     walk = layer()
     assert walk.receipt
     grids = dict(walk.grids) | {"X": replace(walk.grids["X"], rows=("\x1b[2J", "b", "c", "d"))}

@@ -133,7 +133,7 @@ def test_a_sink_takes_its_share() -> None:
 
 
 def test_mask() -> None:
-    """What is hidden gets minus infinity, and so no weight."""
+    """A masked key gets minus infinity, and so no weight."""
     masked = of("mask", A, np.array([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]))
     assert masked[0, 1] == -np.inf
     assert np.array_equal(np.delete(masked.ravel(), 1), np.delete(A.ravel(), 1))

@@ -51,7 +51,7 @@ def cells(walk: Walkthrough) -> Iterator[tuple[str, int, int, float]]:
 
 
 def test_every_operation_is_known() -> None:
-    """What the walkthrough can say can be checked, and is between them in the tests' walkthroughs."""
+    """Every operation of the walkthrough can be verified, and occurs in the walkthroughs of the tests."""
     assert set(FORMULAS) == set(operations.OPERATIONS)
     steps = [step for walk in WALKS.values() for step in walk.steps]
     assert {step.operation for step in steps} == set(FORMULAS)

@@ -1,4 +1,4 @@
-"""What is said of the steps: in both languages, with shapes that are the grids' own."""
+"""Texts of the steps: in both languages, with the shapes of the grids."""
 
 from __future__ import annotations
 

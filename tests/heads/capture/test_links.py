@@ -67,7 +67,7 @@ def shown(
     *,
     rows: int = 99,
 ) -> tuple[LinkHits | None, ...]:
-    """What is found where each layer has these weights [batch, head, query, key], shown so many rows at a time."""
+    """Return the links found if each layer has these weights [batch, head, query, key], shown in blocks of rows."""
     n = max(map(len, tokens))
     real = torch.tensor([[place < len(row) for place in range(n)] for row in tokens])
     batch = Batch(
@@ -120,7 +120,7 @@ class TestAligning:
 
 
 class TestGuesses:
-    """What a head finds of constructed attention is known by hand."""
+    """Guesses from constructed attention, known by hand."""
 
     def test_each_way(self) -> None:
         """One head looks from each word at the word before, the other from each at the word after."""
@@ -252,7 +252,7 @@ class TestHomeBuilt:
 
 
 def ahead(lines: Sequence[CorpusLine]) -> list[CorpusLine]:
-    """The same links the other way round: from the earlier word to the later one."""
+    """Turn links around: from the earlier word to the later one."""
     turned = []
     for line in lines:
         assert line.annotated is not None
@@ -266,7 +266,7 @@ def ahead(lines: Sequence[CorpusLine]) -> list[CorpusLine]:
 
 @pytest.fixture(scope="module")
 def whole() -> Survey:
-    """What the home-built encoder finds in few sentences, with few random weights."""
+    """A comparison of the home-built encoder on few sentences, with few random models."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(windows, "SEEDS", 2)
         return survey_model(corpus_lines(40), open_source("toy"), QUICK)

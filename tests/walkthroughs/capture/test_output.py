@@ -29,7 +29,7 @@ def home(name: str) -> Source:
 
 
 def load_model(name: str) -> tuple[Any, Any]:
-    """What is known of a home-built model, and the model."""
+    """Return a home-built model with its description."""
     return load_home_built(name)
 
 
@@ -91,7 +91,7 @@ def test_every_step_of_a_recurrent_translator() -> None:
 
 
 def test_teacher_forcing() -> None:
-    """What the next step reads is what was given, whatever the model would have chosen."""
+    """With teacher forcing the next step reads the given word, whatever the model would have chosen."""
     (walked, *_) = decoding_steps("I love", home("toy-seq2seq"), target="너희 모두를")
     assert walked.notes[-1] == Note.of(
         "next_given", word=walked.grids["probabilities"].columns[0], given="너희"

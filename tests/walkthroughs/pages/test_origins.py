@@ -116,7 +116,7 @@ SEE_ALL = """() => {
 
 
 def see_cells(shown: Page) -> list[dict[str, Any]]:
-    """What is said and lit of every number that can be chosen, but those of the table by key."""
+    """Return the text and the highlighted cells of every number that can be chosen, except in the table by key."""
     return [one for one in shown.evaluate(SEE_ALL) if one["at"][0] not in {"key", "키"}]
 
 

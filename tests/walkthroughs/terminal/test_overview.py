@@ -30,7 +30,7 @@ home = cache(open_source)
 
 
 def shown(walked: Walkthrough, width: int = 80, lines: int = 56, **more: object) -> list[str]:
-    """What stands on a terminal of so many lines, all that was printed in them."""
+    """Return the visible lines of a terminal of this height, and everything that was printed."""
     look = {name: more.pop(name) for name in ("colour", "dark", "unicode") if name in more}
     screen = Screen(width=width, **{"colour": False, **look})  # type: ignore[arg-type]
     console = Console(

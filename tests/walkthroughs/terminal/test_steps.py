@@ -27,12 +27,12 @@ NUMBER = r"-?(?:\d+\.?\d*(?:e[-+]\d+)?|∞)"
 
 
 def lines_of(walk: Walkthrough, screen: Screen = PLAIN, **more: object) -> list[str]:
-    """What is shown, without colours."""
+    """Return the lines without colours."""
     return [line.plain for line in draw_walk(View(walk=walk, **more), screen)]  # type: ignore[arg-type]
 
 
 def print_walk(walk: Walkthrough, screen: Screen, **more: object) -> str:
-    """What a console writes."""
+    """Return what a console prints."""
     console = Console(
         width=screen.width,
         file=StringIO(),
@@ -54,7 +54,7 @@ def test_walkthrough_by_hand(golden: Callable[[str], None]) -> None:
 
 
 def test_walkthrough_by_hand_in_korean_and_colour(golden: Callable[[str], None]) -> None:
-    """The same in Korean on a light screen with colours."""
+    """The worked example in Korean, in colours, on a light screen."""
     golden(print_walk(one_decoder_step(), Screen(dark=False), lang="ko"))
 
 
