@@ -66,7 +66,7 @@ class Page:
             lines += [
                 line.removeprefix(start)
                 for line in body.splitlines()
-                if line.strip() and line.startswith(start)
+                if line.strip() and line.startswith(start) and not line.startswith("#")
             ]
         return lines + re.findall(
             r"^\|[^|]*\| `(attnviz [^`]*)` \|", self.prose, flags=re.MULTILINE
