@@ -51,10 +51,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDTH = 12.0  # inches of the sheet
-COLUMN, SLIDE = (
-    7.0,
-    8.2,
-)  # inches: a narrower picture has the map and the table alone; so does a slide
+# inches: a narrower picture has the map and the table alone, one below the other; a slide, side by side
+COLUMN, SLIDE = 7.0, 8.8
 CELLS = (0.16, 0.42)  # inches of a cell of the map, at least and at most
 WORD = (0.84, 0.26)  # inches of a cell with a word in it, at most
 WIDEST, HIGHEST = 5.1, 7.0  # inches of the map, for which cells are made smaller
@@ -170,7 +168,7 @@ def _draw_narrow(comparison: HeadComparison, style: Style, language: str) -> Pic
         width = SLIDE if beside else style.width or SLIDE
         if not beside:
             pen = replace(pen, least=style.least)
-        cell = _map_cell(comparison, 4.0 if beside else width - 2 * margin - BESIDE)
+        cell = _map_cell(comparison, 4.7 if beside else width - 2 * margin - BESIDE)
         left = margin + (_grid_size(comparison, cell)[0] + GAP if beside else 0.0)
         shown = _fitting(pen, columns, width - margin - left)
         width = max(width, left + _table_width(pen, shown) + margin)

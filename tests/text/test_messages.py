@@ -25,6 +25,7 @@ from attnviz.text.messages import (
     in_language,
     join_phrases,
     korean,
+    ngettext,
 )
 
 PO = LOCALE / "ko" / "LC_MESSAGES" / "attnviz.po"
@@ -59,7 +60,8 @@ def test_every_message_has_its_korean(catalogue: Catalog) -> None:
     """Each is translated, none is marked as a guess, and both have the same places."""
     for message in catalogue:
         if message.id:
-            assert message.string, message.id
+            forms = message.string if isinstance(message.string, tuple) else (message.string,)
+            assert all(forms), message.id
             assert not message.fuzzy, message.id
             assert places(str(message.id)) == places(str(message.string)), message.id
 
@@ -88,6 +90,13 @@ def test_a_phrase() -> None:
     )
     assert [in_language(phrase, language) for language in ("en", "ko")] == list(both(phrase))
     assert in_language("as it is", "ko") == "as it is"
+
+
+def test_one_and_many() -> None:
+    """English has a singular, Korean one form for all."""
+    counted = [ngettext("{n:,} head", "{n:,} heads", n).format(n=n) for n in (1, 2, 1000)]
+    assert [*map(str, counted)] == ["1 head", "2 heads", "1,000 heads"]
+    assert [one.ko for one in counted] == ["헤드 1개", "헤드 2개", "헤드 1,000개"]
 
 
 def test_phrases_in_phrases() -> None:
