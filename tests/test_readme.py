@@ -22,13 +22,12 @@ import torch
 from PIL import Image
 
 import attnviz
-from attnviz.capture.stream import tolerance_of
 from tests.fixtures.ready import Ready
+from tests.fixtures.receipts import without_rounding
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "options.md"
 GALLERY = "outputs/gallery/"
-TOLERANCE = tolerance_of(torch.float32)
 PYTEST = ".venv/bin/python -m pytest "
 
 
@@ -189,30 +188,18 @@ def rewrite(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--rewrite-golden"))
 
 
-DIFFERENCES = re.compile(
-    r"(?<=max difference )\S+(?= over )|(?<=recomputed context is )\S+(?= from the model's own)"
-    r"|(?<=from the model's own \()\S+(?= from the input on\))"
-)
-"""How far a computation is from another. What rounding alone makes differs from one processor to another."""
-
-
-def settled(text: str) -> str:
-    """A text in which each difference that the receipt accepts reads alike; one that is larger stays as it is."""
-    return DIFFERENCES.sub(
-        lambda found: "accepted" if float(found[0]) <= TOLERANCE else found[0], text.rstrip()
+def test_differences_from_rounding() -> None:
+    """Differences within the tolerance count as equal; larger ones and all other numbers do not."""
+    fine = "matches the model's to 5.5e-08 (1.3e-07 from the input on); max difference 0 over 3"
+    assert without_rounding(fine) == without_rounding(
+        fine.replace("5.5e-08", "6.1e-08").replace("1.3e-07", "0")
     )
-
-
-def test_settled_differences() -> None:
-    """Differences are compared with the tolerance; one above it, and any other number, digit by digit."""
-    fine = "recomputed context is 5.5e-08 from the model's own (1.3e-07 from the input on); max difference 0 over 3"
-    assert settled(fine) == settled(fine.replace("5.5e-08", "6.1e-08").replace("1.3e-07", "0"))
     for worse in (
         fine.replace("5.5e-08", "1.1e-05"),
         fine.replace("over 3", "over 4"),
         fine.replace("0 over", "1 over"),
     ):
-        assert settled(fine) != settled(worse)
+        assert without_rounding(fine) != without_rounding(worse)
 
 
 def test_the_first_two_commands_are_the_set_up() -> None:
@@ -261,9 +248,11 @@ def looks(picture: Path) -> tuple[tuple[int, int], dict[str, str]]:
         text = re.sub(
             r'(?s)<script type="application.*?</script>', "", picture.read_text(encoding="utf-8")
         )
-        return (0, 0), {"page": "\n".join(map(settled, text.splitlines()))}
+        return (0, 0), {"page": "\n".join(map(without_rounding, text.splitlines()))}
     with Image.open(picture) as image:
-        return image.size, {str(name): settled(str(value)) for name, value in image.info.items()}
+        return image.size, {
+            str(name): without_rounding(str(value)) for name, value in image.info.items()
+        }
 
 
 @pytest.mark.parametrize(
@@ -275,19 +264,19 @@ def test_sessions_show_what_is_printed(
     """Terminal sessions show what the terminal prints; a line `...` stands for any lines."""
     line, _, shown = session.partition("\n")
     printed = clone.run(line.removeprefix("$ "), environment(HF_HOME=str(hub))).stdout
-    lines = settled(shown).splitlines()
+    lines = without_rounding(shown.rstrip()).splitlines()
     if "..." in lines:
         pattern = "".join(
             r"(?:.*\n)*?" if line == "..." else f"{re.escape(line)}\n" for line in lines
         )
-        assert re.fullmatch(pattern, settled(printed) + "\n"), (
+        assert re.fullmatch(pattern, without_rounding(printed.rstrip()) + "\n"), (
             f"{page} shows otherwise what is printed:\n{printed}"
         )
         return
-    if rewrite and settled(printed) != settled(shown):
+    if rewrite and without_rounding(printed.rstrip()) != without_rounding(shown.rstrip()):
         shown = printed.rstrip() + "\n"
         page.path.write_text(page.text.replace(session, f"{line}\n{shown}"), encoding="utf-8")
-    assert settled(printed) == settled(shown)
+    assert without_rounding(printed.rstrip()) == without_rounding(shown.rstrip())
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.fences("python")], ids=str)

@@ -1,1 +1,1 @@
-"""Text as a model generates it, each new token with what it attends to."""
+"""Generated text, and what each new token attends to."""

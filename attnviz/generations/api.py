@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Generating(Opening, total=False):
-    """How tokens are chosen, as `attnviz.generations.settings.Sampling` has it, and how the model is loaded."""
+    """Keywords of `generate`: how tokens are chosen (see `Sampling`), and how the model is loaded."""
 
     sample: bool
     temperature: float
@@ -38,13 +38,14 @@ def generate(
     on_step: Callable[[Step], None] | None = None,
     **more: Unpack[Generating],
 ) -> Attention:
-    """Let a model go on with a text, or translate it, and return the attention of all that it read and generated.
+    """Continue or translate a text, and return the attention of the prompt and of each generated token.
 
-    Each token is read once (but by a torch module of one's own), and its row of weights is proved as it comes. Ctrl-C,
-    or a ``KeyboardInterrupt`` from `on_step`, stops it; what there is, is kept, with a note.
+    Each row of weights is verified when it is computed. Models with a key-value cache read each token once; others read
+    the whole text again at each step. Ctrl-C, or a ``KeyboardInterrupt`` from `on_step`, stops the generation: the text
+    so far is kept, with a note.
 
     Args:
-        prompt: the text that it goes on with, or the sentence to translate.
+        prompt: the text to continue, or the sentence to translate.
         model: as for `attnviz.attend`, a decoder or a model that translates; None is ``toy-decoder``.
         tokenizer: of a model in memory, its own.
         max_new_tokens: at most so many; fewer where the model's positions end before.

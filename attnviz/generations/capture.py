@@ -1,4 +1,4 @@
-"""The steps of a generation: a token is chosen, read, and its row kept."""
+"""Generation step by step: choose a token, read it, keep its row."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from attnviz.errors import InputError, TooLongError
 from attnviz.generations.record import Step
 from attnviz.generations.settings import Sampling
 
-WINDOW = 8  # so many of the last tokens say what the newest is called; all of them would cost more with each step
+WINDOW = 8  # the newest token is named from this many last tokens; decoding all of them would take longer at each step
 
 
 def choose(logits: Float[Tensor, " word"], sampling: Sampling, random: torch.Generator) -> int:
-    """The likeliest token, or one drawn by how likely each is.
+    """Return the most likely token, or one drawn by its probability.
 
     Sources: top-k, Fan et al. 2018, "Hierarchical Neural Story Generation"; top-p, Holtzman et al. 2020, "The Curious
     Case of Neural Text Degeneration".
@@ -34,7 +34,9 @@ def choose(logits: Float[Tensor, " word"], sampling: Sampling, random: torch.Gen
         logits = logits.masked_fill(logits < least, -torch.inf)
     if sampling.top_p is not None:
         probabilities, order = logits.softmax(dim=-1).sort(descending=True, stable=True)
-        before = probabilities.cumsum(dim=-1) - probabilities  # the likeliest is always kept
+        before = (
+            probabilities.cumsum(dim=-1) - probabilities
+        )  # the most likely token is always kept
         logits = logits.index_fill(0, order[before >= sampling.top_p], -torch.inf)
     return int(torch.multinomial(logits.softmax(dim=-1), 1, generator=random))
 
@@ -52,14 +54,17 @@ class Generation:
     rows: list[Float32[np.ndarray, "layer head row key"]] = field(default_factory=list)
     receipts: list[Receipt] = field(default_factory=list)
     kept: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
-    first: int = 0  # the first token whose row is kept
+    first: int = 0  # index of the first token whose row is kept
 
     def read(self, numbers: Sequence[int]) -> Float[Tensor, " word"]:
-        """Read tokens, keep their rows, and return the logits of the next; InputError where the rows would not fit."""
+        """Read tokens, keep their rows, and return the logits of the next token.
+
+        Raises InputError: the rows would not fit.
+        """
         wanted = self.kept if self.rows else (self.layers, self.heads)
-        # What is counted from the end is chosen when the end is known.
+        # Layers and heads counted from the end can only be chosen once their number is known.
         chosen = [None if any(number < 0 for number in some or ()) else some for some in wanted]
-        # Of the text that is read at first, the rows of all its tokens may be too many: then its last alone is kept.
+        # If the rows of the whole prompt would be too many, only its last row is kept.
         keep, last = (
             WeightCollector(*chosen, memory=MEMORY),
             WeightCollector(*chosen, rows=slice(-1, None)),
@@ -96,7 +101,7 @@ class Generation:
         return 4 * len(self.kept[0]) * len(self.kept[1]) * n_rows * n_keys
 
     def step(self, number: int, logits: Float[Tensor, " word"], weights: np.ndarray) -> Step:
-        """The step that gave a token of this number."""
+        """Return the step that generated the token of this number."""
         decoding = self.decoding
         self.labels.append(decoding.tokens(self.numbers[-WINDOW:])[-1])
         so_far = tuple(self.labels)
@@ -114,7 +119,7 @@ class Generation:
         )
 
     def record(self, notes: Sequence[Note]) -> Attention:
-        """All rows as one record; of a decoder the whole lower triangle, or where that is too large its last rows."""
+        """Return all rows as one record: the lower triangle of a decoder, or only its last rows if it is too large."""
         decoding, sentence = self.decoding, self.decoding.sentence
         tokens = decoding.tokens(self.numbers)
         queries = (*sentence.tokens, *tokens) if decoding.kind == "decoder" else tokens
@@ -128,7 +133,7 @@ class Generation:
             last = min(first + rows.shape[2], weights.shape[2])
             weights[:, :, first:last, : rows.shape[3]] = rows[:, :, : last - first]
             first = last
-        # the largest of each layer
+        # largest difference per layer
         differences = np.max([receipt.differences for receipt in self.receipts], axis=0)
         sums = next((receipt.sums for receipt in self.receipts if receipt.sums), None)
         receipt = replace(self.receipts[0], differences=tuple(differences.tolist()), sums=sums)
@@ -160,12 +165,12 @@ def follow(
     heads: Sequence[int] | None = None,
     on_step: Callable[[Step], None] | None = None,
 ) -> Attention:
-    """Generate until the end, so many tokens, or the keyboard stops it; with no token yet, that is raised."""
+    """Generate until the end token, the largest number of tokens, or Ctrl-C (raised again if there is no token yet)."""
     whole = most if decoding.room is None else min(most, decoding.room)
     made = Generation(decoding=decoding, most=whole, layers=layers, heads=heads)
     never = torch.tensor(decoding.never, dtype=torch.long, device=CPU)
     random = torch.Generator().manual_seed(sampling.seed)
-    # a token's row is that of its own query; else that of the step that generates it
+    # In a decoder, a token's row is that of its own query; in a translator, of the step that generates it.
     own = decoding.kind == "decoder"
     stop: BaseException | None = None
     try:

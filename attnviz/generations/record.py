@@ -1,4 +1,4 @@
-"""One step of a generation: the token that came, and its row of attention."""
+"""One step of a generation: the new token and its row of attention."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from jaxtyping import Float32
 from attnviz.attention import Kind, Token
 from attnviz.text.messages import Phrase, _
 
-LEAST = 0.005  # the least weight that is named
+LEAST = 0.005  # the smallest weight that is shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Step:
     """A token that was generated, and what it attends to."""
 
-    number: int  # which one it is, from 1
-    most: int  # how many there may be
+    number: int  # number of the token, from 1
+    most: int  # largest number of tokens
     token: Token
-    # how likely the model found it among all tokens; None where it is not known any more
+    # its probability by the model; None if unknown, as in a loaded record
     probability: float | None
-    # that can be attended to: of a decoder the text so far; else the sentence to translate
+    # labels of the keys: in a decoder the text so far, in a translator the source sentence
     keys: tuple[Token, ...]
-    so_far: tuple[Token, ...]  # the tokens generated so far, this one included
-    # its row in each head, of the layers and heads that are kept
+    so_far: tuple[Token, ...]  # tokens generated so far, including this one
+    # its row in each selected layer and head
     weights: Float32[np.ndarray, "layer head key"]
     model: str
     kind: Kind  # ``decoder`` or ``cross``
 
     @property
     def mean(self) -> Float32[np.ndarray, " key"]:
-        """Its row of weights, the mean over layers and heads."""
+        """Return its row of weights, the mean over layers and heads."""
         return np.asarray(self.weights.mean(axis=(0, 1)))
 
     def top(self, n: int) -> list[tuple[Token, float]]:
-        """The tokens that it attends to most, with their mean weights; those that round to 0.00 are left out."""
+        """Return the tokens that it attends to most, with mean weights; weights that round to 0.00 are left out."""
         mean = self.mean
         order = np.argsort(-mean, kind="stable")[:n]
         return [
@@ -48,7 +48,7 @@ class Step:
 
 
 def whose(step: Step) -> Phrase:
-    """Whose weights are shown, as ``mean of 3 layers x 6 heads``."""
+    """Return which heads the weights come from, such as ``mean of 3 layers x 6 heads``."""
     n_layers, n_heads = step.weights.shape[:2]
     if n_layers == n_heads == 1:
         return _("one head")
@@ -58,7 +58,7 @@ def whose(step: Step) -> Phrase:
 
 
 def running_text(tokens: Sequence[Token]) -> list[str]:
-    """Tokens as a text has them: a space before each that begins a word; pieces that go on without their mark."""
+    """Return tokens as running text: a space before each word, and word pieces without their mark."""
     return [
         token.text.removeprefix("·")
         if token.text.startswith("·") and index

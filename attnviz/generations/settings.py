@@ -12,15 +12,17 @@ DEFAULT_MODEL = "toy-decoder"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """Whether each token is the most likely one, or is drawn by its probability.
+    """Settings for choosing tokens: the most likely one, or drawn by probability.
 
-    Raises SettingsError: settings that make no sense, or that need `sample`.
+    Raises SettingsError: impossible settings, or settings that need `sample`.
     """
 
     sample: bool = False
     temperature: float = 1.0  # below 1, likely tokens come more often
-    top_k: int | None = None  # choose among so many of the most likely tokens
-    top_p: float | None = None  # choose among the most likely that together have this probability
+    top_k: int | None = None  # choose among this many most likely tokens
+    top_p: float | None = (
+        None  # choose among the most likely tokens that together have this probability
+    )
     seed: int = 0
 
     def __post_init__(self) -> None:

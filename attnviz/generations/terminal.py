@@ -1,6 +1,6 @@
 """A generation in the terminal: the text so far, shaded by what the newest token attends to.
 
-It is drawn anew with each token, or in a pipe written as a line a token.
+A terminal is redrawn at each token; a pipe gets one line per token.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ from attnviz.text.display import visible
 from attnviz.text.messages import _, in_language
 from attnviz.text.notes import proof, sentence
 
-LABEL = 14  # cells of a token's name in a line of its own
-PROBABILITY = 11  # cells of a probability, and of its heading
-BEFORE = 4 + 1 + LABEL + 1 + PROBABILITY + 2  # cells before the tokens that it attends to
-TOP = 4  # tokens that are named, of those that the newest attends to most
+LABEL = 14  # width of a token's name in a line, in cells
+PROBABILITY = 11  # width of a probability and its heading
+BEFORE = (
+    4 + 1 + LABEL + 1 + PROBABILITY + 2
+)  # width of all that stands before the tokens attended to
+TOP = 4  # how many of the tokens attended to most are named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,7 @@ class GenerationView:
         return in_language(text, self.language)
 
     def top(self, step: Step, room: int | None = None) -> str:
-        """The tokens that the newest attends to most, with their weights; no more than fit in so many cells."""
+        """Return the tokens attended to most, with weights, as many as fit in this many cells."""
         parts = [
             f"{spell(token.text, self.screen)} {weight:.2f}" for token, weight in step.top(TOP)
         ]
@@ -56,7 +58,7 @@ class GenerationView:
 
 
 def draw_head(step: Step, view: GenerationView) -> list[Text]:
-    """The model, and whose weights are shown."""
+    """Return the lines with the model and the heads shown."""
     kind = view.say(KINDS[step.kind])
     return wrap(
         f"{visible(step.model)} · {kind} · {view.say(whose(step))}",
@@ -72,7 +74,7 @@ def draw_table_head(step: Step, view: GenerationView) -> list[Text]:
 
 
 def draw_line(step: Step, view: GenerationView) -> Text:
-    """One token in one line, for a pipe: its number, itself, how likely it was, and what it attends to."""
+    """Return one line for a pipe: number, token, probability, and the tokens attended to."""
     probability = "" if step.probability is None else f"{step.probability:.2f}"
     attended = view.top(step, view.screen.width - BEFORE)
     return _row(str(step.number), step.token.text, probability, attended, view)
@@ -85,7 +87,7 @@ def _row(number: str, name: str, probability: str, rest: str, view: GenerationVi
 
 
 def draw_step(step: Step, view: GenerationView, room: int) -> list[Text]:
-    """The text so far in at most so many lines, shaded by the newest token's row, and what this attends to most."""
+    """Return the text so far in at most this many lines, shaded by the newest token's row, and its strongest links."""
     screen, mean = view.screen, step.mean
     top = float(mean.max())
     title = view.say(
@@ -118,11 +120,11 @@ def draw_step(step: Step, view: GenerationView, room: int) -> list[Text]:
     if step.kind == "cross":
         plain = [Text(part, "bold" if last else "") for part, last in _marked(step.so_far, screen)]
         body = [*body, Text(), *_lines(plain, screen.width)]
-    # the text matters more than what stands above it
+    # on a small screen, drop the heading before the text
     if len(above) + len(below) + min(len(body), 2) > room:
         above = []
     left = max(1, room - len(above) - len(below))
-    if len(body) > left:  # the newest tokens stand last
+    if len(body) > left:  # keep the last lines: they have the newest tokens
         body = (
             [Text(spell("…", screen), "dim"), *body[len(body) - left + 1 :]]
             if left > 1
@@ -138,7 +140,7 @@ def draw_end(record: Attention, view: GenerationView) -> list[Text]:
         f"{spell('→', view.screen)} “{visible(record.target or '')}”",
     )
     lines = wrap(read, view.screen, "bold", most=view.screen.width)
-    if len(short := shortened(lines, view.screen)) < len(lines):  # a prompt of any length
+    if len(short := shortened(lines, view.screen)) < len(lines):  # a long prompt is cut
         lines = [*short, *wrap(made, view.screen, "bold", most=view.screen.width)]
     else:
         lines = wrap(f"{read} {made}", view.screen, "bold", most=view.screen.width)
@@ -165,7 +167,7 @@ def _marked(tokens: Sequence[Token], screen: Screen) -> list[tuple[str, bool]]:
 
 
 def _shaded(tokens: Sequence[Token], weights: np.ndarray, top: float, screen: Screen) -> list[Text]:
-    """Tokens as a text, each on the colour of its weight; without colours a shade stands behind each."""
+    """Return running text, each token on the colour of its weight; without colours, followed by a shade character."""
     steps, blank = levels(weights, top).tolist(), blank_below(top)
     parts = []
     for (part, newest), step, weight in zip(
@@ -186,7 +188,7 @@ def _shaded(tokens: Sequence[Token], weights: np.ndarray, top: float, screen: Sc
 
 
 def _lines(parts: Sequence[Text], width: int) -> list[Text]:
-    """Parts one after another in lines of so many cells; a line begins with no space."""
+    """Wrap parts into lines of this many cells; a line does not begin with a space."""
     lines = [Text(no_wrap=True)]
     for part in parts:
         if lines[-1].cell_len + part.cell_len > width and lines[-1].cell_len:
@@ -202,7 +204,7 @@ def _lines(parts: Sequence[Text], width: int) -> list[Text]:
 
 
 class Live:
-    """The newest token as it comes: drawn anew in a terminal, a line a token in a pipe."""
+    """Shows each new token: redraws a terminal, or prints a line into a pipe."""
 
     def __init__(self, console: Console, palette: str, lang: str) -> None:
         self._console = console
@@ -212,7 +214,7 @@ class Live:
         self._n_lines = 0
 
     def show(self, step: Step) -> None:
-        """Show a token that has come."""
+        """Show a new token."""
         if self._redraws:
             lines = draw_step(step, self._view, self._console.height - 1)
             self._write(lines, back=self._n_lines)
@@ -222,11 +224,11 @@ class Live:
             self._write([*head, draw_line(step, self._view)])
 
     def end(self, record: Attention) -> None:
-        """Show what was generated, and the receipt."""
+        """Show the generated text and the receipt."""
         self._write(draw_end(record, self._view))
 
     def _write(self, lines: Sequence[Text], back: int = 0) -> None:
-        """Write lines over so many above, in one go, which flickers less."""
+        """Overwrite this many lines above, in one write, which flickers less."""
         with self._console.capture() as output:
             for line in lines:
                 self._console.print(line, soft_wrap=True)

@@ -1,1 +1,1 @@
-"""Heatmaps: a sentence, and where every head looks."""
+"""Heatmaps: where each head attends in a sentence."""

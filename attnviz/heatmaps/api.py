@@ -113,9 +113,9 @@ def _on_one_scale(sheet: Sheet, record: Attention) -> Sheet:
 
 
 def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = None) -> Attention:
-    """Return a record, without a receipt, of weights that another program computed.
+    """Return a record of weights that another program computed; it has no receipt.
 
-    All is as for `heatmap`. Raises RecordError: they are no attention.
+    The arguments are as for `heatmap`. Raises RecordError: the weights are not attention.
     """
     is_tuple = isinstance(attention, (tuple, list)) and all(
         hasattr(layer, "shape") for layer in attention

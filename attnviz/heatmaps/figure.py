@@ -37,17 +37,17 @@ from attnviz.text.display import clip
 from attnviz.text.messages import Phrase, _, expect_language
 
 LARGEST = 16.0
-"""The widest and highest a sheet may get, in inches; what needs more is drawn with smaller cells, then pooled."""
-SHARP = 32.0  # inches that the largest PNG has at 125 dots an inch: no more cells can be told apart on a sheet
+"""The largest width and height of a sheet, in inches. A larger one gets smaller cells, then it is pooled."""
+SHARP = 32.0  # inches of the largest PNG at 125 dots per inch; no reader can tell more cells apart
 SENTENCE_LINES = 3  # a longer sentence is cut in the title; its tokens are all in the picture
-BAR = 0.7  # inches that a colour bar takes beside the panels, numbers included
-# rows or columns that one pattern may have before it is pooled: about two pixels each
+BAR = 0.7  # inches for a colour bar beside the panels, with its numbers
+# rows or columns of one pattern; a larger one is pooled. A cell is then about two pixels wide
 MOST_CELLS = 2000
-NAMED = PITCH * 0.9  # inches of a cell beside which a token has room for its name
-NARROWEST_CELL = 0.02  # inches of the smallest cell that can be seen
+NAMED = PITCH * 0.9  # inches; a token can be named beside a cell of this size
+NARROWEST_CELL = 0.02  # inches of the smallest visible cell
 ROUNDED = _("numbers: weights, rounded to 2 decimals")
 CLOSE = 0.05  # inches between panels on a page of a given width
-MOST_STEP = 3  # where fewer tokens than every so many could be named on such a page, none is
+MOST_STEP = 3  # on such a page at least every third token is named, or none
 LEAST_CELLS = 8  # rows and columns that a panel keeps, however small it is
 
 
@@ -62,12 +62,12 @@ def draw(
 ) -> Picture:
     """Draw a sheet: one pattern large, or all panels on a grid; the arguments are as for `attnviz.heatmap`.
 
-    Without a `title` the model below it is left out, too. It is laid out for the width of its `style`, and an
-    `AttnvizWarning` tells of names that have no room there.
+    Without a `title`, the line with the model is left out too. The layout fits the width of the `style`; an
+    `AttnvizWarning` says if names of tokens have no room.
 
     Raises:
-        SelectionError: a palette that is not there.
-        SettingsError: a width on which one pattern has no room.
+        SelectionError: an unknown palette.
+        SettingsError: a width that is too narrow for one pattern.
     """
     if title == "auto" and not style.has_title:
         title = None
@@ -94,7 +94,7 @@ def draw_record(
 
     Raises:
         SelectionError: no such palette, scale or language.
-        SettingsError: a style, width or title that no picture has.
+        SettingsError: an unknown style, or an impossible width or title.
     """
     expect_language(lang)
     sheet = resolve(record, scale, lang)
@@ -107,7 +107,7 @@ def draw_record(
 
 
 def check_title(title: str | None) -> str | None:
-    """Return the title. Raises SettingsError: it holds half a character."""
+    """Return the title. Raises SettingsError: it contains half a surrogate pair."""
     if re.search("[\ud800-\udfff]", title or ""):
         raise SettingsError("it holds half a character", "title")
     return title
@@ -117,9 +117,9 @@ def check_title(title: str | None) -> str | None:
 class _Options:
     palette: Palette  # the colours
     style: Style  # what the picture is for
-    title: str | None  # `auto`, another one, or None for none
+    title: str | None  # `auto`, a text, or None
     cbar: bool  # whether there is a colour bar
-    # whether weights stand in the cells; None: where one pattern has room for them
+    # whether weights are printed in the cells; None: if one pattern has room for them
     annot: bool | None
 
 
@@ -144,7 +144,7 @@ class _Caption:
 def _caption(
     sheet: Sheet, pen: Pen, options: _Options, width: float, margin: float, *more: str
 ) -> _Caption:
-    """Break the words of a sheet, and `more`, into lines for a page of this width, as far as its style has words."""
+    """Break the title, notes and `more` of a sheet into lines for this page width; the style chooses among them."""
     style, room = options.style, width - 2 * margin
     size = TEXT * pen.larger
     shown = sheet.sentence if options.title == "auto" else options.title or ""
@@ -176,17 +176,16 @@ def _caption(
 def _colour_bar(
     page: Page, sheet: Sheet, palette: Palette, place: tuple[float, float, float]
 ) -> None:
-    own = sheet.scale == "panel" and len(sheet.panels) > 1
-    marks = (
-        {0.0: "0", 1.0: "max"}
-        if own
-        else scale_marks(0.0, max(panel.top for panel in sheet.panels))
-    )
+    """Draw the colour bar at `place` (left, top, length); if each panel has its own scale, mark only 0 and max."""
+    if sheet.scale == "panel" and len(sheet.panels) > 1:
+        marks = {0.0: "0", 1.0: "max"}
+    else:
+        marks = scale_marks(0.0, max(panel.top for panel in sheet.panels))
     page.colour_bar(colours(palette), place, marks)
 
 
 def _warn_unnamed(style: Style, what: str, needed: float) -> None:
-    """Warn that tokens have no room for their names, and say which width has, in inches."""
+    """Warn that some tokens cannot be named, and say which width (in inches) would be enough."""
     warnings.warn(
         f"at {style.width:.3g}in {what} in letters of {style.sizes[-1]:g} pt: all of them need "
         f"{math.ceil(10 * needed) / 10:g}in",
@@ -266,7 +265,7 @@ def _place_one(sheet: Sheet, pen: Pen, options: _Options, zoom: float) -> _OnePl
         )
     pattern_height = len(queries) * cell
     if options.cbar:
-        pattern_height = max(pattern_height, 0.8)  # the colour bar's
+        pattern_height = max(pattern_height, 0.8)  # the shortest colour bar
     left = before
     if style.width is not None:  # in the middle
         left += (width - before - after - len(keys) * cell) / 2
@@ -282,7 +281,7 @@ def _place_one(sheet: Sheet, pen: Pen, options: _Options, zoom: float) -> _OnePl
 
 
 def _bar_width(style: Style, pen: Pen, gap: float) -> float:
-    """Return the width of a colour bar with its numbers, `gap` inches before these."""
+    """Return the width of a colour bar with its numbers, with `gap` inches between both."""
     if style.width is None:
         return BAR
     return gap + pen.widest(["0.25"], max(SMALL, pen.least))
@@ -293,28 +292,30 @@ class _Grid:
     """Where everything on a sheet of many panels stands, in inches from its upper left corner."""
 
     across: int  # panels side by side
-    wrapped: bool  # whether panels run on in the next line, each with its name; else layers stand down, heads across
-    numbered: bool  # whether layers and heads have only room for their numbers along the edges
+    wrapped: (
+        bool  # True: panels wrap, each with its name; False: one row per layer, one column per head
+    )
+    numbered: bool  # whether layers and heads are named only by their numbers, for lack of room
     cell: float
     left: float
     top: float
-    panel: tuple[float, float]  # across and down, as are the gaps between panels
+    panel: tuple[float, float]  # width and height, as for the gaps between panels
     gaps: tuple[float, float]
-    names: tuple[str, ...]  # above each panel; empty where nothing is
+    names: tuple[str, ...]  # above each panel; empty for none
     print: float  # the size of the tokens' labels, in points
-    step: int  # every how many tokens one is named; 0 for none
+    step: int  # every n-th token is named; 0: none
 
     def place(self, index: int) -> tuple[float, float, float, float]:
-        """The place of a panel."""
+        """Return (left, top, width, height) of a panel."""
         row, column = divmod(index, self.across)
         across, down = self.panel[0] + self.gaps[0], self.panel[1] + self.gaps[1]
         return self.left + column * across, self.top + row * down, *self.panel
 
 
 def _draw_grid(sheet: Sheet, options: _Options, pen: Pen) -> None:
-    """Draw many patterns: layers down and heads across, or the panels of one layer or head in lines."""
+    """Draw many patterns: one row per layer and one column per head, or the panels of one layer or head in lines."""
     style = options.style
-    zoom = style.sizes[-1] / TEXT  # the figure is enlarged by this at the end
+    zoom = style.sizes[-1] / TEXT  # the finished figure is enlarged by this factor
     margin = style.margin / zoom
     pen = replace(pen, least=style.least / zoom)
     words_height = 1.5
@@ -366,7 +367,7 @@ def _panels_across(sheet: Sheet, pen: Pen, options: _Options, words_height: floa
     if not _is_wrapped(sheet):
         return len(sheet.heads)
     n = len(sheet.panels)
-    if options.style.height:  # on a slide as many as make the panels largest
+    if options.style.height:  # on a slide, choose the number that makes the panels largest
 
         def cell(across: int) -> float:
             shape = (across, math.ceil(n / across))
@@ -382,7 +383,7 @@ def _panels_across(sheet: Sheet, pen: Pen, options: _Options, words_height: floa
 
 
 def _is_wrapped(sheet: Sheet) -> bool:
-    """Return whether panels are of one layer or one head, so that they run on from line to line."""
+    """Return whether all panels belong to one layer or one head, so that they wrap from line to line."""
     return len(sheet.layers) == 1 or len(sheet.heads) == 1
 
 
@@ -419,7 +420,7 @@ def _fit_grid(
 ) -> _Grid:
     """Find the largest cells in which panels of this shape (across, down) fit the style with their labels.
 
-    The places are counted from below the words at the top of the page. `size` is that of the labels, in points.
+    Positions start below the text at the top of the page. `size` is the font size of the labels, in points.
     """
     across, down = shape
     style, zoom = options.style, options.style.sizes[-1] / TEXT
@@ -444,7 +445,7 @@ def _fit_grid(
             (1.5 if wrapped else 0.9) / max(n_rows, n_columns),
             pen.widest(names, small) / n_columns,
         )
-    # Where tokens cannot be named even at every third, they are left out, and the panels are larger.
+    # If not even every third token can be named, none is, and the panels get their room.
     for has_labels in (True, False):
         left = margin + edge
         top = edge + names_height
@@ -460,7 +461,7 @@ def _fit_grid(
         step = max(1, math.ceil(1.15 * size * POINT / cell - 0.01)) if has_labels else 0
         if style.width is None or (cell > 0 and step <= MOST_STEP):
             break
-    # Where panels are narrower or lower than the names along them, they stand further apart.
+    # If names are wider or higher than their panels, the panels stand further apart.
     panel_width, panel_height = n_columns * cell, n_rows * cell
     name_width, name_height = pen.widest(names, small), 0.0
     if not wrapped and not numbered:
@@ -486,7 +487,7 @@ def _fit_grid(
 
 
 def _panel_name(sheet: Sheet, panel: Panel) -> str:
-    """Return what stands above a panel: its head where panels run on, and the end of its own scale."""
+    """Return the line above a panel: its head if panels wrap, and the end of its scale if it has its own."""
     parts = []
     if _is_wrapped(sheet):
         parts.append(sheet.name(panel))
@@ -506,7 +507,7 @@ def _label(page: Page, sheet: Sheet, grid: _Grid, head: float, margin: float) ->
             _label_row(page, sheet, grid, index, margin)
         if index < grid.across:
             _label_column(page, sheet, grid, index, head, margin)
-    if grid.numbered:  # what the numbers along the edges count
+    if grid.numbered:  # say what the numbers along the edges count
         style = {"va": "center", "color": GREY}
         x, y, width, height = grid.place(len(sheet.panels) - 1)
         middle = (grid.left + x + width) / 2
@@ -546,7 +547,7 @@ def _label_column(
         return
     size = TEXT * page.pen.larger
     number_width = page.pen.widest([f"{sheet.heads[-1]}"], size) + 0.04
-    every = math.ceil(number_width / (grid.panel[0] + grid.gaps[0]))  # so that numbers keep apart
+    every = math.ceil(number_width / (grid.panel[0] + grid.gaps[0]))  # so that numbers do not touch
     if grid.numbered and index % every:
         return
     number = sheet.panels[index].head

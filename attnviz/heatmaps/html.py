@@ -71,7 +71,7 @@ GUIDE = tuple(SCRIPTS / name for name in ("guide.js", "tour.css"))
 MODEL = (
     *(SCRIPTS / name for name in ("toy.js", "tour.js")),
     *GUIDE,
-)  # what a page has besides in which a model runs
+)  # more scripts and labels for a page in which a model runs
 
 HELD = _(
     "This page has no queries, keys and values: it has them for short texts and few heads, and not "
@@ -82,13 +82,13 @@ MORE = _(
     "attnviz walkthrough shows each step."
 )
 """Why a page has no calculation."""
-LINKS = 120_000  # about how many of the strongest weights such a page has as they are
+LINKS = 120_000  # about how many of the strongest weights a pooled page keeps exactly
 NEAR = 1e-5
 """How near to the model's weights those must be that the page computes from queries and keys; else it has none."""
-MOST = 5 * 2**23  # weights of one page; where there are more, tokens go together
+MOST = 5 * 2**23  # weights of one page; if there are more, neighbouring tokens are pooled
 
 
-TOURS = (TOY, TOY_KOREAN)  # the models that run in a page
+TOURS = (TOY, TOY_KOREAN)  # models that can run in a page
 TOLERANCE, SENTENCES = 1e-5, 100
 """How near the page's weights are to Python's at most, and on how many sentences the tests compare them."""
 
@@ -110,9 +110,9 @@ class StoryText:
 
     title: Sequence[str]
     introduction: Sequence[str]
-    # sentences, each with the state that shows it
+    # sentences, each with the state of the views that shows it
     views: Sequence[tuple[Sequence[str], Mapping[str, object]]]
-    # what the views show, by the state's ``record``; none where a model runs
+    # records for the views, by the state's ``record``; none if a model runs in the page
     records: Sequence[Attention] = ()
 
     @property
@@ -177,7 +177,7 @@ def _page(content: Content, more: Sequence[Path] = ()) -> WebPage:
 
 
 def _signed(content: Content, model: str, roles: Roles) -> Content:
-    """Add the signs of roles, each once, and which of them each head has."""
+    """Add the signs of roles, each once, and the index of each head's sign."""
     if roles is None:
         return content
     measured = roles
@@ -212,7 +212,7 @@ def story(
     Its `own` scripts read `more` labels; the rest is as for `attnviz.page`.
 
     Raises:
-        SelectionError: a palette that is not there.
+        SelectionError: an unknown palette.
     """
     title = text.title[lang == "ko"]
     if not text.records:
@@ -255,7 +255,7 @@ def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Co
         }
     notes, tokens = list(record.notes), [record.query_tokens, record.key_tokens]
     same = tokens[0] == tokens[1]
-    if is_pooled:  # of groups of tokens nothing but names is known
+    if is_pooled:  # groups of tokens have names only
         notes = [*(note for note in notes if note.code != "pooled"), pooled_note(sheet)]
         names = sheet.query_labels, sheet.key_labels
         tokens = [tuple(Token(text=name, piece=name) for name in side) for side in names]
@@ -315,7 +315,7 @@ def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Co
 
 
 def _vectors(record: Attention) -> tuple[QKV | None, Phrase]:
-    """Return queries, keys and values if they alone give the weights; else None, and why."""
+    """Return queries, keys and values if the weights follow from them alone; otherwise None and the reason."""
     vectors = record.vectors
     if vectors is None or vectors.query.shape[:3] + vectors.key.shape[2:3] != record.weights.shape:
         return None, HELD
@@ -329,7 +329,7 @@ def _vectors(record: Attention) -> tuple[QKV | None, Phrase]:
 
 
 def _walkthrough(record: Attention) -> str:
-    """Return the command that walks through a row; empty where the model is not known by its name."""
+    """Return the walkthrough command for a row; empty if the model has no name that attnviz can load."""
     model = record.model.removesuffix(" (seed 0)")
     changed = {note.code for note in record.notes} & {
         "part",
@@ -347,8 +347,8 @@ def _walkthrough(record: Attention) -> str:
 def _pack(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
     """Return weights (head, query, key) as bytes, and how to read them.
 
-    Where all fit, they are float32. Else the few largest of each row are, with their keys (two bytes, from the largest
-    to the smallest), and each weight that is none of these is a byte: a 255th of its head's largest is 1.
+    If all fit, they are float32. Otherwise only the few largest of each row are, with their keys (two bytes, from the
+    largest to the smallest weight). Every other weight is one byte, in units of 1/255 of the head's largest weight.
     """
     n_heads, n_queries, n_keys = weights.shape
     tops = weights.max(axis=(1, 2))
@@ -361,7 +361,7 @@ def _pack(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
     strongest = np.take_along_axis(strongest, order, axis=-1)
     exact = np.take_along_axis(weights, strongest, axis=-1)
     codes = np.empty(weights.shape, dtype=np.uint8)
-    # all at once would take their memory twice more
+    # head by head: all heads at once would need twice the memory more
     for code, weight, top in zip(codes, weights, tops, strict=True):
         code[...] = np.rint(weight * (255 / top if top else 0))
     np.put_along_axis(codes, strongest, np.uint8(0), axis=-1)
@@ -369,14 +369,14 @@ def _pack(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
         [  # the first two as (head, rank, query)
             planes(strongest.swapaxes(1, 2).astype("<u2").tobytes(), 2),
             planes(exact.swapaxes(1, 2).astype("<f4").tobytes(), 4),
-            # key by key: a key that all queries look at packs best
+            # key by key, because a key that all queries attend to compresses best
             codes.transpose(0, 2, 1).tobytes(),
         ]
     )
 
 
 def _token_links(record: Attention, found: TokenStatistics) -> bytes:
-    """Return the strongest link of each token of a pooled record to another ordinary one: keys, then weights."""
+    """Return the strongest link of each token of a pooled record to another ordinary token: keys, then weights."""
     weights = np.where(is_trivial_link(record, found.link_keys), np.float32(0), found.link_weights)
     best = weights.argmax(axis=-1)[..., None]
     sides = np.take_along_axis(found.link_keys, best, -1), np.take_along_axis(weights, best, -1)
@@ -391,7 +391,7 @@ def _side(tokens: Sequence[Token], record: Attention) -> dict[str, object]:
     words = word_groups(tokens)
     names = zip(words, merged_tokens(tokens, words, record), strict=True)
     segments: list[int] = []
-    for token in tokens:  # one that stands between or after sentences is of the one before it
+    for token in tokens:  # a token between two sentences belongs to the one before it
         segments.append(segments[-1] if token.special and segments else token.segment)
     pairs = enumerate(pairwise([token.span for token in tokens]), start=1)
     return {
@@ -424,7 +424,7 @@ def _tour(
         HOME_BUILT[name].weights
         or Path(registry.__file__).parent / "weights" / f"{name}.safetensors"
     )
-    # without torch, which a page need not wait for
+    # imported here, so that other pages start without torch
     with safe_open(path, framework="numpy") as file:
         card = json.loads(file.metadata()["card"])
         names = sorted(name for name in file.keys() if name.startswith(("embedding", "encoder")))  # noqa: SIM118 - no dict

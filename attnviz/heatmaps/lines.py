@@ -27,8 +27,8 @@ from attnviz.text.messages import expect_language
 if TYPE_CHECKING:
     from attnviz.capture.observers import Batch
 
-TOGETHER = 64  # sentences that are held at a time: those of like length run together, and are drawn in their order
-TOKENS = 2048  # tokens of a batch, its padding included
+TOGETHER = 64  # sentences read at a time; those of similar length share a batch, and all are drawn in their order
+TOKENS = 2048  # tokens of a batch, including padding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +59,14 @@ def heatmap_all(
     dpi: int | None = None,
     on_done: Callable[[int], object] | None = None,
 ) -> tuple[Failure, ...]:
-    """Draw the attention of each of many sentences; one that fails holds up no other.
+    """Draw the attention of each of many sentences; one that fails does not stop the others.
 
     Args:
-        texts: a sentence each; blank ones are left out.
-        path: a folder, for a PNG of each, named after its number and its words, or a ``.pdf``, for a page of each.
+        texts: sentences; blank ones are left out.
+        path: a folder for one PNG per sentence, named after its number and words; or a ``.pdf``, one page each.
         model: as for `attnviz.attend`.
-        tokenizer: likewise.
-        choose: ``kind``, ``layers``, ``heads``, ``truncate``, likewise.
+        tokenizer: as for `attnviz.attend`.
+        choose: ``kind``, ``layers``, ``heads``, ``truncate``, as for `attnviz.attend`.
         palette: as ``palette`` of `attnviz.heatmap`.
         scale: as for `attnviz.heatmap`.
         lang: likewise.
@@ -121,7 +121,7 @@ def heatmap_all(
 
 
 def _numbered(texts: Sequence[str]) -> list[tuple[int, str]]:
-    """Return the sentences that are not blank, each with its number from 1. Raises InputError: there is none."""
+    """Return the sentences that are not blank, each with its number from 1. Raises InputError: all are blank."""
     numbered = [(number, text) for number, text in enumerate(texts, start=1) if text.strip()]
     if not numbered:
         raise InputError("there is no sentence: all lines are blank")
@@ -148,11 +148,11 @@ def _write(path: Path, pictures: Iterator[tuple[str, Picture]]) -> None:
         with (
             usual_settings(),
             PdfPages(temporary, metadata=about) as pages,
-        ):  # which writes the fonts when it is closed
+        ):  # fontTools logs when the PDF is closed
             for picture in chain([first], (picture for _, picture in pictures)):
                 pages.savefig(picture.figure)
 
-    for _, first in pictures:  # once: writing it writes all that follow
+    for _, first in pictures:  # only the first: it writes the other pages as well
         write_whole(path, partial(write, first))
 
 
@@ -169,7 +169,8 @@ def _records(
                     join(together), source, layers=choose.get("layers"), heads=choose.get("heads")
                 )
             ]
-        except AttnvizError as error:  # each alone: one of them may be at fault
+        except AttnvizError as error:
+            # The batch failed, perhaps because of one sentence: run them one by one.
             return [error] if len(together) == 1 else [run([single])[0] for single in together]
 
     for first in range(0, len(numbered), TOGETHER):

@@ -23,13 +23,13 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import centre, fit, legend, shortened, spell, wrap
 from attnviz.text.messages import _
 
-LABEL_WIDTH = 14  # cells that a token's label may take beside a matrix
-TALLEST = 64  # lines that the heads of a layer may take before cells are made smaller
-NOTHING = -1  # the level of a weight whose cell stays blank
-SCREEN_LINES = 48  # lines of a usual window of 50, less the one typed and the next
+LABEL_WIDTH = 14  # largest width of a token's label beside a matrix, in cells
+TALLEST = 64  # lines that the heads of a layer may take; otherwise cells are made smaller
+NOTHING = -1  # level of a weight whose cell stays blank
+SCREEN_LINES = 48  # lines: a usual window has 50, and two are the command and the next prompt
 LEAST_THUMBNAIL, MOST_THUMBNAIL = 3, 16  # rows and columns of a thumbnail
-STAIRS = 3  # lines over which the keys' names may be spread, step by step, where one has no room for them
-FEW = 32  # tokens that are shown one by one, however long that makes the picture, where the screen is wide enough
+STAIRS = 3  # lines over which the keys' names may be spread if one line has no room for them
+FEW = 32  # up to this many tokens are shown one by one if the screen is wide enough, however many lines that takes
 GAP = 2
 
 
@@ -38,16 +38,16 @@ class CellFormat:
     """The width and digits of a cell."""
 
     width: int  # cells across
-    # `decimals` (0.34), `percent` (34), or nothing but the colour
+    # `decimals` (0.34), `percent` (34), or only the colour
     digits: Literal["decimals", "percent", ""]
-    # whether one line holds two rows, one in its upper and one in its lower half
+    # whether one line shows two rows, in its upper and lower half
     halves: bool = False
 
 
 def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
     """Return the lines of a sheet: an overview of many heads, then the one that differs most from the others.
 
-    With `full` every head by itself instead.
+    With `full`, every head in full size instead.
     """
     queries, keys = (
         [spell(name, screen) for name in names] for names in (sheet.query_labels, sheet.key_labels)
@@ -92,7 +92,7 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
 
 
 def _exactly(scaled: Sheet, screen: Screen) -> list[Text]:
-    """Return the links and statistics of single tokens where the pattern shows groups of tokens."""
+    """Return links and statistics of single tokens, if the pattern shows groups of tokens."""
     if len(scaled.panels) > 1 or max(scaled.cell) == 1:
         return []
     said = exactly(scaled.record, scaled.panels[0].layer, scaled.panels[0].head)
@@ -134,7 +134,7 @@ def _wrap(text: str, screen: Screen, style: str = "") -> list[Text]:
 
 
 def _fit_one(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
-    """Find the largest cells in which one pattern fits the screen; pool it where even the smallest do not fit."""
+    """Find the largest cells with which one pattern fits the screen; pool it if even the smallest do not fit."""
     room = screen.width - _label_width(sheet) - 1
     n = len(sheet.key_labels)
     labels = max(cell_len(label) for label in sheet.key_labels) + 1
@@ -151,7 +151,7 @@ def _fit_one(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
 
 
 def _pooled(sheet: Sheet, screen: Screen, rows: int, columns: int) -> Sheet:
-    """Pool a sheet to at most so many rows and columns, and until it fits: larger groups have longer names."""
+    """Pool a sheet to at most this many rows and columns, or fewer until it fits: larger groups have longer names."""
     small = pool(sheet, rows, columns)
     while len(small.key_labels) > (room := max(1, screen.width - _label_width(small) - 1)):
         small = pool(sheet, rows, room)
@@ -159,7 +159,7 @@ def _pooled(sheet: Sheet, screen: Screen, rows: int, columns: int) -> Sheet:
 
 
 def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
-    """Find the largest cells in which all panels fit on a few screens; pool them where even the smallest do not fit."""
+    """Find the largest cells with which all panels fit on a few screens; pool them if even the smallest do not fit."""
     room = screen.width - _label_width(sheet) - 1
     n_rows, n_keys = len(sheet.query_labels), len(sheet.key_labels)
     for cell in (
@@ -194,7 +194,7 @@ def _label_width(sheet: Sheet) -> int:
 
 
 def _bands(sheet: Sheet, screen: Screen, cell: CellFormat) -> Iterator[Text]:
-    """Yield the panels, as many side by side as fit; the labels stand at the left of each band."""
+    """Yield bands of panels, as many side by side as fit; labels stand at the left of each band."""
     left, titles = _label_width(sheet), _titles(sheet) if len(sheet.panels) > 1 else []
     digits = len(str(sheet.numbers[0][-1]))
     labels = [
@@ -225,7 +225,7 @@ def _bands(sheet: Sheet, screen: Screen, cell: CellFormat) -> Iterator[Text]:
 
 
 def _column_header(labels: Sequence[str], numbers: Sequence[int], cell: CellFormat) -> list[str]:
-    """Return the names of the keys, spread over some lines if need be; or their numbers where names do not fit."""
+    """Return the names of the keys, spread over some lines if necessary; or their numbers if the names do not fit."""
     longest = max(cell_len(label) for label in labels)
     if longest < cell.width:
         return ["".join(centre(label, cell.width) for label in labels)]
@@ -290,7 +290,7 @@ def _half_line(pair: Sequence[Sequence[int]], screen: Screen) -> Text:
 
 
 def _digits(weight: float, cell: CellFormat) -> str:
-    """Return the digits of a weight; none where they would be 0."""
+    """Return the digits of a weight; empty if they would be 0."""
     if weight < BLANK or not cell.digits:
         return ""
     return f"{weight:.2f}" if cell.digits == "decimals" else str(math.floor(100 * weight + 0.5))
@@ -299,7 +299,7 @@ def _digits(weight: float, cell: CellFormat) -> str:
 def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], list[str]]:
     """Return all panels as thumbnails, one line per layer, and remarks about them.
 
-    They are as large as so many lines have room for; heads go on in further lines where the screen is narrow.
+    They are as large as these lines allow; on a narrow screen the heads of a layer continue in further lines.
     """
     # the names of layers
     margin = cell_len(sheet.say(_("layer {n}").format(n=sheet.layers[-1]))) + 1
@@ -314,7 +314,7 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
     for size in range(MOST_THUMBNAIL, LEAST_THUMBNAIL - 1, -1):
         small = pool(sheet, size, min(size, wide))
         n_rows = len(small.query_labels)
-        # the lower half of a line that is left over parts them as well
+        # the unused lower half of the last line separates layers too
         apart = n_rows % 2 == 0 or not halves
         each = (n_rows + 1) // 2 if halves else n_rows
         if bands * (len(sheet.layers) * (each + apart) + 1) - 1 <= room:
@@ -337,7 +337,7 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
 def _thumbnail_lines(
     sheet: Sheet, small: Sheet, screen: Screen, margin: int, across: int, *, apart: bool
 ) -> Iterator[Text]:
-    """Yield thumbnails, so many side by side, with a blank line between layers if they stand `apart`."""
+    """Yield lines of thumbnails, this many side by side, with a blank line between layers if they stand `apart`."""
     width, cell = max(len(small.key_labels), len(str(sheet.heads[-1]))), _thin(screen)
     for start in range(0, len(sheet.heads), across):
         chosen = range(start, min(start + across, len(sheet.heads)))

@@ -29,11 +29,11 @@ STATED = {
 def merge_words(record: Attention) -> Attention:
     """Merge word pieces into words: attention to a word is the sum over its pieces, attention from it their mean.
 
-    Rows still sum to what they summed to. Source: Clark et al. 2019, "What Does BERT Look At?", section 4.1.
+    Row sums are unchanged. Source: Clark et al. 2019, "What Does BERT Look At?", section 4.1.
 
     Raises:
         SelectionError: the record does not say which word a token belongs to, or is pooled.
-        SettingsError: it is no record.
+        SettingsError: it is not a record.
     """
     _expect_tokens(record)
     query_groups, key_groups = word_groups(record.query_tokens), word_groups(record.key_tokens)
@@ -65,7 +65,7 @@ def hide_special(record: Attention) -> Attention:
 
     Raises:
         SelectionError: there are only special tokens, or the record is pooled.
-        SettingsError: it is no record.
+        SettingsError: it is not a record.
     """
     _expect_tokens(record)
     queries = [i for i, token in enumerate(record.query_tokens) if not token.special]
@@ -127,9 +127,9 @@ def _merge(pieces: Sequence[Token], record: Attention) -> Token:
 
 
 def exactly(record: Attention, layer: int, head: int) -> list[Phrase]:
-    """Return the strongest links of a large head in words, and for a pooled one the means over its queries.
+    """Return the strongest links of a large head as text, and the means over queries if it is pooled.
 
-    Special tokens are left out of the links, which are each to another key; tokens are counted from 0.
+    Links to special tokens and to the query itself are left out; tokens count from 0.
     """
     of = record.exact or record
 

@@ -1,6 +1,6 @@
 """The sizes of the home-built models.
 
-To read them needs no torch. Sizes are refused with a ModelError: what was expected, and what came.
+Reading them does not import torch. Impossible sizes raise a ModelError with the expected and the given value.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ScoreName = Literal["dot", "scaled_dot", "general", "additive"]
 class StackConfig:
     """The sizes of a stack of layers; the defaults are the paper's "base" model (Vaswani et al. 2017, table 3)."""
 
-    d_model: int = 512  # the width of the words' vectors
+    d_model: int = 512  # width of the word vectors
     n_heads: int = 8  # how many heads share it
     n_layers: int = 6  # how many layers follow one another (in each half, where there are two)
     d_ff: int = 2048  # the width inside the feed-forward networks
@@ -81,7 +81,7 @@ class TransformerConfig(WordsConfig, StackConfig):
 class LanguageConfig(TransformerConfig):
     """The sizes of a model of one language."""
 
-    n_words: int  # how many words it knows, special ones included
+    n_words: int  # size of the vocabulary, with special words
     language: Language = "english"  # of these words
 
 
@@ -89,22 +89,22 @@ class LanguageConfig(TransformerConfig):
 class TranslationConfig(TransformerConfig):
     """The sizes of a Transformer that translates."""
 
-    n_source_words: int  # how many words it can read, special ones included
-    n_target_words: int  # how many words it can generate, special ones included
+    n_source_words: int  # size of the source vocabulary, with special words
+    n_target_words: int  # size of the target vocabulary, with special words
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrentConfig(WordsConfig):
     """The sizes of a recurrent encoder-decoder."""
 
-    n_source_words: int  # how many words it can read, special ones included
-    n_target_words: int  # how many words it can generate, special ones included
-    d_embedding: int = 32  # the width of the words' vectors
-    d_hidden: int = 64  # the width of the states
-    # the name of its score function; None for a model without attention
+    n_source_words: int  # size of the source vocabulary, with special words
+    n_target_words: int  # size of the target vocabulary, with special words
+    d_embedding: int = 32  # width of the word vectors
+    d_hidden: int = 64  # width of the states
+    # name of the score function; None: no attention
     attention: ScoreName | None = "scaled_dot"
-    # whether the encoder's gates, before training, let little of the past through, so that each state is at first about
-    # its own word, and the decoder learns to look for the others
+    # Whether the encoder's gates are nearly closed to the past before training. Each state is then about its own word
+    # at first, and the decoder learns to attend to the others.
     forgetful: bool = False
 
 

@@ -1,7 +1,7 @@
 """Word embeddings, positions, and the choice of the most likely word.
 
-Attention by itself sees a set of words, not a sequence: shuffle the words, and each gets the vector it had. So a vector
-for its position is added to the word's own.
+Attention alone sees a set of words, not a sequence: if the words are shuffled, each still gets the same vector. So a
+vector for its position is added to each word's vector.
 
 References:
     Vaswani et al. 2017, "Attention Is All You Need", sections 3.4 and 3.5: https://arxiv.org/abs/1706.03762
@@ -25,7 +25,7 @@ def sinusoidal_positions(n: int, d_model: int) -> Float[Tensor, "position d_mode
 
     Source: Vaswani et al. 2017, section 3.5.
     """
-    # In double precision: at position 10,000 single precision has no good sine left.
+    # Double precision: at position 10,000 a sine in single precision is inaccurate.
     position = torch.arange(n, dtype=torch.float64)
     two_i = torch.arange(0, d_model, 2, dtype=torch.float64)
     angle = position[:, None] / 10_000 ** (two_i / d_model)  # (n, 1) / (D / 2) -> (n, D / 2)
@@ -37,7 +37,7 @@ def sinusoidal_positions(n: int, d_model: int) -> Float[Tensor, "position d_mode
 
 # x = sqrt(d_model) E[word] + PE
 class WordEmbedding(nn.Module):
-    """A vector for each word of the vocabulary, plus its position's.
+    """Word vectors plus position vectors.
 
     Source: Vaswani et al. 2017, sections 3.4 and 3.5.
     """
@@ -50,7 +50,7 @@ class WordEmbedding(nn.Module):
         expect_sizes(d_model=d_model)
         self.config, self.positions = config, positions
         self.table = nn.Embedding(n_words, d_model, padding_idx=config.pad)
-        # times sqrt(d_model) its numbers have variance 1, those of the positions 1/2
+        # After the factor sqrt(d_model), word vectors have variance 1 and positions 1/2.
         with torch.no_grad():
             self.table.weight.mul_(d_model**-0.5)
 
@@ -68,12 +68,12 @@ class WordEmbedding(nn.Module):
         return x
 
     def expect_words(self, words: Int[Tensor, "batch tokens"]) -> Bool[Tensor, "batch tokens"]:
-        """Return where there are words and no padding; refuse what no model can read.
+        """Return which places hold words, not padding; refuse sentences that no model can read.
 
         Raises:
             InputError: a sentence without words.
             TooLongError: more words than the model takes.
-            ModelError: a number that no word has, or padding before a word.
+            ModelError: a number outside the vocabulary, or padding before a word.
         """
         here = words != self.config.pad  # (B, T)
         if not words.numel() or not here.any(dim=1).all():
@@ -96,7 +96,7 @@ class WordEmbedding(nn.Module):
 
 
 def after_start(words: Int[Tensor, "batch tokens"], start: int) -> Int[Tensor, "batch tokens"]:
-    """Return what a decoder reads under teacher forcing: the start, then each word but the last.
+    """Return the decoder input under teacher forcing: the start token, then every word except the last.
 
     Source: Vaswani et al. 2017, section 3.1, "offset by one position".
     """
@@ -110,7 +110,7 @@ def likeliest(logits: Float[Tensor, "*batch words"], config: WordsConfig) -> Int
 
 
 def most_steps(max_length: int | None, config: WordsConfig) -> int:
-    """Return how many words to generate at most: as many as wished, up to the limit of the model.
+    """Return the largest number of words to generate: the number asked for, up to the limit of the model.
 
     Raises:
         ModelError: fewer than one.

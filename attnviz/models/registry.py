@@ -24,8 +24,8 @@ from attnviz.models.config import (
 if TYPE_CHECKING:
     from attnviz.attention import Kind
 
-Device = Literal["auto", "cpu", "cuda", "mps"]  # where a model may run
-# its number format; `auto` is as it was saved
+Device = Literal["auto", "cpu", "cuda", "mps"]  # devices that a model may run on
+# number formats; `auto`: as saved
 Dtype = Literal["auto", "float32", "float64", "float16", "bfloat16"]
 Architecture = Literal["random", "encoder", "decoder", "recurrent", "translation"]
 Config: TypeAlias = LanguageConfig | RecurrentConfig | TranslationConfig
@@ -46,28 +46,28 @@ class Recipe:
 
     steps: int  # how many batches it sees
     batch: int = 128  # sentences in each
-    rate: float = 3e-3  # the largest learning rate; it rises over the first twentieth and falls to nothing as a cosine
-    seed: int = 0  # of the first weights and of the sentences
-    # the share of heads left out in each sentence, so that each learns to do its part alone (Zhou et al. 2020,
+    # largest learning rate: rises over the first twentieth of the steps, then falls to 0 along a cosine
+    rate: float = 3e-3
+    seed: int = 0  # seed of the initial weights and of the sentences
+    # share of heads dropped in each sentence, so that each head learns to work without the others (Zhou et al. 2020,
     # "Scheduled DropHead")
     drop_heads: float = 0.0
-    # the share of words shown as unknown, so that an unknown word among them does no harm
+    # share of words replaced by "unknown", so that the model tolerates unknown words
     unknown: float = 0.01
-    # the share of its own earlier words that a decoder is shown as unknown, so that it must look at the source (Bowman
+    # share of the decoder's previous words replaced by "unknown", so that it must attend to the source (Bowman
     # et al. 2016, "Generating Sentences from a Continuous Space", section 3.1, word dropout)
     forget: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingPlan:
-    """A model to be trained: what it is, what it learns, and how. Files of weights hold it."""
+    """A model and how it is trained. Files of weights contain it."""
 
     kind: Architecture  # its architecture
     config: Config  # its sizes
     recipe: Recipe  # how it is trained
     learns: str  # what it is trained on, in words
-    # of a model that translates: how many clauses the sentences of a batch have, each as often as the others; None is
-    # any number, mostly one
+    # for a translator: the numbers of clauses in its sentences, equally often; None: any number, mostly one
     clauses: tuple[int | None, ...] = (None,)
 
 
@@ -76,19 +76,19 @@ class HomeBuiltModel:
     """A home-built model."""
 
     name: str  # what it is called
-    # which of the home-built architectures it has; what it can show follows from it (`KINDS`)
+    # its architecture, which decides what it can show (`KINDS`)
     architecture: Architecture
-    about: str  # what it was trained on, or what it is, in words
-    # makes its sizes; a function, since a vocabulary is counted for them
+    about: str  # training data or purpose, in words
+    # returns its sizes; a function, because it reads the size of a vocabulary
     config: Callable[[], Config | ToyConfig]
     recipe: Recipe | None = None  # how it is trained; None for random weights
     clauses: tuple[int | None, ...] = (None,)  # as in `TrainingPlan`
-    # whether it is there for a demo alone, and cannot be chosen by its name
+    # whether it exists only for a story and cannot be chosen by name
     for_a_demo: bool = False
-    weights: Path | None = None  # the file of its weights; None is the one that comes with attnviz
+    weights: Path | None = None  # file of its weights; None: the one that ships with attnviz
 
     def plan(self) -> TrainingPlan:
-        """Return how it is trained. Raises ValueError: its weights are random."""
+        """Return the training plan. Raises ValueError: its weights are random."""
         config = self.config()
         if self.recipe is None or isinstance(config, ToyConfig):
             raise ValueError(f"{self.name} is not trained: its weights are random")
@@ -101,15 +101,15 @@ class HomeBuiltModel:
         )
 
 
-TOY = "toy"  # the home-built encoder, which stands in where no pretrained model can be had
-TOY_KOREAN = "toy-ko"  # likewise, where the sentence is Korean
+TOY = "toy"  # home-built encoder, used if no pretrained model can be downloaded
+TOY_KOREAN = "toy-ko"  # the same for Korean sentences
 RANDOM = "toy-random"  # the home-built encoder with random weights
-SIZES = ("seed", "d_model", "n_heads", "n_layers")  # that can be chosen of such a model
+SIZES = ("seed", "d_model", "n_heads", "n_layers")  # sizes that can be chosen for such a model
 SEEDS = (
     0,
     1,
     2,
-)  # of the models that are compared in the demo of the bottleneck, as many of each kind
+)  # number of models of each kind in the story of the bottleneck
 BOTTLENECK: tuple[tuple[str, int, ScoreName | None], ...] = (
     ("with", 60, "scaled_dot"),
     ("without", 76, None),
@@ -221,10 +221,10 @@ def is_random(name: str | None) -> bool:
 def split_sizes(name: str) -> tuple[str, dict[str, int]]:
     """Split ``toy-random:n_heads=2,d_model=16`` into the name of a model and its sizes.
 
-    Any name that does not begin with that of a model with random weights is returned whole.
+    A name of any other model is returned unchanged.
 
     Raises:
-        InputError: a size of another name, or that is no whole number.
+        InputError: an unknown size, or one that is not a whole number.
     """
     base, colon, typed = name.partition(":")
     if not colon or not is_random(base):

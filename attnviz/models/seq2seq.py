@@ -1,7 +1,7 @@
 """Recurrent sequence to sequence: one network reads the sentence, another writes it in another language, word by word.
 
-Without attention all that the second knows of the sentence is the first one's last state. With attention it asks at
-each step, with its own state, which of the first one's states matters now.
+Without attention, the second network knows only the last state of the first. With attention, it uses its own state at
+each step as a query to find which of the first network's states matters now.
 
 References:
     Sutskever et al. 2014, "Sequence to Sequence Learning with Neural Networks": https://arxiv.org/abs/1409.3215
@@ -84,9 +84,9 @@ class Encoded(NamedTuple):
     """The encoder's output, as the decoder reads it."""
 
     states: Tensor  # one for each source word, zero at the padding [batch, source, hidden]
-    # the encoder's state after each sentence's last word, with which the decoder begins [batch, hidden]
+    # encoder state after each sentence's last word, the decoder's first state [batch, hidden]
     last: Tensor
-    mask: Tensor  # true where there is a word [batch, source]
+    mask: Tensor  # True for words, False for padding [batch, source]
     key: Tensor | None  # the states projected to keys; None without attention
     value: Tensor | None  # the states projected to values; None without attention
 
@@ -94,10 +94,9 @@ class Encoded(NamedTuple):
 class RecurrentTranslation(NamedTuple):
     """The decoder's output, step by step."""
 
-    words: Tensor  # its own choice at each step, padding after the end [batch, step]
-    logits: Tensor  # how likely each word was [batch, step, words]
-    # which source words it looked at [batch, step, source]; None without attention, or where the `attend` function kept
-    # them
+    words: Tensor  # the most likely word at each step, padding after the end [batch, step]
+    logits: Tensor  # logits of each word [batch, step, words]
+    # weights over source words [batch, step, source]; None without attention, or if the `attend` function kept them
     weights: Tensor | None
 
 

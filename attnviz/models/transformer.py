@@ -59,9 +59,9 @@ class LayerOutput(NamedTuple):
     """The output of a layer."""
 
     states: Tensor  # a vector for each token [batch, tokens, d_model]
-    # of its self-attention [batch, head, query, key]; None where the `attend` function kept them
+    # self-attention weights [batch, head, query, key]; None if the `attend` function kept them
     weights: Tensor | None
-    # of its cross attention [batch, head, query, source]; None likewise, or where there is none
+    # cross-attention weights [batch, head, query, source]; None if kept, or without cross-attention
     cross_weights: Tensor | None
 
 
@@ -189,11 +189,13 @@ class Decoder(Stack):
 
 
 class Weights(NamedTuple):
-    """The attention of an encoder-decoder, by kind: of each, one tensor a layer."""
+    """The attention weights of an encoder-decoder by kind: one tensor per layer."""
 
-    encoder: list[Tensor | None]  # the source at itself [batch, head, source, source]
-    decoder: list[Tensor | None]  # the target at itself, never ahead [batch, head, target, target]
-    cross: list[Tensor | None]  # the target at the source [batch, head, target, source]
+    encoder: list[Tensor | None]  # source to source [batch, head, source, source]
+    decoder: list[
+        Tensor | None
+    ]  # target to target, never to later words [batch, head, target, target]
+    cross: list[Tensor | None]  # target to source [batch, head, target, source]
 
 
 class EncoderDecoder(nn.Module):
@@ -218,7 +220,7 @@ class EncoderDecoder(nn.Module):
     ) -> tuple[Float[Tensor, "batch target d_model"], Weights]:
         """Return the last output [batch, target, d_model] and the weights by kind.
 
-        ``source_mask`` says which source words are there, for both halves, which look at them.
+        ``source_mask`` marks the source words (not padding) for both halves.
         """
         memory, encoder, _ = self.encoder(source, source_mask, attend=attend_encoder)  # (B, S, D)
         output, decoder, cross = self.decoder(
@@ -238,8 +240,8 @@ def pad(
 
     Return it with its mask [batch, 1, key].
 
-    The mask hides the padding from every query, so each sequence gets the numbers that it gets alone; what
-    comes out at the padding itself means nothing. With ``& causal_mask(tokens)`` it is causal too.
+    The mask hides the padding from every query, so each sequence gets the same numbers as without padding. The output
+    at the padding itself has no meaning. With ``& causal_mask(tokens)`` it is causal too.
     """
     if not sequences:
         raise ModelError("a batch needs sequences: expected at least 1, got 0")

@@ -1,1 +1,1 @@
-"""Files: written whole or not at all, what each result is written as, records, corpora."""
+"""Files: atomic writing, formats of results, records, corpora."""

@@ -27,11 +27,11 @@ from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.display import clip, visible
 
 SUFFIX = ".stats"
-FORMAT = "attnviz stats"  # what a ``.stats`` file holds
+FORMAT = "attnviz stats"  # metadata key for the content of a ``.stats`` file
 WORTH_IT, MOST_DEFLATED = (
     2**16,
     256,
-)  # arrays of fewer bytes are not deflated, and none to less than such a part
+)  # smaller arrays (in bytes) are not compressed; none may be compressed by more than this factor
 VERSION = 1  # of ``.stats`` files
 _T = TypeVar("_T")
 _hints = cache(get_type_hints)
@@ -47,7 +47,7 @@ _WANTED = {
 
 
 def to_text(labels: object, what: str) -> str:
-    """Return fields as JSON on one line. Raises RecordError: they hold half a character or NaN."""
+    """Return fields as JSON on one line. Raises RecordError: they contain half a surrogate pair or NaN."""
     try:
         text = json.dumps(labels, ensure_ascii=False, allow_nan=False, default=plain)
         text.encode()
@@ -59,7 +59,7 @@ def to_text(labels: object, what: str) -> str:
 def from_text(text: str | bytes) -> dict[str, object]:
     """Return the fields of a JSON object.
 
-    Raises FileFormatError: it is not JSON, no object, or has NaN or a field twice.
+    Raises FileFormatError: it is not JSON, not an object, or has NaN or a duplicate field.
     """
     try:
         found = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_each_once)
@@ -94,7 +94,7 @@ def with_nulls(value: object) -> object:
 
 
 def show(value: object) -> str:
-    """Return a value in a few words, for error messages."""
+    """Return a short description of a value, for error messages."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype}"
     if isinstance(value, dict | list):
@@ -142,7 +142,7 @@ def decode_fields(
 
 
 def _check_text(value: object, where: str) -> None:
-    """Refuse, at any depth, what JSON cannot write: half a character, a number that is not finite."""
+    """Refuse values that JSON cannot contain, at any depth: half a surrogate pair, a number that is not finite."""
     if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
         raise FileFormatError(f"{where} holds half a character: {show(value)}")
     if isinstance(value, float) and not math.isfinite(value):
@@ -156,10 +156,10 @@ def _check_text(value: object, where: str) -> None:
 
 
 def _explain(error: str, value: Any, kind: Any, where: str) -> str:
-    """Rephrase a msgspec error: which field, what it must be, and what it is."""
+    """Rephrase a msgspec error for users: which field, which type is expected, and which value was found."""
     reason, _, path = error.partition(" - at `$")
     where += (path := path.removesuffix("`"))
-    # of a mapping msgspec names no one item
+    # for mappings msgspec gives `[...]`, not the key, so the value cannot be found
     is_found = "[...]" not in path and "at `key` in" not in error
     for name, index in re.findall(r"\.(\w+)|\[(\d+)\]", path if is_found else ""):
         value = value[name] if name else value[int(index)]
@@ -227,14 +227,14 @@ def read(
 ) -> _T:
     """Read a value of the class `wanted` from a ``.stats`` file.
 
-    It may hold values of these classes. Raises FileFormatError: the file cannot be read, or holds something else; the
-    message is one line.
+    It may contain values of these classes. Raises FileFormatError, in one line: the file cannot be read, or contains
+    something else.
     """
     from safetensors import safe_open
 
     name = visible(str(path))
     with as_file_error(path):
-        # what safetensors says of a file that is not there does not fit in a message
+        # the message of safetensors for a missing file is not suitable for users
         Path(path).open("rb").close()
         with safe_open(os.fspath(path), framework="numpy") as file:
             described = json.loads((file.metadata() or {})["attnviz"])

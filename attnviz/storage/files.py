@@ -1,4 +1,4 @@
-"""Write files whole or not at all, and check paths before any work."""
+"""Write files atomically, and check paths before any work."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def write_whole(
 ) -> Path:
     """Write a file whole or not at all: a temporary file beside `path` replaces it at the end. Raises OutputError.
 
-    Whatever goes wrong in between, an interrupt included, the old file stays as it was and nothing else stays
-    behind. A missing folder is made. Its content is text, which is written as UTF-8; bytes; or a function that fills
-    the temporary file, which has the ending of `path`, for writers that choose a format by it.
+    After an error or an interrupt, the old file is unchanged and no temporary file remains. A missing folder is
+    created. The content is text (written as UTF-8), bytes, or a function that fills the temporary file, which has the
+    ending of `path`, for writers that choose a format by it.
     """
     path = Path(path)
-    target = Path(os.path.realpath(path))  # through a link, as open() goes
+    target = Path(os.path.realpath(path))  # follow links, as open() does
     with _temporary_beside(path, target) as temporary:
         if callable(content):
             content(temporary)
@@ -35,7 +35,7 @@ def write_whole(
 
 
 def _encode(text: str, path: Path) -> bytes:
-    """Return a text as UTF-8 with a line end. Raises RecordError: it holds half a character."""
+    """Return a text as UTF-8 with a line end. Raises RecordError: it contains half a surrogate pair."""
     try:
         return text.encode() if text.endswith("\n") else f"{text}\n".encode()
     except UnicodeEncodeError as error:
@@ -45,7 +45,7 @@ def _encode(text: str, path: Path) -> bytes:
 def check_ending(path: str | os.PathLike[str], endings: Collection[str], what: str) -> str:
     """Return the ending of a path in lower case.
 
-    Raises OutputError: it is none of these; `what` is such as "a record is".
+    Raises OutputError: it is not one of these; `what` is such as "a record is".
     """
     ending = Path(path).suffix
     if ending.lower() in endings:
@@ -74,9 +74,9 @@ def listed(endings: Collection[str]) -> str:
 
 
 def check_is_file(path: Path, largest: int | None = None) -> None:
-    """Refuse a path that is no file, an empty file, or one of more bytes than `largest`.
+    """Refuse a path that is not a file, an empty file, or one with more than `largest` bytes.
 
-    Raises FileFormatError, without the path, for `as_file_error` to name; OSError: it is not there.
+    Raises FileFormatError, without the path, for `as_file_error` to name; OSError: it does not exist.
     """
     try:
         found = path.stat()
@@ -94,9 +94,9 @@ def check_is_file(path: Path, largest: int | None = None) -> None:
 
 @contextmanager
 def as_file_error(path: str | os.PathLike[str], what: str) -> Iterator[None]:
-    """Turn whatever goes wrong while a file is read into a FileFormatError in one line that names the file.
+    """Turn any error while reading a file into a FileFormatError: one line that names the file.
 
-    `what` is what it should hold, such as "a record".
+    `what` is the expected content, such as "a record".
     """
     try:
         yield
@@ -111,14 +111,14 @@ def as_file_error(path: str | os.PathLike[str], what: str) -> Iterator[None]:
         reason = f"it is nested too deeply to be {what}"
     except OverflowError:
         reason = "it holds a number too large to be one"
-    # The reason may quote the file, and the path may be any text: neither may break the line.
+    # The reason may quote the file, and the path may be any text: keep both on one line.
     raise FileFormatError(visible(f"{path}: {reason}"))
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Check, before hours of work, that a file can be written there. Raises OutputError.
 
-    Where its folder is missing, a file is tried in the folder that it would be made in; nothing stays behind.
+    If its folder is missing, try a file in the folder where it would be created. Nothing remains.
     """
     target = Path(os.path.realpath(path))
     if not target.parent.exists():
@@ -141,7 +141,7 @@ def _temporary_beside(path: Path, target: Path) -> Iterator[Path]:
         mode = _mode(target)
         temporary = target.with_name(f".attnviz-{secrets.token_hex(8)}{target.suffix}")
         try:
-            # Not mkstemp, whose files only their owner may read: this one is as open() makes it.
+            # Not mkstemp: its files are readable only by their owner, this one has the permissions of open().
             temporary.open("xb").close()
             if mode is not None:
                 temporary.chmod(mode)
@@ -154,7 +154,7 @@ def _temporary_beside(path: Path, target: Path) -> Iterator[Path]:
 
 
 def _mode(target: Path) -> int | None:
-    """Return the permissions of an existing file, None where there is none; refuse what open() would refuse."""
+    """Return the permissions of an existing file, or None; refuse a file that open() would refuse."""
     try:
         mode = target.stat().st_mode
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """Records as ``.safetensors``, ``.npz`` (without pickle) and ``.json`` files; attention from other programs.
 
-The formats hold the same labels, one dictionary, and differ only in how the numbers lie beside it: JSON is one object,
-the others have `meta`, the labels as JSON text, beside `weights`.
+All formats contain the same dictionary of labels. JSON is one object; the others have the labels as JSON text in
+`meta`, beside `weights`.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ VERSION = 1
 LINKS = {
     "link_keys": np.int32,
     "link_weights": np.float32,
-}  # the arrays of a pooled record beside its weights
-_NAMES = ("weights", "attention", "attentions")  # what another program may call its weights
+}  # arrays of a pooled record, besides its weights
+_NAMES = ("weights", "attention", "attentions")  # names that other programs use for weights
 _WHAT = "a label of the record"
-_LARGE = 2**30  # bytes that an archive may unpack to, whatever it was packed to
-_PACKED = 200  # How many times smaller than what it unpacks to a larger archive may be. Attention packs about 2 times.
+_LARGE = 2**30  # bytes that any archive may unpack to
+_PACKED = 200  # A larger archive may be compressed by at most this factor. Attention is compressed about 2 times.
 
 
 def to_json(record: Attention) -> str:
@@ -53,7 +53,7 @@ def _shortest(weights: Weights) -> Float64[np.ndarray, "layer head query key"]:
     """Return float32 weights as float64 with few decimals: 0.1, not 0.10000000149."""
     texts = map(str, weights.ravel())
     short = np.fromiter(map(float, texts), np.float64, count=weights.size).reshape(weights.shape)
-    # Read by way of float64, decimals close to the middle between two float32 may give the other of them.
+    # Parsed as float64 first, a decimal near the middle of two float32 could give the wrong one.
     return np.where(short.astype(np.float32) == weights, short, weights)
 
 
@@ -74,7 +74,7 @@ def npz(record: Attention) -> Callable[[Path], None]:
 
 def safetensors(record: Attention) -> bytes:
     """Return a record as safetensors."""
-    from safetensors.numpy import save  # a library that few commands need
+    from safetensors.numpy import save  # imported here: few commands need it
 
     return save(arrays(record), {"meta": to_text(describe(record), _WHAT)})
 
@@ -142,7 +142,7 @@ def _record(path: Path, read: Callable[[Path], dict[str, object]]) -> Attention:
     with as_file_error(path, "a record"):
         fields = _fields(path, read)
         ours = isinstance(fields.get("format"), str) and fields["format"] == FORMAT
-        with np.errstate(over="ignore", invalid="ignore"):  # the record refuses infinity itself
+        with np.errstate(over="ignore", invalid="ignore"):  # the record itself refuses infinity
             return rebuild(fields) if ours else adopt(fields, path.name)
 
 
@@ -159,14 +159,14 @@ def _fields(path: Path, read: Callable[[Path], dict[str, object]]) -> dict[str, 
         return read(path)
     except (RecordError, OSError, MemoryError, RecursionError):
         raise
-    except Exception as error:  # whatever a parser raises on foreign bytes, the file is at fault
+    except Exception as error:  # any error of a parser on unknown bytes means a bad file
         raise FileFormatError(
             f"it is not a readable {path.suffix.lower()} file: {error}"
         ) from error
 
 
 def describe(record: Attention) -> dict[str, object]:
-    """Return everything but the numbers; with a receipt also a digest, which ties it to numbers and labels."""
+    """Return everything except the numbers; a receipt gets a digest that ties it to numbers and labels."""
     described = {"format": FORMAT, "version": VERSION, **_labels(record)}
     return described if record.receipt is None else {**described, "digest": _digest(record)}
 
@@ -227,7 +227,9 @@ def _exact(found: Mapping[str, object]) -> TokenStatistics:
 def _digest(record: Attention) -> str:
     """Return a digest of all labels and numbers; it does not depend on how they are written."""
     text = json.dumps([_labels(record), record.weights.shape], default=plain)
-    canonical = json.dumps(json.loads(text, parse_int=float), sort_keys=True)  # to some, 1.0 is 1
+    canonical = json.dumps(
+        json.loads(text, parse_int=float), sort_keys=True
+    )  # some programs write 1.0 as 1
     digest = hashlib.sha256(canonical.encode())
     for array in arrays(record).values():
         digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
@@ -235,7 +237,7 @@ def _digest(record: Attention) -> str:
 
 
 def _harmless(record: Attention) -> Attention:
-    """Return a record whose texts hold no escape sequences that a terminal would obey.
+    """Return a record whose texts contain no terminal escape sequences.
 
     attnviz writes none, but a file with an escape sequence for a token is easily made and sent to someone.
     """
@@ -260,7 +262,7 @@ def _harmless(record: Attention) -> Attention:
 
 
 def harmless_note(note: Note) -> Note:
-    """Return a note whose texts hold no escape sequences."""
+    """Return a note whose texts contain no escape sequences."""
     fields = (
         (visible(name), visible(value) if isinstance(value, str) else value)
         for name, value in note.fields
@@ -307,11 +309,11 @@ OTHER = {
 
 
 def adopt(found: Mapping[str, object], name: str) -> Attention:
-    """Return a record, without a receipt, of another program's fields. Raises RecordError.
+    """Return a record of another program's fields; it has no receipt. Raises RecordError.
 
     Such a file is an ``.npz`` or ``.json`` with ``weights``, of shape (layer, head, query, key) or without the first
-    axis or two, and ``tokens``, or both ``query_tokens`` and ``key_tokens``; ``model``, ``text`` and ``kind`` if it
-    likes.
+    axis or two, and ``tokens``, or both ``query_tokens`` and ``key_tokens``; ``model``, ``text`` and ``kind`` are
+    optional.
     """
     weights = _as_weights(_find_weights(found))
     queries, keys = (_tokens(found, name) for name in ("query_tokens", "key_tokens"))
@@ -368,7 +370,7 @@ def _tokens(found: Mapping[str, object], name: str) -> tuple[Token, ...]:
 
 
 def _in_full(label: object, where: str) -> dict[str, object]:
-    """Return a label as an object with the text to show and the vocabulary's piece."""
+    """Return a label as an object with the displayed text and the vocabulary's piece."""
     if isinstance(label, str):
         return {"text": label, "piece": label}
     if isinstance(label, dict):

@@ -1,1 +1,1 @@
-"""Sentences in, labels out: words, and what is shown for each token. Knows no model."""
+"""Text: words, labels of tokens, messages. Nothing here depends on a model."""

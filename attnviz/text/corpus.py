@@ -1,4 +1,4 @@
-"""Sentences of a corpus as they come from a file, and which of their words belong together where a treebank says so."""
+"""Sentences of a corpus, and the links between their words if they come from a treebank."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import TypeAlias
 # the relation of a mention to the mention before it of the same person or thing
 COREFERENCE = "coreference"
 AGREEMENT = "agreement"  # the relation of a verb to the subject that it agrees with
-# (first, one past last): of a text's characters, or of a sentence's words
+# (first, one past last) character of a text, or word of a sentence
 Span: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """Two words that belong together; a head of attention may look from the one to the other."""
+    """Two related words; a head may attend from one to the other."""
 
-    query: int  # the number of the word that depends, or of the later mention's head
-    key: int  # the number of the word that it depends on, or of the earlier mention's head
-    relation: str  # a dependency's name, or ``coreference``
+    query: int  # index of the dependent word, or of the later mention's head
+    key: int  # index of its head, or of the earlier mention's head
+    relation: str  # name of the dependency, or ``coreference``
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """The words of a sentence, and which of them belong together."""
+    """The words of a sentence and the links between them."""
 
-    # where each lies in the text; words written as one may all have the span of the whole
+    # characters of each word; words written together may share one span
     words: tuple[Span, ...]
     links: tuple[Link, ...]
 
@@ -34,16 +34,16 @@ class Annotation:
 class CorpusLine:
     """A sentence of a corpus."""
 
-    number: int  # its line in the file, from 1; in a treebank the first of its lines
+    number: int  # line number in the file, from 1; in a treebank its first line
     text: str
-    annotated: Annotation | None = None  # which words belong together, where something says so
+    annotated: Annotation | None = None  # links between words, if known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadLine:
-    """A line that cannot be used."""
+    """A line of a file that cannot be used."""
 
-    number: int  # from 1
+    number: int  # line number, from 1
     reason: str
 
 

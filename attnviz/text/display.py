@@ -1,4 +1,4 @@
-"""Checks of texts before a model reads them, and texts made safe and readable for people."""
+"""Check texts before a model reads them, and make texts safe and readable for people."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from contextlib import suppress
 
 from attnviz.errors import InputError, SettingsError
 
-JOINERS = "\u200c\u200d"  # zero-width, they shape their neighbours (Persian, emoji): behind a character they stay
-UNITS = "%|nats?|pt|s|MB|GiB"  # that follow a number after a space
-HELD = "\ue000"  # stands for a space at which no line may end where lines are ended at any space of Unicode
+# Zero-width joiners shape their neighbours (Persian, emoji), so they are kept after a character.
+JOINERS = "\u200c\u200d"
+UNITS = "%|nats?|pt|s|MB|GiB"  # units that follow a number after a space
+HELD = "\ue000"  # replaces a non-breaking space while a library breaks lines at any Unicode space
 READ = (
     ".json",
     ".npz",
@@ -19,7 +20,7 @@ READ = (
     ".stats",
     ".txt",
     ".conllu",
-)  # endings of files that attnviz reads
+)  # endings of the files that attnviz reads
 
 
 def check_sentence(text: str | None) -> None:
@@ -31,7 +32,7 @@ def check_sentence(text: str | None) -> None:
 
 
 def check_text(text: object, what: str = "the text") -> None:
-    """Refuse a text that no model can read. Raises InputError: it is empty, only spaces, or holds half a character."""
+    """Refuse a text that no model can read. Raises InputError: it is empty, blank, or has half a surrogate pair."""
     if not isinstance(text, str):
         raise InputError(f"{what} must be a text, not {type(text).__name__}")
     if not text.strip():
@@ -46,19 +47,19 @@ def check_text(text: object, what: str = "the text") -> None:
 def visible(text: str) -> str:
     r"""Return the text with every control, format, surrogate, private and non-character spelled out, as in ``\x1b``.
 
-    Nothing that comes back can move a cursor, change a colour or turn the direction of writing. Letters that were typed
-    in parts, as Macs store Korean, are put together.
+    The result cannot move the cursor, change colours or reverse the direction of writing. Decomposed letters, as Macs
+    store Korean, are composed.
     """
     if text.isascii() and text.isprintable():
         return text
     text = unicodedata.normalize("NFC", text)
     shown = "".join(_visible(character) for character in text)
-    # A joiner with nothing before it joins nothing, and would be a label that nobody sees.
+    # A joiner without a character before it joins nothing, and would be an invisible label.
     return re.sub(rf"(?<!\S)[{JOINERS}]+", lambda joiners: _spelled(joiners[0]), shown)
 
 
 def _visible(character: str) -> str:
-    # The 66 code points that are no characters, by definition; no SVG file may hold them.
+    # The 66 noncharacters of Unicode, which no SVG file may contain.
     is_none = "\ufdd0" <= character <= "\ufdef" or ord(character) % 0x10000 in {0xFFFE, 0xFFFF}
     hidden = (
         unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
@@ -77,7 +78,7 @@ def hold_units(text: str, space: str = "\u00a0") -> str:
 
 
 def line_words(text: str) -> list[str]:
-    """Split a text into the words that a line may break between; a number and its unit stay together."""
+    """Split a text at the places where a line may break; a number and its unit stay together."""
     return [word.replace(HELD, " ") for word in hold_units(text, HELD).split()]
 
 
@@ -111,11 +112,11 @@ def from_utf8(raw: bytes) -> str:
 
 
 def token_text(
-    decoded: str,  # the piece without its vocabulary's marks
+    decoded: str,  # the piece, without the marks of its vocabulary
     *,
-    typed: str = "",  # the characters of the input that it stands for
+    typed: str = "",  # the characters of the input that it covers
     part: tuple[int, int]
-    | None = None,  # (number from 1, how many), where several tokens are bytes of one character
+    | None = None,  # (number from 1, how many) if several tokens are the bytes of one character
     continues: bool = False,  # whether it continues the word of the token before it
     unknown: bool = False,  # whether the model reads it as "unknown"
 ) -> str:
@@ -152,14 +153,14 @@ def _whole_letter(character: str) -> str:
 
 
 def clip(text: str, length: int) -> str:
-    """Cut a text to so many characters, as a person counts them; an ellipsis marks the cut."""
+    """Cut a text to this many characters, as a person counts them; an ellipsis marks the cut."""
     if len(text) <= length:
         return text
     if text.isascii():
         return text[: max(0, length - 1)].rstrip() + "…"
     import regex
 
-    # a family of emoji, or a letter with its accents, is one character
+    # an emoji sequence, or a letter with its accents, counts as one character
     characters = regex.findall(r"\X", text)
     return (
         text

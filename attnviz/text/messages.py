@@ -21,23 +21,23 @@ LOCALE = Path(__file__).parent.parent / "locale"
 
 
 class Phrase(str):
-    """A text in English, with the same in Korean."""
+    """A text in English that carries its Korean translation."""
 
     __slots__ = ("ko",)
     ko: str
 
     def __new__(cls, english: str, korean: str) -> Phrase:
-        """Join both languages."""
+        """Make a phrase from both languages."""
         phrase = super().__new__(cls, english)
         phrase.ko = korean
         return phrase
 
     def __reduce__(self) -> tuple[type[Phrase], tuple[str, str]]:
-        """Return how to copy it: `str` alone would lose the Korean."""
+        """Copy and pickle with both languages; `str` would lose the Korean."""
         return Phrase, (str(self), self.ko)
 
     def format(self, *_: object, **values: object) -> Phrase:
-        """Fill the named places; a value that is a phrase is shown in the language of each text."""
+        """Fill the placeholders; a value that is a phrase is inserted in the language of each text."""
         in_korean = {name: korean(value) for name, value in values.items()}
         texts = [self.format_map(values), self.ko.format_map(in_korean)]
         if "" in values.values():  # an empty value leaves no gap between two sentences
@@ -60,12 +60,12 @@ def _(message: str) -> Phrase:
 
 
 def pgettext(context: str, message: str) -> Phrase:
-    """Return a message that has another translation elsewhere; the context tells them apart."""
+    """Return a message whose translation depends on the context."""
     return Phrase(message, _catalogue().pgettext(context, message))
 
 
 def ngettext(singular: str, plural: str, n: int) -> Phrase:
-    """Return a message in the singular where n is 1, else in the plural, with its translation."""
+    """Return the singular if n is 1, otherwise the plural, with its translation."""
     translated = _catalogue().ngettext(singular, plural, n)
     return Phrase(singular if n == 1 else plural, translated)
 
@@ -104,7 +104,7 @@ def both(text: str) -> tuple[str, str]:
 
 
 def expect_language(language: str) -> None:
-    """Refuse a language that is not there by a SelectionError."""
+    """Check the language. Raises SelectionError: it is unknown."""
     if not isinstance(language, str) or language not in LANGUAGES:
         raise SelectionError(
             f"there is no language {language!r}: choose one of {', '.join(LANGUAGES)}"

@@ -8,7 +8,7 @@ from attnviz.attention import SOFTMAX, Note, Receipt
 from attnviz.text.display import visible
 from attnviz.text.messages import Phrase, _
 
-# by a note's code its sentence, with places for fields
+# the sentence of each note code, with placeholders
 Templates = Mapping[str, Phrase]
 NOTES: Templates = {
     "text": _("{text}"),
@@ -67,7 +67,7 @@ NOTES: Templates = {
 
 
 def sentence(note: Note, templates: Templates = NOTES) -> Phrase:
-    """Return a note in words; a code without a template as it is."""
+    """Return the sentence of a note; a code without a template is returned unchanged."""
     fields = {
         name: visible(value) if isinstance(value, str) else value for name, value in note.fields
     }

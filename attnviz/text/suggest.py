@@ -1,4 +1,4 @@
-"""The nearest of the names that are known, for messages about one that is not there."""
+"""Suggestions for misspelled names in error messages."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 
 def suggest(typed: str, known: Iterable[str], shown: Iterable[str] | None = None) -> str:
-    """Return the end of a message: the nearest of those known, or else those to be shown.
+    """Return the end of a message: the most similar known name, or a list of names.
 
-    Such as ": did you mean heatmap?" or ": there are png, svg, pdf". Upper and lower case are one.
+    Such as ": did you mean heatmap?" or ": there are png, svg, pdf". Case is ignored.
     """
     names = {name.casefold(): name for name in reversed([*known])}
     meant = typed.strip().casefold()

@@ -1,4 +1,4 @@
-"""Where a person would say the words of a sentence are."""
+"""Split sentences into words, and assign tokens to words."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from attnviz.attention import Token
 
 
 def split_words(text: str) -> list[tuple[int, int]]:
-    """The words and punctuation marks of a sentence, as (first, one-past-last) characters.
+    """Return the words and punctuation marks of a sentence, as (first, one-past-last) characters.
 
     Words are those of the Unicode Standard (UAX #29, default word boundaries): "didn't" and "3.14" are one word,
     a Korean word keeps its particle, Chinese and Japanese split where no space helps.
     """
-    import regex  # 15 ms, and only where a sentence is read
+    import regex  # importing it takes 15 ms
 
     # (?w): \b by the Unicode rules (UAX #29), which keep "didn't", "3.14" and a family of emoji whole.
     marks = {0, len(text), *(match.start() for match in regex.finditer(r"(?w)(?V1)\b", text))}
     words = []
     for start, end in itertools.pairwise(sorted(marks)):
         piece = text[start:end]
-        # an invisible character takes the space beside it along: a word has none at its ends
+        # an invisible character is matched with the space beside it; words have no space at their ends
         if piece.strip():
             words.append(
                 (start + len(piece) - len(piece.lstrip()), end - len(piece) + len(piece.rstrip()))
@@ -34,9 +34,9 @@ def split_words(text: str) -> list[tuple[int, int]]:
 def assign_words(tokens: Sequence[Token], text: str, pair: str | None = None) -> tuple[Token, ...]:
     """Return the tokens, each with the number of the word it belongs to.
 
-    A token that spans several words belongs to the first of them; one that the tokenizer added, or that is only
-    white space, belongs to none, but for the space right before a word. Words are numbered over the sentence and
-    its pair together.
+    A token that spans several words belongs to the first of them. Tokens that the tokenizer added, or that are only
+    white space, belong to none, except for a space right before a word. Words are numbered across the sentence and its
+    pair.
     """
     words = [split_words(text), split_words(pair or "")]
     texts = (text, pair or "")
@@ -46,13 +46,13 @@ def assign_words(tokens: Sequence[Token], text: str, pair: str | None = None) ->
         word = None
         if token.span is not None and not token.special:
             start, end = token.span
-            # Many vocabularies mark a word by the space before it: the word starts after it.
+            # Many vocabularies include the space before a word: the word starts after it.
             inside = texts[token.segment][start:end]
             start += len(inside) - len(inside.lstrip())
-            # such as a new line: never part of a word
+            # white space such as a new line is never part of a word
             is_break = inside.isspace() and inside.strip(" ")
             spans = words[token.segment]
-            # the first that ends behind the start
+            # the first word that ends after the start of the token
             number = bisect.bisect_right(spans, start, key=lambda span: span[1])
             if not is_break and number < len(spans) and spans[number][0] < max(end, start + 1):
                 word = number + offset[token.segment]

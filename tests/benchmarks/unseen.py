@@ -12,8 +12,8 @@ import argparse
 from itertools import islice
 
 from attnviz.models.language import splits
+from attnviz.models.language_models import LanguageEncoder
 from attnviz.models.training import files, measure
-from attnviz.models.wholes import LanguageEncoder
 
 SEEDS = (101, 102, 103)
 

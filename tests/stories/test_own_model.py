@@ -9,7 +9,7 @@ import pytest
 
 from attnviz.capture.source import open_source
 from attnviz.errors import InputError, ModelError, SelectionError, TooLongError
-from attnviz.models.wholes import TranslationTransformer
+from attnviz.models.language_models import TranslationTransformer
 from attnviz.stories import WITH_A_MODEL, common, tell
 from attnviz.stories.common import words_of
 from attnviz.stories.lessons import pairs, reference, word_order

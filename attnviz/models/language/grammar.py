@@ -48,9 +48,9 @@ PARTICLES = {
     "whom": ("에게", "에게"),
 }
 """Korean particles by their role: after a final consonant, and after a vowel."""
-RIEUL = 8  # the number of the final consonant ㄹ
-SIDES = ("english", "korean")  # of a pair
-_NO_STEPS = frozenset(("say", "mark", *SIDES))  # in a rule of steps, what is no variable
+RIEUL = 8  # number of the final consonant ㄹ
+SIDES = ("english", "korean")  # language of each side of a pair
+_NO_STEPS = frozenset(("say", "mark", *SIDES))  # keys of a step that are not variables
 
 
 def particle(noun: str, role: str) -> str:
@@ -70,17 +70,17 @@ def particle(noun: str, role: str) -> str:
 class Grammar:
     """A grammar: its rules as the file has them, and its words by group."""
 
-    rules: dict[str, Any]  # the whole file
+    rules: dict[str, Any]  # content of the grammar file
     words: dict[str, Any]
 
     @property
     def kinds(self) -> dict[str, float]:
-        """Each kind of sentence, with how often it comes up relative to the others."""
+        """Return each kind of sentence with its relative frequency."""
         kinds: dict[str, float] = self.rules["kinds"]
         return kinds
 
     def sentence(self, random: Random, kind: str | None = None) -> str:
-        """Return a sentence of this kind, or of any, as `parse_sentence` reads it."""
+        """Return a random sentence of this kind (None: any kind) in the format of `parse_sentence`."""
         kind = kind or _draw(random, self.kinds)
         draft = _Draft(self, random)
         text = _finish(draft.text(draft.fill(self.rules["sentences"][kind])))
@@ -88,7 +88,10 @@ class Grammar:
         return f"{kind}\t{text}\t{reference}\t{link}"
 
     def pair(self, random: Random, clauses: int | None = None) -> str:
-        """Return a sentence and its translation, of so many clauses or mostly of one, as `parse_pair` reads them."""
+        """Return a random sentence and its translation in the format of `parse_pair`.
+
+        Without a number of clauses, most pairs have one.
+        """
         n = clauses or _draw(random, self.rules["clauses"])
         if n == 1 and clauses is None:
             rule = self.rules["sentences"][_draw(random, self.kinds)]
@@ -96,13 +99,13 @@ class Grammar:
             rule = self.rules["several"][n]
         texts = _Draft(self, random).fill(rule)
         english, korean = (_finish(texts[side]) for side in SIDES)
-        ends = random.random() < 0.7  # people often type no full stop
+        ends = random.random() < 0.7  # people often leave out the full stop
         if ends and not korean.endswith(tuple(self.rules["no full stop after"])):
             english, korean = f"{english} .", f"{korean} ./."
         return _align(english, korean)
 
     def alike(self) -> tuple[tuple[str, ...], ...]:
-        """Return groups of words of one form: all nouns in the plural, all verbs in the past."""
+        """Return groups of words in the same form, such as all nouns in the plural."""
         found = []
         for groups, forms in self.rules["alike"].items():
             listed = _words_of(self.words, groups)
@@ -113,13 +116,13 @@ class Grammar:
         return tuple(found)
 
     def pattern(self) -> re.Pattern[str]:
-        """Return a pattern of all sentences that can come up, and some more: agreement is not checked."""
+        """Return a regular expression that matches every possible sentence, and some without agreement."""
         parts: dict[str, str] = {}
 
         def expand(slot: re.Match[str]) -> str:
             if slot[1] in parts:
                 return parts[slot[1]]
-            if slot[1] == "unknown":  # as which the model reads any word that it does not know
+            if slot[1] == "unknown":  # the model reads any unknown word as this one
                 return slot[0]
             groups, _, form = slot[1].partition(".")
             words = {re.escape(word[form or SIDES[0]]) for word in _words_of(self.words, groups)}
@@ -131,15 +134,15 @@ class Grammar:
 
 
 class _Draft:
-    """One sentence while it is made: the variables that are set so far."""
+    """A sentence that is being generated, with the variables set so far."""
 
     def __init__(self, grammar: Grammar, random: Random) -> None:
         self.grammar, self.random = grammar, random
         self.variables: dict[str, Any] = {}
-        self.side = SIDES[0]  # the sentence of a pair that is said
+        self.side = SIDES[0]  # which side of a pair is being generated
 
     def fill(self, rule: Any) -> Any:
-        """Return what a rule says: a text, a word, or the two texts of a pair."""
+        """Return the result of a rule: a text, a word, or the two texts of a pair."""
         if isinstance(rule, str):
             return self._fill_text(rule) if "<" in rule else rule
         if isinstance(rule, list):
@@ -156,7 +159,7 @@ class _Draft:
         return said
 
     def text(self, value: str | Word) -> str:
-        """Return a text as it is, and of a word the form of this side, or else its first form."""
+        """Return a text unchanged; for a word, its form for this side, or its first form."""
         if isinstance(value, str):
             return value
         form: str = value[self.side] if self.side in value else next(iter(value.values()))
@@ -197,7 +200,7 @@ class _Draft:
         value = self._look_up(name)
         if not isinstance(value, list):
             return value
-        if not value:  # no adjective goes with the noun
+        if not value:  # this noun takes no adjective
             return ""
         word = self.random.choice(value)
         while exception and word is self.variables[exception]:
@@ -205,7 +208,7 @@ class _Draft:
         return word
 
     def _look_up(self, name: str) -> Any:
-        """Return a variable, a phrase that is filled in, a group of words, or a form of any of them."""
+        """Return a variable, a filled-in phrase, a group of words, or a form of one of these."""
         if "|" in name:
             return [word for part in name.split("|") for word in self._look_up(part)]
         name, _, form = name.partition(".")
@@ -231,7 +234,7 @@ class _Draft:
 
 
 def could_be_generated(words: Sequence[str]) -> bool:
-    """Return whether an English sentence may be built like the training pairs; False is certain, True is not."""
+    """Return whether an English sentence may have been generated by the grammar; only False is certain."""
     return _translated_sentences().fullmatch(" ".join(words)) is not None
 
 
@@ -335,7 +338,7 @@ def _align(english: str, korean: str) -> str:
 
 
 def _finish(text: str) -> str:
-    """Return a text without the tags of words that are not there, and with its articles."""
+    """Return a text with its articles, and without the tags of missing words."""
     tokens = [token for token in text.split() if not token.startswith("/")]
     for place, token in enumerate(tokens):
         if token.startswith("a(n)"):

@@ -25,7 +25,7 @@ class Reference:
 
     pronoun: int
     noun: int
-    other: int  # the noun that it might have stood for
+    other: int  # the other noun that the pronoun could stand for
 
     @property
     def swapped(self) -> Reference:
@@ -40,8 +40,8 @@ class GoldSentence:
     words: tuple[str, ...]  # lower case, punctuation last
     kind: str  # its construction
     decided: frozenset[int] = frozenset()  # the positions whose word the grammar decides
-    reference: Reference | None = None  # only in sentences that are made for it
-    links: tuple[Link, ...] = ()  # other words that belong together: a verb and its subject
+    reference: Reference | None = None  # only in sentences generated with a pronoun
+    links: tuple[Link, ...] = ()  # another link between words: a verb and its subject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +50,8 @@ class Pair:
 
     english: tuple[str, ...]
     korean: tuple[str, ...]
-    sure: frozenset[tuple[int, int]]  # words that mean the same
-    # the sure ones, and words that only go together: an article and the translation of its noun
+    sure: frozenset[tuple[int, int]]  # translations of each other
+    # the sure ones, and words that only correspond: an article and the translation of its noun
     possible: frozenset[tuple[int, int]]
 
 

@@ -1,7 +1,7 @@
 """Training, validation and test sentences that share none; and some of them as a corpus.
 
-A sentence's split depends on its content words in their order. No two splits share such a row of words, so every test
-sentence combines words as no training sentence does.
+A sentence's split depends on its content words in their order. No two splits share such a sequence, so every test
+sentence combines words in a new way.
 
 The first validation and test sentences, which the models are measured on, are kept as text in ``held_out``. They are
 those that the grammar makes, and only the sentences after them need it.
@@ -28,7 +28,10 @@ Split = Literal["train", "validation", "test"]
 HELD_OUT = Path(__file__).with_name("held_out")
 
 _LIGHT = frozenset(("the", "a", "an", "two", ".", "?"))
-_STREAMS: dict[Language, str] = {"english": "english", "korean": "hangul"}  # part of the seed
+_STREAMS: dict[Language, str] = {
+    "english": "english",
+    "korean": "hangul",
+}  # constant part of the seed
 _SEEDS: dict[Split, int] = {"train": 1, "validation": 2, "test": 3}
 
 
@@ -53,7 +56,7 @@ def sentences(
 
 
 def pairs(split: Split, seed: int = 0, clauses: int | None = None) -> Iterator[Pair]:
-    """Yield English-Korean pairs of a split without end; of so many clauses, or of any number."""
+    """Yield English-Korean pairs of a split without end; with this number of clauses, or any number."""
     lines = _held_out(f"pairs-{split}", seed) if clauses is None else []
     yield from map(parse_pair, lines)
     yield from islice(_made_pairs(split, seed, clauses), len(lines), None)
@@ -97,7 +100,7 @@ def _made_pairs(split: Split, seed: int, clauses: int | None) -> Iterator[Pair]:
 def corpus_lines(
     n: int, *, kind: str | None = None, language: Language = "english"
 ) -> tuple[CorpusLine, ...]:
-    """Return different test sentences with known links; of one construction that has links, or of any."""
+    """Return different test sentences with known links; of one construction that has links, or of all."""
     found: dict[str, CorpusLine] = {}
     for line in map(line_of, sentences("test", kind=kind, language=language)):
         if len(found) == n:

@@ -18,14 +18,14 @@ PIECE = "##"
 class Vocabulary:
     """Words and their numbers."""
 
-    words: tuple[str, ...]  # the special ones first, then the others in alphabetical order
+    words: tuple[str, ...]  # special words first, then alphabetical order
 
     def __len__(self) -> int:
         return len(self.words)
 
     @functools.cached_property
     def numbers(self) -> dict[str, int]:
-        """The number of each word."""
+        """Return the number of each word."""
         return {word: number for number, word in enumerate(self.words)}
 
     def encode(self, words: Iterable[str]) -> list[int]:

@@ -1,6 +1,6 @@
 """Trained models as files: weights as safetensors, and everything known about the model in the metadata.
 
-A file that is missing, damaged or of something else is refused (FileFormatError).
+A file that is missing, damaged or of another kind is refused (FileFormatError).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 FOLDER = Path(__file__).parent.parent / "weights"  # the weights that come with attnviz
 ENDING = ".safetensors"  # of files of weights
 
-# Whatever a card that does not fit its weights, or is no card, can raise.
+# All errors that a card can raise if it is damaged or does not fit its weights.
 _MISFITS = (
     ModelError,
     RuntimeError,
@@ -42,7 +42,7 @@ class ModelCard:
     """Everything known about a trained model."""
 
     name: str
-    plan: TrainingPlan  # how it was made
+    plan: TrainingPlan  # how it was trained
     source: Vocabulary  # the words it reads
     target: Vocabulary | None = None  # the words it generates; None where they are those it reads
     # measured on test sentences, by name
@@ -114,7 +114,7 @@ def _open(path: Path) -> tuple[ModelCard, dict[str, Tensor]]:
         raise FileFormatError(
             f"{path} holds no model of attnviz that this version reads: {reason}"
         ) from error
-    # A card that tells of huge sizes must not make the model that it describes.
+    # A damaged card with huge sizes must not allocate a model of that size.
     n_weights = sum(weight.numel() for weight in weights.values())
     sizes = [size for size in asdict(card.plan.config).values() if isinstance(size, int)]
     if max(sizes) > n_weights:

@@ -15,14 +15,14 @@ from attnviz.models.language import splits
 from attnviz.models.language.sentences import GoldSentence, Pair, Reference
 from attnviz.models.language.splits import Split
 from attnviz.models.language.vocabulary import PIECE, load_vocabulary
+from attnviz.models.language_models import LanguageDecoder, LanguageEncoder, TranslationTransformer
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.tasks import Model, encode_pairs, pad_numbers
-from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationTransformer
 
 Translator = RecurrentTranslator | TranslationTransformer
 Head: TypeAlias = tuple[int, int]  # a layer and a head
 
-SAMPLES = 500  # sentences that a measure is taken on
+SAMPLES = 500  # sentences per measure
 
 
 @torch.inference_mode()
@@ -165,7 +165,7 @@ def turn_all(
 
 
 def turning_looks(model: LanguageEncoder, head: Head, sentences: Sequence[GoldSentence]) -> float:
-    """Return the share of sentences in which a head is right as they are and also when they are turned."""
+    """Return the share of sentences in which a head is right both before and after the change."""
     turned = turn_all(sentences, model.config.language)
     as_they_are = _right(weights_from_it(model, sentences)[head], sentences)
     when_turned = _right(weights_from_it(model, turned)[head], turned)
@@ -186,7 +186,7 @@ def offset_looks(offset: int, sentences: Sequence[GoldSentence]) -> float:
 
 @torch.inference_mode()
 def next_words(model: LanguageDecoder, n: int = SAMPLES) -> float:
-    """Return the cross entropy of the next words, in nats a word; the end of a sentence counts as a word."""
+    """Return the cross entropy of the next words, in nats per word; the end of a sentence counts as a word."""
     config, vocabulary = model.config, load_vocabulary("english")
     sentences = islice(splits.sentences("test"), n)
     words = pad_numbers([[*vocabulary.encode(s.words), config.end] for s in sentences])
@@ -200,7 +200,7 @@ def next_words(model: LanguageDecoder, n: int = SAMPLES) -> float:
 def some_pairs(
     split: Split, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)
 ) -> list[Pair]:
-    """Return pairs of a split, in turn of each number of clauses; None is any number."""
+    """Return pairs of a split, with each number of clauses in turn; None: any number."""
     streams = cycle([splits.pairs(split, seed, number) for seed, number in enumerate(clauses)])
     return [next(stream) for stream in islice(streams, n)]
 
@@ -208,18 +208,18 @@ def some_pairs(
 class Hits(NamedTuple):
     """Which words of the right translations a model generates, free running [sentence, step]; the end is a word."""
 
-    right: Tensor  # the word that is generated is the right one
-    here: Tensor  # there is a word
-    inner: Tensor  # there is a word, and it is not the end
+    right: Tensor  # whether the generated word is right
+    here: Tensor  # whether there is a word
+    inner: Tensor  # whether there is a word other than the end
 
     @property
     def whole(self) -> float:
-        """The share of sentences translated without a fault."""
+        """Return the share of sentences translated without an error."""
         return float((self.right == self.here).all(dim=-1).double().mean())
 
     @property
     def words(self) -> float:
-        """The share of words that are generated at their place."""
+        """Return the share of words generated in the right place."""
         return float(self.right[self.inner].double().mean())
 
 
@@ -227,7 +227,7 @@ class Hits(NamedTuple):
 def hits(model: Translator, pairs: Sequence[Pair]) -> Hits:
     """Translate each sentence, and compare with the right translation."""
     source, target = encode_pairs(pairs, model.config.end)
-    n_steps = target.shape[1]  # whatever comes later is wrong anyway
+    n_steps = target.shape[1]  # later words count as wrong
     words = model.translate(source, max_length=n_steps).words
     words = torch.nn.functional.pad(words, (0, n_steps - words.shape[1]))
     here = target != model.config.pad
@@ -278,7 +278,7 @@ def alignment_errors(model: Translator, pairs: Sequence[Pair]) -> Tensor:
 
 
 def diagonal_error(pairs: Sequence[Pair]) -> float:
-    """Return the alignment error rate of the diagonal: as far along in the source as in the target."""
+    """Return the alignment error rate of the diagonal (same relative position in source and target)."""
     return alignment_error(lambda b, t: t * len(pairs[b].english) // len(pairs[b].korean), pairs)
 
 
@@ -298,7 +298,7 @@ def best(scores: Tensor) -> Head:
 def quality(
     model: Model, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)
 ) -> dict[str, float]:
-    """Measure a model on so many test sentences, by name; heads are chosen on validation sentences."""
+    """Measure a model on this many test sentences, by name; heads are chosen on validation sentences."""
     if isinstance(model, LanguageEncoder):
         found = {"hidden words predicted": decided_words(model, n)}
         found |= _reference_quality(model, n, "reference")
@@ -358,7 +358,7 @@ def quality_lines(quality: Mapping[str, float]) -> list[str]:
     heads, figures, layer = [], [], 0.0
     for name, value in quality.items():
         if name.endswith(" layer"):
-            layer = value  # its head comes next
+            layer = value  # the next figure is its head
         elif name.endswith(" head"):
             heads.append(
                 f"{name}: layer {layer:.0f}, head {value:.0f} (chosen on validation sentences)"

@@ -20,11 +20,11 @@ from attnviz.errors import InputError, SettingsError
 from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.config import LanguageConfig
 from attnviz.models.language.vocabulary import load_vocabulary
+from attnviz.models.language_models import LanguageEncoder
 from attnviz.models.registry import HOME_BUILT, Recipe, TrainingPlan, trained
 from attnviz.models.training import files, measure
 from attnviz.models.training.files import ModelCard
 from attnviz.models.training.tasks import Model, Task, task_of
-from attnviz.models.wholes import LanguageEncoder
 from attnviz.storage.files import check_ending, check_writable, write_whole
 
 REFERENCE_HEAD = 3
@@ -32,11 +32,11 @@ REFERENCE_HEAD = 3
 
 
 def plan_of(name: str, *, seed: int | None = None, steps: int | None = None) -> TrainingPlan:
-    """Return the training plan of a model, with another seed or number of steps where one is given.
+    """Return the training plan of a model, with another seed or number of steps if given.
 
     Raises:
         InputError: there is no trained home-built model of this name.
-        SettingsError: a seed below 0, or no step.
+        SettingsError: a negative seed, or fewer than one step.
     """
     if name not in trained():
         raise InputError(
@@ -62,10 +62,10 @@ def train(
     """Train a home-built model again; the same seed gives the same weights.
 
     Args:
-        name: one of those that were trained, such as ``toy``.
-        path: where the weights are written, a ``.safetensors`` file.
-        seed: of the first weights and of the sentences; None is the recipe's.
-        steps: batches to learn from; None is the recipe's.
+        name: a trained home-built model, such as ``toy``.
+        path: the ``.safetensors`` file to write.
+        seed: seed of the initial weights and of the sentences; None for the recipe's.
+        steps: number of batches; None for the recipe's.
         progress: is called after each step with its number and its loss, in nats.
 
     Returns:
@@ -73,7 +73,7 @@ def train(
 
     Raises:
         InputError: there is no trained home-built model of this name.
-        SettingsError: a seed below 0, or no step.
+        SettingsError: a negative seed, or fewer than one step.
         OutputError: another ending, or a file that cannot be written: before the first step.
     """
     path = Path(path)
@@ -114,7 +114,7 @@ def take_steps(task: Task, *, progress: Callable[[int, float], None] | None = No
 
 
 def rate_at(step: int, recipe: Recipe) -> float:
-    """Return the learning rate of a step: it rises over the first twentieth, then falls to 0 as a cosine.
+    """Return the learning rate of a step: it rises over the first twentieth, then falls to 0 along a cosine.
 
     Source of the cosine: Loshchilov and Hutter 2017, "SGDR", equation 5.
     """
@@ -125,7 +125,7 @@ def rate_at(step: int, recipe: Recipe) -> float:
 
 @torch.no_grad()
 def exchange_heads(attention: MultiHeadAttention, one: int, other: int) -> None:
-    """Exchange two heads of a layer: it computes the same, but for rounding, since W^O sums over all heads."""
+    """Exchange two heads of a layer; its output is the same up to rounding, because W^O sums over heads."""
     order = list(range(attention.n_heads))
     order[one], order[other] = other, one
     rows = torch.arange(attention.d_model).view(attention.n_heads, attention.d_k)[order].flatten()
@@ -153,7 +153,7 @@ def card_of(name: str, plan: TrainingPlan, model: Model) -> ModelCard:
 
 @contextmanager
 def _reproducible() -> Iterator[None]:
-    """Use deterministic algorithms and one thread, which is as fast for models this small, until the block ends."""
+    """Use deterministic algorithms and one thread within the block; one thread is as fast for models this small."""
     threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(mode=True)
     torch.set_num_threads(1)

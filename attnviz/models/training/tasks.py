@@ -1,6 +1,6 @@
 """Tasks of the home-built models: hidden words and referents, next words, translations.
 
-Only words are targets. What the heads look at is whatever helped to name the right word.
+Only words are targets; where heads attend is whatever helped to predict the right word.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from attnviz.models.language import splits
 from attnviz.models.language.grammar import load_grammar
 from attnviz.models.language.sentences import Pair
 from attnviz.models.language.vocabulary import SPECIAL, load_vocabulary
+from attnviz.models.language_models import LanguageDecoder, LanguageEncoder, TranslationTransformer
 from attnviz.models.registry import Architecture, Config, Recipe, TrainingPlan
 from attnviz.models.seq2seq import RecurrentTranslator
-from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationTransformer
 
-IGNORED = -100  # the target that no loss counts
+IGNORED = -100  # a target that the loss ignores
 
 Model: TypeAlias = LanguageEncoder | LanguageDecoder | RecurrentTranslator | TranslationTransformer
 
@@ -56,9 +56,9 @@ def new_model(plan: TrainingPlan) -> Model:
 class Task:
     """A model and what it learns."""
 
-    model: Model  # the model that learns
+    model: Model  # the model to train
     recipe: Recipe  # how it is trained
-    # how wrong the model is on the batch of a step, in nats. The step alone decides which batch it is
+    # loss on the batch of a step, in nats; the number of the step determines the batch
     loss: Callable[[int], Tensor]
 
 
@@ -92,7 +92,9 @@ def hidden_words(model: LanguageEncoder, recipe: Recipe, step: int) -> Tensor:
         if sentence.reference is not None:
             pronoun, noun = sentence.reference.pronoun, sentence.reference.noun
             referents[row, pronoun] = words[row, noun]
-            shown[row, noun] = words[row, noun]  # what is hidden cannot be named
+            shown[row, noun] = words[
+                row, noun
+            ]  # the noun must be visible, or "it" could not be resolved
     vectors, _ = model.encode(shown, attend=dropping_heads(recipe.drop_heads, random))
     loss = _loss_at(hidden, vectors, model.word_projection)
     if (referents != IGNORED).any():
@@ -105,9 +107,10 @@ def hide(
 ) -> tuple[Tensor, Tensor]:
     """Choose words to be predicted: one noun, adjective or verb in four, and one other word in ten.
 
-    Of those three in five are hidden, one in five is another word, one as it was. BERT shows eight in ten hidden, and
-    any other word. With fewer, and with another of the same form, words that stand there in plain sight are doubted
-    more often: "eating a green [dog]". What they go with is then looked at in sentences without a gap too.
+    Three in five of them are hidden, one in five is replaced by another word, and one in five is unchanged. BERT hides
+    eight in ten and replaces words by any other word. With fewer, and with another of the same form, words that stand
+    there in plain sight are doubted more often: "eating a green [dog]". What they go with is then looked at in
+    sentences without a gap too.
     """
     vocabulary, alike = load_vocabulary(config.language), _words_alike(config.language)
     shown, hidden = words.clone(), torch.full_like(words, IGNORED)
@@ -119,7 +122,7 @@ def hide(
             hidden[row, column] = number
             if chance < 0.6:
                 shown[row, column] = config.mask
-            elif chance < 0.8:  # of a word of grammar any other word
+            elif chance < 0.8:  # a grammatical word is replaced by any other word
                 others = alike.get(word, vocabulary.words[len(SPECIAL) :])
                 shown[row, column] = vocabulary.encode([random.choice(others)])[0]
         elif random.random() < unknown:
@@ -129,7 +132,7 @@ def hide(
 
 @functools.cache
 def _words_alike(language: Language) -> dict[str, tuple[str, ...]]:
-    """Return for each noun, adjective and verb all words of the same form."""
+    """Return all words of the same form for each noun, adjective and verb."""
     return {word: group for group in load_grammar(language).alike() for word in group}
 
 
@@ -166,7 +169,7 @@ def translation(
     pairs = list(islice(splits.pairs("train", random.randrange(2**62), n_clauses), recipe.batch))
     source, target = encode_pairs(pairs, model.config.end)
     source = _with_unknown(random, source, recipe.unknown, model.config)
-    # what the decoder reads, not what it generates
+    # decoder input, not output
     read = _with_unknown(random, target, recipe.forget, model.config)
     if isinstance(model, TranslationTransformer):
         logits = model(source, read, attend_cross=dropping_heads(recipe.drop_heads, random)).logits
@@ -213,5 +216,5 @@ def dropping_heads(share: float, random: Random) -> AttendFunction:
 
 
 def _perhaps_open(random: Random, words: Sequence[str]) -> Sequence[str]:
-    """Return the sentence, three times in ten without its full stop, as people type."""
+    """Return the sentence, in 30% of the cases without its full stop, as people type."""
     return words[:-1] if words[-1] == "." and random.random() < 0.3 else words

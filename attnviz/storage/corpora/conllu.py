@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from conllu import Token, TokenList
 
 COLUMNS = 10
-MOST_LINES = 10_000  # of a sentence: a file without empty lines must not fill the memory
+MOST_LINES = 10_000  # most lines of a sentence: a file without empty lines must not fill the memory
 
 
 class _MalformedError(Exception):
@@ -26,15 +26,15 @@ class _MalformedError(Exception):
 
 
 def read_conllu(lines: Iterable[str | BadLine]) -> Iterator[CorpusLine | BadLine]:
-    """Yield the sentences of a treebank; in place of a malformed one, what is wrong with it.
+    """Yield the sentences of a treebank; a malformed one becomes a BadLine that says what is wrong.
 
-    Each word is linked to the word that it depends on, but for the root and punctuation; and the head of each mention
-    to that of the nearest mention before it of the same person or thing.
+    Each word except the root and punctuation is linked to the word that it depends on; the head of each mention is
+    linked to the head of the nearest earlier mention of the same entity.
     """
     from conllu import parse
     from conllu.exceptions import ParseException
 
-    id_field = 0  # which part of an opened bracket names the entity, as the file declares
+    id_field = 0  # which part of an opening bracket names the entity, as the file declares
     for first, block in _blocks(lines):
         if bad := _bad_line(first, block):
             yield bad
@@ -67,7 +67,7 @@ def _blocks(lines: Iterable[str | BadLine]) -> Iterator[tuple[int, list[str | Ba
 
 
 def _bad_line(first: int, block: Sequence[str | BadLine]) -> BadLine | None:
-    """Return the first line of a sentence that cannot be taken apart, if there is one."""
+    """Return the first malformed line of a sentence, or None."""
     if len(block) > MOST_LINES:
         reason = f"the sentence has more than {MOST_LINES:,} lines"
         return BadLine(number=first + MOST_LINES, reason=reason)
@@ -83,7 +83,7 @@ def _bad_line(first: int, block: Sequence[str | BadLine]) -> BadLine | None:
 
 
 def _annotate(sentence: TokenList, id_field: int) -> tuple[str, Annotation]:
-    """Return the text of a sentence, and which of its words belong together. Raises _MalformedError."""
+    """Return the text of a sentence and the links between its words. Raises _MalformedError."""
     if any(len(token) < COLUMNS or token["id"] is None for token in sentence):
         raise _MalformedError("a line has an empty column")
     words = [token for token in sentence if isinstance(token["id"], int)]
@@ -109,7 +109,7 @@ def _annotate(sentence: TokenList, id_field: int) -> tuple[str, Annotation]:
 
 
 def _tree(words: Sequence[Token]) -> tuple[list[int], dict[int, int]]:
-    """Return the head of each word, -1 of the root, and how far each word is below the root."""
+    """Return the head of each word (-1 for the root) and its depth below the root."""
     heads: list[int] = []
     for word in words:
         head, relation = word["head"], word["deprel"]
@@ -125,7 +125,7 @@ def _tree(words: Sequence[Token]) -> tuple[list[int], dict[int, int]]:
         raise _MalformedError("the head of exactly one word, the root, must be 0")
     reached = children[-1].copy()
     depths = {reached[0]: 0}
-    for place in reached:  # which grows meanwhile
+    for place in reached:  # grows in the loop
         for child in children.get(place, []):
             depths[child] = depths[place] + 1
             reached.append(child)
@@ -135,9 +135,9 @@ def _tree(words: Sequence[Token]) -> tuple[list[int], dict[int, int]]:
 
 
 def _spans(sentence: TokenList, words: Sequence[Token]) -> tuple[str, list[Span]]:
-    """Return the text of a sentence, and where each word lies in it."""
+    """Return the text of a sentence and the characters of each word."""
     tokens: list[tuple[Token, list[Token]]] = []
-    covered = 0  # by a range, such as 1-2 for "don't"
+    covered = 0  # one token for a range of words, such as 1-2 for "don't"
     for token in sentence:
         if isinstance(token["id"], int):
             if token["id"] > covered:
@@ -158,10 +158,10 @@ def _spans(sentence: TokenList, words: Sequence[Token]) -> tuple[str, list[Span]
             raise _MalformedError(f"the text has “{there}” where “{form}” should be")
         letters = "".join(part["form"] for part in parts)
         if len(letters) == len(form) and letters.casefold() == form.casefold():
-            for part in parts:  # each has its own letters
+            for part in parts:  # each word has its own characters
                 spans.append((place, place + len(part["form"])))
                 place += len(part["form"])
-        else:  # all have the whole
+        else:  # all words share the span
             spans += [(place, place + len(form))] * len(parts)
             place += len(form)
     if rest := text[place:].strip():
@@ -172,7 +172,7 @@ def _spans(sentence: TokenList, words: Sequence[Token]) -> tuple[str, list[Span]
 
 
 def _mentions(sentence: TokenList, id_field: int) -> Iterator[tuple[str, set[int]]]:
-    """Yield the entity of each mention, and the places of its words."""
+    """Yield the entity of each mention and the indices of its words."""
     opened: list[tuple[str, int]] = []
     place = 0
     for token in sentence:
@@ -195,7 +195,7 @@ def _mentions(sentence: TokenList, id_field: int) -> Iterator[tuple[str, set[int
             elif not bracket.endswith(")"):
                 opened.append((name, start))
                 continue
-            # Of a mention in pieces, such as e1[1/2], the first stands for all.
+            # For a discontinuous mention, such as e1[1/2], only the first piece is used.
             if start < past and not re.search(r"\[[2-9]", name):
                 yield name.partition("[")[0], set(range(start, past))
         place = past

@@ -1,4 +1,4 @@
-"""Corpora: sentences from a file or standard input, one after another, at a memory that does not grow with them."""
+"""Corpora: sentences from a file or standard input, read one by one in constant memory."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from attnviz.storage.corpora.conllu import read_conllu
 from attnviz.text.corpus import BadLine, CorpusLine
 from attnviz.text.display import WIDE, check_text, clip, from_utf8, visible
 
-Format: TypeAlias = Literal["lines", "conllu"]  # a sentence a line; a treebank
+Format: TypeAlias = Literal["lines", "conllu"]  # one sentence per line; a treebank
 _UNSEEN = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
 STANDARD_INPUT = "-"
-LONGEST = 2**20  # bytes that a line may have; a longer one is left out without being held
+LONGEST = 2**20  # bytes of a line; a longer one is skipped without being held in memory
 COMPRESSED = {
     ".gz": b"\x1f\x8b",
     ".bz2": b"BZh9",
@@ -35,24 +35,24 @@ COMPRESSED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """The identity of a corpus, so that another one is not taken for it."""
+    """The identity of a corpus, so that another one is not mistaken for it."""
 
-    name: str  # the file's, without its folder
-    size: int  # in bytes
-    sha256: str  # of all that is in it
+    name: str  # file name without its folder
+    size: int  # size in bytes
+    sha256: str  # hash of the content
 
 
 class Corpus:
     """The sentences of a file or of standard input, in order, with lines that cannot be used.
 
-    The file is closed at its end, or when nobody holds the corpus any more. Raises InputError: it cannot be read, is
-    compressed, or is no UTF-8.
+    The file is closed at its end, or when the corpus is deleted. Raises InputError: it cannot be read, is compressed,
+    or is not UTF-8.
     """
 
     def __init__(self, path: str | os.PathLike[str], kind: Format) -> None:
         self._kind = kind
-        self.size: int | None = None  # the bytes of the file; None where it is no regular file
-        self.read = 0  # the bytes of it that have been read
+        self.size: int | None = None  # size of the file in bytes; None if it is not a regular file
+        self.read = 0  # bytes read so far
         self._close: Callable[[], object] = int  # standard input is not ours to close
         if str(path) == STANDARD_INPUT:
             self.name = "standard input"
@@ -81,7 +81,7 @@ class Corpus:
             yield line if isinstance(line, BadLine) else _check(line)
 
     def _lines(self) -> Iterator[str | BadLine]:
-        """Yield each line without its end, or the reason why it cannot be read."""
+        """Yield each line without its line end, or the reason why it cannot be read."""
         number = 1
         try:
             while (raw := self._readline(LONGEST + 2)) != b"":
@@ -113,7 +113,7 @@ class Corpus:
             return BadLine(number=number, reason=str(error))
 
     def _check_encoding(self, stream: BufferedReader, suffix: str) -> None:
-        """Refuse, before a line is read, a file that is compressed or encoded otherwise."""
+        """Refuse a compressed file or another encoding, before any line is read."""
         try:
             first = stream.peek(8)
         except OSError as error:  # a folder, for one
@@ -136,9 +136,8 @@ class Corpus:
 def read_corpus(path: str | os.PathLike[str], *, kind: Format | None = None) -> Corpus:
     """Return the sentences of a file, or of standard input (``-``).
 
-    Empty lines and lines of spaces are passed over; spaces around a sentence are no part of it. Without a kind the
-    file's name says how sentences stand in it: ``.conllu``, else a sentence a line. Raises InputError: the file cannot
-    be read.
+    Blank lines are skipped; spaces around a sentence are removed. Without a kind, the file name decides: a treebank if
+    it ends in ``.conllu``, otherwise one sentence per line. Raises InputError: the file cannot be read.
     """
     suffix = Path(path).suffix.lower()
     if suffix in {".jsonl", ".ndjson"}:
@@ -174,7 +173,7 @@ def _sentences(lines: Iterator[str | BadLine]) -> Iterator[CorpusLine | BadLine]
 
 
 def _check(line: CorpusLine) -> CorpusLine | BadLine:
-    """Return the sentence. Raises InputError: no model could read it, or no person see it."""
+    """Return the sentence. Raises InputError: no model could read it, or it is invisible."""
     number, text = line.number, line.text
     if "\0" in text:
         return BadLine(number=number, reason=f"a NUL (\\0) at character {text.index(chr(0)) + 1}")

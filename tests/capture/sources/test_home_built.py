@@ -11,7 +11,7 @@ from attnviz.capture.attend import attend
 from attnviz.capture.sources.home_built import ToySource, random_source
 from attnviz.errors import InputError, ModelError
 from attnviz.models.config import ToyConfig
-from attnviz.models.wholes import ToyEncoder
+from attnviz.models.language_models import ToyEncoder
 
 SIZES = ToyConfig(d_model=21, n_heads=3, n_layers=5, d_ff=11, seed=13)
 TEXTS = ["I love all you", "Yes!", "The animal didn't cross the street.", "나는 너희 모두를 사랑해"]

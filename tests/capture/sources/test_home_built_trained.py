@@ -11,11 +11,11 @@ import torch
 from attnviz.attention import Note
 from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.source import open_source
+from attnviz.models.language_models import LanguageDecoder, LanguageEncoder, TranslationTransformer
 from attnviz.models.registry import HOME_BUILT, KINDS, is_random, names
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training import files, measure
 from attnviz.models.training.tasks import Model, pad_numbers
-from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationTransformer
 
 if TYPE_CHECKING:
     from attnviz.attention import Kind

@@ -111,7 +111,7 @@ def test_known_values() -> None:
 
 
 def test_between_two_models(rng: np.random.Generator) -> None:
-    """The divergence of a head between two models is one number per sentence, by the formula; exactly 0 for a model and itself."""
+    """The divergence of a head between two models is one number per sentence; 0 for a model and itself."""
     lengths = (4, 1, 7)
     ones, others = ([sentence(rng, 5, n) for n in lengths] for _ in range(2))
     (one, counted), (other, _) = padded(ones), padded(others, rubbish=math.nan)

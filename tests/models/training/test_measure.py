@@ -14,9 +14,9 @@ from attnviz.models.config import LanguageConfig, RecurrentConfig
 from attnviz.models.language import splits
 from attnviz.models.language.sentences import GoldSentence, Pair, Reference
 from attnviz.models.language.vocabulary import load_vocabulary
+from attnviz.models.language_models import LanguageDecoder, LanguageEncoder, Reading
 from attnviz.models.seq2seq import RecurrentTranslation, RecurrentTranslator
 from attnviz.models.training import measure
-from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, Reading
 
 WORDS, SOURCE, KOREAN = (
     load_vocabulary("english"),

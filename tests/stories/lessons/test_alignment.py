@@ -11,8 +11,8 @@ import torch
 
 from attnviz.capture.attend import attend
 from attnviz.models.language import splits
+from attnviz.models.language_models import TranslationTransformer
 from attnviz.models.training import files
-from attnviz.models.wholes import TranslationTransformer
 from attnviz.stories.lessons import alignment
 from attnviz.stories.lessons.alignment import LONG, RECURRENT, SHORT, TARGETS, TRANSFORMER
 from attnviz.stories.record import Matrix, Story

@@ -13,7 +13,7 @@ from torch.testing import assert_close
 from attnviz.errors import InputError, ModelError
 from attnviz.models.config import ToyConfig
 from attnviz.models.embedding import sinusoidal_positions
-from attnviz.models.wholes import ToyEncoder, word_vector
+from attnviz.models.language_models import ToyEncoder, word_vector
 
 WORDS = ["I", "love", "you", "all"]
 

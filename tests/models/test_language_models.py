@@ -16,7 +16,7 @@ from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.config import LanguageConfig, TranslationConfig, WordsConfig
 from attnviz.models.embedding import WordEmbedding, sinusoidal_positions
-from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationTransformer
+from attnviz.models.language_models import LanguageDecoder, LanguageEncoder, TranslationTransformer
 
 # Different primes; only d_model must divide by the heads: 3 x 7.
 BATCH, SOURCE, TARGET, READ, SAID, HEADS, D_MODEL, D_FF, LAYERS = 3, 11, 5, 23, 19, 3, 21, 17, 2

@@ -1,4 +1,4 @@
-"""Transformers with embeddings and outputs: one with random weights, and those of one or two languages.
+"""Transformers with embeddings and outputs: one with random weights, and models of one or two languages.
 
 The first takes words, and shows how attention is computed, not what a trained model has learned. The others take the
 numbers of words, and say for each place how likely each word is.
@@ -45,7 +45,7 @@ Layers: TypeAlias = list[Float[Tensor, "batch head tokens tokens"] | None]
 def word_vector(word: str, d_model: int, seed: int = 0) -> Float[Tensor, " d_model"]:
     """Return the vector of a word [d_model]: normal numbers from a generator that the word itself seeds.
 
-    One word spelled in two ways that look alike (a Korean syllable whole, or as its letters) has one vector.
+    Spellings that look alike (a Korean syllable, composed or decomposed) have the same vector.
     """
     spelled = f"{seed} {unicodedata.normalize('NFC', word)}".encode()
     number = int.from_bytes(hashlib.blake2b(spelled, digest_size=8).digest())
@@ -65,7 +65,7 @@ class ToyEncoder(nn.Module):
             raise ModelError(
                 f"no such positions: expected sinusoidal, learned or none, got {config.positions}"
             )
-        with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay the caller's
+        with torch.random.fork_rng(devices=[]):  # do not change the caller's random state
             # Not torch.manual_seed, which would seed every other device's generator too.
             torch.default_generator.manual_seed(config.seed)
             self.encoder = Encoder(config)
@@ -88,11 +88,11 @@ class ToyEncoder(nn.Module):
     def positions(self, n: int) -> Float[Tensor, "position d_model"] | None:
         """Return the vectors of the first n positions [position, d_model]; None without positions."""
         config = self.config
-        if config.positions == "learned":  # a table of numbers, one row a position, as BERT has it
+        if config.positions == "learned":  # a position table, as in BERT
             rows = [
                 word_vector(f"position {place}", config.d_model, config.seed) for place in range(n)
             ]
-            return torch.stack(rows) * 2**-0.5  # as large as waves are
+            return torch.stack(rows) * 2**-0.5  # as large as sinusoidal positions
         return sinusoidal_positions(n, config.d_model) if config.positions == "sinusoidal" else None
 
     def forward(
@@ -112,9 +112,9 @@ class ToyEncoder(nn.Module):
 class Reading(NamedTuple):
     """The output of a language encoder."""
 
-    logits: Tensor  # how likely each word stands at each place [batch, tokens, words]
-    referents: Tensor  # how likely each word is what the one at each place stands for [batch, tokens, words]
-    vectors: Tensor  # what the encoder computed [batch, tokens, d_model]
+    logits: Tensor  # logits of the word at each place [batch, tokens, words]
+    referents: Tensor  # logits of the referent of the word at each place [batch, tokens, words]
+    vectors: Tensor  # output of the encoder [batch, tokens, d_model]
     weights: list[Tensor | None]  # each layer's [batch, head, query, key]
 
 
@@ -153,7 +153,7 @@ class LanguageEncoder(nn.Module):
         positions: bool = True,
         attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], Layers]:
-        """Return the words' vectors and each layer's weights, without the projections to words, which cost the most."""
+        """Return the word vectors and each layer's weights, without the expensive projections to words."""
         here = self.embedding.expect_words(words)  # (B, T)
         x = self.embedding(words, positions=positions)  # (B, T) -> (B, T, D)
         x, weights, _ = self.encoder(x, here[:, None], attend=attend)
@@ -183,7 +183,7 @@ class LanguageDecoder(nn.Module):
     ) -> tuple[Float[Tensor, "batch tokens words"], Layers]:
         """Return the logits of the next word at each place [batch, tokens, words], and each layer's weights.
 
-        The padding comes after the words, and no word looks ahead, so none sees it.
+        Padding comes after the words, and no word attends to later ones, so none sees it.
         """
         x, weights = self.encode(words, attend=attend)
         return self.word_projection(x), weights  # (B, T, D) -> (B, T, W)
@@ -194,7 +194,7 @@ class LanguageDecoder(nn.Module):
         *,
         attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], Layers]:
-        """Return the words' vectors and each layer's weights, without the projection to words, which costs the most."""
+        """Return the word vectors and each layer's weights, without the expensive projection to words."""
         self.embedding.expect_words(words)
         x = self.embedding(words)  # (B, T) -> (B, T, D)
         x, weights, _ = self.decoder(x, attend=attend)
@@ -204,9 +204,9 @@ class LanguageDecoder(nn.Module):
 class Translation(NamedTuple):
     """The output of an encoder-decoder, step by step."""
 
-    words: Tensor  # its own choice at each step, padding after the end [batch, target]
-    logits: Tensor  # how likely each word was [batch, target, words]
-    weights: Weights  # by kind, each layer's
+    words: Tensor  # the most likely word at each step, padding after the end [batch, target]
+    logits: Tensor  # logits of each word [batch, target, words]
+    weights: Weights  # weights of each layer by kind
 
 
 class TranslationTransformer(nn.Module):
@@ -259,8 +259,8 @@ class TranslationTransformer(nn.Module):
     ) -> Translation:
         """Translate freely: each step has read the model's own most likely words, until the end.
 
-        Since no word looks ahead, what it computed on the way is what it computes under teacher forcing of its own
-        words; the logits and the weights come from that last pass.
+        No word attends to later ones, so teacher forcing with its own words gives the same numbers; logits and weights
+        come from that last pass.
         """
         config = self.config
         here = self.source_embedding.expect_words(source)[:, None]  # (B, 1, S)
@@ -283,7 +283,7 @@ class TranslationTransformer(nn.Module):
 
 
 def initialise(model: nn.Module) -> None:
-    """Draw every projection again, as The Annotated Transformer does: with PyTorch's own weights attention is flat."""
+    """Draw every projection again, as The Annotated Transformer does; with PyTorch's defaults attention is flat."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
