@@ -61,38 +61,47 @@ class Generation:
 
         Raises InputError: the rows would not fit.
         """
-        wanted = self.kept if self.rows else (self.layers, self.heads)
+        layers, heads = self.kept if self.rows else (self.layers, self.heads)
         # Layers and heads counted from the end can only be chosen once their number is known.
-        chosen = [None if any(number < 0 for number in some or ()) else some for some in wanted]
-        # If the rows of the whole prompt would be too many, only its last row is kept.
-        keep, last = (
-            WeightCollector(*chosen, memory=MEMORY),
-            WeightCollector(*chosen, rows=slice(-1, None)),
-        )
-        logits, receipt = self.decoding.read(numbers, [keep] if self.rows else [keep, last])
-        if not self.rows:
-            self.kept = tuple(
-                held if some is None else tuple(held[at] for at in indices_of(some, held, what))
-                for some, held, what in (
-                    (self.layers, keep.layers, "layer"),
-                    (self.heads, keep.heads, "head"),
-                )
-            )  # type: ignore[assignment]  # of the layers and of the heads
-            is_whole = keep.cell == 1 and self._size(len(numbers) + self.most) <= MEMORY
-            self.first = 0 if is_whole else len(numbers) - 1
-            if (size := self._size(len(numbers) - self.first + self.most)) > MEMORY:
-                raise InputError(
-                    f"the attention of {self.most:,} new tokens takes {size:,} bytes, and at most {MEMORY:,} are kept: "
-                    "choose heads, or fewer new tokens"
-                )
-            keep = keep if is_whole else last
-        weights = keep.weights(0)
-        if (keep.layers, keep.heads) != self.kept:
-            both = zip((keep.layers, keep.heads), self.kept, strict=True)
-            weights = weights[np.ix_(*([held.index(one) for one in some] for held, some in both))]
+        if any(number < 0 for number in layers or ()):
+            layers = None
+        if any(number < 0 for number in heads or ()):
+            heads = None
+        collector = WeightCollector(layers, heads, memory=MEMORY)
+        if self.rows:
+            logits, receipt = self.decoding.read(numbers, [collector])
+        else:
+            # If the rows of the whole prompt would be too many, only its last row is kept.
+            last_row = WeightCollector(layers, heads, rows=slice(-1, None))
+            logits, receipt = self.decoding.read(numbers, [collector, last_row])
+            if not self._choose_kept(collector, len(numbers)):
+                collector = last_row
+        weights = collector.weights(0)
+        if (collector.layers, collector.heads) != self.kept:
+            layer_indices = [collector.layers.index(layer) for layer in self.kept[0]]
+            head_indices = [collector.heads.index(head) for head in self.kept[1]]
+            weights = weights[np.ix_(layer_indices, head_indices)]
         self.rows.append(weights)
         self.receipts.append(receipt)
         return logits
+
+    def _choose_kept(self, collector: WeightCollector, n_prompt: int) -> bool:
+        """Choose the layers and heads to keep, once the prompt has been read; return whether all its rows are kept."""
+        layers, heads = collector.layers, collector.heads
+        if self.layers is not None:
+            layers = tuple(layers[index] for index in indices_of(self.layers, layers, "layer"))
+        if self.heads is not None:
+            heads = tuple(heads[index] for index in indices_of(self.heads, heads, "head"))
+        self.kept = layers, heads
+        is_whole = collector.cell == 1 and self._size(n_prompt + self.most) <= MEMORY
+        self.first = 0 if is_whole else n_prompt - 1
+        size = self._size(n_prompt - self.first + self.most)
+        if size > MEMORY:
+            raise InputError(
+                f"the attention of {self.most:,} new tokens takes {size:,} bytes, and at most {MEMORY:,} are kept: "
+                "choose heads, or fewer new tokens"
+            )
+        return is_whole
 
     def _size(self, n_rows: int) -> int:
         n_keys = len(self.decoding.sentence.tokens) + (

@@ -120,27 +120,7 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
     is_tuple = isinstance(attention, (tuple, list)) and all(
         hasattr(layer, "shape") for layer in attention
     )
-    if isinstance(attention, (list, tuple)) and not is_tuple:
-        try:
-            attention = np.array(attention, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise RecordError(
-                "the rows given are no weights: each must have a number for each key"
-            ) from None
-    if not is_tuple and not isinstance(attention, np.ndarray) and not hasattr(attention, "detach"):
-        raise RecordError(
-            f"attention is a record, an array, a tensor or a tuple of these, not {type(attention).__name__}"
-        )
-    if is_tuple and not len(attention):
-        raise RecordError(
-            "there is no attention: expected an array of shape (layer, head, query, key)"
-        )
-    layers = [_one_sentence(_array(layer)) for layer in attention] if is_tuple else []
-    if len({layer.shape for layer in layers}) > 1:
-        raise RecordError(
-            "the layers have other shapes: all must have the same heads, queries and keys"
-        )
-    weights = np.stack(layers) if is_tuple else _array(attention)
+    weights = _stack_layers(tuple(attention)) if is_tuple else _as_array(attention)
     queries, keys = _labels(tokens, weights.shape)
     name = "output_attentions" if is_tuple else "an array"
     try:
@@ -151,6 +131,36 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
         raise RecordError(
             f"{error}: if the model was in training mode, call model.eval() before it runs"
         ) from None
+
+
+def _stack_layers(layers: Sequence[Any]) -> np.ndarray:
+    """Return the weights (layer, head, query, key) of the tuple that ``output_attentions=True`` returns."""
+    if not layers:
+        raise RecordError(
+            "there is no attention: expected an array of shape (layer, head, query, key)"
+        )
+    sentence_layers = [_one_sentence(_to_numpy(layer)) for layer in layers]
+    if len({layer.shape for layer in sentence_layers}) > 1:
+        raise RecordError(
+            "the layers have other shapes: all must have the same heads, queries and keys"
+        )
+    return np.stack(sentence_layers)
+
+
+def _as_array(attention: Any) -> np.ndarray:
+    """Return an array, a tensor or nested lists of weights as an array."""
+    if isinstance(attention, (list, tuple)):
+        try:
+            return np.array(attention, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise RecordError(
+                "the rows given are no weights: each must have a number for each key"
+            ) from None
+    if not isinstance(attention, np.ndarray) and not hasattr(attention, "detach"):
+        raise RecordError(
+            f"attention is a record, an array, a tensor or a tuple of these, not {type(attention).__name__}"
+        )
+    return _to_numpy(attention)
 
 
 def _may_be_dropped(weights: np.ndarray) -> bool:
@@ -171,7 +181,7 @@ def _one_sentence(weights: np.ndarray) -> np.ndarray:
     return np.asarray(weights[0])
 
 
-def _array(weights: Any) -> np.ndarray:
+def _to_numpy(weights: Any) -> np.ndarray:
     return np.asarray(weights.detach().float().cpu() if hasattr(weights, "detach") else weights)
 
 

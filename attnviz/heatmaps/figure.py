@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -430,21 +431,13 @@ def _fit_grid(
     wrapped = _is_wrapped(sheet)
     numbered = bool(style.width) and not wrapped
     n_rows, n_columns = len(sheet.query_labels), len(sheet.key_labels)
-    small = max(SMALL, pen.least)
     bar = _bar_width(style, pen, 0.3) if options.cbar else 0.0
     names = tuple(_panel_name(sheet, panel) for panel in sheet.panels)
     names_height = PITCH if any(names) else 0.0
     edge = 0.0  # for the names of layers and heads
     if not wrapped:
         edge = 0.36 if numbered else 0.22 * pen.larger
-    if style.width:
-        wanted = page_width
-    else:
-        wanted = max(
-            LEAST_TEXT * POINT / 0.35 if options.annot else PITCH,
-            (1.5 if wrapped else 0.9) / max(n_rows, n_columns),
-            pen.widest(names, small) / n_columns,
-        )
+    largest_cell = page_width if style.width else _usual_cell(sheet, pen, options, names)
     # If not even every third token can be named, none is, and the panels get their room.
     for has_labels in (True, False):
         left = margin + edge
@@ -456,18 +449,17 @@ def _fit_grid(
             gap = GAP
         cell_across = (page_width - left - bar - margin - across * gap) / (across * n_columns)
         rows_height = page_height - top - words_height - down * (gap + names_height)
-        cell = min(wanted, cell_across, rows_height / (down * n_rows))
+        cell = min(largest_cell, cell_across, rows_height / (down * n_rows))
         size = max(pen.least, min(TEXT, cell / POINT / 1.15))
         step = max(1, math.ceil(1.15 * size * POINT / cell - 0.01)) if has_labels else 0
         if style.width is None or (cell > 0 and step <= MOST_STEP):
             break
     # If names are wider or higher than their panels, the panels stand further apart.
     panel_width, panel_height = n_columns * cell, n_rows * cell
-    name_width, name_height = pen.widest(names, small), 0.0
+    name_width, name_height = pen.widest(names, max(SMALL, pen.least)), 0.0
     if not wrapped and not numbered:
-        heads = pen.widest([f"head {head}" for head in sheet.heads], TEXT * pen.larger)
-        name_width = max(name_width, heads)
-        name_height = pen.widest([f"layer {layer}" for layer in sheet.layers], TEXT * pen.larger)
+        heads, layers = _edge_sizes(sheet, pen)
+        name_width, name_height = max(name_width, heads), layers
     return _Grid(
         across=across,
         wrapped=wrapped,
@@ -483,6 +475,23 @@ def _fit_grid(
         ),
         print=size,
         step=step,
+    )
+
+
+def _edge_sizes(sheet: Sheet, pen: Pen) -> tuple[float, float]:
+    """Return the lengths of the longest "head 11" and "layer 11" along the edges of a sheet, in inches."""
+    heads = pen.widest([f"head {head}" for head in sheet.heads], TEXT * pen.larger)
+    layers = pen.widest([f"layer {layer}" for layer in sheet.layers], TEXT * pen.larger)
+    return heads, layers
+
+
+def _usual_cell(sheet: Sheet, pen: Pen, options: _Options, names: Sequence[str]) -> float:
+    """Return the size of a cell, in inches, on a sheet that may be as wide as its content."""
+    longest = max(len(sheet.query_labels), len(sheet.key_labels))
+    return max(
+        LEAST_TEXT * POINT / 0.35 if options.annot else PITCH,
+        (1.5 if _is_wrapped(sheet) else 0.9) / longest,
+        pen.widest(names, max(SMALL, pen.least)) / len(sheet.key_labels),
     )
 
 

@@ -237,12 +237,13 @@ def story(
 
 
 def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Content:
+    """Return the content of a page to explore a record; a large record is pooled."""
     most = int((MOST / record.weights[..., 0, 0].size) ** 0.5)
     sheet = pool(resolve(record, scale, lang), most, most)
     is_pooled = max(sheet.cell) > 1
     weights = record.weights
     if is_pooled:
-        weights = np.stack([one.matrix for one in sheet.panels]).astype(np.float32)
+        weights = np.stack([panel.matrix for panel in sheet.panels]).astype(np.float32)
     labels, data = _pack(weights.reshape(-1, *weights.shape[-2:]))
     vectors, absent = (None, HELD) if is_pooled else _vectors(record)
     if vectors is not None:
@@ -253,18 +254,13 @@ def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Co
             "d_v": vectors.value.shape[-1],
             "scaling": vectors.scaling,
         }
-    notes, tokens = list(record.notes), [record.query_tokens, record.key_tokens]
-    same = tokens[0] == tokens[1]
-    if is_pooled:  # groups of tokens have names only
+    queries, keys = record.query_tokens, record.key_tokens
+    has_same_tokens = queries == keys
+    notes = list(record.notes)
+    if is_pooled:
         notes = [*(note for note in notes if note.code != "pooled"), pooled_note(sheet)]
-        names = sheet.query_labels, sheet.key_labels
-        tokens = [tuple(Token(text=name, piece=name) for name in side) for side in names]
-    steps = [
-        row
-        for row, token in enumerate(tokens[0])
-        if token.segment == GENERATED and record.kind != "encoder"
-    ]
-    sides = [_side(side, record) for side in tokens]
+        queries, keys = _named_tokens(sheet.query_labels), _named_tokens(sheet.key_labels)
+    steps = [row for row, token in enumerate(queries) if token.segment == GENERATED]
     labels |= {
         "lang": lang,
         "scale": scale,
@@ -275,13 +271,13 @@ def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Co
         "is": record.kind,
         "layers": record.layers,
         "heads": record.heads,
-        "queries": sides[0],
-        "keys": None if same else sides[1],
+        "queries": _side(queries, record),
+        "keys": None if has_same_tokens else _side(keys, record),
         "first": sheet.first,
         "cell": sheet.cell,
         "proof": both(proof(record.receipt)),
         "proved": sheet.is_proved,
-        "steps": steps,
+        "steps": [] if record.kind == "encoder" else steps,
         "absent": both(absent),
         "command": "" if is_pooled else _walkthrough(record),
         "notes": [
@@ -290,28 +286,33 @@ def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Co
         "palette": palettes(palette),
     }
     if is_pooled:
-        said = (
-            join_phrases(exactly(record, panel.layer, panel.head), " · ") for panel in sheet.panels
-        )
-        labels["exact"] = [both(one) for one in said]
-        if record.exact is not None and record.exact.link_keys.size:
-            texts = [
-                [token.text for token in side]
-                for side in (record.exact.query_tokens, record.exact.key_tokens)
-            ]
-            labels["tokens"] = {
-                "queries": texts[0],
-                "keys": None if texts[0] == texts[1] else texts[1],
-            }
-            data += _token_links(record, record.exact)
+        labels["exact"] = [
+            both(join_phrases(exactly(record, panel.layer, panel.head), " · "))
+            for panel in sheet.panels
+        ]
+    if is_pooled and record.exact is not None and record.exact.link_keys.size:
+        labels["tokens"] = _token_texts(record.exact)
+        data += _token_links(record, record.exact)
     head = [
         ("model", f"{sheet.model} · {sheet.size}"),
-        ("proof" + " proved" * sheet.is_proved, sheet.proof),
+        ("proof proved" if sheet.is_proved else "proof", sheet.proof),
     ]
     head += [("note", note) for note in sheet.notes]
     return Content(
         title=sheet.sentence or visible(record.model), head=head, labels=labels, data=data
     )
+
+
+def _named_tokens(names: Sequence[str]) -> tuple[Token, ...]:
+    """Return tokens that stand for groups, of which nothing but the name is known."""
+    return tuple(Token(text=name, piece=name) for name in names)
+
+
+def _token_texts(exact: TokenStatistics) -> dict[str, object]:
+    """Return the texts of the single tokens of a pooled record; keys are None if they equal the queries."""
+    queries = [token.text for token in exact.query_tokens]
+    keys = [token.text for token in exact.key_tokens]
+    return {"queries": queries, "keys": None if queries == keys else keys}
 
 
 def _vectors(record: Attention) -> tuple[QKV | None, Phrase]:
@@ -390,18 +391,23 @@ def _side(tokens: Sequence[Token], record: Attention) -> dict[str, object]:
     """Return the texts, words and sentences of the tokens along one side."""
     words = word_groups(tokens)
     names = zip(words, merged_tokens(tokens, words, record), strict=True)
-    segments: list[int] = []
-    for token in tokens:  # a token between two sentences belongs to the one before it
-        segments.append(segments[-1] if token.special and segments else token.segment)
     pairs = enumerate(pairwise([token.span for token in tokens]), start=1)
     return {
         "texts": [visible(token.text) for token in tokens],
         "words": [number for number, word in enumerate(words) for _ in word],
         "names": {word[0]: visible(name.text) for word, name in names if len(word) > 1},
         "special": [i for i, token in enumerate(tokens) if token.special],
-        "segments": segments,
+        "segments": _segments(tokens),
         "glued": [i for i, (before, after) in pairs if before and after and before[1] == after[0]],
     }
+
+
+def _segments(tokens: Sequence[Token]) -> list[int]:
+    """Return the sentence of each token; a special token between two sentences belongs to the one before it."""
+    segments: list[int] = []
+    for token in tokens:
+        segments.append(segments[-1] if token.special and segments else token.segment)
+    return segments
 
 
 def _tour(

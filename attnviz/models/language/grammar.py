@@ -265,13 +265,8 @@ def _read_words(rules: dict[str, Any]) -> dict[str, Any]:
     for block in rules["words"]:
         for group, entries, forms in _groups_of(block):
             words[group] = [_read_word(forms, entry) for entry in entries.split()]
-    for group, listed, forms in _groups_of(rules["verbs"]):
-        words[group] = []
-        for takes, entries in (item for part in listed for item in part.items()):
-            facts = {"group": group, "takes": takes}
-            verbs = [_read_word(forms, entry) | facts for entry in entries.split()]
-            words[group] += verbs
-            words.setdefault(f"{group} taking {takes}", []).extend(verbs)
+    for group, parts, forms in _groups_of(rules["verbs"]):
+        _add_verbs(words, group, parts, forms)
     for group, union in rules.get("groups", {}).items():
         words[group] = _words_of(words, union)
     for group, _, _ in _groups_of(rules["verbs"]):
@@ -279,22 +274,42 @@ def _read_words(rules: dict[str, Any]) -> dict[str, Any]:
             verb["objects"] = _words_of(words, rules["objects"].get(verb["takes"], ""))
     for group, adjectives, forms in _groups_of(rules.get("adjectives", {})):
         words[group] = []
-        for entry, goes_with in adjectives.items():
+        for entry, noun_names in adjectives.items():
             adjective = _read_word(forms, entry)
             words[group].append(adjective)
-            for name in goes_with.split():
-                for noun in [nouns[name]] if name in nouns else words[name]:
-                    noun["adjectives"].append(adjective)
-                    noun.setdefault(group, []).append(adjective)
+            _add_to_nouns(adjective, group, noun_names, nouns, words)
     words["nouns with adjectives"] = [noun for noun in nouns.values() if noun["adjectives"]]
     return words
 
 
+def _add_verbs(
+    words: dict[str, Any], group: str, parts: list[dict[str, str]], forms: list[str]
+) -> None:
+    """Add the verbs of a group; each part maps what verbs take (an object, a place) to the verbs."""
+    words[group] = []
+    for part in parts:
+        for takes, entries in part.items():
+            facts = {"group": group, "takes": takes}
+            verbs = [_read_word(forms, entry) | facts for entry in entries.split()]
+            words[group] += verbs
+            words.setdefault(f"{group} taking {takes}", []).extend(verbs)
+
+
+def _add_to_nouns(
+    adjective: Word, group: str, noun_names: str, nouns: dict[str, Word], words: dict[str, Any]
+) -> None:
+    """Add an adjective to the nouns that it goes with, named one by one or by their group."""
+    for name in noun_names.split():
+        for noun in [nouns[name]] if name in nouns else words[name]:
+            noun["adjectives"].append(adjective)
+            noun.setdefault(group, []).append(adjective)
+
+
 def _groups_of(block: dict[str, Any]) -> Iterator[tuple[str, Any, list[str]]]:
     """Yield each group of a block with what is listed in it, and the names of the forms of its words."""
-    for group, listed in block.items():
+    for group, entries in block.items():
         if group != "forms":
-            yield group, listed, block["forms"].split("/")
+            yield group, entries, block["forms"].split("/")
 
 
 def _read_word(forms: list[str], entry: str) -> Word:

@@ -96,16 +96,25 @@ def _annotate(sentence: TokenList, id_field: int) -> tuple[str, Annotation]:
         for number, (word, head) in enumerate(zip(words, heads, strict=True))
         if head >= 0 and universal(word["deprel"]) != "punct"
     ]
-    chains: dict[str, set[int]] = {}
-    for name, inside in _mentions(sentence, id_field):
-        outermost = [place for place in inside if heads[place] not in inside]
-        head = min(outermost, key=lambda place: (depths[place], place))
-        chains.setdefault(name, set()).add(head)
-    pairs = sorted(
-        (later, one) for heads in chains.values() for one, later in pairwise(sorted(heads))
-    )
-    links += [Link(query=later, key=earlier, relation=COREFERENCE) for later, earlier in pairs]
+    links += _coreference_links(sentence, id_field, heads, depths)
     return text, Annotation(words=tuple(spans), links=tuple(links))
+
+
+def _coreference_links(
+    sentence: TokenList, id_field: int, heads: Sequence[int], depths: dict[int, int]
+) -> list[Link]:
+    """Return links from the head of each mention to the head of the mention before it of the same entity."""
+    mention_heads: dict[str, set[int]] = {}
+    for entity, mention in _mentions(sentence, id_field):
+        outermost = [word for word in mention if heads[word] not in mention]
+        head = min(outermost, key=lambda word: (depths[word], word))
+        mention_heads.setdefault(entity, set()).add(head)
+    pairs = sorted(
+        (later, earlier)
+        for chain in mention_heads.values()
+        for earlier, later in pairwise(sorted(chain))
+    )
+    return [Link(query=later, key=earlier, relation=COREFERENCE) for later, earlier in pairs]
 
 
 def _tree(words: Sequence[Token]) -> tuple[list[int], dict[int, int]]:
@@ -136,15 +145,7 @@ def _tree(words: Sequence[Token]) -> tuple[list[int], dict[int, int]]:
 
 def _spans(sentence: TokenList, words: Sequence[Token]) -> tuple[str, list[Span]]:
     """Return the text of a sentence and the characters of each word."""
-    tokens: list[tuple[Token, list[Token]]] = []
-    covered = 0  # one token for a range of words, such as 1-2 for "don't"
-    for token in sentence:
-        if isinstance(token["id"], int):
-            if token["id"] > covered:
-                tokens.append((token, [token]))
-        elif token["id"][1] == "-":
-            start, _, covered = token["id"]
-            tokens.append((token, list(words[start - 1 : covered])))
+    tokens = _surface_tokens(sentence, words)
     glued = ["" if (token["misc"] or {}).get("SpaceAfter") == "No" else " " for token, _ in tokens]
     written = "".join(token["form"] + gap for (token, _), gap in zip(tokens, glued, strict=True))
     text = sentence.metadata.get("text", written.rstrip())
@@ -169,6 +170,20 @@ def _spans(sentence: TokenList, words: Sequence[Token]) -> tuple[str, list[Span]
     if len(spans) != len(words):
         raise _MalformedError("a range of words is not in order")
     return text, spans
+
+
+def _surface_tokens(sentence: TokenList, words: Sequence[Token]) -> list[tuple[Token, list[Token]]]:
+    """Return the tokens as they are written, each with its words: "don't" is one token with the words 1-2."""
+    tokens: list[tuple[Token, list[Token]]] = []
+    covered = 0  # number of the last word that belongs to a range
+    for token in sentence:
+        if isinstance(token["id"], int):
+            if token["id"] > covered:
+                tokens.append((token, [token]))
+        elif token["id"][1] == "-":
+            start, _, covered = token["id"]
+            tokens.append((token, list(words[start - 1 : covered])))
+    return tokens
 
 
 def _mentions(sentence: TokenList, id_field: int) -> Iterator[tuple[str, set[int]]]:
