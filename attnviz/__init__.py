@@ -10,5 +10,5 @@ import lazy_loader
 
 __version__ = "0.2.0"
 
-# The public names stand in __init__.pyi; each is imported on first use.
+# The public names are listed in __init__.pyi; each is imported on first use, so that `import attnviz` is fast.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

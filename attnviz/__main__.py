@@ -1,4 +1,4 @@
-"""The command, as ``attnviz`` and as ``python -m attnviz``."""
+"""The entry point of the command, for ``attnviz`` and ``python -m attnviz``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """Run the command line; Ctrl-C ends it quietly even before it has begun."""
-    # Libraries make objects that all stay: to look through them for garbage takes a fifth of a short command's time.
+    # Importing libraries creates many objects that are never freed. With Python's default thresholds, searching them
+    # for garbage takes a fifth of the time of a short command.
     gc.set_threshold(50_000, 20, 20)
     try:
         from attnviz.cli import main as run

@@ -1,6 +1,7 @@
 """The record: the attention of one run of a model, and the proof that it is the model's own.
 
-It never changes: what is computed from it (words merged, specials hidden) is a new record, whose notes say so.
+A record never changes. An operation on it, such as merging words or hiding special tokens, returns a new record whose
+notes name the operation.
 """
 
 from __future__ import annotations
@@ -28,57 +29,66 @@ if TYPE_CHECKING:
     from attnviz.render.palette import Palette
     from attnviz.render.sheet import Scale
 
-# bidirectional self-attention, causal, or on keys of another sequence
+# Bidirectional self-attention, causal self-attention, or attention to the keys of another sequence.
 Kind = Literal["encoder", "decoder", "cross"]
 # Why the rows of a record may sum to less (or, rounded, slightly more) than 1.
 ShortRows = Literal["pooled", "truncated", "dropped", "sink", "rounded"]
 AXES = ("layer", "head", "query", "key")
 Weights: TypeAlias = Float32[np.ndarray, "layer head query key"]
-EXACT = 2**21  # bytes of weights that a page has in full; of more it has a byte for each weight
-MEMORY = 2**30  # bytes of weights that a record keeps where nothing else is said; more are pooled
-ROW_TOLERANCE = 1e-3  # how far from 1 a row may sum: what float16 loses over 512 keys
-# how far from 1 a row may sum in a file whose numbers were rounded for reading
+# The most bytes of weights that a page holds in full; above that it holds one byte per weight.
+EXACT = 2**21
+# The default limit on the bytes of weights that a record keeps; beyond it tokens are pooled.
+MEMORY = 2**30
+ROW_TOLERANCE = 1e-3  # how far a row sum may be from 1: the rounding error of float16 over 512 keys
+# How far a row sum may be from 1 in a file whose numbers were rounded for human readers.
 ROUNDED_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """One token as the model read it and as a person reads it."""
+    """One token, both as the model reads it and as a person reads it."""
 
-    text: str  # what to show: no word-piece marks, no control characters
+    text: str  # the text to show, without word-piece marks and control characters
     piece: str  # the vocabulary's own spelling, such as ``##ing`` or ``Ġlove``
-    # its number in the vocabulary; None where there is none (home-built words, merged words)
+    # The id in the vocabulary; None for tokens without one (words made on the spot, merged words).
     id: int | None = None
-    # first and one-past-last character in the input; None for added tokens
+    # The first and one-past-last character in the input; None for tokens that the tokenizer added.
     span: tuple[int, int] | None = None
-    # the number of the word it belongs to, counted over the whole input; None for specials
+    # The number of the token's word, counted over the whole input; None for special tokens.
     word: int | None = None
     special: bool = False  # added by the tokenizer, such as ``[CLS]``
-    # 0 for the first sentence, 1 for the second of a pair, 2 for what the model generates
+    # 0 for the first sentence, 1 for the second sentence of a pair, 2 for generated text
     segment: int = 0
 
 
-SOFTMAX = "softmax"  # native, where the weights are the very tensor that the model multiplied by its values
+# `Receipt.native` if the weights are the very tensor that the model multiplied by its values.
+SOFTMAX = "softmax"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
     """Proof that the captured weights are what the model computed.
 
-    In the same forward pass, for every layer, the captured weights times the values were compared with the
-    output of the model's native implementation: every number of every row, or, of a long text, random sums of each row
-    (Freivalds 1977, "Probabilistic machines can use less running time"). Raises RecordError: a layer has no
-    difference, or a number is negative or not finite.
+    In the same forward pass, for every layer, the captured weights times the values were compared with the output of
+    the model's native implementation. The comparison covers every number of every row or, for a long text, random sums
+    of each row (Freivalds 1977, "Probabilistic machines can use less running time").
+
+    Raises:
+        RecordError: a layer has no difference, or a number is negative or not finite.
     """
 
-    native: str  # the native implementation, such as ``sdpa`` or ``eager``; of `SOFTMAX` there is nothing to compare
+    # The native implementation, such as ``sdpa`` or ``eager``. With `SOFTMAX` there is nothing to compare: the weights
+    # are the model's own tensor.
+    native: str
     dtype: str  # the model's number format, such as ``float32``
-    tolerance: float  # the largest difference accepted, relative to a layer's largest output (or sum) above 1
+    # The largest accepted difference, relative to a layer's largest output (or sum) if that exceeds 1.
+    tolerance: float
     layers: tuple[int, ...]  # the layers that were compared
-    # the largest absolute one in each of them, in the units of the layer's output
+    # The largest absolute difference in each of these layers, in the units of the layer's output.
     differences: tuple[float, ...]
-    # How many random sums of each row were compared, each of all its numbers with random signs: a wrong number changes
-    # each by its own size, several cancel out in one with a chance of a half at most. None: every number was compared.
+    # The number of random sums compared per row; None if every number was compared. Each sum adds all numbers of a row
+    # with random signs. A single wrong number changes every sum by its own error; several wrong numbers cancel out in
+    # one sum with a probability of at most 1/2.
     sums: int | None = None
 
     def __post_init__(self) -> None:
@@ -107,10 +117,11 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that a reader should know, as data: `attnviz.text.notes` has the sentence, in each language."""
+    """A note for the reader, as data; `attnviz.text.notes` holds the sentence in each language."""
 
-    code: str  # what was done, such as ``input_truncated_tokens``; ``text`` for a note whose sentence is a field
-    fields: tuple[tuple[str, str | int], ...] = ()  # what differs from case to case, by name
+    # The subject, such as ``input_truncated_tokens``, or ``text`` for a note whose sentence is one of its fields.
+    code: str
+    fields: tuple[tuple[str, str | int], ...] = ()  # the values to fill in, by name
 
     @classmethod
     def of(cls, code: str, **fields: str | int) -> Note:
@@ -119,57 +130,62 @@ class Note:
 
 
 class ReadOnly:
-    """A dataclass with read-only arrays, compared by value; copies, pickled ones too, are built and checked anew."""
+    """Base of dataclasses with read-only arrays, compared by value.
+
+    Copying or unpickling calls the constructor again, so every copy is checked too.
+    """
 
     __slots__ = ()
-    __hash__ = None  # type: ignore[assignment]  # it may be too large to hash
+    __hash__ = None  # type: ignore[assignment]  # the arrays may be too large to hash
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        compared = [one.name for one in fields(self) if one.compare]  # type: ignore[arg-type]  # a dataclass
-        pairs = ((getattr(self, name), getattr(other, name)) for name in compared)
+        names = [entry.name for entry in fields(self) if entry.compare]  # type: ignore[arg-type]  # a dataclass
+        pairs = ((getattr(self, name), getattr(other, name)) for name in names)
         return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b for a, b in pairs)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return the call that builds a copy."""
-        held = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]  # a dataclass
-        return partial(type(self), **held), ()
+        """Return the constructor call that builds a copy, for `copy` and `pickle`."""
+        arguments = {entry.name: getattr(self, entry.name) for entry in fields(self)}  # type: ignore[arg-type]  # a dataclass
+        return partial(type(self), **arguments), ()
 
     def _lock(self, **arrays: np.ndarray) -> None:
-        """Set fields to arrays that nobody can write into."""
+        """Set fields to arrays and make the arrays read-only."""
         for name, array in arrays.items():
             array.setflags(write=False)
             object.__setattr__(self, name, array)
 
 
-GENERATED = 2  # the segment of what a model generates
+GENERATED = 2  # the `Token.segment` of generated text
 POOLED = "this record is pooled: it holds groups of tokens, and no token alone"
-NUMBERS = frozenset({"weights", "vectors", "exact"})  # the fields of a record that are no labels
-# The statistics of a head that are its share on one token.
+# The fields of a record that hold numbers, not labels.
+NUMBERS = frozenset({"weights", "vectors", "exact"})
+# Statistics of a head that give its mean weight on one neighbour of the query, with the offset of that neighbour.
 NEIGHBOURS = {"self": 0, "previous": -1, "next": 1}
-STATISTICS = ("entropy", "first", *NEIGHBOURS, "distance")  # in nats, as shares, in tokens
+# Entropy is in nats, the mean weights on the first token and the neighbours are shares, distance is in tokens.
+STATISTICS = ("entropy", "first", *NEIGHBOURS, "distance")
 NO_RECEIPT = "not verified: this record came without a receipt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QKV(ReadOnly):
-    """Queries and keys as softmax(query key^T * scaling) takes them, after positions, and values; all float32."""
+    """Queries and keys as they enter softmax(query key^T * scaling), after rotary positions, and values; float32."""
 
     query: Float32[np.ndarray, "layer head query d_k"]
     key: Float32[np.ndarray, "layer head key d_k"]
     value: Float32[np.ndarray, "layer head key d_v"]
-    scaling: tuple[float, ...]  # of each layer
+    scaling: tuple[float, ...]  # the factor of the dot products, one per layer
 
     def __post_init__(self) -> None:
         self._lock(**{name: np.array(getattr(self, name)) for name in ("query", "key", "value")})
 
     def select(self, layers: Sequence[int], heads: Sequence[int]) -> QKV:
-        """Return the arrays of some layers and heads, by their places here."""
-        chosen = {
+        """Return the arrays of some layers and heads, by their indices in these arrays."""
+        arrays = {
             name: getattr(self, name)[np.ix_(layers, heads)] for name in ("query", "key", "value")
         }
-        return QKV(**chosen, scaling=tuple(self.scaling[layer] for layer in layers))
+        return QKV(**arrays, scaling=tuple(self.scaling[layer] for layer in layers))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -178,22 +194,23 @@ class TokenStatistics(ReadOnly):
 
     query_tokens: tuple[Token, ...]
     key_tokens: tuple[Token, ...]
-    # each of `STATISTICS` that there is, a mean over queries: of each layer, of each head
+    # The available ones of `STATISTICS`, as means over queries, [layer][head].
     statistics: dict[str, tuple[tuple[float, ...], ...]]
-    link_keys: Int32[np.ndarray, "layer head token link"]  # numbers of keys, from the strongest
-    link_weights: Float32[np.ndarray, "layer head token link"]  # 0 where no key is left
+    link_keys: Int32[np.ndarray, "layer head token link"]  # indices of keys, strongest link first
+    # 0 if a row has fewer links than columns here.
+    link_weights: Float32[np.ndarray, "layer head token link"]
 
     def __post_init__(self) -> None:
         self._lock(link_keys=np.array(self.link_keys), link_weights=np.array(self.link_weights))
 
     def select(self, layers: Sequence[int], heads: Sequence[int]) -> TokenStatistics:
-        """Return those of some layers and heads, by their places here."""
-        chosen = np.ix_(layers, heads)
+        """Return the links and statistics of some layers and heads, by their indices here."""
+        index_grid = np.ix_(layers, heads)
         statistics = {
             name: tuple(tuple(values[layer][head] for head in heads) for layer in layers)
             for name, values in self.statistics.items()
         }
-        keys, weights = self.link_keys[chosen], self.link_weights[chosen]
+        keys, weights = self.link_keys[index_grid], self.link_weights[index_grid]
         return replace(self, statistics=statistics, link_keys=keys, link_weights=weights)
 
 
@@ -201,30 +218,34 @@ class TokenStatistics(ReadOnly):
 class Attention(ReadOnly):
     """The attention of one run of a model on one input.
 
-    Of a long input the tokens may be groups of tokens (`cell` is then above 1): to a group the sum over its keys, from
-    it the mean over its queries. Raises RecordError: the parts do not fit together.
+    In the record of a long input a row and a column may each stand for a group of neighbouring tokens; `cell` is then
+    above 1. A pooled weight is the sum over the group's keys and the mean over the group's queries.
+
+    Raises:
+        RecordError: the parts do not fit together.
     """
 
     ENDINGS = (".png", ".svg", ".pdf", ".html", ".json", ".npz", ".safetensors")
 
-    weights: Weights  # after the softmax; read-only. Rows are queries, columns are keys
-    query_tokens: tuple[Token, ...]  # one for each row
-    key_tokens: tuple[Token, ...]  # one for each column
-    kind: Kind  # which attention it is
+    weights: Weights  # after the softmax, read-only; rows are queries, columns are keys
+    query_tokens: tuple[Token, ...]  # one per row
+    key_tokens: tuple[Token, ...]  # one per column
+    kind: Kind  # the kind of attention
     model: str  # the model's name
     text: str = ""  # the input, as typed
-    pair: str | None = None  # the second sentence, where there was one
-    # what the model generated, or was made to generate, where it generates text
+    pair: str | None = None  # the second sentence, if there is one
+    # The text that the model generated or was forced to generate; None if it generates no text.
     target: str | None = None
-    # proof that the weights are the model's own; None for a file made elsewhere
+    # Proof that the weights are the model's own; None for a file made by another program.
     receipt: Receipt | None = None
-    layers: tuple[int, ...] = ()  # the number, in the model, of each layer held; counted from 0
-    heads: tuple[int, ...] = ()  # the number, in the model, of each head held; counted from 0
-    short_rows: tuple[ShortRows, ...] = ()  # why rows may not sum to 1; empty where they do
-    notes: tuple[Note, ...] = ()  # what was done to the input or the weights; every view shows them
-    # What the weights were computed from, where that is small; files do not hold it.
+    layers: tuple[int, ...] = ()  # the number of each layer in the model, counted from 0
+    heads: tuple[int, ...] = ()  # the number of each head in the model, counted from 0
+    short_rows: tuple[ShortRows, ...] = ()  # why rows may not sum to 1; empty if they do
+    notes: tuple[Note, ...] = ()  # changes made to the input or the weights; every view shows them
+    # The queries, keys and values behind the weights, if they are small; not saved to files.
     vectors: QKV | None = field(default=None, compare=False)
-    exact: TokenStatistics | None = None  # of a pooled record what is known of each token
+    # Links and statistics of single tokens, for a pooled record.
+    exact: TokenStatistics | None = None
 
     def __post_init__(self) -> None:
         weights = np.asarray(self.weights)
@@ -255,7 +276,7 @@ class Attention(ReadOnly):
         return NO_RECEIPT if self.receipt is None else str(self.receipt)
 
     def __getitem__(self, place: tuple[int, int] | str) -> Float32[np.ndarray, "query key"]:
-        """One head's matrix: ``record[2, 3]`` or ``record["2.3"]``, as `pattern`."""
+        """Return one head's matrix, as `pattern` does: ``record[2, 3]`` or ``record["2.3"]``."""
         return self.pattern(*parse_head(place))
 
     def save(
@@ -271,15 +292,15 @@ class Attention(ReadOnly):
         width: str | None = None,
         dpi: int | None = None,
     ) -> Path:
-        """Write the record to a file, by its ending.
+        """Write the record to a file in the format that the path's ending names.
 
         ``.safetensors``, ``.npz`` and ``.json`` lose nothing and can be loaded again; ``.png``, ``.svg`` and ``.pdf``
         are pictures, as `figure` draws them; ``.html`` is a page, as `page` makes it.
 
         Raises:
-            OutputError: another ending, or a file that cannot be written.
-            SelectionError: no such palette, scale or language.
-            SettingsError: a style or a width that no picture has.
+            OutputError: the path has another ending, or the file cannot be written.
+            SelectionError: there is no such palette, scale or language.
+            SettingsError: there is no such style, or the width is impossible.
         """
         from attnviz.storage import record_files
         from attnviz.storage.files import check_ending, write_whole
@@ -344,13 +365,13 @@ class Attention(ReadOnly):
         scale: Scale = "shared",
         roles: Any = None,
     ) -> WebPage:
-        """Make a page to explore, as `attnviz.page` does."""
+        """Make an interactive page, as `attnviz.page` does."""
         from attnviz.heatmaps.html import page
 
         return page(self, lang=lang, palette=palette, scale=scale, roles=roles)
 
     def to_frame(self) -> DataFrame:
-        """The weights as a pandas frame: a row for each layer, head, query and key, with both tokens."""
+        """Return the weights as a pandas frame: one row per layer, head, query and key, with both tokens."""
         from pandas import DataFrame, MultiIndex
 
         sizes = (
@@ -370,11 +391,11 @@ class Attention(ReadOnly):
         return frame
 
     def _repr_html_(self) -> str | None:
-        """Return a short record as a page in a frame, for notebooks."""
+        """Return the page of a small record in an HTML frame, for notebooks; None for a large record."""
         return self.page()._repr_html_() if self.weights.nbytes <= EXACT else None
 
     def _repr_png_(self) -> bytes:
-        """Return the picture that `attnviz.heatmap` draws, for notebooks where nothing can be explored."""
+        """Return the picture that `attnviz.heatmap` draws, for notebooks that show no interactive page."""
         from attnviz.heatmaps.figure import draw_record
 
         return draw_record(self).png()
@@ -382,7 +403,7 @@ class Attention(ReadOnly):
     def pattern(
         self, layer: int | str, head: int | None = None
     ) -> Float32[np.ndarray, "query key"]:
-        """Return one head's matrix, by its numbers in the model. Raises SelectionError: it is not held."""
+        """Return one head's matrix, by its numbers in the model. Raises SelectionError: it is not in the record."""
         layer, head = parse_head(layer if head is None else (layer, head))
         (row,), (column,) = (
             indices_of([layer], self.layers, "layer"),
@@ -395,65 +416,71 @@ class Attention(ReadOnly):
     ) -> list[tuple[int, int, float]]:
         """Return the strongest link to each of the n most attended keys, as (query, key, weight).
 
-        Special tokens, and attention of a token to itself, are left out. A pooled record has only links that are
-        certain: one not larger than the smallest that was kept of some row may not be among the largest. Raises
+        Special tokens, and attention of a token to itself, are left out. A pooled record keeps only a few links per
+        row, so it returns only links that are certain: those above every weight that was not kept. Raises
         SelectionError, as `pattern`.
         """
         layer, head = parse_head(layer if head is None else (layer, head))
-        weights, least = np.array(self.pattern(layer, head)), 0.0
+        weights, lower_bound = np.array(self.pattern(layer, head)), 0.0
         keys = np.broadcast_to(np.arange(weights.shape[1]), weights.shape)
         n_keys = len(self.key_tokens)
         if self.exact is not None:
-            at = self.layers.index(layer), self.heads.index(head)
-            weights, keys = np.array(self.exact.link_weights[at]), self.exact.link_keys[at]
+            head_index = self.layers.index(layer), self.heads.index(head)
+            weights, keys = (
+                np.array(self.exact.link_weights[head_index]),
+                self.exact.link_keys[head_index],
+            )
             n_keys = len(self.exact.key_tokens)
-            # A weight that was not kept is no larger than the last link of its row, nor than all that is left.
+            # A weight that was not kept is at most as large as the last link of its row, and at most as large as the
+            # rest of the row's weight.
             not_kept = np.minimum(weights.min(axis=1, initial=1), 1 - weights.sum(axis=1))
-            least = max(0.0, float(not_kept.max()))
+            lower_bound = max(0.0, float(not_kept.max()))
         weights[is_trivial_link(self, keys)] = 0
-        best = np.zeros(n_keys, dtype=np.float32)
-        np.maximum.at(best, keys, weights)
+        best_weights = np.zeros(n_keys, dtype=np.float32)
+        np.maximum.at(best_weights, keys, weights)
         links = []
-        for key in np.argsort(-best, kind="stable")[:n].tolist():
-            if best[key] > least:
-                query = int(np.nonzero((keys == key) & (weights == best[key]))[0][0])
-                links.append((query, key, float(best[key])))
+        for key in np.argsort(-best_weights, kind="stable")[:n].tolist():
+            if best_weights[key] > lower_bound:
+                query = int(np.nonzero((keys == key) & (weights == best_weights[key]))[0][0])
+                links.append((query, key, float(best_weights[key])))
         return links
 
     @property
     def cell(self) -> int:
-        """The number of tokens that share a row and a column; 1 where each has its own."""
+        """The number of tokens per row and column: 1, or more if the record is pooled."""
         return next(
             (int(dict(note.fields)["cell"]) for note in self.notes if note.code == "pooled"), 1
         )
 
     @property
     def first(self) -> tuple[int, int]:
-        """The numbers of the first query token and the first key token; above 0 in a part of a record."""
+        """The numbers of the first query token and the first key token; above 0 only in a part of a record."""
         part = dict(next((note.fields for note in self.notes if note.code == "part"), ()))
         return int(part.get("query_first", 0)), int(part.get("key_first", 0))
 
     def part(self, rows: slice | None = None, keys: slice | None = None) -> Attention:
-        """Return a record of these rows and columns only; rows may then sum to less than 1.
+        """Return a record of these rows and columns only; its rows may sum to less than 1.
 
-        Raises SelectionError: there are none, or tokens are pooled.
+        Raises SelectionError: the part is empty, or the tokens of this record are pooled.
         """
         if rows is None and keys is None:
             return self
         if self.cell > 1:
             raise SelectionError(f"{POOLED}: run the model again, with rows and keys")
-        labels = cut(self.query_tokens, self.key_tokens, rows, keys)
-        labels["notes"] = (*self.notes, *labels["notes"])
-        labels["short_rows"] = tuple(dict.fromkeys((*self.short_rows, *labels["short_rows"])))
+        part_labels = cut(self.query_tokens, self.key_tokens, rows, keys)
+        part_labels["notes"] = (*self.notes, *part_labels["notes"])
+        part_labels["short_rows"] = tuple(
+            dict.fromkeys((*self.short_rows, *part_labels["short_rows"]))
+        )
         weights = self.weights[:, :, rows or slice(None), keys or slice(None)]
-        return replace(self, weights=weights, vectors=None, **labels)
+        return replace(self, weights=weights, vectors=None, **part_labels)
 
     def select(
         self, layers: Iterable[int] | None = None, heads: Iterable[int | str] | None = None
     ) -> Attention:
-        """Return a record of these layers and heads only; None keeps all, negative numbers count back.
+        """Return a record of these layers and heads only; None keeps all, negative numbers count from the end.
 
-        A head may be named with its layer, such as "1.3". Raises SelectionError: one is not held.
+        A head may be named with its layer, such as "1.3". Raises SelectionError: a layer or head is not in the record.
         """
         if layers is None and heads is None:
             return self
@@ -473,100 +500,106 @@ class Attention(ReadOnly):
 def is_trivial_link(
     record: Attention, keys: Int[np.ndarray, "*head query link"]
 ) -> Bool[np.ndarray, "*head query link"]:
-    """Return which links of each token to these keys involve a special token, or the token itself."""
-    of = record.exact or record
-    queries, special = (
-        np.array([token.special for token in side]) for side in (of.query_tokens, of.key_tokens)
+    """Return which links of each token to these keys involve a special token, or link the token to itself."""
+    labelled = record.exact or record
+    special_queries, special_keys = (
+        np.array([token.special for token in side])
+        for side in (labelled.query_tokens, labelled.key_tokens)
     )
-    itself = np.arange(len(queries))[:, None] + record.first[0] - record.first[1]
+    own_keys = np.arange(len(special_queries))[:, None] + record.first[0] - record.first[1]
     return np.asarray(
-        queries[:, None] | special[keys] | ((keys == itself) & (record.kind != "cross"))
+        special_queries[:, None]
+        | special_keys[keys]
+        | ((keys == own_keys) & (record.kind != "cross"))
     )
 
 
 def parse_head(place: object) -> tuple[int, int]:
-    """Return a layer and a head from ``(2, 3)`` or ``"2.3"``. Raises SelectionError: it is neither."""
+    """Return the layer and the head named by ``(2, 3)`` or ``"2.3"``. Raises SelectionError: it names no head."""
     if isinstance(place, str) and (
-        typed := re.fullmatch(r"(-?\d{1,7})\.(-?\d{1,7})", place.strip(), re.ASCII)
+        numbers := re.fullmatch(r"(-?\d{1,7})\.(-?\d{1,7})", place.strip(), re.ASCII)
     ):
-        return int(typed[1]), int(typed[2])
+        return int(numbers[1]), int(numbers[2])
     match place:
-        case (layer, head) if all(isinstance(one, (int, np.integer)) for one in place):
-            return int(layer), int(head)  # type: ignore[call-overload]  # as just seen
-    shown = place.strip() if isinstance(place, str) else place
-    raise SelectionError(f"{shown!r} is no head: give its layer and its number, such as 1.2")
+        case (layer, head) if all(isinstance(number, (int, np.integer)) for number in place):
+            return int(layer), int(head)  # type: ignore[call-overload]  # the guard checked both types
+    displayed = place.strip() if isinstance(place, str) else place
+    raise SelectionError(f"{displayed!r} is no head: give its layer and its number, such as 1.2")
 
 
 def normalize_selection(
     layers: Iterable[int] | None, heads: Iterable[int | str] | None
 ) -> tuple[list[int] | None, list[int] | None]:
-    """Return layers and heads as lists of numbers; None chooses all, a head such as "1.3" its layer too.
+    """Return layers and heads as lists of numbers; None stands for all. A head such as "1.3" also chooses its layer.
 
-    Raises SelectionError: there are none, or heads are of several layers.
+    Raises SelectionError: a list is empty, or the heads belong to several layers.
     """
-    chosen = None if layers is None else [index(one) for one in layers]
+    layer_numbers = None if layers is None else [index(entry) for entry in layers]
     places = [
-        parse_head(one) if isinstance(one, str) else (None, index(one))
-        for one in (() if heads is None else heads)
+        parse_head(entry) if isinstance(entry, str) else (None, index(entry))
+        for entry in (() if heads is None else heads)
     ]
-    named = [*{layer for layer, _ in places if layer is not None}]
-    if len(named) > 1 or (named and chosen not in (None, named)):
-        where = "" if chosen is None else f" in layers {chosen}"
+    head_layers = [*{layer for layer, _ in places if layer is not None}]
+    if len(head_layers) > 1 or (head_layers and layer_numbers not in (None, head_layers)):
+        layers_named = "" if layer_numbers is None else f" in layers {layer_numbers}"
         raise SelectionError(
-            f"heads {heads!r}{where} are not of one layer: give layers and heads apart"
+            f"heads {heads!r}{layers_named} are not of one layer: give layers and heads apart"
         )
-    for what, some in (("layer", chosen), ("head", None if heads is None else places)):
-        if some == []:
-            raise SelectionError(f"choose at least one {what}, by numbers such as [0, 2], not []")
-    return named or chosen, None if heads is None else [head for _, head in places]
+    for axis, selection in (("layer", layer_numbers), ("head", None if heads is None else places)):
+        if selection == []:
+            raise SelectionError(f"choose at least one {axis}, by numbers such as [0, 2], not []")
+    return head_layers or layer_numbers, None if heads is None else [head for _, head in places]
 
 
 def indices_of(wanted: Iterable[int], held: Sequence[int], what: str) -> list[int]:
-    """Return the places of the wanted layers or heads among those held, in their order, each once.
+    """Return the indices in `held` of the wanted layers or heads, in ascending order without duplicates.
 
-    Raises SelectionError: one is not there.
+    Negative numbers count from the end. `what` is "layer" or "head", for the message. Raises SelectionError: a number
+    is not in `held`.
     """
-    found = set()
+    indices = set()
     for number in wanted:
         actual = number if number >= 0 else held[number] if -number <= len(held) else None
         if actual not in held:
-            there = f"{held[0]} to {held[-1]}" if _is_run(held) else ", ".join(map(str, held))
-            only = f"{what} {held[0]} only" if len(held) == 1 else f"{what}s {there}"
-            whose = "this model has" if _is_run(held) and held[0] == 0 else "this record holds"
-            raise SelectionError(f"there is no {what} {number}: {whose} {only} (counted from 0)")
-        found.add(held.index(actual))
-    return sorted(found)
+            numbers = f"{held[0]} to {held[-1]}" if _is_run(held) else ", ".join(map(str, held))
+            available = f"{what} {held[0]} only" if len(held) == 1 else f"{what}s {numbers}"
+            owner = "this model has" if _is_run(held) and held[0] == 0 else "this record holds"
+            raise SelectionError(
+                f"there is no {what} {number}: {owner} {available} (counted from 0)"
+            )
+        indices.add(held.index(actual))
+    return sorted(indices)
 
 
 def cut(
     queries: Sequence[Token], keys: Sequence[Token], rows: slice | None, columns: slice | None
 ) -> dict[str, Any]:
-    """Return the labels of a part of a record: its tokens, why its rows may be short, and a note.
+    """Return the fields that differ in a part of a record: its tokens, its reasons for short rows, and a note.
 
     Raises SelectionError: the part is empty.
     """
     labels: dict[str, Any] = {"notes": (), "short_rows": ()}
-    fields: dict[str, int] = {}
-    for name, tokens, chosen in (("query", queries, rows), ("key", keys, columns)):
-        held = range(*(chosen or slice(None)).indices(len(tokens)))
-        if not held:
+    note_fields: dict[str, int] = {}
+    for name, tokens, window in (("query", queries, rows), ("key", keys, columns)):
+        indices = range(*(window or slice(None)).indices(len(tokens)))
+        if not indices:
             raise SelectionError(
                 f"there is no {name} token there: there are {len(tokens):,}, counted from 0"
             )
-        labels[f"{name}_tokens"] = tuple(tokens[held.start : held.stop])
-        fields |= {
-            f"{name}_first": held.start,
-            f"{name}_last": held.stop - 1,
+        labels[f"{name}_tokens"] = tuple(tokens[indices.start : indices.stop])
+        note_fields |= {
+            f"{name}_first": indices.start,
+            f"{name}_last": indices.stop - 1,
             f"{name}_all": len(tokens),
         }
     if rows is not None or columns is not None:
-        labels["notes"] = (Note.of("part", **fields),)
+        labels["notes"] = (Note.of("part", **note_fields),)
         labels["short_rows"] = ("truncated",) if len(labels["key_tokens"]) < len(keys) else ()
     return labels
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def _is_run(numbers: Sequence[int]) -> bool:
@@ -574,6 +607,7 @@ def _is_run(numbers: Sequence[int]) -> bool:
 
 
 def _check_labels(record: Attention) -> None:
+    """Raise RecordError if the labels of the axes do not fit the weights, or an entry is unknown."""
     for axis, size in zip(
         ("layers", "heads", "query_tokens", "key_tokens"), record.weights.shape, strict=True
     ):
@@ -597,6 +631,7 @@ def _check_labels(record: Attention) -> None:
 
 
 def _check_exact(exact: TokenStatistics, layers: int, heads: int) -> None:
+    """Raise RecordError if links or statistics do not fit these numbers of layers and heads."""
     shape = layers, heads, len(exact.query_tokens)
     if exact.link_keys.shape[:-1] != shape or exact.link_weights.shape != exact.link_keys.shape:
         raise RecordError(
@@ -611,27 +646,31 @@ def _check_exact(exact: TokenStatistics, layers: int, heads: int) -> None:
 
 
 def _check_rows(record: Attention) -> None:
+    """Raise RecordError if a weight is negative or not finite, or a row sums to another total than expected."""
     weights = record.weights
-    with np.errstate(invalid="ignore"):  # infinities of both signs: refused in a moment
+    with np.errstate(invalid="ignore"):  # infinities of both signs give NaN, which is refused below
         sums = weights.sum(axis=-1, dtype=np.float64)
-    # A NaN or an infinity anywhere makes its row's sum one too, so the sums show it without a second pass.
+    # A NaN or an infinity makes the sum of its row NaN or infinite, so checking the sums saves a second pass.
     if not np.isfinite(sums).all():
         raise RecordError(
             f"weights must be finite: {_where(record, ~np.isfinite(sums))} holds NaN or infinity"
         )
     if weights.min() < 0:
-        negative = np.asarray((weights < 0).any(axis=-1))
+        has_negative = np.asarray((weights < 0).any(axis=-1))
         raise RecordError(
-            f"weights must not be negative: {_where(record, negative)} holds {weights.min():g}"
+            f"weights must not be negative: {_where(record, has_negative)} holds {weights.min():g}"
         )
-    slack = ROUNDED_TOLERANCE if "rounded" in record.short_rows else ROW_TOLERANCE
+    tolerance = ROUNDED_TOLERANCE if "rounded" in record.short_rows else ROW_TOLERANCE
     may_be_short = bool(set(record.short_rows) - {"rounded"})
-    wrong = np.asarray(np.abs(sums - 1) > slack if not may_be_short else sums > 1 + slack)
-    if wrong.any():
-        total = sums[tuple(np.argwhere(wrong)[0])]
-        raise RecordError(f"each row must sum to 1: {_where(record, wrong)} sums to {total:.6g}")
+    is_wrong = np.asarray(
+        np.abs(sums - 1) > tolerance if not may_be_short else sums > 1 + tolerance
+    )
+    if is_wrong.any():
+        total = sums[tuple(np.argwhere(is_wrong)[0])]
+        raise RecordError(f"each row must sum to 1: {_where(record, is_wrong)} sums to {total:.6g}")
 
 
 def _where(record: Attention, rows: np.ndarray) -> str:
+    """Return the place of the first row marked True, in words; `rows` is a boolean array [layer, head, query]."""
     layer, head, query = np.argwhere(rows)[0]
     return f"layer {record.layers[layer]}, head {record.heads[head]}, row {query}"

@@ -1,14 +1,14 @@
-"""Every error that attnviz raises on purpose, each a kind of `AttnvizError`.
+"""The errors that attnviz raises on purpose, all subclasses of `AttnvizError`.
 
-Each message is one line that says what is wrong and, where it helps, what to do. Only the command line turns errors
-into that line and an exit status.
+Each message is one line that says what is wrong and, if it helps, what to do. Only the command line prints this line
+and turns the error into an exit status.
 """
 
 from __future__ import annotations
 
 
 class AttnvizError(Exception):
-    """Anything that attnviz refuses on purpose."""
+    """Base of all errors that attnviz raises on purpose."""
 
 
 class InputError(AttnvizError):
@@ -20,15 +20,15 @@ class TooLongError(InputError):
 
 
 class SelectionError(AttnvizError):
-    """A layer, head or kind of attention that is not there."""
+    """There is no such layer, head, kind of attention, or other choice."""
 
 
 class SettingsError(AttnvizError):
-    """Settings that exclude one another, or one that makes no sense.
+    """Settings exclude one another, or a setting makes no sense.
 
     Attributes:
-        reason: why, without the name of the setting.
-        setting: the one that makes no sense, as Python names it; the command line names its option.
+        reason: the explanation, without the name of the setting.
+        setting: the Python name of the setting that makes no sense; the command line prints the name of its option.
     """
 
     def __init__(self, reason: str, setting: str = "") -> None:
@@ -45,10 +45,10 @@ class UnknownModelError(ModelError):
 
 
 class UnreachableModelError(ModelError):
-    """The model is neither in the cache nor can it be downloaded now.
+    """The model is not in the cache and cannot be downloaded now.
 
     Attributes:
-        reason: why, without advice.
+        reason: the explanation, without advice.
     """
 
     def __init__(self, reason: str, advice: str = "") -> None:
@@ -61,7 +61,7 @@ class NoAttentionError(ModelError):
 
 
 class NotVerifiedError(ModelError):
-    """The captured weights could not be proved to be what the model computed."""
+    """The captured weights could not be verified against the output of the model."""
 
 
 class RecordError(AttnvizError):
@@ -77,4 +77,4 @@ class OutputError(AttnvizError):
 
 
 class AttnvizWarning(UserWarning):
-    """Something a user should know, where no error is due."""
+    """Something that the user should know, but that is not an error."""

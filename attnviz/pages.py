@@ -12,9 +12,9 @@ from attnviz.storage.files import check_ending, write_whole
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """An HTML page, which saves itself and shows itself in notebooks."""
+    """An HTML page, which can be saved and is displayed in notebooks."""
 
-    html: str  # all of it
+    html: str  # the whole page
 
     def __repr__(self) -> str:
         """Return the size of the page instead of its text."""
@@ -24,13 +24,13 @@ class WebPage:
 
     @property
     def content(self) -> str:
-        """The text of its file."""
+        """The text of the file."""
         return self.html
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write it, whole or not at all.
+        """Write the page to a file, completely or not at all.
 
-        Raises OutputError: another ending than ``.html``, or it cannot be written; SettingsError: it is no path.
+        Raises OutputError: the path does not end in ``.html``, or cannot be written; SettingsError: it is no path.
         """
         check_ending(path, (".html",), "a page is")
         return write_whole(path, self.html)

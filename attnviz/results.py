@@ -1,4 +1,4 @@
-"""``attnviz.page``, ``attnviz.save`` and ``attnviz.load``, for results of any kind."""
+"""The functions ``attnviz.page``, ``attnviz.save`` and ``attnviz.load`` for results of any kind."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class Result(Protocol):
-    """Anything that can write itself and be shown as a page: a record, a walkthrough, a comparison of heads."""
+    """A result that can be saved and shown as a page: a record, a walkthrough, a comparison of heads."""
 
     @property
     def save(self) -> Callable[..., Path]:
-        """Write it, by the path's ending."""
+        """The method that writes the result in the format of the path's ending."""
 
     @property
     def page(self) -> Callable[..., WebPage]:
-        """Make its page."""
+        """The method that makes the page of the result."""
 
 
 def page(
@@ -37,47 +37,47 @@ def page(
     lang: str = "en",
     **look: Any,
 ) -> WebPage:
-    """Make one HTML page of a result, which works offline; without a result, a page to type in.
+    """Make one HTML page of a result, which works offline; without a result, make a page for typing sentences.
 
     Args:
-        result: what `attend`, `generate`, `walkthrough` or `compare_heads` returned, or what `load` did; None for a
-            page in which the reader types sentences and a home-built encoder runs.
-        path: where to write it; None writes nothing.
-        model: which one runs in a page without a result: ``toy`` (None, too) or ``toy-ko``.
-        lang: its language at first, ``en`` or ``ko``; the page has both.
-        look: of a record, and of the page to type in, ``palette`` and ``scale`` (where the colours end at first), as
-            for `attnviz.heatmap`, and ``roles``: what `compare_heads` measured of the same model, or the path of its
-            ``.stats`` file, so that each head with an established role has its sign; of a walkthrough ``precision``,
-            ``steps`` and ``blanks``, as of its `figure`.
+        result: the result of `attend`, `generate`, `walkthrough`, `compare_heads` or `load`; None for a page in which
+            the reader types sentences and a home-built encoder runs.
+        path: the file to write; None writes no file.
+        model: the model that runs in a page without a result: ``toy`` (the default) or ``toy-ko``.
+        lang: the initial language, ``en`` or ``ko``; the page has both.
+        look: further options. A record and a page without a result take ``palette`` and ``scale`` (the initial end of
+            the colour scale), as for `attnviz.heatmap`, and ``roles``: the result of `compare_heads` for the same
+            model, or the path of its ``.stats`` file, which gives each head with an established role its sign. A
+            walkthrough takes ``precision``, ``steps`` and ``blanks``, as for its `figure`.
 
     Returns:
         The page, which a notebook shows and `save` writes.
 
     Raises:
-        OutputError: a path that does not end in ``.html``, or cannot be written.
-        SelectionError: a language, palette, scale, step or model that is not there.
-        SettingsError: something else than a result, a model beside a result, or a precision that no page has.
+        OutputError: the path does not end in ``.html``, or cannot be written.
+        SelectionError: there is no such language, palette, scale, step or model.
+        SettingsError: `result` is no result, a model is given beside a result, or the precision is impossible.
         FileFormatError: the file of roles cannot be read.
     """
     if result is None:
         from attnviz.heatmaps.html import tour
         from attnviz.models.registry import TOY
 
-        made = tour(TOY if model is None else model, lang=lang, **look)
+        web_page = tour(TOY if model is None else model, lang=lang, **look)
     elif not hasattr(result, "page"):
         kind = type(result).__name__
         raise SettingsError(f"a page shows a result, such as that of attnviz.attend, not {kind}")
     elif model is not None:
         raise SettingsError("a model runs in a page without a result: give one of them")
     else:
-        made = result.page(lang=lang, **look)
+        web_page = result.page(lang=lang, **look)
     if path is not None:
-        made.save(path)
-    return made
+        web_page.save(path)
+    return web_page
 
 
 def save(result: Result, path: str | os.PathLike[str], **look: Any) -> Path:
-    """Write a result in the format that the path's ending names: the same as ``result.save(path, **look)``."""
+    """Write a result in the format of the path's ending; equivalent to ``result.save(path, **look)``."""
     return result.save(Path(path), **look)
 
 
@@ -85,8 +85,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Read a saved record, walkthrough, or measurements of heads.
 
     Args:
-        path: a record (``.safetensors``, ``.npz``, ``.json``), also one that another program made (see docs/files.md);
-            a walkthrough (``.json``); or what `attnviz.compare_heads` measured (``.stats``).
+        path: a record (``.safetensors``, ``.npz``, ``.json``), also one written by another program (see docs/files.md);
+            a walkthrough (``.json``); or the measurements of `attnviz.compare_heads` (``.stats``).
 
     Raises:
         FileFormatError: the file cannot be read, holds something else, or was changed after its receipt was issued.
@@ -109,9 +109,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         ".json": record_files.read_json,
     }
     if suffix not in readers:
-        known = listed([*readers, ".stats"])
+        suffixes = listed([*readers, ".stats"])
         raise FileFormatError(
-            visible(f"{path}: what was saved is read from {known}, not {suffix!r}")
+            visible(f"{path}: what was saved is read from {suffixes}, not {suffix!r}")
         )
     return readers[suffix](path)
 
@@ -130,13 +130,13 @@ def load_record(path: str | os.PathLike[str]) -> Attention:
 
 
 def _is_walkthrough(path: Path) -> bool:
-    """Return whether a JSON file calls itself a walkthrough."""
+    """Return whether the format field of a JSON file names a walkthrough."""
     from attnviz.walkthroughs.files import FORMAT
 
-    if not path.is_file():  # a pipe would be waited for
+    if not path.is_file():  # reading a pipe here would block, or consume its data
         return False
     try:
-        held = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(held, dict) and held.get("format") == FORMAT
+    return isinstance(content, dict) and content.get("format") == FORMAT

@@ -1,1 +1,1 @@
-"""Run a model, stream its attention, return a record. torch and transformers stop here."""
+"""Capture of attention: run a model, stream its attention, return a record. Only this package uses transformers."""

@@ -37,25 +37,26 @@ def attend(
     trust_remote_code: bool = False,
     notify: Callable[[str], None] | None = None,
 ) -> Attention:
-    """Run a model on a sentence and return its attention, proved to be the model's own.
+    """Run a model on a sentence and return its attention, verified to be the model's own.
 
     Args:
         text: the sentence.
         model: a home-built model (such as ``toy``), a name on the hub, a folder, a Hugging Face model or torch module
-            in memory, which stays as it was found, or a source that is already open; None is DistilBERT, or where
-            that cannot be had (with a warning) ``toy``, for Korean ``toy-ko``.
-        tokenizer: of a model in memory, its own.
+            in memory, which is left unchanged, or a source that is already open; None is DistilBERT or, if it cannot
+            be downloaded, ``toy`` (for Korean text ``toy-ko``), with a warning.
+        tokenizer: the tokenizer of a model in memory.
         pair: a second sentence, for models that read two.
-        target: the text that a translating model is made to generate (teacher forcing); None lets it run free.
-        kind: which attention to show, where the model has several; None is the usual one.
-        truncate: cut the text where the model's positions end, with a note in the record, instead of refusing it.
+        target: the text that a translation model is made to generate (teacher forcing); None lets it run free.
+        kind: the kind of attention to show, if the model has several; None is the usual one.
+        truncate: cut a text that is longer than the model's positions, with a note in the record, instead of refusing
+            it.
         layers: the layers to keep, such as ``[0, 2]``, counted from 0, negative from the end; None keeps all.
-        heads: the heads to keep, likewise, or with their layer, such as ``["1.3"]``.
+        heads: the heads to keep, counted in the same way, or with their layer, such as ``["1.3"]``; None keeps all.
         rows: the query tokens to keep, such as ``slice(1000, 1200)``; None keeps all.
-        keys: the key tokens to keep, likewise.
-        memory: the most weights to keep, in bytes or such as ``"4GB"``. Where they would be more, neighbouring tokens
-            are pooled (sum over the keys of a group, mean over its queries), with a note in the record.
-        device: as for `open_source`; so are the next four.
+        keys: the key tokens to keep, as a slice; None keeps all.
+        memory: the limit on the weights that are kept, in bytes or such as ``"4GB"``. Above it, neighbouring tokens are
+            pooled (sum over the keys of a group, mean over its queries), with a note in the record.
+        device: as for `open_source`, and so are the four arguments below.
         dtype: the number format.
         revision: a branch, tag or commit on the hub.
         trust_remote_code: whether code shipped with the model may run.
@@ -65,14 +66,14 @@ def attend(
         The record: `weights` of shape (layer, head, query, key), float32.
 
     Raises:
-        InputError: the text is empty, or longer than the model takes; the memory is too small for anything; or there is
-            no such device, number format or size.
-        SelectionError: a layer, head, row, key or kind of attention that is not there, or a target for a model that
-            generates nothing.
-        ModelError: the model cannot be used, its weights are not proved, or the tokenizer is not its own.
+        InputError: the text is empty, or longer than the model takes; the memory is too small even for pooled weights;
+            or there is no such device, number format or size.
+        SelectionError: there is no such layer, head, row, key or kind of attention, or a target is given for a model
+            that generates no text.
+        ModelError: the model cannot be used, its weights are not verified, or the tokenizer belongs to another model.
         FileFormatError: the file of a home-built model is damaged.
-        SettingsError: a text that is the name of a file, a size of memory that is none, a tokenizer for a model that
-            has its own, or ways to load one that is loaded.
+        SettingsError: the text is the name of a file, the memory is no size, a tokenizer is given for a model that has
+            its own, or loading options are given for a model that is already loaded.
     """
     (record,) = attend_all(
         [text],
@@ -116,12 +117,12 @@ def attend_all(
     trust_remote_code: bool = False,
     notify: Callable[[str], None] | None = None,
 ) -> list[Attention]:
-    """Run a model on sentences as one batch, and return a record for each; padding changes no number.
+    """Run a model on sentences as one batch, and return one record per sentence; padding changes no number.
 
-    The receipt of each record is that of the whole batch. `pairs` and `targets` have one entry for each sentence; all
-    other arguments, and the errors, are as for `attend`.
+    All records share the receipt of the whole batch. `pairs` and `targets` have one entry per sentence; all other
+    arguments, and the errors, are as for `attend`.
     """
-    # All that can be refused is refused before a model is loaded.
+    # Loading a model is slow, so every argument that can be checked without it is checked first.
     _check_texts(texts, pairs or [], targets or [])
     layers, heads = normalize_selection(layers, heads)
     memory = parse_bytes(memory)
@@ -178,7 +179,7 @@ def attend_batch(
         elif rows is None and keys is None:
             kind = collector.kind(weights)
         else:
-            # A part of the weights may show no key ahead of its query.
+            # A part of the weights may contain no key later than its query, so the weights cannot show the kind.
             kind = source.kinds[0]
         notes = list(sentence.notes)
         short_rows = list(label["short_rows"])
@@ -218,10 +219,10 @@ def attend_batch(
 
 
 def parse_bytes(memory: int | str) -> int:
-    """Return a size of memory in bytes, which may be written as ``500MB`` or ``4GB``.
+    """Return a size of memory in bytes; strings such as ``500MB`` or ``4GB`` count in powers of 1024.
 
     Raises:
-        SettingsError: it is no size.
+        SettingsError: the string is not a size.
     """
     if isinstance(memory, int):
         return memory
@@ -235,7 +236,7 @@ def parse_bytes(memory: int | str) -> int:
 
 
 def _group_tokens(tokens: tuple[Token, ...], size: int) -> tuple[Token, ...]:
-    """Return groups of `size` neighbours as one token each, named by the first and the last of them."""
+    """Return each group of `size` neighbouring tokens as one token, named by its first and its last token."""
     groups = [tokens[start : start + size] for start in range(0, len(tokens), size)]
     return tuple(
         group[0]
@@ -251,21 +252,24 @@ def _check_texts(
     """Raise InputError or SettingsError for a text that no model could read, or for unequal counts."""
     if not texts:
         raise InputError("there is no text: expected at least one")
-    for what, some in (
+    for label, strings in (
         ("the text", texts),
         ("the second sentence", pairs),
         ("the target", targets),
     ):
-        if some and len(some) != len(texts):
-            raise InputError(f"{what} is given {len(some)} times, for {len(texts)} texts")
-        for text in some:
-            if text is not None or some is texts:
-                check_text(text, what)
+        if strings and len(strings) != len(texts):
+            raise InputError(f"{label} is given {len(strings)} times, for {len(texts)} texts")
+        for text in strings:
+            if text is not None or strings is texts:
+                check_text(text, label)
                 check_sentence(text)
 
 
 def _non_negative(numbers: Sequence[int] | None) -> Sequence[int] | None:
-    """Return the numbers if all count from the start; None, for all, if one counts from an end yet unknown."""
+    """Return the numbers if none is negative, else None, which keeps all.
+
+    A negative number counts from the end, which is unknown before the model runs; `Attention.select` applies it later.
+    """
     if numbers is None or any(number < 0 for number in numbers):
         return None
     return numbers

@@ -1,4 +1,4 @@
-"""Batches put together from sentences encoded one by one, and batches with their tokens shuffled."""
+"""Batches joined from sentences that were encoded one by one, and batches with shuffled tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from attnviz.attention import Kind, Note, Token
 from attnviz.capture.observers import CPU, Batch, Sentence
 
 _Key = TypeVar("_Key", bound=Hashable)
-# The inputs with the ids of tokens that are read, one for each sort of model.
+# The names of the input that holds the ids of the tokens read; each kind of model uses one of them.
 READ = ("input_ids", "words", "source")
 
 
@@ -22,30 +22,33 @@ READ = ("input_ids", "words", "source")
 class GeneratedText:
     """The text that a model generates from one sentence."""
 
-    text: str  # as typed, or what its tokens mean
-    tokens: tuple[Token, ...]  # those that it generates, one a step
-    # those that its decoder reads, one a step: its start, then those generated before
+    text: str  # the target as typed, or the decoded tokens
+    tokens: tuple[Token, ...]  # the generated tokens, one per step
+    # The tokens that the decoder reads, one per step: the start token, then the tokens generated so far.
     read: tuple[Token, ...]
     notes: tuple[Note, ...] = ()
 
 
 def with_generation(
-    sentence: Sentence, made: GeneratedText, kind: Kind, unit: Literal["word", "token"]
+    sentence: Sentence, generated: GeneratedText, kind: Kind, unit: Literal["word", "token"]
 ) -> Sentence:
-    """Return a sentence with its generated text, and the queries and keys of this kind of attention."""
-    sentence = replace(sentence, target=made.text, notes=(*sentence.notes, *made.notes))
+    """Return a sentence with its generated text, and with the queries and keys of this kind of attention.
+
+    `unit` is the unit of the text that the model generates, for the notes.
+    """
+    sentence = replace(sentence, target=generated.text, notes=(*sentence.notes, *generated.notes))
     if kind == "encoder":
         return sentence
     notes = [Note(f"row_generates_{unit}")]
     if kind == "decoder":
         notes.append(Note(f"column_read_{unit}s"))
-    keys = sentence.tokens if kind == "cross" else made.read
-    return replace(sentence, tokens=made.tokens, keys=keys, notes=(*sentence.notes, *notes))
+    keys = sentence.tokens if kind == "cross" else generated.read
+    return replace(sentence, tokens=generated.tokens, keys=keys, notes=(*sentence.notes, *notes))
 
 
 def batch_of_one(sentence: Sentence, inputs: dict[str, Tensor], kind: Kind | None = None) -> Batch:
     """Return a batch of one sentence, without padding."""
-    device = next((given.device for given in inputs.values()), CPU)
+    device = next((tensor.device for tensor in inputs.values()), CPU)
     keys = sentence.tokens if sentence.keys is None else sentence.keys
     real = torch.ones(1, len(sentence.tokens), dtype=torch.bool, device=device)
     real_keys = torch.ones(1, len(keys), dtype=torch.bool, device=device)
@@ -53,9 +56,10 @@ def batch_of_one(sentence: Sentence, inputs: dict[str, Tensor], kind: Kind | Non
 
 
 def join(batches: Collection[Batch]) -> Batch:
-    """Return one batch of all sentences, padded on the right, where causal models stay exact too.
+    """Return one batch of all sentences, padded on the right.
 
-    No number of any sentence depends on the others.
+    No sentence's attention depends on the other sentences. With padding on the right, this holds for causal models too,
+    because tokens never attend to later positions.
     """
     first = next(iter(batches))
     return replace(
@@ -68,48 +72,48 @@ def join(batches: Collection[Batch]) -> Batch:
 
 
 def first_sentence(batch: Batch) -> Batch:
-    """Return the first sentence of a batch, with the padding that it has there."""
+    """Return a batch of only the first sentence, with its padding."""
     return replace(
         batch,
         sentences=batch.sentences[:1],
-        inputs={name: given[:1] for name, given in batch.inputs.items()},
+        inputs={name: tensor[:1] for name, tensor in batch.inputs.items()},
         real=batch.real[:1],
         real_keys=batch.real_keys[:1],
     )
 
 
 def in_batches(singles: Mapping[_Key, Batch], tokens: int) -> Iterator[dict[_Key, Batch]]:
-    """Yield sentences of similar length together, padded to at most so many tokens; a longer one alone.
+    """Yield groups of sentences of similar length, whose joined batch has at most `tokens` tokens with padding.
 
-    The sentences may have any keys, and keep them.
+    A sentence with more tokens forms a group of its own. The groups keep the keys of `singles`.
     """
-    together: dict[_Key, Batch] = {}
-    for key, single in sorted(singles.items(), key=lambda one: size_of(one[1])):
-        if together and (len(together) + 1) * size_of(single) > tokens:
-            yield together
-            together = {}
-        together[key] = single
-    if together:
-        yield together
+    group: dict[_Key, Batch] = {}
+    for key, single in sorted(singles.items(), key=lambda item: size_of(item[1])):
+        if group and (len(group) + 1) * size_of(single) > tokens:
+            yield group
+            group = {}
+        group[key] = single
+    if group:
+        yield group
 
 
 def size_of(batch: Batch) -> int:
-    """Return the number of tokens of the longest sentence, read or generated."""
+    """Return the larger of the batch's numbers of queries and keys."""
     return max(batch.real.shape[1], batch.real_keys.shape[1])
 
 
 def shuffle(single: Batch, seed: int) -> Batch | None:
-    """Return one sentence with the tokens that are read in random order, special tokens in their places.
+    """Return one sentence whose input tokens are in random order; special tokens stay at their positions.
 
-    None where the model itself generates those tokens.
+    Return None if the keys are tokens that the model itself generates.
     """
     (sentence,) = single.sentences
     if single.kind == "decoder" and sentence.keys is not None:
         return None
     tokens = sentence.tokens if sentence.keys is None else sentence.keys
-    free = [place for place, token in enumerate(tokens) if not token.special]
+    places = [place for place, token in enumerate(tokens) if not token.special]
     order = np.arange(len(tokens))
-    order[free] = np.random.Generator(np.random.PCG64(seed)).permutation(free)
+    order[places] = np.random.Generator(np.random.PCG64(seed)).permutation(places)
     mixed = tuple(tokens[place] for place in order.tolist())
     notes = (*sentence.notes, Note("tokens_shuffled"))
     if sentence.keys is None:
@@ -117,7 +121,7 @@ def shuffle(single: Batch, seed: int) -> Batch | None:
     else:
         shuffled = replace(sentence, keys=mixed, notes=notes)
     inputs = {
-        name: given[:, order] if name in READ else given for name, given in single.inputs.items()
+        name: tensor[:, order] if name in READ else tensor for name, tensor in single.inputs.items()
     }
     return replace(single, sentences=(shuffled,), inputs=inputs)
 

@@ -1,4 +1,4 @@
-"""A report on each layer's attention, and whether attnviz sees of it what the model computes."""
+"""A report on each layer's attention, and on whether attnviz captures exactly what the model computes."""
 
 from __future__ import annotations
 
@@ -19,26 +19,30 @@ from attnviz.capture.sources.huggingface import PretrainedSource
 from attnviz.capture.stream import Layer, visible_keys
 from attnviz.errors import NoAttentionError, NotVerifiedError
 
-# Tokens of the inputs that run together: long enough for windows to show, and short.
+# The numbers of tokens of the two inputs: long enough to show a sliding window, short enough to run fast. They differ,
+# so that the second input is padded.
 N_TOKENS = 24
 N_SHORTER = 17
-SENTENCE = "I love all you"  # for home-built models and torch modules, whose tokens are not drawn
-CLOSE = 1e-5  # the most that weights may differ from those of ``output_attentions``, in float32
+# The input of home-built models and torch modules, which read no random tokens.
+SENTENCE = "I love all you"
+# The largest accepted difference from the weights of ``output_attentions``, in float32.
+CLOSE = 1e-5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerReport:
     """The attention of one layer, and how far the captured weights are from the model's own."""
 
-    number: int  # counted from 0, in its kind
+    number: int  # counted from 0 among the layers of its kind
     kind: Kind
     heads: int
-    key_heads: int | None  # heads with keys of their own; None where only the weights are seen
+    key_heads: int | None  # the number of key heads; None if only the weights are captured
     mask: str  # ``full`` or ``causal``
-    window: int | None  # the most keys that a query sees, where the mask alone would leave more
+    # The largest number of keys that a query sees, if a window limits it; else None.
+    window: int | None
     extras: tuple[str, ...]  # terms of the scores beside the dot product / sqrt(d_k), in words
-    # The difference between weights times values and the model's own output; None where there is nothing to compare
-    # with (the weights are the model's own), or the layer is refused.
+    # The difference between weights times values and the model's own output; None if there is nothing to compare (the
+    # weights are the model's own tensor), or if the layer is refused.
     output: float | None
     # The difference from ``output_attentions=True`` of the eager implementation, if there is one.
     eager: float | None
@@ -49,12 +53,12 @@ class Diagnosis:
     """The result of `doctor`."""
 
     model: str
-    layers: tuple[LayerReport, ...]  # up to the one that is refused, if one is
-    tolerance: (
-        float  # the largest difference of output that is accepted in the model's number format
-    )
-    refusal: str = ""  # why a layer is not verified; empty where all are
-    unseen: tuple[Kind, ...] = ()  # kinds of attention of an encoder-decoder that cannot be seen
+    layers: tuple[LayerReport, ...]  # if a layer is refused, only the layers before it
+    # The largest accepted difference of the output in the model's number format.
+    tolerance: float
+    refusal: str = ""  # why a layer is not verified; empty if all layers are
+    # Kinds of attention of an encoder-decoder that cannot be captured.
+    unseen: tuple[Kind, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Diagnosis: {self.verdict}>"
@@ -64,16 +68,17 @@ class Diagnosis:
         """The result in one line."""
         if self.refusal:
             return f"{self.model}: {self.refusal}"
-        n = len(self.layers)
+        n_layers = len(self.layers)
         outputs = [layer.output for layer in self.layers if layer.output is not None]
         eager = [layer.eager for layer in self.layers if layer.eager is not None]
         proof = f"output within {_number(max(outputs))}" if outputs else "its own softmax"
-        more = f", weights within {_number(max(eager))} of output_attentions" if eager else ""
-        if max(eager, default=0) > CLOSE >= self.tolerance:  # coarser formats round scores by more
-            more += ", which is something else"
+        remarks = f", weights within {_number(max(eager))} of output_attentions" if eager else ""
+        # In formats coarser than float32, rounding alone exceeds CLOSE, so there a larger difference shows nothing.
+        if max(eager, default=0) > CLOSE >= self.tolerance:
+            remarks += ", which is something else"
         if self.unseen:
-            more += f"; its {' and '.join(self.unseen)} attention cannot be seen"
-        return f"{self.model}: verified in {n} layer{'' if n == 1 else 's'}: {proof}{more}"
+            remarks += f"; its {' and '.join(self.unseen)} attention cannot be seen"
+        return f"{self.model}: verified in {n_layers} layer{'' if n_layers == 1 else 's'}: {proof}{remarks}"
 
 
 def doctor(
@@ -86,18 +91,18 @@ def doctor(
 ) -> Diagnosis:
     """Run a model on random tokens, and compare the captured attention with what the model computes.
 
-    A pretrained model runs its fused implementation, if it has one, on two inputs of which one is padded.
+    A pretrained model runs its fused implementation, if it has one, on two inputs, the shorter of which is padded.
 
     Args:
-        model: as for `as_source`; so are `tokenizer` and `loading`.
-        tokenizer: of a model in memory, its own.
-        random: draw the weights at random: only the model's configuration is needed then.
-        seed: of the tokens, and of random weights.
-        loading: how the model is loaded.
+        model: as for `as_source`.
+        tokenizer: the tokenizer of a model in memory, as for `as_source`.
+        random: draw the weights at random, so that only the model's configuration is needed.
+        seed: the seed of the random tokens and of random weights.
+        loading: how to load the model, as for `as_source`.
 
     Raises:
-        ModelError: the model cannot be loaded or run, or has no attention that can be seen.
-        InputError, FileFormatError, SettingsError: as `as_source` and `open_source`.
+        ModelError: the model cannot be loaded or run, or has no attention that can be captured.
+        InputError, FileFormatError, SettingsError: as for `as_source` and `open_source`.
     """
     if random:
         is_named = tokenizer is None and isinstance(model, str | Path)
@@ -122,13 +127,14 @@ def doctor(
             break
         tolerance = receipt.tolerance
         eager = source.eager(batch) if isinstance(source, PretrainedSource) else []
-        # Some libraries also list layers that do not attend: those with attention then stand at their own numbers.
+        # Some models also list layers without attention. Then the weights of a layer are at the layer's own number;
+        # otherwise they are at its index among the layers with attention.
         is_by_number = len(eager) != len(receipt.layers)
-        for place, number in enumerate(receipt.layers):
-            output = None if receipt.native == SOFTMAX else receipt.differences[place]
-            at = number if is_by_number else place
-            own = eager[at] if at < len(eager) else None
-            reports.append(_report(number, layers, batch, output, own))
+        for index, number in enumerate(receipt.layers):
+            output = None if receipt.native == SOFTMAX else receipt.differences[index]
+            eager_index = number if is_by_number else index
+            eager_weights = eager[eager_index] if eager_index < len(eager) else None
+            reports.append(_report(number, layers, batch, output, eager_weights))
     return Diagnosis(
         model=source.name,
         layers=tuple(reports),
@@ -139,7 +145,7 @@ def doctor(
 
 
 class _LayerCollector(WeightCollector):
-    """Collects all weights and, where they are seen, the queries and keys behind them."""
+    """Collects all weights and, if they are captured, the queries and keys behind them."""
 
     def begin(self, batch: Batch) -> None:
         super().begin(batch)
@@ -150,14 +156,15 @@ class _LayerCollector(WeightCollector):
 
 
 def _batches(source: Source, seed: int) -> list[Batch]:
-    """Return a batch for each kind of attention.
+    """Return one batch per kind of attention.
 
-    A pretrained model gets two inputs of random tokens, the second padded; any other a sentence.
+    A pretrained model gets two inputs of random tokens, the second one padded; any other model gets a sentence.
     """
     if isinstance(source, PretrainedSource):
         source.is_fused = True
         return source.draw((N_TOKENS, N_SHORTER), seed)
-    source.encode([SENTENCE])  # of some it is known only then which kinds they have
+    # A torch module shows its kinds of attention only when it runs, so encode the sentence before reading `kinds`.
+    source.encode([SENTENCE])
     return [source.encode([SENTENCE], kind=kind) for kind in source.kinds]
 
 
@@ -168,14 +175,21 @@ def _report(
     output: float | None = None,
     eager: Tensor | None = None,
 ) -> LayerReport:
+    """Return the report on one layer.
+
+    `output` is the difference of weights times values from the model's output, `eager` the weights of the model's eager
+    implementation; each is None if not available.
+    """
     weights, layer = layers.kept[number], layers.inputs.get(number)
-    seen = _seen_keys(weights[0], layer)
-    is_causal = batch.kind != "cross" and not seen.triu(1).any()
-    unwindowed = torch.ones_like(seen).tril() if is_causal else torch.ones_like(seen)
-    most_seen = int(seen.sum(dim=1).max())
+    visible = _seen_keys(weights[0], layer)
+    is_causal = batch.kind != "cross" and not visible.triu(1).any()
+    visible_without_window = (
+        torch.ones_like(visible).tril() if is_causal else torch.ones_like(visible)
+    )
+    most_visible = int(visible.sum(dim=1).max())
     window = None if layer is None else layer.scoring.window
-    if most_seen < int(unwindowed.sum(dim=1).max()):
-        window = most_seen
+    if most_visible < int(visible_without_window.sum(dim=1).max()):
+        window = most_visible
     return LayerReport(
         number=number,
         kind=batch.kind or ("decoder" if is_causal else "encoder"),
@@ -190,34 +204,34 @@ def _report(
 
 
 def _seen_keys(weights: Tensor, layer: Layer | None) -> Bool[Tensor, "query key"]:
-    """Return which keys each query sees: by the layer's mask, or where it is not seen by the weights."""
+    """Return which keys each query sees, by the layer's mask or, if the layer is not captured, by the weights."""
     n_queries, n_keys = weights.shape[1:]
     if layer is None:
         return weights.gt(0).any(dim=0)
-    seen = visible_keys(layer.scoring, 0, n_queries, n_keys, layer.query.device).cpu()
-    return seen.expand(-1, -1, n_queries, n_keys)[0].any(dim=0)
+    visible = visible_keys(layer.scoring, 0, n_queries, n_keys, layer.query.device).cpu()
+    return visible.expand(-1, -1, n_queries, n_keys)[0].any(dim=0)
 
 
 def _difference(weights: Sequence[Tensor], eager: Tensor, batch: Batch) -> float | None:
-    """Return the largest difference from the eager weights; None where these have another shape."""
+    """Return the largest difference from the eager weights; None if their shapes do not match."""
     shape = (len(weights), len(weights[0]), batch.real.shape[1], batch.real_keys.shape[1])
     if eager.shape != shape:
         return None
     differences = [
-        (theirs[:, : own.shape[1], : own.shape[2]] - own).abs().max()
-        for theirs, own in zip(eager, weights, strict=True)
+        (eager_layer[:, : layer.shape[1], : layer.shape[2]] - layer).abs().max()
+        for eager_layer, layer in zip(eager, weights, strict=True)
     ]
     return float(torch.stack(differences).max())
 
 
 def _extras(layer: Layer) -> Iterator[str]:
-    """Yield what enters the scores beside the scaled dot product, and values of another width than keys."""
+    """Yield in words each term of the scores beside the scaled dot product, and a width of values unlike the keys'."""
     scoring, d_k, d_v = layer.scoring, layer.key.shape[3], layer.value.shape[3]
     if abs(layer.scaling * d_k**0.5 - 1) > CLOSE:
         yield f"scale {layer.scaling:.3g}"
     mask, has_bias = scoring.mask, scoring.bias is not None
     if isinstance(mask, Tensor) and mask.dtype != torch.bool:
-        # A float mask may add to the scores of keys that are seen.
+        # A float mask that is not 0 at visible keys is also a bias.
         has_bias |= bool(mask[mask > torch.finfo(mask.dtype).min / 2].any())
     if has_bias:
         yield "bias"

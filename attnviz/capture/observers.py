@@ -1,6 +1,6 @@
-"""Collectors of the attention that a model streams: all weights, a pooled picture, strong links.
+"""Collectors of the attention that a model streams: all weights, pooled weights, strong links.
 
-A source hands every observer each block of query rows once, layer by layer.
+A source passes each block of query rows to every observer once, layer by layer.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from torch.nn.functional import pad
 from attnviz.attention import NEIGHBOURS, STATISTICS, Kind, Note, Token, TokenStatistics, indices_of
 from attnviz.errors import InputError, NoAttentionError
 
-# where what is kept stands, whatever device torch makes its tensors on by default
+# Collected tensors are kept in main memory, whatever the default device of torch is.
 CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
-    """One input as the model reads it: its tokens, and notes about what was done to it before."""
+    """One input as the model reads it: its tokens, and notes about how it was prepared."""
 
     text: str  # as typed
-    pair: str | None  # the second sentence, where there is one
+    pair: str | None  # the second sentence, if there is one
     tokens: tuple[Token, ...]  # the queries
-    keys: tuple[Token, ...] | None = None  # None where they are the same
-    target: str | None = None  # what the model generates, where it generates text
-    notes: tuple[Note, ...] = ()  # what was done
-    is_cut: bool = False  # whether it has more tokens than the model takes, and only the first of them are here
+    keys: tuple[Token, ...] | None = None  # None if they are the same tokens as the queries
+    target: str | None = None  # the generated text, if the model generates text
+    notes: tuple[Note, ...] = ()  # changes made to the text, such as truncation
+    # Whether the text had too many tokens for the model, and the last ones were dropped.
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +43,11 @@ class Batch:
     """Sentences that run together."""
 
     sentences: tuple[Sentence, ...]
-    inputs: dict[str, Tensor]  # what the model takes, by name
-    # True where there is a query token, False where there is padding
+    inputs: dict[str, Tensor]  # the model's inputs, by name
+    # True for query tokens, False for padding
     real: Bool[Tensor, "batch token"]
-    real_keys: Bool[Tensor, "batch key"]  # likewise for the keys
-    # which attention is streamed, where the model has several; None where the weights tell
+    real_keys: Bool[Tensor, "batch key"]  # True for key tokens, False for padding
+    # The kind of attention to stream, if the model has several; None if the weights show the kind.
     kind: Kind | None = None
 
 
@@ -54,17 +55,17 @@ class Batch:
 class Block:
     """Some query rows of one layer; valid until `observe` returns."""
 
-    layer: int  # from 0
-    first_row: int  # the number of the first query row held
-    n_rows: int  # how many query rows the layer has in all
-    causal: bool  # whether queries may look at earlier keys only
-    n_keys: int  # how many keys it has
-    # after the softmax, 0 for padding: the first keys, all others are 0
+    layer: int  # the layer's number, counted from 0
+    first_row: int  # the number of the block's first query row
+    n_rows: int  # the number of query rows in the whole layer
+    causal: bool  # whether queries may attend to earlier keys only
+    n_keys: int  # the number of keys in the whole layer
+    # The weights after the softmax on the first keys of the layer, 0 for padding; those on all later keys are 0.
     seen: Float[Tensor, "batch head rows seen"]
 
     @property
     def weights(self) -> Float[Tensor, "batch head rows keys"]:
-        """The weights after the softmax, of all keys."""
+        """The weights after the softmax, on all keys."""
         if ahead := self.n_keys - self.seen.shape[-1]:
             self.seen = pad(self.seen, (0, ahead))
         return self.seen
@@ -72,21 +73,22 @@ class Block:
 
 @runtime_checkable  # the shape checks of the tests need it
 class Observer(Protocol):
-    """Receives every block of attention once."""
+    """Receiver of every block of attention, once each."""
 
     def begin(self, batch: Batch) -> None:
         """Prepare for a batch that is about to run."""
         del batch
 
     def observe(self, block: Block) -> None:
-        """Take a block of rows that has been computed."""
+        """Receive a block of rows that has been computed."""
         del block
 
 
-CELLS = 512  # rows and columns of a pattern that is pooled, at most
-LINKS = 8  # links that are kept of a row, at most
-GROUP = 64  # keys among which the largest weight is looked for first
-ROWS = 64  # rows that are looked at together: as many as caches hold of a head
+# Pooling of a long text begins with groups so large that a pattern has at most this many rows.
+CELLS = 512
+LINKS = 8  # the largest number of links kept per row
+GROUP = 64  # keys per group in the search for the largest weights (see `strongest`)
+ROWS = 64  # rows processed together: about as many as the CPU caches hold for one head
 
 
 class ExactRows:
@@ -110,23 +112,23 @@ class ExactRows:
             name: torch.zeros(n_heads, dtype=torch.float64, device=CPU) for name in statistics
         }
 
-    def add(self, first: int, own: Float32[Tensor, "head row key"]) -> None:
-        """Take in rows from the number `first` on.
+    def add(self, first: int, rows_added: Float32[Tensor, "head row key"]) -> None:
+        """Add the rows that begin with row number `first`.
 
-        `own` are their weights on the first keys; those on all later keys are 0.
+        `rows_added` holds their weights on the first keys; the weights on all later keys are 0.
         """
-        n_links = min(self.link_keys.shape[2], own.shape[2])
-        # to take new memory for each head costs more than to compute
-        spare = torch.empty_like(own[0, :ROWS])
-        for start in range(0, own.shape[1], ROWS):
-            rows = own[:, start : start + ROWS]
+        n_links = min(self.link_keys.shape[2], rows_added.shape[2])
+        # One scratch buffer for all heads: allocating new memory for each head takes longer than the computation.
+        scratch = torch.empty_like(rows_added[0, :ROWS])
+        for start in range(0, rows_added.shape[1], ROWS):
+            rows = rows_added[:, start : start + ROWS]
             number, n_rows = first + start, rows.shape[1]
-            at = slice(number - self._rows[0], number - self._rows[0] + n_rows)
+            places = slice(number - self._rows[0], number - self._rows[0] + n_rows)
             weights, keys = strongest(rows, n_links)
-            self.link_weights[:, at, :n_links] = weights.cpu()
-            self.link_keys[:, at, :n_links] = keys.int().cpu()
+            self.link_weights[:, places, :n_links] = weights.cpu()
+            self.link_keys[:, places, :n_links] = keys.int().cpu()
             for name in self._sums:
-                values = self._statistic(name, number, rows, spare[:n_rows])
+                values = self._statistic(name, number, rows, scratch[:n_rows])
                 self._sums[name] += values.sum(dim=1, dtype=torch.float64).cpu()
 
     def _statistic(
@@ -134,12 +136,15 @@ class ExactRows:
         name: str,
         first: int,
         rows: Float32[Tensor, "head row key"],
-        spare: Float32[Tensor, "row key"],
+        scratch: Float32[Tensor, "row key"],
     ) -> Float32[Tensor, "head row"]:
-        """Return for each row its entropy, the mean distance of its keys, or its weight on one certain key."""
+        """Return one statistic of each row: its entropy, the mean distance of its keys, or its weight on one key.
+
+        `first` is the number of the first row; `scratch` is overwritten.
+        """
         if name == "entropy":
-            # NaN where a weight is 0
-            bits = [-torch.log2(head, out=spare).mul_(head).nansum(dim=1) for head in rows]
+            # 0 * log(0) gives NaN, which nansum counts as 0.
+            bits = [-torch.log2(head, out=scratch).mul_(head).nansum(dim=1) for head in rows]
             return torch.stack(bits) * math.log(2)
         if name == "first":
             return rows[..., 0]
@@ -147,14 +152,16 @@ class ExactRows:
             torch.arange(first, first + rows.shape[1], device=rows.device)[:, None] - self._keys[0]
         )
         if name == "distance":
-            away = (torch.arange(rows.shape[2], device=rows.device) - queries).abs_().float()
-            return torch.stack([torch.mul(head, away, out=spare).sum(dim=1) for head in rows])
+            distances = (torch.arange(rows.shape[2], device=rows.device) - queries).abs_().float()
+            return torch.stack(
+                [torch.mul(head, distances, out=scratch).sum(dim=1) for head in rows]
+            )
         key = queries + NEIGHBOURS[name]
         weights = rows.gather(2, key.clamp(0, rows.shape[2] - 1).expand(*rows.shape[:2], 1))[..., 0]
         return weights.where((key[:, 0] >= 0) & (key[:, 0] < rows.shape[2]), 0.0)
 
     def cut(self, n_links: int) -> None:
-        """Keep fewer links of each row."""
+        """Keep only the `n_links` strongest links of each row."""
         self.link_keys = self.link_keys[..., :n_links].clone()
         self.link_weights = self.link_weights[..., :n_links].clone()
 
@@ -167,37 +174,40 @@ class ExactRows:
 def strongest(
     weights: Float32[Tensor, "head row key"], n: int
 ) -> tuple[Float32[Tensor, "head row link"], Int64[Tensor, "head row link"]]:
-    """Return the largest weights of each row, largest first, and the numbers of their keys.
+    """Return the n largest weights of each row, largest first, and the indices of their keys.
 
-    They are all in the groups of keys whose largest weights are largest, so only few keys need be sorted.
+    Keys are divided into groups of `GROUP`. The n largest weights lie in the n groups with the largest maxima, or in
+    the incomplete last group, so only the keys of these groups need to be sorted.
     """
     n_heads, n_rows, n_keys = weights.shape
     n_groups = n_keys // GROUP
     if n_groups <= n:
         best = weights.topk(n, dim=2)
         return best.values, best.indices
-    whole = weights[..., : n_groups * GROUP].reshape(n_heads, n_rows, n_groups, GROUP)
-    groups = whole.amax(dim=3).topk(n, dim=2, sorted=False).indices  # (H, R, n)
-    some = whole.gather(2, groups[..., None].expand(-1, -1, -1, GROUP)).flatten(2)
-    rest = weights[..., n_groups * GROUP :]
-    best = (torch.cat([some, rest], dim=2) if rest.shape[2] else some).topk(n, dim=2)
+    grouped = weights[..., : n_groups * GROUP].reshape(n_heads, n_rows, n_groups, GROUP)
+    groups = grouped.amax(dim=3).topk(n, dim=2, sorted=False).indices  # (H, R, n)
+    candidates = grouped.gather(2, groups[..., None].expand(-1, -1, -1, GROUP)).flatten(2)
+    remainder = weights[..., n_groups * GROUP :]
+    best = (torch.cat([candidates, remainder], dim=2) if remainder.shape[2] else candidates).topk(
+        n, dim=2
+    )
     group, place = best.indices // GROUP, best.indices % GROUP
     keys = groups.gather(2, group.clamp_max(n - 1)) * GROUP + place
     return best.values, keys.where(group < n, best.indices + (n_groups - n) * GROUP)
 
 
 class WeightCollector:
-    """Collect the weights of every head of every layer, or of those chosen, within a memory.
+    """Collects the weights of every head of every layer, or of the chosen ones, within a memory limit.
 
-    Once they would take more, neighbouring tokens are pooled: to a group the sum over its keys, from it the mean over
-    its queries. Each such cell is exact: its rows are added up as they stream by. The strongest links of each row are
-    kept beside them, and statistics of each head.
+    If the weights would exceed the limit, neighbouring tokens are pooled: a pooled weight is the sum over the keys of a
+    group and the mean over its queries. Pooled weights are exact, because rows are added up as they arrive. The
+    strongest links of each row, and statistics of each head, are kept beside them.
 
     Args:
-        layers: numbers from 0; None keeps all.
-        heads: likewise.
+        layers: layer numbers, counted from 0; None keeps all.
+        heads: head numbers, counted from 0; None keeps all.
         rows: the query tokens to keep; None keeps all.
-        keys: the key tokens to keep, likewise.
+        keys: the key tokens to keep; None keeps all.
         memory: the most bytes to keep; None sets no limit.
     """
 
@@ -214,20 +224,20 @@ class WeightCollector:
         self._heads = None if heads is None else sorted(set(heads))
         self._window = rows, keys
         self._memory = memory
-        # of each layer, for each sentence
+        # By layer, one tensor per sentence.
         self.kept: dict[int, list[Float32[Tensor, "head group keys"]]] = {}
         self._exact: dict[int, list[ExactRows]] = {}
 
     def begin(self, batch: Batch) -> None:
-        """Forget what was kept of an earlier batch."""
+        """Discard the data of an earlier batch."""
         self._batch = batch
-        self._seen: list[int] = []  # numbers of layers
+        self._seen: list[int] = []  # the numbers of all layers observed so far
         self._n_heads, self._causal = 0, False
         self.kept.clear()
         self._exact.clear()
-        self.cell = 1  # neighbouring tokens that are pooled, along both sides
+        self.cell = 1  # the number of neighbouring tokens per group, for queries and for keys
         self._n_links = LINKS
-        # The first and one-past-last row and column to keep of each sentence, counted with its padding.
+        # For each sentence, the first and one-past-last row and column to keep, counted with its padding.
         rows, keys = self._window
         self._spans = [
             (_span(real, rows), _span(real_keys, keys))
@@ -248,23 +258,25 @@ class WeightCollector:
         if block.layer not in self.kept:
             indices_of(self._heads or (), range(n_heads), "head")
             self._add_layer(block.layer)
-        # A list of all heads would copy the block.
+        # Indexing with a list of all heads would copy the block; a slice does not.
         heads = slice(None) if self._heads is None else self._heads
         for sentence, (rows, keys) in enumerate(self._spans):
             first, last = max(block.first_row, rows[0]), min(block.first_row + n_rows, rows[1])
             if first >= last or keys[0] >= n_seen:
                 continue
             places = slice(first - block.first_row, last - block.first_row)
-            own = block.seen[sentence, heads, places, slice(*keys)].float()
+            rows_kept = block.seen[sentence, heads, places, slice(*keys)].float()
             if self.cell > 1:
-                self._add_rows(self.kept[block.layer][sentence], first - rows[0], own)
-                self._exact[block.layer][sentence].add(first, own)
+                self._add_rows(self.kept[block.layer][sentence], first - rows[0], rows_kept)
+                self._exact[block.layer][sentence].add(first, rows_kept)
             else:
-                kept = self.kept[block.layer][sentence]
-                kept[:, first - rows[0] : last - rows[0], : own.shape[-1]] = own.cpu()
+                layer_weights = self.kept[block.layer][sentence]
+                layer_weights[:, first - rows[0] : last - rows[0], : rows_kept.shape[-1]] = (
+                    rows_kept.cpu()
+                )
 
     def _add_layer(self, layer: int) -> None:
-        """Make room for another layer."""
+        """Allocate the tensors of another layer, after pooling the kept layers if memory is short."""
         n_heads = len(self.heads)
         self._make_room(n_heads)
         self.kept[layer] = [
@@ -279,8 +291,8 @@ class WeightCollector:
         start: int,
         rows: Float32[Tensor, "head row key"],
     ) -> None:
-        """Add rows from the place `start` on to the groups that they belong to."""
-        # The first rows may belong to a group that an earlier block began.
+        """Add rows to the pooled groups that they belong to; `start` is the place of the first row among all rows."""
+        # The first rows may complete a group that an earlier block began.
         n_begun = min(-start % self.cell, rows.shape[1])
         sums = _grouped(rows[:, n_begun:], self.cell, -2)
         if n_begun:
@@ -307,7 +319,7 @@ class WeightCollector:
         return list(range(n_heads)) if self._heads is None else self._heads
 
     def weights(self, index: int) -> Float32[np.ndarray, "layer head query key"]:
-        """Return one sentence's weights without padding; where `cell` is above 1, those of groups of tokens.
+        """Return one sentence's weights without padding; if `cell` is above 1, the weights between groups of tokens.
 
         Raises NoAttentionError: the layers have different numbers of heads.
         """
@@ -319,6 +331,7 @@ class WeightCollector:
             )
         weights = torch.stack(layers)
         if self.cell > 1:
+            # The kept numbers are sums over queries: divide by the number of queries in each group.
             (first, last), _ = self._spans[index]
             weights /= _grouped(torch.ones(last - first, device=CPU), self.cell)[:, None]
         return weights.numpy()
@@ -326,7 +339,7 @@ class WeightCollector:
     def exact(
         self, index: int, queries: tuple[Token, ...], keys: tuple[Token, ...]
     ) -> TokenStatistics | None:
-        """Return the links and statistics of single tokens of a sentence; None where weights are not pooled."""
+        """Return the links and statistics of single tokens of a sentence; None if the weights are not pooled."""
         if self.cell == 1:
             return None
         layers = [self._exact[layer][index] for layer in self.layers]
@@ -340,18 +353,20 @@ class WeightCollector:
         )
 
     def kind(self, weights: Float32[np.ndarray, "layer head query key"]) -> Kind:
-        """Return whether attention is causal or bidirectional, judged by the weights."""
-        ahead = np.triu(np.ones(weights.shape[2:], dtype=bool), 1)
-        causal = self._causal if weights.shape[2] == 1 else not weights[:, :, ahead].any()
+        """Return whether attention is causal ("decoder") or bidirectional ("encoder"), judged by the weights."""
+        is_ahead = np.triu(np.ones(weights.shape[2:], dtype=bool), 1)
+        causal = self._causal if weights.shape[2] == 1 else not weights[:, :, is_ahead].any()
         return "decoder" if causal else "encoder"
 
     def _shape(self, spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+        # -(-a // b) is a / b rounded up.
         return tuple(-(-(last - first) // self.cell) for first, last in spans)
 
     def _rows(self, rows: tuple[int, int], keys: tuple[int, int]) -> ExactRows:
-        """Return an empty collection of links and statistics for a layer of a sentence.
+        """Return an empty collection of links and statistics for one layer of a sentence.
 
-        Statistics compare positions, so there are fewer of cross attention, and none of a part of the keys.
+        Statistics of neighbours and distance compare positions of queries and keys, so cross-attention has only the
+        first two. With only a part of the keys there are none.
         """
         names = STATISTICS
         if self._batch.kind == "cross":
@@ -361,9 +376,11 @@ class WeightCollector:
         return ExactRows(len(self.heads), rows, keys, self._n_links, names)
 
     def _make_room(self, n_heads: int) -> None:
-        """Pool tokens until another layer of so many heads fits in the memory.
+        """Pool tokens until another layer of `n_heads` heads fits in the memory.
 
-        Links take half of the memory at most; where not even one of each row fits in it, there are none.
+        Links take at most half of the memory. If not even one link per row fits in that half, no links are kept.
+
+        Raises InputError: the weights do not fit even if all tokens of a sentence form one group.
         """
         if self._memory is None:
             return
@@ -383,11 +400,11 @@ class WeightCollector:
             elif self.cell < longest:
                 self._pool(-(-longest // CELLS) if self.cell == 1 and longest > CELLS else 2)
             else:
-                what = f"{n_heads} heads of {n_layers} layers: at least {weights:,} are needed"
-                raise InputError(f"{self._memory:,} bytes are too few for {what}")
+                needed = f"{n_heads} heads of {n_layers} layers: at least {weights:,} are needed"
+                raise InputError(f"{self._memory:,} bytes are too few for {needed}")
 
     def _pool(self, factor: int) -> None:
-        """Pool so many neighbouring cells of the layers kept so far."""
+        """Pool `factor` neighbouring cells of the layers kept so far into one."""
         if self.cell == 1:
             self._exact = {number: self._exact_rows(layer) for number, layer in self.kept.items()}
         self.cell *= factor
@@ -397,18 +414,18 @@ class WeightCollector:
             ]
 
     def _exact_rows(self, layer: Sequence[Float32[Tensor, "head _query _key"]]) -> list[ExactRows]:
-        """Return links and statistics of a layer whose weights are still kept in full."""
-        found = []
+        """Return links and statistics, one per sentence, of a layer whose weights are still kept in full."""
+        collections = []
         for (rows, keys), weights in zip(self._spans, layer, strict=True):
             exact = self._rows(rows, keys)
             for first in range(0, weights.shape[1], CELLS):
                 exact.add(rows[0] + first, weights[:, first : first + CELLS])
-            found.append(exact)
-        return found
+            collections.append(exact)
+        return collections
 
 
 def _span(real: Bool[Tensor, " token"], window: slice | None) -> tuple[int, int]:
-    """Return the first and one-past-last place in a batch of a sentence's tokens, or of those in the window."""
+    """Return the first and one-past-last position of a sentence's tokens in a padded batch, within the window."""
     places = real.nonzero()[:, 0]
     first, last, _ = (window or slice(None)).indices(len(places))
     return int(places[0]) + first, int(places[0]) + last
@@ -417,11 +434,11 @@ def _span(real: Bool[Tensor, " token"], window: slice | None) -> tuple[int, int]
 def _grouped(
     weights: Float[Tensor, "*weights"], size: int, dim: int = -1
 ) -> Float[Tensor, "*sums"]:
-    """Return sums over groups of neighbours along a dimension; the last group may be smaller."""
-    left = weights.shape[dim] % size
-    full = weights.shape[dim] - left
-    sums = torch.unflatten(weights.narrow(dim, 0, full), dim, (-1, size)).sum(dim)
-    if left:
-        rest = weights.narrow(dim, full, left).sum(dim, keepdim=True)
-        sums = torch.cat([sums, rest], dim)
+    """Return sums over groups of `size` neighbours along a dimension; the last group may be smaller."""
+    n_left = weights.shape[dim] % size
+    n_full = weights.shape[dim] - n_left
+    sums = torch.unflatten(weights.narrow(dim, 0, n_full), dim, (-1, size)).sum(dim)
+    if n_left:
+        last_sum = weights.narrow(dim, n_full, n_left).sum(dim, keepdim=True)
+        sums = torch.cat([sums, last_sum], dim)
     return sums

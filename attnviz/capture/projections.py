@@ -1,7 +1,8 @@
-"""The projections around one layer's attention: to query, key and value, and from its output.
+"""The linear projections around one layer's attention: to query, key and value, and from the joined contexts.
 
-No table of module names is needed: the projection that made the query is the one whose output equals the query, to the
-last bit. Where there is none (rotary positions turn queries and keys afterwards), there is none here.
+No table of module names is needed: a projection is recognised because its output equals the query, key or value to the
+last bit. If no output is equal, for example because rotary positions change queries and keys afterwards, there is no
+projection to show.
 """
 
 from __future__ import annotations
@@ -26,26 +27,26 @@ class Call:
     """One call of a small module of the model: a linear projection, a norm, an embedding or a recurrent cell."""
 
     module: nn.Module
-    given: Tensor  # its input: vectors, or numbers of words
+    given: Tensor  # its input: vectors, or word ids for an embedding
     made: Float[Tensor, "batch token made"]  # its output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
-    """A linear projection, x W + b, or some columns of one."""
+    """A linear projection, x W + b, or some of its columns."""
 
-    given: Float[Tensor, "token given"]  # its input, of the first sentence
+    given: Float[Tensor, "token given"]  # its input for the first sentence
     weight: Float[Tensor, "given made"]
     bias: Float[Tensor, " made"] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedded:
-    """The parts that are added up to the input of a model's first layer, for the first sentence."""
+    """The embeddings whose sum is the input of a model's first layer, for the first sentence."""
 
-    # of the words, their positions and, in some models, segments
+    # Embeddings of words, positions and, in some models, segments.
     parts: tuple[Float[Tensor, "token d_model"], ...]
-    # gain, shift and epsilon of the layer norm of their sum, if there is one
+    # Gain, shift and epsilon of the layer norm that is applied to the sum; None if there is no such norm.
     norm: tuple[Tensor, Tensor, float] | None
 
 
@@ -53,44 +54,44 @@ class Embedded:
 class WordHead:
     """The projection from a decoder's states to words: logits = state W + b."""
 
-    module: nn.Module  # the projection, or the table of word vectors that serves as one
+    module: nn.Module  # the projection, or the word embedding if the model shares its weights
     bias: Float[Tensor, " word"] | None
-    names: Callable[[Sequence[int]], Sequence[str]]  # of words, by their numbers
-    never: tuple[int, ...] = ()  # words that are never chosen
+    names: Callable[[Sequence[int]], Sequence[str]]  # returns the texts of these word ids
+    never: tuple[int, ...] = ()  # ids of words that the model never generates
 
     @property
     def weight(self) -> Float[Tensor, "word d_model"]:
-        """The weight, with a row for each word."""
+        """The weight matrix, one row per word."""
         return self.module.get_parameter("weight")
 
 
-@runtime_checkable  # so that a source finds these observers
+@runtime_checkable  # so that `show_calls` can recognise these observers with isinstance
 class CallObserver(Protocol):
-    """Observes the calls of small modules: linear projections, norms, embeddings, recurrent cells."""
+    """An observer of the calls of small modules: linear projections, norms, embeddings, recurrent cells."""
 
     def observe_call(self, call: Call) -> None:
-        """Take a call that has run."""
+        """Receive a call that has run."""
 
 
 @contextmanager
 def show_calls(model: nn.Module, observers: Sequence[object]) -> Iterator[None]:
-    """Show each call of a small module of the model to every `CallObserver`, until the block ends."""
-    watching = [observer for observer in observers if isinstance(observer, CallObserver)]
-    thread = get_ident()  # another may run the model, too
+    """Pass each call of a small module of the model to every `CallObserver`, until the block ends."""
+    call_observers = [observer for observer in observers if isinstance(observer, CallObserver)]
+    thread = get_ident()  # hooks also fire for other threads that run the same model
 
-    def show(module: nn.Module, given: tuple[Any, ...], made: Any) -> None:
+    def show(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
         if (
             get_ident() == thread
-            and given
-            and isinstance(given[0], Tensor)
-            and isinstance(made, Tensor)
+            and inputs
+            and isinstance(inputs[0], Tensor)
+            and isinstance(output, Tensor)
         ):
-            shown = given[0] if isinstance(module, nn.Embedding) else _with_token_axis(given[0])
-            for observer in watching:
-                observer.observe_call(Call(module=module, given=shown, made=_with_token_axis(made)))
+            x = inputs[0] if isinstance(module, nn.Embedding) else _with_token_axis(inputs[0])
+            for observer in call_observers:
+                observer.observe_call(Call(module=module, given=x, made=_with_token_axis(output)))
 
     with ExitStack() as stack:
-        for module in model.modules() if watching else ():
+        for module in model.modules() if call_observers else ():
             if _is_small(module):
                 stack.callback(module.register_forward_hook(show).remove)
         yield
@@ -102,32 +103,32 @@ class ProjectionCollector(LayerObserver):
     def __init__(self, layer: int) -> None:
         self._wanted = layer
         self._seen: list[int] = []
-        # the calls after the last layer's attention: in the end they make the output
+        # The calls since the latest layer's attention; when the model has run, they lead to its output.
         self.last: list[Call] = []
         self._kept: list[tuple[Layer, list[Call], list[Call]]] = []
 
     def begin(self, batch: Batch) -> None:
-        """Forget what was kept of an earlier batch."""
+        """Discard the data of an earlier batch."""
         self._batch = batch
         self._seen.clear()
         self.last, self._kept = [], []
 
     def observe_call(self, call: Call) -> None:
-        """Keep the call, at least until the next layer comes by."""
+        """Keep the call at least until the next layer is observed."""
         self.last.append(call)
 
     def observe_layer(self, layer: Layer) -> None:
-        """Keep the layer if it is the one wanted, or may turn out to be."""
+        """Keep the layer if it is the wanted one, or may be (a negative number counts from the yet unknown end)."""
         self._seen.append(layer.number)
-        before, self.last = self.last, []
+        calls_before, self.last = self.last, []
         if self._wanted < 0 or self._wanted == layer.number:
-            self._kept.append((layer, before, self.last))
+            self._kept.append((layer, calls_before, self.last))
         if self._wanted < 0 and len(self._kept) > -self._wanted:
             del self._kept[0]
 
     @property
     def layer(self) -> Layer:
-        """The wanted layer. Raises SelectionError: there is none of that number."""
+        """The wanted layer. Raises SelectionError: there is no layer of that number."""
         return self._wanted_layer[0]
 
     @property
@@ -148,9 +149,9 @@ class ProjectionCollector(LayerObserver):
     def projections(
         self,
     ) -> tuple[Projection | None, Projection | None, Projection | None, Projection | None]:
-        """Return the projections to query, key and value of all heads, and that of the joined contexts.
+        """Return the projections to query, key and value of all heads, and the projection of the joined contexts.
 
-        Each is None where no linear projection computed just that.
+        Each is None if no linear projection computed exactly that tensor.
         """
         layer, calls = self.layer, _join_steps(self.before)
         query = maker_of(calls, layer.query)
@@ -163,7 +164,7 @@ class ProjectionCollector(LayerObserver):
         return query, key, value, None
 
     def embedded(self, x: Tensor) -> Embedded | None:
-        """Return the embeddings whose sum is the layer's input x [token, d_model]; None where it is no such sum."""
+        """Return the embeddings whose sum is the layer's input x [token, d_model]; None if x is no such sum."""
         norm = None
         for call in self.before:
             if isinstance(call.module, nn.LayerNorm) and same(call.made[0].to(x), x):
@@ -172,33 +173,33 @@ class ProjectionCollector(LayerObserver):
         total = x if norm is None else norm.given[0].to(x)
         ids = self._batch.inputs.get("input_ids")
         words: list[Call] = []
-        others: list[Call] = []
+        other_calls: list[Call] = []
         for call in self.before:
             if isinstance(call.module, nn.Embedding) and call.made.shape[1:] == x.shape:
                 is_of_words = ids is not None and same(call.given, ids)
-                (words if is_of_words else others).append(call)
-        if len(words) != 1 or not others:
+                (words if is_of_words else other_calls).append(call)
+        if len(words) != 1 or not other_calls:
             return None
-        # Positions have many vectors, segments two.
-        others.sort(key=lambda call: -call.module.num_embeddings)  # type: ignore[operator]
-        parts = tuple(call.made[0].to(x) for call in (*words, *others))
+        # Put positions before segments: a position table has many vectors, a segment table two.
+        other_calls.sort(key=lambda call: -call.module.num_embeddings)  # type: ignore[operator]
+        parts = tuple(call.made[0].to(x) for call in (*words, *other_calls))
         tolerance = 1e-5 * max(1.0, total.abs().max().item())
         if (sum(parts) - total).abs().max().item() > tolerance:
             return None
         return Embedded(parts=parts, norm=None if norm is None else norm_of(norm))
 
     def beside(self) -> Tensor | None:
-        """Return the input of a recurrent cell beside the context, [step, d]; None where no cell reads the context."""
+        """Return the part of a recurrent cell's input that is not the context, [step, d]; None if no cell reads it."""
         context = self.layer.output.flatten(2)[0]  # (T, H * d)
         width = context.shape[1]
         for call in _join_steps(self.cells()):
-            given = call.given[0]
-            if same(given[:, -width:].to(context), context):
-                return given[:, :-width]
+            cell_inputs = call.given[0]
+            if same(cell_inputs[:, -width:].to(context), context):
+                return cell_inputs[:, :-width]
         return None
 
     def read_by(self, head: WordHead) -> Tensor | None:
-        """Return the input of a projection to words [token, d_model]; where it did not run, the model's output."""
+        """Return the input of a projection to words [token, d_model]; if it did not run, the model's last output."""
         calls = _join_steps(self.last or self.before)
         for call in reversed(calls):
             if call.module is head.module and is_linear(call.module):
@@ -215,25 +216,25 @@ class ProjectionCollector(LayerObserver):
 
 
 def maker_of(calls: Sequence[Call], tensor: Tensor) -> Projection | None:
-    """Return the projection whose output, or an equal share of it, is this tensor [batch, head, token, d]."""
-    wanted = tensor.transpose(1, 2).flatten(2)  # (B, H, T, d) -> (B, T, H * d)
-    size = wanted.shape[2]
+    """Return the projection whose output, or a block of its columns, is this tensor [batch, head, token, d]."""
+    columns = tensor.transpose(1, 2).flatten(2)  # (B, H, T, d) -> (B, T, H * d)
+    size = columns.shape[2]
     for call in reversed(calls):
         if is_linear(call.module):
-            # one fused projection may make all three
+            # One fused projection may compute query, key and value as three blocks of columns.
             for first in range(0, call.made.shape[2] - size + 1, size):
-                if same(call.made[:, :, first : first + size], wanted):
+                if same(call.made[:, :, first : first + size], columns):
                     return projection_of(call, first, first + size)
     return None
 
 
 def projection_of(call: Call, first: int, last: int) -> Projection | None:
-    """Return these columns of a linear projection that has run; None where the call is of another module."""
+    """Return the columns `first` to `last` (exclusive) of a linear projection; None if the module is no projection."""
     if not is_linear(call.module):
         return None
-    whole, bias = call.module.get_parameter("weight"), getattr(call.module, "bias", None)
-    # GPT-2's are not transposed
-    weight: Tensor = whole.T if isinstance(call.module, nn.Linear) else whole
+    matrix, bias = call.module.get_parameter("weight"), getattr(call.module, "bias", None)
+    # nn.Linear stores W^T; the Conv1D modules of GPT-2 store W itself.
+    weight: Tensor = matrix.T if isinstance(call.module, nn.Linear) else matrix
     bias = None if bias is None else bias[first:last]
     return Projection(given=call.given[0], weight=weight[:, first:last], bias=bias)
 
@@ -252,36 +253,40 @@ def is_linear(module: nn.Module) -> bool:
 
 
 def _is_small(module: nn.Module) -> bool:
-    """Return whether calls of a module are shown; parameters that are all vectors are taken for a model's own norm."""
+    """Return whether calls of a module are shown.
+
+    A module without submodules whose parameters are all vectors is taken for a norm that the model defines itself.
+    """
     if is_linear(module) or isinstance(module, nn.LayerNorm | nn.Embedding | nn.RNNCellBase):
         return True
     parameters = list(module.parameters())
     is_leaf = next(module.children(), None) is None
-    return is_leaf and bool(parameters) and all(one.ndim == 1 for one in parameters)
+    return is_leaf and bool(parameters) and all(parameter.ndim == 1 for parameter in parameters)
 
 
 def _with_token_axis(x: Tensor) -> Tensor:
-    """Add an axis of tokens where a recurrent model has none: (B, D) -> (B, 1, D)."""
+    """Return x as (B, T, D). A recurrent model has no token axis: (B, D) becomes (B, 1, D)."""
     return x[:, None] if x.ndim == 2 else x.reshape(x.shape[0], -1, x.shape[-1])
 
 
 def _join_steps(calls: Sequence[Call]) -> list[Call]:
-    """Return the calls, and for each module that runs once a token one more of all its steps joined."""
+    """Return the calls and, for each module that runs once per token, one more call that joins all its steps."""
     steps: dict[nn.Module, list[Call]] = {}
     for call in calls:
         steps.setdefault(call.module, []).append(call)
-    together = [
+    joined = [
         Call(
             module=module,
-            given=torch.cat([c.given for c in own], 1),
-            made=torch.cat([c.made for c in own], 1),
+            given=torch.cat([step.given for step in module_calls], 1),
+            made=torch.cat([step.made for step in module_calls], 1),
         )
-        for module, own in steps.items()
-        if len(own) > 1 and all(one.made.shape[1] == 1 for one in own)
+        for module, module_calls in steps.items()
+        if len(module_calls) > 1
+        and all(call_of_step.made.shape[1] == 1 for call_of_step in module_calls)
     ]
-    return [*calls, *together]
+    return [*calls, *joined]
 
 
-def same(one: Tensor, other: Tensor) -> bool:
-    """Return whether two tensors are equal, to the last bit."""
-    return one.shape == other.shape and torch.equal(one, other)
+def same(first: Tensor, second: Tensor) -> bool:
+    """Return whether two tensors are equal to the last bit."""
+    return first.shape == second.shape and torch.equal(first, second)

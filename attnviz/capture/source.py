@@ -1,4 +1,4 @@
-"""Open a model, by its name or in memory, as a source."""
+"""Sources from the name of a model or from a model in memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DEFAULT_MODEL = "distilbert-base-uncased"
 
 
 class Opening(TypedDict, total=False):
-    """The ways to load a model (see `open_source`)."""
+    """The options for loading a model (see `open_source`)."""
 
     device: Device
     dtype: Dtype
@@ -46,7 +46,7 @@ class Opening(TypedDict, total=False):
     notify: Callable[[str], None] | None
 
 
-# A name or a model: see `as_source`.
+# A model's name or a model in memory; see `as_source`.
 Model: TypeAlias = "str | Path | Source | Module | None"
 
 
@@ -63,28 +63,30 @@ def as_source(
     Args:
         model: a name or a folder, as for `open_source`; a Hugging Face model in memory, with any head, or a torch
             module that takes token ids [batch, token], both of which are left unchanged; or a source, returned as is.
-        tokenizer: of a model in memory, its own; a torch module's has ``encode`` and ``decode``, and without one the
-            module reads the bytes of a text.
-        reads: as for `open_source`; so are `generates` and `loading`.
+        tokenizer: the tokenizer of a model in memory. The tokenizer of a torch module has ``encode`` and ``decode``;
+            without one, the module reads the bytes of a text.
+        reads: as for `open_source`.
         generates: as for `open_source`.
-        loading: as for `open_source`; a model in memory is loaded already.
+        loading: options as for `open_source`; not allowed for a model in memory, which is already loaded.
 
     Raises:
-        ModelError: the model cannot be used, or the tokenizer is not its own.
-        SettingsError: a tokenizer for a model that has its own, or ways to load one that is loaded.
-        InputError, FileFormatError: as `open_source`.
+        ModelError: the model cannot be used, or the tokenizer belongs to another model.
+        SettingsError: a tokenizer is given for a model that has its own, or loading options for a loaded model.
+        InputError, FileFormatError: as for `open_source`.
     """
     if tokenizer is not None and (model is None or isinstance(model, str | Path | Source)):
         raise SettingsError("a tokenizer goes with a model that is in memory: this one has its own")
     if model is None or isinstance(model, str | Path):
         return open_source(model, reads=reads, generates=generates, **loading)
-    if given := [name for name, value in loading.items() if value not in (None, "auto", False)]:
-        raise SettingsError(f"the model is loaded already: {' and '.join(given)} cannot be chosen")
+    if options := [name for name, value in loading.items() if value not in (None, "auto", False)]:
+        raise SettingsError(
+            f"the model is loaded already: {' and '.join(options)} cannot be chosen"
+        )
     if isinstance(model, Source):
         return model
     import torch
 
-    # A model of transformers has loaded the library.
+    # If the model comes from transformers, the library is already imported; otherwise it need not be.
     library = sys.modules.get("transformers")
     if isinstance(model, torch.nn.Module):
         first = next(model.parameters(), None)
@@ -116,27 +118,32 @@ def open_source(
     """Find and load a model.
 
     Args:
-        model: a home-built model (``toy``, ``toy-decoder``, ``toy-seq2seq``, ``toy-transformer``, ``toy-random``, or
-            with sizes ``toy-random:n_heads=2,d_model=16,seed=1``), a name on the hub (``name@revision``), a
-            folder, a file that ``attnviz train`` wrote, or a file of code and a function in it that returns a
-            torch module, or a module and its tokenizer (``my_module.py:build``). None is DistilBERT, or where that
-            is neither cached nor reachable within 3 seconds ``toy``, where it `reads` Korean ``toy-ko``; `notify`
-            then gets a line about it.
-        device: where it runs; ``auto`` takes a GPU where there is one.
-        dtype: its number format; ``auto`` is the one it was saved in.
+        model: one of
+
+            - a home-built model (``toy``, ``toy-decoder``, ``toy-seq2seq``, ``toy-transformer``, ``toy-random``, or
+              with sizes ``toy-random:n_heads=2,d_model=16,seed=1``),
+            - a name on the hub (``name@revision``),
+            - a folder,
+            - a file that ``attnviz train`` wrote,
+            - a file of code and a function in it that returns a torch module, or a module and its tokenizer
+              (``my_module.py:build``),
+            - None for DistilBERT. If that is neither cached nor reachable within 3 seconds, ``toy`` is used instead,
+              or ``toy-ko`` if the text in `reads` is Korean, and `notify` gets a line about it.
+        device: the device that the model runs on; ``auto`` takes a GPU if there is one.
+        dtype: the model's number format; ``auto`` is the format that the weights were saved in.
         revision: a branch, tag or commit on the hub.
-        trust_remote_code: whether code that comes with the model may be run.
-        notify: is called with a line that the user should read; by default it becomes a warning.
-        reads: the text that it is to read, where there is one.
-        generates: whether a decoder is loaded with its projection to words, which generation alone needs.
-        drawn: a seed from which all weights are drawn: only the configuration of a model that is named is needed then.
+        trust_remote_code: whether code shipped with the model may run.
+        notify: called with a line that the user should read; by default the line becomes a warning.
+        reads: the text that the model is going to read, if there is one.
+        generates: whether to load a decoder with its projection to words, which only generation needs.
+        drawn: a seed for drawing all weights at random, so that only the configuration of the named model is needed.
 
     Raises:
-        ModelError: the model cannot be used, or not in these sizes. One that is named is never replaced.
-        UnknownModelError: there is none of that name, home-built or elsewhere.
-        InputError: there is no such size of ``toy-random``, no such device or number format.
+        ModelError: the model cannot be used, or not with these sizes. A named model is never replaced by another.
+        UnknownModelError: there is no model of this name, neither home-built nor on the hub.
+        InputError: there is no such size of ``toy-random``, or no such device or number format.
         FileFormatError: the file of a home-built model is damaged.
-        SettingsError: weights are to be drawn of a model that is not named, or is home-built.
+        SettingsError: weights cannot be drawn at random, because no model is named or the model is home-built.
     """
     model = None if model is None else str(model)
     notify = notify or _warn
@@ -176,7 +183,7 @@ def open_source(
         if model is not None:
             raise
         name = TOY_KOREAN if is_korean(reads) else TOY
-        # With a device that is not there this fails too, so it comes before the notice.
+        # Opening the substitute fails too if the device does not exist, so it comes before the notice.
         toy = _home_built(name, device, dtype, {})
         reason = error.reason if isinstance(error, UnreachableModelError) else str(error)
         notify(f'{reason}; using the home-built model "{name}" instead')
@@ -187,35 +194,36 @@ def open_source(
 class ListedModel:
     """A model that can be used by its name."""
 
-    name: str  # as every function and command takes it; of one that was trained here its file
-    # comes with attnviz, trained here, or in the cache of pretrained models
+    # The name for functions and commands; for a model trained by the user, the path of its file.
+    name: str
+    # Whether the model comes with attnviz, was trained by the user, or is in the cache of pretrained models.
     where: Literal["attnviz", "here", "cache"]
-    card: ModelCard | None = None  # of a home-built one how it was trained, and how good it is
+    card: ModelCard | None = None  # the training and the accuracy of a home-built model
 
 
 def list_models(folders: Iterable[str | Path] = (".", "outputs")) -> tuple[ListedModel, ...]:
-    """Return the home-built models, those trained here, and the pretrained ones in the cache.
+    """Return the home-built models, the models trained by the user, and the pretrained models in the cache.
 
     `folders` are searched for files that ``attnviz train`` wrote.
     """
     from attnviz.models.training.files import ENDING, file_of, load_card
 
-    listed = [
+    home_built = [
         ListedModel(
             name=name, where="attnviz", card=None if is_random(name) else load_card(file_of(name))
         )
         for name in names()
     ]
     for path in sorted(path for folder in folders for path in Path(folder).glob(f"*{ENDING}")):
-        with suppress(FileFormatError):  # a record, or another program's
-            listed.append(ListedModel(name=str(path), where="here", card=load_card(path)))
+        with suppress(FileFormatError):  # the file may be a record, or come from another program
+            home_built.append(ListedModel(name=str(path), where="here", card=load_card(path)))
     return (
-        *listed,
+        *home_built,
         *(ListedModel(name=name, where="cache") for name in cached_models() if is_cached(name)),
     )
 
 
-# A file of code, and a function in it.
+# A file of code and a function in it, such as my_module.py:build.
 _CODE = re.compile(r"(.+\.py)(?::(.*))?")
 
 
@@ -226,6 +234,7 @@ def _from_code(
     dtype: torch.dtype | None,
     notify: Callable[[str], None],
 ) -> Source:
+    """Return the source of the torch module that function `name` in a file of code returns."""
     from attnviz.capture.sources.own import build
 
     if not Path(file).expanduser().is_file():
@@ -238,20 +247,20 @@ def _from_code(
 
 
 def _expect_home_built(model: str) -> None:
-    """Refuse a misspelled name of a home-built model before the hub is asked.
+    """Raise UnknownModelError for a misspelled name of a home-built model, before the hub is asked.
 
-    Names that resemble none of them, such as "gpt2", pass.
+    Names that resemble no home-built model, such as "gpt2", pass.
     """
     name = model.strip().lower()
-    meant = name.startswith((TOY, "bottleneck-")) or difflib.get_close_matches(
+    is_meant = name.startswith((TOY, "bottleneck-")) or difflib.get_close_matches(
         name, names(), 1, 0.8
     )
-    if "/" in model or not meant or Path(model).is_dir():
+    if "/" in model or not is_meant or Path(model).is_dir():
         return
-    more = "; `attnviz demo bottleneck` compares those with and without attention"
+    advice = "; `attnviz demo bottleneck` compares those with and without attention"
     raise UnknownModelError(
         f"there is no home-built model '{clip(visible(model), 60)}'{suggest(name, names())}"
-        f"{more if name.startswith('bottleneck') else ''}"
+        f"{advice if name.startswith('bottleneck') else ''}"
     )
 
 
@@ -266,20 +275,21 @@ def _home_built(name: str, device: Device, dtype: Dtype, sizes: Mapping[str, int
 
 
 def _device(name: Device) -> torch.device:
+    """Return the device of this name. Raises InputError: unknown name; ModelError: the device is not available."""
     import torch
 
-    there = {
+    is_available = {
         "cpu": True,
         "cuda": torch.cuda.is_available(),
         "mps": torch.backends.mps.is_available(),
     }
     if name == "auto":
-        name = next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
-    if name not in there:
+        name = next(kind for kind in ("cuda", "mps", "cpu") if is_available[kind])
+    if name not in is_available:
         raise InputError(
             f"the device must be one of {', '.join(get_args(Device))}, not {visible(name)!r}"
         )
-    if not there[name]:
+    if not is_available[name]:
         raise ModelError(f"there is no {name.upper()} device here that torch can use: take cpu")
     return torch.device(name)
 

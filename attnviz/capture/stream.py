@@ -17,24 +17,26 @@ from attnviz.attention import QKV, Receipt
 from attnviz.capture.observers import CPU, Batch, Block, Observer, WeightCollector
 from attnviz.errors import NoAttentionError, NotVerifiedError
 
-# The most bytes and rows of a block of weights: enough to keep the cores busy, small beside any model.
+# The limits on a block of weights: large enough to keep all cores busy, small compared with any model.
 BLOCK_BYTES = 256 * 2**20
 BLOCK_ROWS = 256
 LOAD_INSTEAD = (
     "weights that you saved with their tokens as .npz or .json can be loaded and drawn instead"
 )
-# The largest difference accepted between weights times values and the native output, for each number format: about
-# ten times what rounding alone makes. It is relative to the layer's largest output, or sum, where that exceeds 1.
+# The largest accepted difference between weights times values and the native output, for each number format: about ten
+# times the rounding error. It is relative to the layer's largest output, or largest sum, if that exceeds 1.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
-# Up to so many keys every number of an output is compared; beyond, so many random sums of each row (Freivalds 1977).
-# Wrong numbers of a row cancel out in one sum with a chance of a half at most, so in all of them once in 2**8 times.
+# With up to EVERY_NUMBER keys, every number of an output is compared; with more, SUMS random sums of each row are
+# (Freivalds 1977). The errors of a row cancel out in one sum with a probability of at most 1/2, and in all eight sums
+# with a probability of at most 1/2**8.
 EVERY_NUMBER = 4096
 SUMS = 8
-SMALL = 96 * 2**10  # bytes of queries, keys and values up to which a record has them
+SMALL = 96 * 2**10  # the most bytes of queries, keys and values that a record keeps
 
 
-# A mask of a long text is never made whole: called with a first and a one-past-last query, it returns
-# where these queries may look, [batch or 1, head or 1, query, key].
+# The mask of a long text is a function, because the whole matrix would not fit in memory. Called with a first and a
+# one-past-last query, it returns True for the keys that these queries may attend to,
+# [batch or 1, head or 1, query, key].
 MaskRows: TypeAlias = Callable[[int, int], Tensor]
 
 
@@ -46,17 +48,18 @@ class Scoring:
     """
 
     scaling: float | None = None  # factor of the dot product; None for 1 / sqrt(d_k)
-    # True (or 0) where a query may attend; a float mask is added to the scores
+    # A boolean mask is True at the keys that a query may attend to. A float mask is added to the scores; there it is
+    # usually 0.
     mask: Tensor | MaskRows | None = None
-    causal: bool = False  # without a mask: whether queries attend to earlier keys only
-    softcap: float | None = None  # tanh keeps the scores in (-softcap, softcap)
+    # If there is no mask: whether queries attend only to keys up to their own position.
+    causal: bool = False
+    softcap: float | None = None  # tanh limits the scores to (-softcap, softcap)
     bias: Tensor | None = None  # added to the scores, such as relative positions
     # One score per head for attending to nothing. It takes part in the softmax and is then dropped, so rows sum to less
     # than 1.
     sinks: Float[Tensor, " head"] | None = None
-    window: int | None = (
-        None  # the largest number of keys that a query sees; already part of the mask
-    )
+    # The largest number of keys that a query sees; the mask already contains this limit.
+    window: int | None = None
     # Eager implementations compute scores in the model's own number format: in bfloat16 a score of 30 is off by up to
     # 0.06, and its weight by 6%. Fused ones compute them in float32.
     rounded: bool = False
@@ -66,12 +69,12 @@ class Scoring:
 class Layer:
     """The inputs of one layer's attention, and the output that the model computed from them."""
 
-    number: int = -1  # counted from 0; -1 leaves the counting to the forward pass
+    number: int = -1  # counted from 0; with -1 the forward pass assigns the next number
     query: Float[Tensor, "batch head query d_k"]  # after rotary positions, if there are any
     # There may be fewer key heads than query heads.
     key: Float[Tensor, "batch group key d_k"]
     value: Float[Tensor, "batch group key d_v"]
-    # the context of each head, by the native implementation
+    # The context vectors of each head, as the native implementation computed them.
     output: Float[Tensor, "batch query head d_v"]
     scoring: Scoring
 
@@ -81,19 +84,19 @@ class Layer:
         return scaling_of(self.query, self.scoring)
 
 
-@runtime_checkable  # so that a run finds these observers
+@runtime_checkable  # so that a run can recognise these observers with isinstance
 class LayerObserver(Observer, Protocol):
-    """An observer of each layer's query, key and value, which come before the blocks."""
+    """An observer that also receives each layer's query, key and value, before the layer's blocks."""
 
     def observe_layer(self, layer: Layer) -> None:
-        """Take a layer whose attention has been computed; its blocks follow."""
+        """Receive a layer whose attention has been computed; its blocks follow."""
 
 
 class RecordCollector(WeightCollector):
-    """Collect weights and, where they are seen and small, the queries, keys and values of whole sentences."""
+    """Collects weights and, if they are available and small, the queries, keys and values of whole sentences."""
 
     def begin(self, batch: Batch) -> None:
-        """Forget what was kept of an earlier batch."""
+        """Discard the data of an earlier batch."""
         super().begin(batch)
         self._bytes_needed = 0
         self._held: list[Layer] = []
@@ -111,9 +114,9 @@ class RecordCollector(WeightCollector):
             self._held.clear()
 
     def vectors(self, index: int) -> QKV | None:
-        """Return one sentence's queries, keys and values without padding; None where they are not all held."""
-        is_part = self._window != (None, None) or self.cell > 1
-        if not self._held or len(self._held) < len(self.layers) or is_part:
+        """Return one sentence's queries, keys and values without padding; None unless those of all layers are kept."""
+        is_partial = self._window != (None, None) or self.cell > 1
+        if not self._held or len(self._held) < len(self.layers) or is_partial:
             return None
         rows, keys = (slice(*span) for span in self._spans[index])
         queries, all_keys, values, scalings = [], [], [], []
@@ -127,7 +130,7 @@ class RecordCollector(WeightCollector):
             values.append(value[index, heads, keys].float().numpy(force=True))
             scalings.append(layer.scaling)
         for arrays in (queries, all_keys, values):
-            # The heads of some layers may be wider than those of others.
+            # Head widths may differ between layers; such arrays cannot be stacked.
             if len({array.shape for array in arrays}) > 1:
                 return None
         return QKV(
@@ -139,7 +142,7 @@ class RecordCollector(WeightCollector):
 
 
 def scaling_of(query: Tensor, scoring: Scoring) -> float:
-    """Return the factor of the dot products, 1 / sqrt(d_k) unless the layer has its own."""
+    """Return the factor of the dot products: 1 / sqrt(d_k), unless the layer defines another one."""
     return query.shape[-1] ** -0.5 if scoring.scaling is None else scoring.scaling
 
 
@@ -150,12 +153,13 @@ def weights_in_blocks(
 ) -> Iterator[tuple[int, int, Float[Tensor, "batch head rows seen"]]]:
     """Yield the attention weights, softmax(q k^T * scaling + mask), as (first row, first key, block of rows).
 
-    block[..., j] is key j. A block ends with the last key that one of its rows may see; later keys have weight 0, and
-    so have the keys before `first key`, which none of its rows may see. A row that sees nothing is all zeros.
+    block[..., j] holds the weights on key j. A block ends with the last key that any of its rows may see; later keys
+    have weight 0. The keys before `first key`, which none of its rows may see, also have weight 0. A row that may see
+    no key is all zeros.
 
     Weights are computed in float32, or in float64 if the model is in float64; scores in the model's own format if it
     rounds them. All blocks share one buffer, so a block is valid only until the next one. If there are fewer key heads
-    than query heads, each serves a group of them (Ainslie et al. 2023, grouped-query attention).
+    than query heads, each key head serves a group of query heads (Ainslie et al. 2023, grouped-query attention).
     """
     dtype = torch.promote_types(query.dtype, torch.float32)
     score_dtype = query.dtype if scoring.rounded else dtype
@@ -184,7 +188,8 @@ def weights_in_blocks(
         block[..., :first_key] = 0.0
         scores = block[..., first_key:]
         queries = query[:, :, first:last].to(score_dtype)
-        # A model that rounds its scores multiplies first, which rounds otherwise than scaling the queries.
+        # A model that rounds its scores scales them after the product. Scaling the queries first, which is cheaper,
+        # would round differently.
         if scoring.rounded:
             torch.matmul(queries, keys[..., first_key:end_key], out=scores)
             scores *= scaling
@@ -198,14 +203,14 @@ def weights_in_blocks(
         if mask is not None:
             sees_nothing = _hide(scores, mask)
         elif scoring.causal:
-            # All rows see the keys before the block's first row.
+            # Every row of the block may see all keys before the block's first row.
             future = ~_causal(first, last, first, end_key, scores.device)
             scores[..., first:].masked_fill_(future, -torch.inf)
         weights = _softmax(scores, scoring.sinks, dtype)
         if sees_nothing is not None:
             weights.masked_fill_(sees_nothing, 0.0)
         if first_key and score_dtype == dtype:
-            # The zeros of the keys before the first one are in the buffer already.
+            # The buffer already holds zeros for the keys before `first_key`.
             scores.copy_(weights)
             weights = block
         elif first_key:
@@ -218,7 +223,10 @@ def _softmax(
     sinks: Float[Tensor, " head"] | None,
     dtype: torch.dtype,
 ) -> Float[Tensor, "batch head rows seen"]:
-    """Return the softmax over the keys, in place where the format allows it; a sink takes part and is dropped."""
+    """Return the softmax over the keys, in place if the format allows it.
+
+    A sink takes part as one more column, which is then dropped.
+    """
     if sinks is None:
         return torch.softmax(
             scores, dim=-1, dtype=dtype, out=scores if scores.dtype == dtype else None
@@ -229,15 +237,15 @@ def _softmax(
 
 
 def span_of(mask: Bool[Tensor, "#batch #head rows key"]) -> tuple[int, int]:
-    """Return the first and one-past-last key that one of the rows may see; all keys where none sees any."""
-    seen = mask.flatten(0, 2).any(dim=0).nonzero()[:, 0]
-    return (int(seen[0]), int(seen[-1]) + 1) if len(seen) else (0, mask.shape[-1])
+    """Return the first and one-past-last key that any of the rows may see; all keys if no row sees any."""
+    visible = mask.flatten(0, 2).any(dim=0).nonzero()[:, 0]
+    return (int(visible[0]), int(visible[-1]) + 1) if len(visible) else (0, mask.shape[-1])
 
 
 def _hide(
     scores: Float[Tensor, "batch head rows seen"], mask: Tensor
 ) -> Bool[Tensor, "#batch #head #rows 1"] | None:
-    """Hide keys by the mask, in place; return which rows see no key at all, or None if every row sees one."""
+    """Apply the mask to the scores in place; return which rows see no key at all, or None if every row sees one."""
     if mask.dtype == torch.bool:
         scores.masked_fill_(~mask, -torch.inf)
         sees_nothing = ~mask.any(dim=-1, keepdim=True)
@@ -248,32 +256,33 @@ def _hide(
 
 
 def for_each_head(
-    shared: Float[Tensor, "batch group token d"], n_heads: int
+    tensor: Float[Tensor, "batch group token d"], n_heads: int
 ) -> Float[Tensor, "batch head token d"]:
-    """Repeat the keys or values that a group of heads shares; without groups nothing is copied."""
-    n_groups = shared.shape[1]
-    return shared if n_groups == n_heads else shared.repeat_interleave(n_heads // n_groups, dim=1)
+    """Repeat keys or values that a group of heads shares; without groups, return the tensor itself."""
+    n_groups = tensor.shape[1]
+    return tensor if n_groups == n_heads else tensor.repeat_interleave(n_heads // n_groups, dim=1)
 
 
-def rows_of(whole: Tensor | MaskRows, first: int, last: int) -> Tensor:
-    """Return these rows of a mask or bias, which may be one row for all."""
-    if not isinstance(whole, Tensor):
-        return whole(first, last)
-    return whole if whole.shape[-2] == 1 else whole[..., first:last, :]
+def rows_of(matrix: Tensor | MaskRows, first: int, last: int) -> Tensor:
+    """Return the rows `first` to `last` (exclusive) of a mask or bias, which may have one row for all queries."""
+    if not isinstance(matrix, Tensor):
+        return matrix(first, last)
+    return matrix if matrix.shape[-2] == 1 else matrix[..., first:last, :]
 
 
 def visible_keys(
     scoring: Scoring, first: int, last: int, n_keys: int, device: torch.device
 ) -> Bool[Tensor, "#batch #head #rows key"]:
-    """Return which keys these rows may see; padding counts as seen where the layer has no mask."""
+    """Return which keys these rows may see; padding counts as visible if the layer has no mask."""
     if scoring.mask is None:
         if scoring.causal:
             return _causal(first, last, 0, n_keys, device)[None, None]
         return torch.ones(1, 1, 1, n_keys, dtype=torch.bool, device=device)
     mask = rows_of(scoring.mask, first, last)[..., :n_keys]
-    # A float mask hides a key by adding minus infinity, or the lowest number of the format.
-    seen = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
-    return seen.reshape((1,) * (4 - seen.ndim) + seen.shape)
+    # A float mask hides a key by adding minus infinity or the lowest number of the format. Half of the lowest number
+    # separates both from any real bias.
+    is_visible = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
+    return is_visible.reshape((1,) * (4 - is_visible.ndim) + is_visible.shape)
 
 
 def _causal(
@@ -285,29 +294,31 @@ def _causal(
 
 @dataclass(slots=True, kw_only=True)
 class ForwardPass:
-    """One forward pass, which shows each layer's rows to the observers and verifies them."""
+    """One forward pass: it passes each layer's rows to the observers and verifies them."""
 
     batch: Batch
     observers: Sequence[Observer]
     native: str  # the name of the model's own implementation
-    # Whether some head may look at nothing, so that its rows sum to less than 1.
+    # Whether some head has a sink, so that its rows sum to less than 1.
     has_sinks: bool = False
-    # Whether a text is read again from its start: the batch has the last rows of each layer only.
+    # Whether a model without a cache reads a text again from its start, and the batch holds only the last rows of each
+    # layer.
     last_rows_only: bool = False
-    dtypes: set[torch.dtype] = field(default_factory=set)  # of the layers so far
-    # Whether an observer runs now: an error is then its own, not the model's.
+    dtypes: set[torch.dtype] = field(default_factory=set)  # number formats of the layers so far
+    # Whether an observer is running: an error raised now is the observer's, not the model's.
     observing: bool = False
-    _differences: dict[int, float] = field(default_factory=dict)  # by the number of the layer
-    _by_sums: bool = False  # whether a layer was compared by random sums
+    _differences: dict[int, float] = field(default_factory=dict)  # by layer number
+    _by_sums: bool = False  # whether any layer was compared by random sums
 
     def __post_init__(self) -> None:
         for observer in self.observers:
             observer.begin(self.batch)
 
     def layer(self, layer: Layer, unknown: Sequence[str] = ()) -> None:
-        """Stream a layer's rows to the observers, and verify them against the native output.
+        """Pass a layer's rows to the observers, and verify them against the native output.
 
-        Raises NotVerifiedError: they do not match; it names `unknown`, keywords that attnviz does not know.
+        Raises NotVerifiedError: they do not match. The message names `unknown`, keywords that the layer received and
+        that attnviz does not know.
         """
         layer = replace(layer, number=self._next_number(layer.number))
         if self.last_rows_only:
@@ -325,7 +336,8 @@ class ForwardPass:
         values = for_each_head(layer.value.to(dtype), query.shape[1])  # (B, H, K, d)
         output = layer.output.to(dtype)  # (B, Q, H, d)
         width = values.shape[3]
-        # Sums are compared only where all that comes of the pass is a record, whose receipt says so.
+        # Random sums are compared only if the pass produces nothing but a record, because the record's receipt states
+        # this weaker check.
         is_record = all(isinstance(observer, WeightCollector) for observer in self.observers)
         by_sums = key.shape[2] > EVERY_NUMBER and width > SUMS and is_record
         if by_sums:
@@ -334,11 +346,11 @@ class ForwardPass:
             values, output = (values @ random_signs).contiguous(), output @ random_signs
 
         largest, scale = 0.0, 1.0
-        for first, low, block in weights_in_blocks(query, key, scoring):
+        for first, first_key, block in weights_in_blocks(query, key, scoring):
             rows = slice(first, first + block.shape[2])
             native = output[:, rows]  # (B, rows, H, d or sums)
-            weights, seen_values = block[..., low:], values[:, :, low : block.shape[3]]
-            # A few columns are added up faster, and in float32 more exactly, as rows.
+            weights, seen_values = block[..., first_key:], values[:, :, first_key : block.shape[3]]
+            # Products with few columns run faster, and in float32 more precisely, on the transposed matrices.
             context = (seen_values.mT @ weights.mT).mT if by_sums else weights @ seen_values
             difference = (context.transpose(1, 2) - native).abs().amax(dim=(2, 3))  # (B, rows)
             real = self.batch.real[:, rows].to(difference.device)
@@ -358,7 +370,7 @@ class ForwardPass:
         self._differences[layer.number] = largest
 
     def own(self, weights: Float[Tensor, "batch head query key"], number: int = -1) -> None:
-        """Show the observers weights that the model itself computed and used, which need no verification."""
+        """Pass weights to the observers that the model itself computed and used, which need no verification."""
         number = self._next_number(number)
         self.dtypes.add(weights.dtype)
         n_rows, n_keys = weights.shape[2:]
@@ -370,7 +382,7 @@ class ForwardPass:
         self._differences[number] = 0.0
 
     def _next_number(self, number: int) -> int:
-        """Return a layer's number, counted on from the last where it has none or one that is taken."""
+        """Return a layer's number, or the next free number if it has none or its number is taken."""
         return max(number, max(self._differences, default=-1) + 1)
 
     def _show(self, block: Block) -> None:
@@ -380,7 +392,7 @@ class ForwardPass:
         self.observing = False
 
     def receipt(self, name: str) -> Receipt:
-        """Return the proof of the whole pass. Raises NoAttentionError: no layer came by."""
+        """Return the receipt of the whole pass. Raises NoAttentionError: no layer was seen."""
         if not self._differences:
             raise NoAttentionError(
                 f"{name} has no attention that attnviz can see: no softmax over all tokens is multiplied by values in "
@@ -398,7 +410,7 @@ class ForwardPass:
 
 
 def _last_rows(layer: Layer, n: int) -> Layer:
-    """Return a layer with its last n queries only."""
+    """Return a layer with only its last n queries."""
     scoring, n_queries = layer.scoring, layer.query.shape[2]
     first = n_queries - n
     mask, bias = scoring.mask, scoring.bias
@@ -417,19 +429,22 @@ def _last_rows(layer: Layer, n: int) -> Layer:
 
 
 def _larger(largest: float, values: Tensor) -> float:
-    """Return the larger of the two, or NaN if any value is: NaN must never pass for a small difference."""
+    """Return the maximum of `largest` and all values, or NaN if any value is NaN.
+
+    Python's `max` could drop a NaN, and an undefined difference would then pass for a small one.
+    """
     top = values.max().item() if values.numel() else 0.0
     return top if math.isnan(top) or top > largest else largest
 
 
 def signs(width: int, layer: int) -> Float32[Tensor, "d_v sums"]:
-    """Return random signs for the Freivalds check of a layer, one for each number of a row and each sum."""
-    chance = torch.Generator().manual_seed(layer)
-    return torch.randint(0, 2, (width, SUMS), generator=chance, device=CPU).float() * 2 - 1
+    """Return random signs for the Freivalds check of a layer, one per number of a row and sum, seeded by its number."""
+    generator = torch.Generator().manual_seed(layer)
+    return torch.randint(0, 2, (width, SUMS), generator=generator, device=CPU).float() * 2 - 1
 
 
 def tolerance_of(dtype: torch.dtype) -> float:
-    """Return the tolerance of a number format, relative to a layer's largest output; by default that of float32."""
+    """Return the tolerance of a number format, relative to a layer's largest output; unknown formats use float32's."""
     return TOLERANCE.get(dtype, TOLERANCE[torch.float32])
 
 
@@ -438,8 +453,8 @@ def check_layer(
 ) -> None:
     """Raise NotVerifiedError for a layer whose difference is above the tolerance, or not a finite number.
 
-    `difference` is the largest one between weights times values and the native output, `scale` that output's largest
-    number, at least 1; `unknown` are keywords of the layer that attnviz does not know.
+    `difference` is the largest difference between weights times values and the native output; `scale` is the largest
+    number of that output, at least 1; `unknown` holds keywords of the layer that attnviz does not know.
     """
     tolerance = tolerance_of(dtype) * scale
     if difference <= tolerance < math.inf:
@@ -449,18 +464,22 @@ def check_layer(
             f"its captured weights times its values differ by {difference:.1e} from the model's own output "
             f"(tolerance {tolerance:.1e} for {str(dtype).removeprefix('torch.')})"
         )
-        why = "it may compute attention in a way attnviz does not know (an extra term in its scores, or dropout)"
-        why = f"it was given {', '.join(unknown)}, which attnviz does not know" if unknown else why
+        reason = "it may compute attention in a way attnviz does not know (an extra term in its scores, or dropout)"
+        reason = (
+            f"it was given {', '.join(unknown)}, which attnviz does not know" if unknown else reason
+        )
     else:
         fault = "its output, or its captured weights times its values, is not a finite number"
-        why = "its weights may be damaged, or too large for this number format (try dtype float32)"
-    raise NotVerifiedError(f"refused, because layer {layer} is not verified: {fault}; {why}")
+        reason = (
+            "its weights may be damaged, or too large for this number format (try dtype float32)"
+        )
+    raise NotVerifiedError(f"refused, because layer {layer} is not verified: {fault}; {reason}")
 
 
 def digest_of(model: nn.Module) -> str:
     """Return a short digest of every byte of a model's weights, with names, shapes and formats."""
-    found = blake2b(digest_size=8)
+    digest = blake2b(digest_size=8)
     for name, tensor in sorted(model.state_dict().items()):
-        found.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
-        found.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-    return found.hexdigest()
+        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()

@@ -1,1 +1,1 @@
-"""Shared by all pictures: palettes, fonts, the content of a heatmap. Knows no feature and no model library."""
+"""Drawing code shared by all pictures: palettes, fonts, the content of a heatmap. It does not depend on any feature."""

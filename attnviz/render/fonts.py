@@ -1,4 +1,4 @@
-"""A font for every script, without touching Matplotlib's settings."""
+"""The choice of fonts for every script, without changing Matplotlib's settings."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from pathlib import Path
 BASE = "DejaVu Sans"  # comes with Matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew, symbols
 
 KOREAN = Path(__file__).parent / "typefaces" / "NanumGothicCoding.ttf"
-"""Comes with attnviz: all 11,172 Korean syllables, single Korean letters, Japanese kana."""
+"""A font that comes with attnviz: all 11,172 Korean syllables, single Korean letters, Japanese kana."""
 
 
 @dataclass(frozen=True, slots=True)
 class Typefaces:
     """The fonts for a picture."""
 
-    families: tuple[str, ...]  # their names, in the order in which each character is looked for
-    missing: str  # the characters that none of them has
+    families: tuple[str, ...]  # font names; each character is drawn by the first font that has it
+    missing: str  # the characters that no font has
 
 
 def typefaces_for(texts: Iterable[str]) -> Typefaces:
-    """Return fonts that have every character of these texts, as far as this machine has them.
+    """Return fonts for all characters of these texts, as far as this machine has such fonts.
 
-    They are sought no further than needed: first Matplotlib's own font, then the Korean one shipped here, then the
-    one of the extra ``cjk``, then those installed.
+    The search stops when every character has a font. It begins with Matplotlib's own font, followed by the Korean font
+    that comes with attnviz, the font of the extra ``cjk``, and the installed fonts.
     """
     from matplotlib import get_data_path
 
@@ -36,7 +36,7 @@ def typefaces_for(texts: Iterable[str]) -> Typefaces:
     needed -= _drawn_by(
         str(Path(get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"), frozenset(needed)
     )
-    extra = find_spec("noto_cjk_sans_jp_regular")  # what the extra ``cjk`` brings
+    extra = find_spec("noto_cjk_sans_jp_regular")  # the package of the extra ``cjk``
     folders = (extra and extra.submodule_search_locations) or ()
     for file in (
         str(KOREAN),
@@ -55,11 +55,11 @@ def typefaces_for(texts: Iterable[str]) -> Typefaces:
 
 
 PACKAGES = {"East Asian": "fonts-noto-cjk", "emoji": "fonts-symbola", "": "fonts-noto-core"}
-"""The Debian and Ubuntu packages that have what is missing."""
+"""The Debian and Ubuntu packages with fonts for these groups of characters."""
 
 
 def advice(missing: str, so: str = "the picture shows a box there") -> str:
-    """Return advice for missing characters: which they are, and what to install."""
+    """Return a message that names the missing characters and the fonts to install; `so` states the consequence."""
     groups = dict.fromkeys(_group(character) for character in missing)
     extra = "pip install attnviz[cjk], or " if "East Asian" in groups else ""
     return (
@@ -69,7 +69,7 @@ def advice(missing: str, so: str = "the picture shows a box there") -> str:
 
 
 def boxes(missing: str) -> str:
-    """Return the note in a picture about characters that no font has: their numbers, which it can show."""
+    """Return the note in a picture about characters that no font has; it names them by their code points."""
     return f"boxes: no font here has {' '.join(f'U+{ord(character):04X}' for character in missing)}"
 
 
@@ -82,7 +82,7 @@ def _group(character: str) -> str:
 
 
 def _is_drawn(character: str) -> bool:
-    """Return whether a character has a shape; joiners, variation selectors and the like have none."""
+    """Return whether a character is visible, unlike spaces, joiners and variation selectors."""
     return (
         unicodedata.category(character) not in {"Cc", "Cf", "Zs"}
         and not "\ufe00" <= character <= "\ufe0f"
@@ -91,10 +91,10 @@ def _is_drawn(character: str) -> bool:
 
 @functools.cache
 def _drawn_by(file: str, needed: frozenset[str]) -> frozenset[str]:
-    """Return those of the characters that a font really draws.
+    """Return the characters among `needed` that a font really draws.
 
-    A font's own list is not enough: some name thousands of characters and leave them blank. Fonts of coloured bitmaps
-    cannot be used in a figure at all.
+    The font's character table is not enough: some fonts list thousands of characters but leave their glyphs blank.
+    Fonts of coloured bitmaps cannot be used in a figure at all.
     """
     if not needed:
         return needed
@@ -109,10 +109,10 @@ def _drawn_by(file: str, needed: frozenset[str]) -> frozenset[str]:
             character
             for character in needed
             if font.get_char_index(ord(character))
-            for left, _, right, _ in [
+            for x_min, _, x_max, _ in [
                 font.load_char(ord(character), flags=LoadFlags.NO_HINTING).bbox
             ]
-            if right > left
+            if x_max > x_min
         )
     except (OSError, RuntimeError):
         return frozenset()
@@ -120,7 +120,7 @@ def _drawn_by(file: str, needed: frozenset[str]) -> frozenset[str]:
 
 @functools.cache
 def _family(file: str) -> str:
-    """Register a font file with Matplotlib and return its family name. No setting changes."""
+    """Register a font file with Matplotlib and return its family name; no setting changes."""
     from matplotlib.font_manager import fontManager
     from matplotlib.ft2font import FT2Font
 
@@ -130,29 +130,29 @@ def _family(file: str) -> str:
 
 @functools.cache
 def _best_installed(needed: frozenset[str]) -> tuple[str, frozenset[str]]:
-    """Return the installed font that has most of these characters, and those it has."""
+    """Return the name of the installed font that draws most of these characters, and the characters that it draws."""
     from matplotlib.font_manager import findSystemFonts, fontManager
 
     def best(fonts: Mapping[str, str]) -> tuple[int, bool, str]:
-        """Return the best font: how many characters it draws, whether it has no serifs, and its file."""
+        """Return the best font as (number of characters it draws, whether it is a sans-serif font, its file)."""
         covered = [
             (len(_drawn_by(file, needed)), "Sans" in name, file) for file, name in fonts.items()
         ]
-        return max(covered, key=lambda one: one[:2], default=(0, False, ""))
+        return max(covered, key=lambda entry: entry[:2], default=(0, False, ""))
 
-    # Upright ones of normal weight, and not the one that draws boxes for what is missing.
-    listed = {
+    # Only upright fonts of normal weight, without "Last Resort", which draws a box for every character.
+    known_fonts = {
         entry.fname: entry.name
         for entry in fontManager.ttflist
         if entry.style == "normal" and str(entry.weight) in {"400", "regular", "normal", "book"}
         if not entry.name.startswith("Last Resort")
     }
-    n_drawn, _, file = best(listed)
+    n_drawn, _, file = best(known_fonts)
     if n_drawn < len(needed):
-        # Matplotlib lists the machine's fonts once and for all: what was installed since is not among them.
-        known = {entry.fname for entry in fontManager.ttflist}
-        new = {file: Path(file).stem for file in findSystemFonts() if file not in known}
-        n_new, _, later = best(new)
-        if n_new > n_drawn:
-            return _family(later), _drawn_by(later, needed)
-    return (listed[file], _drawn_by(file, needed)) if n_drawn else ("", frozenset())
+        # Matplotlib caches its list of fonts, so fonts that were installed later are not in it.
+        known_files = {entry.fname for entry in fontManager.ttflist}
+        new_fonts = {file: Path(file).stem for file in findSystemFonts() if file not in known_files}
+        n_drawn_by_new, _, new_file = best(new_fonts)
+        if n_drawn_by_new > n_drawn:
+            return _family(new_file), _drawn_by(new_file, needed)
+    return (known_fonts[file], _drawn_by(file, needed)) if n_drawn else ("", frozenset())

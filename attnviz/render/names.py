@@ -1,4 +1,4 @@
-"""Names that users type or read: palettes, and files named after what they show."""
+"""Names that users type or read: palettes, and files named after their content."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ PALETTES = {
 }
 """The palettes of the command line, and the library that each comes from.
 
-Each runs evenly from dark to light, so that equal steps of weight look equal, in grey and to any eye.
+The luminance of each palette changes evenly, so that equal steps of weight look equal, also in greyscale and to
+colour-blind readers.
 """
 DEFAULT = "teal"
 
@@ -40,10 +41,11 @@ def picture_path(
     pair: str | None,
     target: str | None,
 ) -> Path:
-    """Return a file in `outputs` named after the picture's content; `more` tells it from other pictures.
+    """Return the path of a file in `outputs` that is named after the picture's content.
 
-    The same command writes the same file again. `shown` is the sentence, `pair` the second one, `target` the generated
-    text; an empty `model` is left out.
+    The name depends only on the arguments, so running a command again replaces its file. `shown` is the sentence,
+    `pair` the second sentence and `target` the generated text; `more` holds the options that distinguish the picture
+    from others of the same sentence. An empty `model` is left out.
     """
     texts = " + ".join(filter(None, [shown, pair])) + (f" -> {target}" if target else "")
     name = re.sub(r"[(),]", "", model.rpartition("/")[2].removesuffix(" (seed 0)"))
@@ -52,13 +54,13 @@ def picture_path(
 
 
 def outputs() -> Path:
-    """Return the folder of files without a given name: ``outputs/``, or that of ``ATTNVIZ_OUTPUTS``.
+    """Return the folder for files that the user did not name: ``outputs/``, or the value of ``ATTNVIZ_OUTPUTS``.
 
-    Raises SettingsError: it names a file, or a new folder with the ending of a file.
+    Raises SettingsError: the variable names a file, or a new folder with the ending of a file.
     """
-    named = os.environ.get("ATTNVIZ_OUTPUTS")
-    folder = Path(named or "outputs")
-    if named and not folder.is_dir() and (folder.exists() or folder.suffix[1:].isalpha()):
+    folder_name = os.environ.get("ATTNVIZ_OUTPUTS")
+    folder = Path(folder_name or "outputs")
+    if folder_name and not folder.is_dir() and (folder.exists() or folder.suffix[1:].isalpha()):
         raise SettingsError(
             f"ATTNVIZ_OUTPUTS names a folder for pictures, and {folder} is a file, or looks like one"
         )
@@ -66,14 +68,17 @@ def outputs() -> Path:
 
 
 def slug(text: str, length: int) -> str:
-    """Keep letters and digits of any script, and turn all else into hyphens.
+    """Return a text as part of a file name: letters and digits of any script, and hyphens for everything else.
 
-    Where that loses something, a short hash tells texts apart; so it does for letters that the system's encoding cannot
-    have in a name, such as Korean ones in Latin-1.
+    If that changes more than spaces, dots and underscores, or the text is too long, a short hash is appended, so that
+    different texts have different names. This includes letters that the file system's encoding lacks, such as Korean
+    letters in Latin-1.
     """
-    here = sys.getfilesystemencoding()
-    slug = re.sub(r"[\W_]+", "-", text.lower().encode(here, "replace").decode(here)).strip("-")
+    encoding = sys.getfilesystemencoding()
+    slug = re.sub(r"[\W_]+", "-", text.lower().encode(encoding, "replace").decode(encoding)).strip(
+        "-"
+    )
     if slug == re.sub(r"[ ._-]", "-", text.lower()) and len(slug) <= length:
         return slug
-    hashed = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=3).hexdigest()
-    return f"{slug[:length].rstrip('-') or 'text'}-{hashed}"
+    digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=3).hexdigest()
+    return f"{slug[:length].rstrip('-') or 'text'}-{digest}"

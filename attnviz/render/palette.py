@@ -1,4 +1,4 @@
-"""Colours that do not lie: zero is the page, more is farther from it, in steps that look equal to any eye."""
+"""Perceptually even colours: weight 0 has the colour of the page, and equal steps of weight look equally large."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 DEFAULT = names.DEFAULT
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f")
-"""Okabe and Ito's, which colour-blind readers tell apart: https://jfly.uni-koeln.de/color/. The darkest come first."""
+"""Okabe and Ito's colours, which colour-blind readers can tell apart: https://jfly.uni-koeln.de/color/. Dark ones come
+first."""
 MARKERS = (
     "o",
     "s",
@@ -31,17 +32,20 @@ MARKERS = (
     "P",
     "X",
     "*",
-)  # a shape for each line, where no colours are seen
+)
+"""One shape of marker per line of a plot, for readers who see no colours."""
 
 LEVELS = 256
-MIDDLE = LEVELS // 2  # the level of zero among signed numbers
+MIDDLE = LEVELS // 2  # the level of 0 in the palette of signed numbers
 EVEN = 0.1
-"""The largest difference of luminance between the ends of a colormap that has no lighter end, such as ``RdBu``."""
-NEAR = 1.5  # the most contrast with the page, as a ratio, of a palette's weight 0 whose cells are left blank
+"""A colormap whose ends differ in luminance by at most this has no lighter end; an example is ``RdBu``."""
+# Cells near 0 stay blank if the contrast ratio of the palette's first colour and the page is below this.
+NEAR = 1.5
 TURNS = 0.004
-"""A colormap whose luminance goes back by more than this (a step of a byte is less) gets lighter and darker again."""
+"""A colormap is not monotonic if its luminance goes back by more than this; rounding to a byte changes it by less."""
 
-# Of Ottosson's OKLab: to the cube roots of the cones' responses, and from these to linear sRGB.
+# The matrices of Ottosson's OKLab: from OKLab to the cube roots of the cone responses (LMS), and from LMS to linear
+# sRGB.
 OKLAB_TO_LMS = np.array(
     [
         [1, 0.3963377774, 0.2158037573],
@@ -61,7 +65,7 @@ Table = UInt8[np.ndarray, "level rgb"]
 
 
 class Hue(NamedTuple):
-    """One hue from black to white in OKLab: its angle, and its chroma ``c l (1 - l)^p`` at lightness ``l``."""
+    """One hue from black to white in OKLab: its angle in degrees; the chroma is ``c l (1 - l)^p`` at lightness l."""
 
     angle: float
     c: float
@@ -69,44 +73,48 @@ class Hue(NamedTuple):
 
 
 TEAL, RED, BLUE = Hue(193, 0.28, 0.75), Hue(27, 0.85, 1.3), Hue(256, 0.7, 1.3)
-"""Chosen so that all their colours can be shown by any screen."""
+"""Chosen so that all their colours are inside the sRGB range of every screen."""
 ENDS = {False: (0.18, 0.38), True: (0.94, 0.7)}
-"""The lightness of the largest weight and of the largest signed number, on paper and on a dark screen."""
+"""The lightness of the largest weight and of the largest signed number, on paper (False) and a dark screen (True)."""
 
 
 Palette: TypeAlias = "str | Colormap | Sequence[Any]"
-"""A colormap by its name, itself, or as a list of colours."""
+"""The name of a colormap, a colormap object, or a list of colours."""
 
 
 def colours(palette: Palette = DEFAULT, *, on_dark: bool = False) -> Table:
     """Return the palette from weight 0 to the largest, as red, green, blue.
 
-    It is one of `attnviz.render.names.PALETTES`, or any other colormap of Matplotlib or seaborn: its name, or the
-    object. Weight 0 is the end nearest to the background, so that large weights stand out; ours begins with the
-    background itself, white or black. A name that ends in ``_r`` reverses the palette. A colormap that gets lighter
-    and darker by turns is used, with an `AttnvizWarning`. Raises SelectionError: no palette has this name.
+    The palette is one of `attnviz.render.names.PALETTES`, or any other colormap of Matplotlib or seaborn, as a name or
+    an object. Weight 0 is the end nearest to the background, so that large weights stand out; attnviz's own palette
+    begins with the background colour itself, white or black. A name that ends in ``_r`` reverses the palette. For a
+    colormap whose luminance is not monotonic there is an `AttnvizWarning`. Raises SelectionError: no palette has this
+    name.
     """
     if isinstance(palette, str):
         return _by_name(palette, on_dark=on_dark)
     from matplotlib.colors import Colormap, LinearSegmentedColormap
 
     try:
-        chosen = (
+        colormap = (
             palette
             if isinstance(palette, Colormap)
             else LinearSegmentedColormap.from_list("colours", palette)
         )
-        chosen(0.0)
+        colormap(0.0)
     except (TypeError, ValueError, IndexError, KeyError):
         raise SelectionError(
             f"{palette!r} is no colormap: give its name, itself, or a list of colours"
         ) from None
-    turned = chosen.name.endswith("_r")
-    return _oriented(chosen.reversed() if turned else chosen, turned=turned, on_dark=on_dark)
+    is_reversed = colormap.name.endswith("_r")
+    return _oriented(
+        colormap.reversed() if is_reversed else colormap, is_reversed=is_reversed, on_dark=on_dark
+    )
 
 
 @functools.cache
 def _by_name(name: str, *, on_dark: bool) -> Table:
+    """Return the palette of this name, which may end in ``_r``. Raises SelectionError: there is none."""
     base = name.removesuffix("_r")
     if PALETTES.get(base) == "attnviz":
         table = _ramp(TEAL, ENDS[on_dark][0], LEVELS, on_dark=on_dark)
@@ -115,25 +123,25 @@ def _by_name(name: str, *, on_dark: bool) -> Table:
     from matplotlib import colormaps
 
     if base not in colormaps:
-        import seaborn.cm  # noqa: F401 - it adds its colormaps to Matplotlib's
+        import seaborn.cm  # noqa: F401 - the import registers seaborn's colormaps with Matplotlib
 
     if not {base, name} <= {*colormaps}:
         raise SelectionError(f"there is no palette {name!r}{suggest(name, PALETTES)}")
-    return _oriented(colormaps[base], turned=name != base, on_dark=on_dark)
+    return _oriented(colormaps[base], is_reversed=name != base, on_dark=on_dark)
 
 
-def _oriented(colormap: Colormap, *, turned: bool, on_dark: bool) -> Table:
-    """Return the colours of a colormap from the end nearest to the background, or the other way if `turned`.
+def _oriented(colormap: Colormap, *, is_reversed: bool, on_dark: bool) -> Table:
+    """Return the colours of a colormap from the end nearest to the background, or reversed if `is_reversed`.
 
-    A colormap whose ends are about as light as each other stays as it comes.
+    A colormap whose ends have about the same luminance keeps its own order.
     """
     rgb: np.ndarray = (colormap(np.linspace(0, 1, LEVELS))[:, :3] * 255).round().astype(np.uint8)
     light = luminance(rgb)
-    brighter = float(light[0] - light[-1])
-    if (np.diff(light) * np.sign(-brighter)).min() < -TURNS:
+    fall = float(light[0] - light[-1])
+    if (np.diff(light) * np.sign(-fall)).min() < -TURNS:
         _tell_of_turns(colormap.name)
-    dark_first = abs(brighter) > EVEN and (brighter > 0) == on_dark
-    return _fixed(rgb[::-1] if dark_first != turned else rgb)
+    dark_first = abs(fall) > EVEN and (fall > 0) == on_dark
+    return _fixed(rgb[::-1] if dark_first != is_reversed else rgb)
 
 
 @functools.cache
@@ -147,7 +155,7 @@ def _tell_of_turns(name: str) -> None:
 
 @functools.cache
 def diverging(*, on_dark: bool = False) -> Table:
-    """Return the colours of signed numbers: blue below 0, red above, the background at 0, level `MIDDLE`."""
+    """Return the colours of signed numbers: blue below 0, red above 0, and the background colour at 0 (`MIDDLE`)."""
     below, above = (_ramp(hue, ENDS[on_dark][1], MIDDLE, on_dark=on_dark) for hue in (BLUE, RED))
     return _fixed(np.concatenate([below[-1:], below[:0:-1], above]))
 
@@ -155,16 +163,16 @@ def diverging(*, on_dark: bool = False) -> Table:
 def _ramp(hue: Hue, end: float, n: int, *, on_dark: bool) -> Table:
     """Return `n` colours of one hue, in even steps of lightness from the background to `end`.
 
-    In OKLab (Ottosson 2020, https://bottosson.github.io/posts/oklab/), its lightness as corrected by him in 2021 so
-    that it is even down to black (https://bottosson.github.io/posts/colorpicker/).
+    The steps are even in OKLab (Ottosson 2020, https://bottosson.github.io/posts/oklab/) with its corrected lightness,
+    which is even down to black (Ottosson 2021, https://bottosson.github.io/posts/colorpicker/).
     """
     light = np.linspace(0.0 if on_dark else 1.0, end, n)
     chroma, angle = hue.c * light * (1 - light) ** hue.p, np.radians(hue.angle)
     lightness = (light**2 + 0.206 * light) / (1.206 / 1.03 * (light + 0.03))
     lab = np.stack([lightness, chroma * np.cos(angle), chroma * np.sin(angle)])
     linear = (LMS_TO_RGB @ (OKLAB_TO_LMS @ lab) ** 3).clip(0, 1).T
-    part = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
-    return _fixed((part * 255).round().astype(np.uint8))
+    channels = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    return _fixed((channels * 255).round().astype(np.uint8))
 
 
 def _fixed(rgb: Table) -> Table:
@@ -174,13 +182,13 @@ def _fixed(rgb: Table) -> Table:
 
 def luminance(rgb: UInt8[np.ndarray, "*colour rgb"]) -> np.ndarray:
     """Return the relative luminance, 0 (black) to 1 (white), of the Web Content Accessibility Guidelines 2.2."""
-    part = np.asarray(rgb, dtype=np.float64) / 255
-    linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+    channels = np.asarray(rgb, dtype=np.float64) / 255
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     return np.asarray(linear @ np.array([0.2126, 0.7152, 0.0722]))
 
 
 def levels(matrix: np.ndarray, top: float) -> np.ndarray:
-    """Return the palette level of each weight, 0 to 255, for a scale up to `top`; all 0 where that is 0."""
+    """Return the palette level of each weight, 0 to 255, for a scale from 0 to `top`; all levels are 0 if `top` is."""
     shares = matrix / top if top > 0 else np.zeros(matrix.shape)
     return np.clip(np.rint(shares * (LEVELS - 1)), 0, LEVELS - 1).astype(np.uint8)
 
@@ -196,34 +204,37 @@ def signed_levels(values: np.ndarray, top: float) -> np.ndarray:
 def pixels(
     weights: Float[np.ndarray, "row column"], top: float, table: UInt8[np.ndarray, "level channel"]
 ) -> UInt8[np.ndarray, "row column channel"]:
-    """Return the colour of each weight on paper; below `blank_below` white, or that of 0 (see `has_blanks`)."""
-    shown: np.ndarray = table[levels(weights, top)]
-    shown[weights < blank_below(top)] = 255 if has_blanks(table[:, :3]) else table[0]
-    return shown
+    """Return the colour of each weight on paper; below `blank_below` it is white, or the colour of 0 (`has_blanks`)."""
+    rgb: np.ndarray = table[levels(weights, top)]
+    rgb[weights < blank_below(top)] = 255 if has_blanks(table[:, :3]) else table[0]
+    return rgb
 
 
 def has_blanks(table: Table, *, on_dark: bool = False) -> bool:
-    """Return whether cells of nearly no weight stay blank: the palette begins near the colour of the page."""
+    """Return whether cells of weight near 0 stay blank, because the palette begins near the colour of the page."""
     light, page = float(luminance(table[0])), float(not on_dark)
     return (max(light, page) + 0.05) / (min(light, page) + 0.05) < NEAR
 
 
 def ink(table: UInt8[np.ndarray, "level rgb"]) -> np.ndarray:
-    """Return for each colour whether white text on it has more contrast than black."""
+    """Return for each colour whether white text on it has more contrast than black text."""
     light = luminance(table)
     return np.asarray(1.05 / (light + 0.05) > (light + 0.05) / 0.05)
 
 
 def hexed(colour: UInt8[np.ndarray, " rgb"]) -> str:
-    """Return a colour as terminals take it, such as ``#ff8800``."""
+    """Return a colour in hexadecimal, such as ``#ff8800``."""
     return f"#{colour.tobytes().hex()}"
 
 
 def readable(colour: str, *, dark: bool) -> str:
-    """Return the nearest colour, on the way to white or black, that can be read on a dark or light screen."""
+    """Return the colour, mixed with as little white (on a dark screen) or black as makes it readable.
+
+    Readable means a contrast of 4.5 with the background, as in the Web Content Accessibility Guidelines.
+    """
     rgb = np.array([*bytes.fromhex(colour[1:])], dtype=np.float64)
-    way = (rgb + (255.0 * dark - rgb) * np.linspace(0, 1, 21)[:, None]).round().astype(np.uint8)
-    # few terminals are quite black or white
-    back = luminance(np.full(3, 30 if dark else 240, dtype=np.uint8))
-    contrast = (luminance(way) + 0.05) / (back + 0.05)
-    return hexed(way[np.argmax(contrast >= 4.5 if dark else 1 / contrast >= 4.5)])
+    steps = (rgb + (255.0 * dark - rgb) * np.linspace(0, 1, 21)[:, None]).round().astype(np.uint8)
+    # Few terminals have an exactly black or white background.
+    background = luminance(np.full(3, 30 if dark else 240, dtype=np.uint8))
+    contrast = (luminance(steps) + 0.05) / (background + 0.05)
+    return hexed(steps[np.argmax(contrast >= 4.5 if dark else 1 / contrast >= 4.5)])

@@ -1,4 +1,4 @@
-"""The content of a heatmap, resolved before it is drawn: labels, matrices, colour limits, signs, notes."""
+"""The content of a heatmap, prepared before it is drawn: labels, matrices, colour limits, signs, notes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ from attnviz.text.notes import proof, sentence
 
 Scale = Literal["shared", "panel", "unit"]
 
-BLANK = 0.005  # weights below it leave their cell blank: as a percentage, and with two decimals, they are 0
+BLANK = 0.005  # cells with a weight below this stay blank, because it would be printed as 0.00
 
-MANY = 64  # rows and columns of a pooled pattern from which on its colours end below its largest weight
+# A pooled pattern with at least this many rows and columns has a colour scale that ends below its largest weight.
+MANY = 64
 
-MOST_COMPARED = 32  # rows and columns of the patterns that are compared with one another
+# Patterns are pooled to at most this many rows and columns before they are compared.
+MOST_COMPARED = 32
 
-# how every picture is read
+# Explains the axes of every picture.
 AXES = _("Rows are queries, columns are keys; layers and heads count from 0")
 
 KINDS: dict[Kind, Phrase] = {
@@ -54,25 +56,25 @@ class Panel:
 class Sheet:
     """Everything that a picture of a record shows."""
 
-    record: Attention  # what it is of
-    panels: tuple[Panel, ...]  # layer by layer, head by head
+    record: Attention  # the record shown
+    panels: tuple[Panel, ...]  # one per head, layer by layer
     layers: tuple[int, ...]  # the layers shown
     heads: tuple[int, ...]  # the heads shown
-    query_labels: tuple[str, ...]  # one a row
-    key_labels: tuple[str, ...]  # one a column
+    query_labels: tuple[str, ...]  # one per row
+    key_labels: tuple[str, ...]  # one per column
     model: str  # the model's name and kind of attention
     sentence: str  # the input, in quotation marks
     scale: Scale  # `shared`, `panel` or `unit`
-    notes: tuple[str, ...]  # what else must be said
+    notes: tuple[str, ...]  # the record's notes, as sentences
     proof: str  # the receipt, in words
-    is_proved: bool  # whether there is one
-    # how many rows and columns stand for, which are fewer where tokens go together
+    is_proved: bool  # whether there is a receipt
+    # The numbers of query and key tokens; if tokens are pooled, there are fewer rows and columns.
     tokens: tuple[int, int]
-    first: tuple[int, int] = (0, 0)  # the number of the first token of the rows, and of the columns
-    # How many tokens a row, and a column, stands for; the last perhaps for fewer.
+    first: tuple[int, int] = (0, 0)  # the numbers of the first query token and the first key token
+    # The number of tokens per row and per column; the last row and column may stand for fewer.
     cell: tuple[int, int] = (1, 1)
-    language: str = "en"  # `en` or `ko`, of all that is said
-    # whether cells of nearly no weight stay blank; else they have the colour of 0
+    language: str = "en"  # the language of all texts, `en` or `ko`
+    # Whether cells of weight near 0 stay blank; otherwise they have the colour of 0.
     has_blanks: bool = True
 
     def say(self, text: str) -> str:
@@ -86,64 +88,68 @@ class Sheet:
     @property
     def legend(self) -> str:
         """The meaning of the colours, in words."""
-        largest = max(panel.top for panel in self.panels)
-        over = max(float(panel.matrix.max()) for panel in self.panels)
-        blank = _("blank") if self.has_blanks else _("coloured as 0")
-        least = str(BLANK)
+        top = max(panel.top for panel in self.panels)
+        overall_max = max(float(panel.matrix.max()) for panel in self.panels)
+        blank_look = _("blank") if self.has_blanks else _("coloured as 0")
+        threshold = str(BLANK)
         if self.scale == "panel" and len(self.panels) > 1:
             weight = _("weight, 0 to the largest of each panel (max)")
-            below = _("{blank}: below {least} or a fiftieth of that")
+            blank_note = _("{blank}: below {least} or a fiftieth of that")
         elif self.scale == "unit":
-            weight, below = _("weight 0 to 1"), _("{blank}: below {least}")
+            weight, blank_note = _("weight 0 to 1"), _("{blank}: below {least}")
         else:
-            weight = _("weight 0 to {largest:.3g}").format(largest=largest)
-            below, least = _("{blank}: below {least}"), f"{blank_below(largest):.2g}"
+            weight = _("weight 0 to {largest:.3g}").format(largest=top)
+            blank_note, threshold = _("{blank}: below {least}"), f"{blank_below(top):.2g}"
         parts = [weight]
-        if over > largest and self.scale != "unit":
-            parts.append(_(" (darkest above, up to {over:.3g})").format(over=over))
+        if overall_max > top and self.scale != "unit":
+            parts.append(_(" (darkest above, up to {over:.3g})").format(over=overall_max))
         if self.scale == "shared" and len(self.panels) > 1:
             parts.append(_(", same scale in all panels"))
-        below = below.format(blank=blank, least=least)
-        return self.say(join_phrases([join_phrases(parts, ""), below], "; "))
+        blank_note = blank_note.format(blank=blank_look, least=threshold)
+        return self.say(join_phrases([join_phrases(parts, ""), blank_note], "; "))
 
     @property
     def numbers(self) -> tuple[list[int], list[int]]:
-        """The number of each row's token, and of each column's; of a group that of its first token."""
+        """The number of each row's token and of each column's token; for a group, the number of its first token."""
         rows, columns = len(self.query_labels), len(self.key_labels)
-        (row, column), (tall, wide) = self.first, self.cell
-        return [*range(row, row + rows * tall, tall)], [
-            *range(column, column + columns * wide, wide)
+        (row, column), (row_size, column_size) = self.first, self.cell
+        return [*range(row, row + rows * row_size, row_size)], [
+            *range(column, column + columns * column_size, column_size)
         ]
 
     @property
     def distinct(self) -> Panel:
-        """The head whose pattern differs most from the others' here.
+        """The head whose pattern differs most from those of the other heads shown.
 
-        It has the largest mean Jensen-Shannon divergence, of rows with rows, from the other heads' patterns (Clark et
-        al. 2019 compare heads so over a corpus); the patterns of a long sentence are pooled before.
+        This head has the largest Jensen-Shannon divergence from the other heads, averaged over rows and heads. Clark et
+        al. 2019 compare heads in this way over a corpus. The patterns of a long sentence are pooled first.
         """
         panels = pool(self, MOST_COMPARED, MOST_COMPARED).panels
         patterns = np.stack([panel.matrix for panel in panels]).astype(np.float64)
         entropies = _entropies(patterns)  # (head, row)
         mean_divergences = []
         for pattern, entropy in zip(patterns, entropies, strict=True):
-            mixed = _entropies((patterns + pattern) / 2)
-            mean_divergences.append((mixed - (entropies + entropy) / 2).mean())
+            mixture_entropies = _entropies((patterns + pattern) / 2)
+            mean_divergences.append((mixture_entropies - (entropies + entropy) / 2).mean())
         return self.panels[int(np.argmax(mean_divergences))]
 
     @property
     def description(self) -> str:
-        """The words that the file of a picture holds, for pictures without words of their own."""
+        """The description stored in the metadata of a picture's file, for pictures that show no caption."""
         return f"{self.model}; {self.sentence}; {self.say(AXES)}; {self.legend}; {self.proof}"
 
     @property
     def size(self) -> str:
-        """The number of layers and heads, as ``6 layers x 12 heads``, or ``layer 5, 12 heads``, or ``head 5.3``."""
+        """The numbers of layers and heads, such as ``6 layers x 12 heads``, ``layer 5, 12 heads`` or ``head 5.3``."""
         if len(self.panels) == 1:
             return self.name(self.panels[0])
         layers, heads = (
-            self.say(one.format(n=numbers[0]) if len(numbers) == 1 else many.format(n=len(numbers)))
-            for numbers, one, many in (
+            self.say(
+                singular.format(n=numbers[0])
+                if len(numbers) == 1
+                else plural.format(n=len(numbers))
+            )
+            for numbers, singular, plural in (
                 (self.layers, _("layer {n}"), _("{n} layers")),
                 (self.heads, _("head {n}"), _("{n} heads")),
             )
@@ -162,10 +168,10 @@ class HeadSign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadSigns:
-    """The signs of a model's heads, by layer and head; a head without one has no established role."""
+    """The signs of a model's heads, by layer and head; a head without a sign has no established role."""
 
     model: str
-    kind: str  # which attention, such as ``encoder``
+    kind: str  # the kind of attention, such as ``encoder``
     n_layers: int
     n_heads: int
     of: Mapping[tuple[int, int], HeadSign]
@@ -173,9 +179,9 @@ class HeadSigns:
     def among(
         self, model: str, kind: str, layers: Sequence[int], heads: Sequence[int]
     ) -> dict[tuple[int, int], HeadSign]:
-        """Return the signs of some heads of a model.
+        """Return the signs of the heads of these layers.
 
-        Raises SelectionError: it is another model, or another attention of it.
+        Raises SelectionError: the signs belong to another model, or to another kind of its attention.
         """
         if (
             (model, kind) != (self.model, self.kind)
@@ -203,10 +209,10 @@ def check_scale(scale: str) -> None:
 
 
 def resolve(record: Attention, scale: Scale = "shared", language: str = "en") -> Sheet:
-    """Return what to draw of a record, all of its layers and heads.
+    """Return the content of a picture of all layers and heads of a record.
 
-    The scale is `shared`, one of colours up to the largest weight shown; `panel`, each head's up to its own; or
-    `unit`, 0 to 1. Raises SelectionError: no such scale.
+    The colour scale is `shared` (0 to the largest weight of all heads), `panel` (0 to the largest weight of each head)
+    or `unit` (0 to 1). Raises SelectionError: there is no such scale.
     """
     check_scale(scale)
     text = f"“{visible(record.text)}”" if record.text else ""
@@ -243,32 +249,32 @@ def resolve(record: Attention, scale: Scale = "shared", language: str = "en") ->
 
 
 def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
-    """Return the same picture with at most so many rows and columns; one that fits is returned as is.
+    """Return the sheet with at most `max_rows` rows and `max_columns` columns; a sheet that fits is returned unchanged.
 
-    Neighbouring tokens go together: to a group the sum over its keys, from it the mean over its queries (as for
-    words), so that rows sum to the same as before. Groups are of one size, but for the last, so that even attention
-    stays even, and where queries and keys are the same tokens so are their groups. The colour scale grows with the
-    sums, and a note says all this.
+    Neighbouring tokens are pooled. A pooled weight is the sum over a group's keys and the mean over its queries, as for
+    words, so the row sums do not change. All groups but the last have the same size, so uniform attention stays
+    uniform. If queries and keys are the same tokens, they are grouped in the same way. The colour scale grows with the
+    sums, and a note states the pooling.
     """
     n_rows, n_columns = len(sheet.query_labels), len(sheet.key_labels)
     if n_rows <= max_rows and n_columns <= max_columns:
         return sheet
-    tall = math.ceil(n_rows / max(1, max_rows))
-    wide = math.ceil(n_columns / max(1, max_columns))
+    row_size = math.ceil(n_rows / max(1, max_rows))
+    column_size = math.ceil(n_columns / max(1, max_columns))
     if sheet.query_labels == sheet.key_labels:
-        tall = wide = max(tall, wide)
-    rows, columns = list(range(0, n_rows, tall)), list(range(0, n_columns, wide))
-    # A row that stands for several tokens counts as many times in the mean over queries.
+        row_size = column_size = max(row_size, column_size)
+    rows, columns = list(range(0, n_rows, row_size)), list(range(0, n_columns, column_size))
+    # In the mean over queries, a row that stands for n tokens already counts n times.
     counts = np.diff([*range(0, sheet.tokens[0], sheet.cell[0]), sheet.tokens[0]])[:, None]
     matrices = []
     for panel in sheet.panels:
         sums = np.add.reduceat(panel.matrix * counts, rows, axis=0)
         sums = np.add.reduceat(sums, columns, axis=1)
         matrices.append(sums / np.add.reduceat(counts, rows))
-    cell = tall * sheet.cell[0], wide * sheet.cell[1]
-    before, now = (
-        in_language(sentence(pooled_note(one)), sheet.language)
-        for one in (sheet, replace(sheet, cell=cell))
+    cell = row_size * sheet.cell[0], column_size * sheet.cell[1]
+    old_note, new_note = (
+        in_language(sentence(pooled_note(pooled_sheet)), sheet.language)
+        for pooled_sheet in (sheet, replace(sheet, cell=cell))
     )
     places = [(panel.layer, panel.head) for panel in sheet.panels]
     return replace(
@@ -277,18 +283,18 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
         cell=cell,
         query_labels=_group_labels(sheet.query_labels, rows, sheet.cell[0]),
         key_labels=_group_labels(sheet.key_labels, columns, sheet.cell[1]),
-        notes=(*(note for note in sheet.notes if note != before), now),
+        notes=(*(note for note in sheet.notes if note != old_note), new_note),
     )
 
 
 def pooled_note(sheet: Sheet) -> Note:
-    """Return the note about how many tokens go together."""
-    (tall, wide), (rows, columns) = sheet.cell, sheet.tokens
-    return Note.of("pooled", cell=tall, wide=wide, n_queries=rows, n_keys=columns)
+    """Return the note that states how many tokens are pooled."""
+    (row_size, column_size), (rows, columns) = sheet.cell, sheet.tokens
+    return Note.of("pooled", cell=row_size, wide=column_size, n_queries=rows, n_keys=columns)
 
 
 def blank_below(top: float) -> float:
-    """Return the weight below which a cell stays blank: `BLANK`, or less where even `top` is small."""
+    """Return the weight below which a cell stays blank: `BLANK`, or `top` / 50 if that is less."""
     return min(BLANK, top / 50)
 
 
@@ -303,16 +309,21 @@ def _panels(
 ) -> tuple[Panel, ...]:
     """Return panels, each with the upper end of its colour scale.
 
-    In a long text a few links are so much stronger than all others that nothing else would be seen: the scale then ends
-    below the largest weight.
+    In a long text a few links are so much stronger than all others that the others would be invisible. The scale of a
+    large pooled pattern therefore ends at the 99.5th percentile, or at a twentieth of the largest weight if that is
+    more.
     """
-    own = [float(matrix.max()) for matrix in matrices]
+    panel_tops = [float(matrix.max()) for matrix in matrices]
     if pooled and min(matrices[0].shape) >= MANY:
-        own = [
-            max(top / 20, float(np.quantile(one, 0.995)))
-            for top, one in zip(own, matrices, strict=True)
+        panel_tops = [
+            max(top / 20, float(np.quantile(weights, 0.995)))
+            for top, weights in zip(panel_tops, matrices, strict=True)
         ]
-    tops = {"shared": [max(own)] * len(own), "panel": own, "unit": [1.0] * len(own)}[scale]
+    tops = {
+        "shared": [max(panel_tops)] * len(panel_tops),
+        "panel": panel_tops,
+        "unit": [1.0] * len(panel_tops),
+    }[scale]
     return tuple(
         Panel(layer=layer, head=head, matrix=matrix, top=top)
         for (layer, head), matrix, top in zip(places, matrices, tops, strict=True)
@@ -320,7 +331,10 @@ def _panels(
 
 
 def _group_labels(labels: Sequence[str], edges: Sequence[int], size: int) -> tuple[str, ...]:
-    """Name groups by their first and last token; `size` is above 1 where labels are of groups already."""
+    """Return a label for each group, made of the labels of its first and last token.
+
+    `edges` holds the index of each group's first label; `size` is above 1 if the labels already stand for groups.
+    """
     ends = [last - 1 for last in (*edges[1:], len(labels))]
     firsts, lasts = (
         [label.split("…")[end] if size > 1 else label for label in labels] for end in (0, -1)

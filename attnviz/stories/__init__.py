@@ -1,4 +1,4 @@
-"""Short stories about attention, each computed live by the models that come with attnviz."""
+"""Short stories about attention, computed live with the models that come with attnviz."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from attnviz.capture.source import Model
     from attnviz.stories.record import Story
 
-# the name of each demo and what it shows, by chapter, in reading order
+# The name and the subject of each demo, by chapter, in reading order.
 CHAPTERS: dict[Phrase, dict[str, Phrase]] = {
     _("Attention by its numbers"): {
         "library": _("query, key and value as a library search"),
@@ -42,7 +42,7 @@ CHAPTERS: dict[Phrase, dict[str, Phrase]] = {
     },
 }
 DEMOS = {name: about for chapter in CHAPTERS.values() for name, about in chapter.items()}
-WITH_A_MODEL = ("word-order", "pairs", "reference")  # demos that take another model
+WITH_A_MODEL = ("word-order", "pairs", "reference")  # demos that also work with the user's model
 
 
 def tell(name: str, lang: str = "en", model: Model = None) -> Story:
@@ -50,15 +50,15 @@ def tell(name: str, lang: str = "en", model: Model = None) -> Story:
 
     Args:
         name: one of `DEMOS`.
-        lang: the language of its texts, `en` or `ko`.
+        lang: the language of the text, `en` or `ko`.
         model: another model for one of `WITH_A_MODEL`, as `attnviz.attend` takes it; None for the models that come with
             attnviz.
 
     Raises:
-        SelectionError: no such demo or language, or the demo takes no model.
+        SelectionError: the demo or language is unknown, or the demo does not take another model.
         ModelError: the model cannot be used, or has no self-attention.
         FileFormatError: the file of a home-built model is damaged.
-        InputError: the model knows none of the story's words, or cannot be shown word by word.
+        InputError: the model knows none of the words of the story, or cannot be shown word by word.
     """
     expect_language(lang)
     check(name, model)
@@ -68,7 +68,7 @@ def tell(name: str, lang: str = "en", model: Model = None) -> Story:
 
 
 def check(name: str, model: object = None) -> None:
-    """Raise SelectionError for an unknown demo, or a model for a demo that takes none."""
+    """Raise SelectionError if the demo is unknown, or if a model is given for a demo that does not take one."""
     if name not in DEMOS:
         raise SelectionError(f"there is no demo {name!r}{suggest(name, DEMOS)}")
     if model is not None and name not in WITH_A_MODEL:

@@ -22,12 +22,12 @@ from attnviz.heads.tally import wilson
 from attnviz.heatmaps.words import hide_special, merge_words
 from attnviz.models.language.sentences import GoldSentence
 from attnviz.models.language.vocabulary import Vocabulary
+from attnviz.models.language_models import LanguageEncoder
 from attnviz.models.registry import TOY
 from attnviz.models.training import measure
 from attnviz.models.training.files import ModelCard, load_home_built
 from attnviz.models.training.measure import Head
 from attnviz.models.training.tasks import Model, pad_numbers
-from attnviz.models.wholes import LanguageEncoder
 from attnviz.stories.record import Matrix, StoryView
 from attnviz.text.display import clip, visible
 from attnviz.text.messages import Phrase, _
@@ -37,7 +37,8 @@ from attnviz.text.words import split_words
 M = TypeVar("M", bound=Model)
 
 CERTAIN = 1.96  # standard errors on each side of a mean in its 95% interval
-OWN_SENTENCES = 100  # sentences a head of the user's model is chosen on, and as many to test it on
+# Sentences for choosing a head of the user's model, and as many others for testing it.
+OWN_SENTENCES = 100
 BATCH = 50
 SELF_ATTENTION: tuple[Kind, ...] = ("encoder", "decoder")
 
@@ -54,7 +55,7 @@ class Estimate(NamedTuple):
 
     @classmethod
     def of_share(cls, share: float, n: int) -> Estimate:
-        """Return a share of n observations with its Wilson interval."""
+        """Return a share of n observations with its 95% Wilson interval."""
         return cls(share, *wilson(share, n))
 
     def shown(self) -> Phrase:
@@ -63,7 +64,7 @@ class Estimate(NamedTuple):
 
 
 def row_view(record: Attention, head: Head, query: int, number: int = 0) -> StoryView:
-    """Return a view of one row of the record with this number."""
+    """Return a view of one row of a record; `number` is the index of the record in the story."""
     row = record.pattern(*head)[query]
     text = _("“{word}” attends most to “{at}” ({weight:.2f}).").format(
         word=record.query_tokens[query].text,
@@ -79,7 +80,7 @@ def words_of(text: str) -> list[str]:
 
 
 def open_model(name: str, kind: type[M]) -> tuple[ModelCard, M]:
-    """Open a trained model of a kind, with its card; FileFormatError if the file holds another kind."""
+    """Open a trained model of a class, with its card. Raises FileFormatError: the file has a model of another class."""
     card, model = load_home_built(name)
     if not isinstance(model, kind):
         raise FileFormatError(
@@ -89,18 +90,18 @@ def open_model(name: str, kind: type[M]) -> tuple[ModelCard, M]:
 
 
 def encode(vocabulary: Vocabulary, sentences: Sequence[Sequence[str]]) -> Tensor:
-    """Return sentences as ids of words [sentence, word], with zeros after the shorter ones."""
+    """Return the word ids of sentences [sentence, word]; zeros follow the shorter ones."""
     return pad_numbers([vocabulary.encode(words) for words in sentences])
 
 
 def largest(sums: np.ndarray) -> Head:
-    """Return the head with the largest mean over its rows [layer, head, query]."""
+    """Return the head with the largest mean over its queries, from numbers [layer, head, query]."""
     layer, head = np.unravel_index(sums.mean(axis=-1).argmax(), sums.shape[:2])
     return int(layer), int(head)
 
 
 def small(difference: SupportsFloat) -> str:
-    """Format a difference: 0, three decimals, or its size where it is below 0.001."""
+    """Format a difference with three decimals, or with a power of ten if it is below 0.001; exactly 0 is "0"."""
     size = float(difference)
     if size == 0:
         return "0"
@@ -108,7 +109,7 @@ def small(difference: SupportsFloat) -> str:
 
 
 def percent(share: SupportsFloat) -> str:
-    """Format a share in percent."""
+    """Format a share as a percentage."""
     return f"{100 * float(share):.1f}%"
 
 
@@ -118,12 +119,12 @@ def receipt_of(record: Attention) -> Phrase:
 
 
 def head_name(head: Head) -> Phrase:
-    """Return a head's name in a sentence."""
+    """Return the name of a head for use in a sentence."""
     return _("layer {layer}, head {head}").format(layer=head[0], head=head[1])
 
 
 def head_title(name: str, head: Head) -> Phrase:
-    """Return the title of a panel that shows a head of a model."""
+    """Return the title of a panel for one head of a model."""
     return _("{name}, layer {layer}, head {head}").format(name=name, layer=head[0], head=head[1])
 
 
@@ -145,7 +146,7 @@ def signed_panel(
 
 
 def translation_panel(title: str, record: Attention, head: Head) -> Matrix:
-    """Return a panel of the English words that each decoding step attends to."""
+    """Return a panel of the cross-attention weights of one head: decoding steps by English words."""
     return Matrix(
         title,
         record.pattern(*head),
@@ -157,7 +158,7 @@ def translation_panel(title: str, record: Attention, head: Head) -> Matrix:
 
 
 def open_own(model: AnyModel) -> Source:
-    """Open the model that a story is told with; ModelError if it has no self-attention."""
+    """Open the user's model for a story. Raises ModelError: it has no self-attention."""
     source = as_source(model)
     if not set(source.kinds) & set(SELF_ATTENTION):
         raise ModelError(
@@ -167,17 +168,17 @@ def open_own(model: AnyModel) -> Source:
 
 
 def read_words(source: Source, texts: Sequence[str]) -> Iterator[Attention]:
-    """Yield the self-attention of sentences by word: pieces merged, special tokens left out.
+    """Yield the self-attention of sentences by word, with pieces merged and special tokens left out.
 
     Raises:
-        InputError: the model knows none of a sentence's words, or has no token of its own for one of them.
+        InputError: the model knows none of the words of a sentence, or has no separate token for one of them.
         TooLongError: a sentence is too long for the model.
     """
     kind = next(kind for kind in SELF_ATTENTION if kind in source.kinds)
     translates = isinstance(source, TrainedSource) and source.generates
     for first in range(0, len(texts), BATCH):
         batch = texts[first : first + BATCH]
-        # an encoder's attention needs no translation, which a home-built translator would generate
+        # A home-built translator is given a short target, since encoder attention needs no generated translation.
         targets = ["."] * len(batch) if translates else None
         try:
             records = attend_all(batch, source, kind=kind, targets=targets)
@@ -189,15 +190,16 @@ def read_words(source: Source, texts: Sequence[str]) -> Iterator[Attention]:
 
 
 def _by_word(record: Attention) -> Attention:
+    """Return a record by word, with a note on unknown words. Raises InputError: see `read_words`."""
     words = words_of(record.text)
     merged = hide_special(merge_words(record))
-    found = [token.word for token in merged.query_tokens]
-    if found != list(range(len(words))):
-        missing = next((word for i, word in enumerate(words) if i not in found), "a space")
+    indices = [token.word for token in merged.query_tokens]
+    if indices != list(range(len(words))):
+        missing = next((word for i, word in enumerate(words) if i not in indices), "a space")
         raise InputError(
             f"{record.model} cannot be shown word by word: it has no token of its own for “{missing}”"
         )
-    # an arrow in the text of a token stands for the unknown token that the model reads
+    # A token such as "quokka→[UNK]" is a word that the model reads as unknown.
     unknown = sorted({t.word or 0 for t in record.query_tokens if not t.special and "→" in t.text})
     if len(unknown) == len(words):
         raise InputError(f"{record.model} knows none of the words of “{clip(record.text, 60)}”")
@@ -208,9 +210,10 @@ def _by_word(record: Attention) -> Attention:
 
 
 def top_keys(source: Source, n: int) -> tuple[TopKeys, TopKeys, int]:
-    """Return where a model and one with random weights attend most, and how many sentences to test on.
+    """Return functions that find the keys with the largest weights, and the number of sentences to test on.
 
-    The number is n for toy. Keys after the end of a sentence are meaningless.
+    The first function is for the model, the second for the same model with random weights. The number is n for toy,
+    otherwise `OWN_SENTENCES`. Keys of queries after the end of a sentence are meaningless.
     """
     if source.name != TOY:
         untrained = source.untrained()
@@ -225,8 +228,9 @@ def _top_keys_of_toy(model: LanguageEncoder, sentences: Sequence[GoldSentence]) 
 
 
 def _top_keys(source: Source, sentences: Sequence[GoldSentence]) -> Tensor:
-    texts = [sentence_text(one) for one in sentences]
-    tops = [torch.from_numpy(one.weights.argmax(axis=-1)) for one in read_words(source, texts)]
+    texts = [sentence_text(item) for item in sentences]
+    tops = [torch.from_numpy(item.weights.argmax(axis=-1)) for item in read_words(source, texts)]
+    # Shorter sentences are padded with -1, which is no key.
     longest = max(top.shape[-1] for top in tops)
     return torch.stack(
         [torch.nn.functional.pad(top, (0, longest - top.shape[-1]), value=-1) for top in tops]
@@ -234,18 +238,18 @@ def _top_keys(source: Source, sentences: Sequence[GoldSentence]) -> Tensor:
 
 
 def sentence_text(gold: GoldSentence) -> str:
-    """Return a sentence of the small language as a person would write it."""
+    """Return a sentence of the small language in normal spelling."""
     text = " ".join(gold.words)
     return text[0].upper() + text[1:].replace(" .", ".").replace(" ,", ",").replace(" i ", " I ")
 
 
 def short_name(source: Source) -> str:
-    """Return the name of a model without its folder or owner."""
+    """Return the name of a model without its folder or owner, shortened to 30 letters."""
     return clip(visible(source.name.rstrip("/").rpartition("/")[2]), 30)
 
 
 def notes_of(records: Sequence[Attention]) -> list[Phrase]:
-    """Return what a reader must know of the records, such as unknown words, as paragraphs."""
+    """Return the notes of the records, such as unknown words, as paragraphs."""
     notes = dict.fromkeys(note for record in records for note in record.notes)
     paragraphs = [_("Note: {note}.").format(note=sentence(note)) for note in notes]
     if records[0].kind == "decoder":

@@ -1,7 +1,7 @@
 """The picture of a story: its panels in rows on one page.
 
-Each panel is drawn at its size, Matplotlib measures how far its labels reach, and only then is it put in its place, so
-that nothing is cut.
+Each panel is drawn at its final size first, so that Matplotlib can measure how far its labels reach. Only then is it
+moved to its place; this way no label is cut off.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # All lengths are inches.
-NARROWEST, WIDEST = 5.0, 17.0  # of the page, and of a row of panels
+NARROWEST, WIDEST = 5.0, 17.0  # narrowest page, and widest row of panels
 GAP = 0.3  # between panels
-SMALLER = 0.65  # size of panels in a style with a width, so that their letters come out larger
+SMALLER = 0.65  # scale of panels in a style with a fixed width, so that letters come out larger
 STAGE = 10.0  # side of the square figure on which panels are drawn before they have a place
-CHART = (3.6, 3.0)  # width and height of the axes of lines
-SIDE = 3.6  # of a matrix
+CHART = (3.6, 3.0)  # width and height of the axes of a line chart
+SIDE = 3.6  # usual length of the longer side of a matrix
 CELL = 0.5  # largest side of a cell
 BAR = 0.55  # room for a colour bar and its numbers
-TITLE_WIDTH = 2.4  # least room for the title of a panel
-NAMED = 40  # a matrix of more rows or columns has counted instead of named cells
-DASHES = ("-", "--", ":", "-.")  # lines that coincide show through one another
+TITLE_WIDTH = 2.4  # least width for the title of a panel
+NAMED = 40  # a matrix with more rows or columns has numbered axes instead of names
+DASHES = ("-", "--", ":", "-.")  # different dashes keep lines visible that coincide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnPanel:
-    """A panel that is drawn but has no place yet."""
+    """A panel that is drawn and measured, but not placed yet."""
 
     panel: Panel
     ax: Axes
@@ -53,7 +53,7 @@ class DrawnPanel:
 
     @property
     def full_width(self) -> float:
-        """Width with labels, colour bar and title."""
+        """The width with labels, colour bar and title."""
         return self.left + max(self.width + self.right, TITLE_WIDTH)
 
 
@@ -67,25 +67,26 @@ def draw(
 ) -> Picture:
     """Return a picture with all panels of a story, its title, and its receipt below.
 
-    An `AttnvizWarning` tells where it cannot be read in its style.
+    Warns with `AttnvizWarning` if the text is too small to read in its style.
 
     Raises:
-        SelectionError: a palette that is not there.
-        SettingsError: a style or width that no picture has.
+        SelectionError: the palette is unknown.
+        SettingsError: the style or width is invalid.
     """
-    fitting = style_of(style, width, dpi)
+    page_style = style_of(style, width, dpi)
     with usual_settings():
         letters = [story.title, *_caption(story), repr(story.picture)]
         pen = blank_figure(letters)
         pen.figure.set_size_inches(STAGE, STAGE)
-        scale = 1.0 if fitting.width is None else SMALLER
+        scale = 1.0 if page_style.width is None else SMALLER
         panels = [_draw_panel(panel, palette, pen, scale) for panel in story.picture]
-        rows = _in_rows(panels, _row_width(fitting))
+        rows = _in_rows(panels, _row_width(page_style))
         _arrange(rows, story, palette, pen, NARROWEST * scale)
-    return Picture(pen, story.title, story.receipt).fitted(fitting)
+    return Picture(pen, story.title, story.receipt).fitted(page_style)
 
 
 def _draw_panel(panel: Panel, palette: str, pen: Pen, scale: float) -> DrawnPanel:
+    """Draw a panel anywhere on the figure, and measure its axes and how far its labels reach beyond them."""
     ax = pen.figure.add_axes((0.2, 0.2, 0.5, 0.5))
     match panel:
         case Matrix():
@@ -98,6 +99,7 @@ def _draw_panel(panel: Panel, palette: str, pen: Pen, scale: float) -> DrawnPane
     extents = ax.get_tightbbox(pen.figure.canvas.get_renderer()).extents  # type: ignore[attr-defined, union-attr]
     left, below, right, above = (float(x) / dpi for x in extents)
     x0, y0, x1, y1 = (float(x) / dpi for x in ax.get_window_extent().extents)
+    # Without numbers printed in its cells, a matrix needs a colour bar.
     needs_bar = isinstance(panel, Matrix) and not ax.texts
     return DrawnPanel(
         panel=panel,
@@ -113,17 +115,17 @@ def _draw_panel(panel: Panel, palette: str, pen: Pen, scale: float) -> DrawnPane
 
 
 def _row_width(style: Style) -> float:
-    """Return how wide a row may be, so that the letters of the style can still be read."""
+    """Return the largest width of a row, in inches, at which the text of the style stays readable."""
     if style.width is None or style.height is not None:  # a slide has no room for rows
         return WIDEST
     return style.width * TEXT / style.least - 2 * MARGIN
 
 
 def _in_rows(panels: list[DrawnPanel], width: float) -> list[list[DrawnPanel]]:
-    """Put as many panels side by side as fit, the others below."""
+    """Break the panels into rows, with as many panels per row as fit."""
     rows: list[list[DrawnPanel]] = []
     for panel in panels:
-        if rows and sum(one.full_width + GAP for one in [*rows[-1], panel]) <= width + GAP:
+        if rows and sum(item.full_width + GAP for item in [*rows[-1], panel]) <= width + GAP:
             rows[-1].append(panel)
         else:
             rows.append([panel])
@@ -133,7 +135,7 @@ def _in_rows(panels: list[DrawnPanel], width: float) -> list[list[DrawnPanel]]:
 def _arrange(
     rows: list[list[DrawnPanel]], story: Story, palette: str, pen: Pen, narrowest: float
 ) -> None:
-    """Put the panels in their places, the title above them and the caption below."""
+    """Move the panels to their places, and write the title above them and the caption below."""
     indent = max(row[0].left for row in rows)
     widths = [
         indent - row[0].left + sum(panel.full_width + GAP for panel in row) - GAP for row in rows
@@ -163,7 +165,7 @@ def _arrange(
 
 
 def _title_height(row: list[DrawnPanel]) -> float:
-    """Return how far the axes of a row stand below its top, for titles and legends."""
+    """Return the distance from the top of a row to its axes, which leaves room for titles and legends."""
     return max(height_of(panel.title) for panel in row) + max(panel.above for panel in row) + 0.08
 
 
@@ -184,7 +186,7 @@ def _resize(ax: Axes, width: float, height: float) -> None:
 
 
 def _draw_matrix(ax: Axes, matrix: Matrix, palette: str, pen: Pen, scale: float) -> None:
-    """Draw the cells, name rows and columns, and print each number where all of them fit."""
+    """Draw the cells, name rows and columns, and print the numbers if all of them fit."""
     n_rows, n_columns = matrix.values.shape
     width, height = _matrix_size(n_rows, n_columns, scale)
     _resize(ax, width, height)
@@ -195,7 +197,7 @@ def _draw_matrix(ax: Axes, matrix: Matrix, palette: str, pen: Pen, scale: float)
     ax.set_facecolor("#f4f4f4")
     if masked.any():
         ax.patch.set(hatch="////", edgecolor="#c8c8c8", linewidth=0)
-    ax.locator_params(integer=True)  # cells without names are counted
+    ax.locator_params(integer=True)  # rows and columns without names have numbers
     if matrix.columns:
         fits = pen.widest(matrix.columns) < width / n_columns - 0.06
         ax.set_xticks(range(n_columns), matrix.columns, rotation=0 if fits else 90, **pen.style())
@@ -209,7 +211,7 @@ def _draw_matrix(ax: Axes, matrix: Matrix, palette: str, pen: Pen, scale: float)
 
 
 def _matrix_size(n_rows: int, n_columns: int, scale: float) -> tuple[float, float]:
-    """Return the width and height of all cells together: square, unless there are too many to name."""
+    """Return the width and height of a matrix; its cells are square, unless there are too many to name."""
     longest = max(n_rows, n_columns)
     if longest <= NAMED:
         cell = min(CELL * scale, max(1.1 * PITCH, SIDE * scale / longest))
@@ -221,6 +223,7 @@ def _matrix_size(n_rows: int, n_columns: int, scale: float) -> tuple[float, floa
 def _print_numbers(
     ax: Axes, matrix: Matrix, palette: str, pen: Pen, cell: tuple[float, float]
 ) -> None:
+    """Print the number of each cell, in the largest font that fits; none if it would be too small to read."""
     values = matrix.values[~np.isnan(matrix.values)]
     digits = 0 if (values == values.round()).all() else 2
     widest = pen.widest([decimals(value, digits) for value in values.tolist()], TEXT)
@@ -245,6 +248,7 @@ def _levels(matrix: Matrix) -> UInt8[np.ndarray, "row column"]:
 
 
 def _draw_lines(ax: Axes, chart: Lines, pen: Pen, scale: float) -> None:
+    """Draw a line per series, with a band around it if the series has an interval."""
     _resize(ax, CHART[0] * scale, CHART[1] * scale)
     for index, series in enumerate(chart.series):
         colour = COLOURS[index % len(COLOURS)]
@@ -277,6 +281,7 @@ def _draw_lines(ax: Axes, chart: Lines, pen: Pen, scale: float) -> None:
 
 
 def _draw_bars(ax: Axes, chart: Bars, pen: Pen, scale: float) -> None:
+    """Draw the bars of each series side by side at each label, with their numbers if these fit."""
     n_labels, n_series = len(chart.labels), len(chart.series)
     width = min(6.0, max(2.4, n_labels * (0.2 + 0.3 * n_series))) * scale
     _resize(ax, width, CHART[1] * scale)
@@ -304,7 +309,7 @@ def _draw_bars(ax: Axes, chart: Bars, pen: Pen, scale: float) -> None:
 
 
 def _finish_chart(ax: Axes, chart: Lines | Bars, pen: Pen, x_title: str) -> None:
-    """Name the axes, and above them the series, unless the axis says it already."""
+    """Style a chart and name its axes; a chart with several series gets a legend above it."""
     width = ax.get_window_extent().width / pen.figure.dpi
     height = ax.get_window_extent().height / pen.figure.dpi
     _name_axes(ax, pen, x_title, "\n".join(pen.wrap(chart.y_title, height)))
@@ -315,7 +320,7 @@ def _finish_chart(ax: Axes, chart: Lines | Bars, pen: Pen, x_title: str) -> None
     ax.spines["bottom"].set(color=FRAME, linewidth=0.6)
     if len(chart.series) > 1:
         names = ["\n".join(pen.wrap(series.name, width - 0.3)) for series in chart.series]
-        # the sample of a line, a space, the name, a space
+        # width per entry besides its name, in font sizes: the line sample and two spaces
         legend_above(ax, pen, names, 1.4 + 0.8 + 1.5, handlelength=1.4, columnspacing=1.5)
 
 

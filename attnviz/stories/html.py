@@ -1,4 +1,4 @@
-"""A story as a page: its text, tables and panels, and live views of the attention that it speaks of."""
+"""A story as a page: text, tables and panels, and live views of the attention that the text describes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ OWN = tuple(SCRIPTS / name for name in ("charts.js", "story.js", "story.css"))
 
 
 def page(story: Story, *, palette: str = DEFAULT, lang: str | None = None) -> WebPage:
-    """Return a story as a page in both languages, opened in `lang` or the story's own.
+    """Return a story as a page in both languages, opened in `lang`, by default the language of the story.
 
-    Raises SelectionError: no such palette or language.
+    Raises SelectionError: the palette or language is unknown.
     """
     lang = lang or story.language
     expect_language(lang)
     story = story.original or story
     parts = [_plain(part) for part in story.parts]
-    introduction = parts.pop(0) if story.views else None  # stands beside the views
+    introduction = parts.pop(0) if story.views else None  # shown next to the views
     plan = {
         "title": _bilingual(story.title),
         "receipt": _bilingual(story.receipt),
@@ -78,7 +78,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, tuple | list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if is_dataclass(value):
         content = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
         return {"is": type(value).__name__} | content
@@ -88,7 +88,7 @@ def _plain(value: Any) -> Any:
 
 
 def _table(table: Table) -> dict[str, Any]:
-    """Return a table as it is shown: texts, columns of numbers, and the shade of each cell from 0 to 1."""
+    """Return a table for JSON: texts, which columns are numbers, and the shade of each cell from 0 to 1."""
     return {
         "title": _bilingual(table.title),
         "columns": [_bilingual(name) for name in table.columns],

@@ -1,4 +1,4 @@
-"""A story: paragraphs, tables and a picture, as a value. Lessons compute it, views show it."""
+"""A story as a value: paragraphs, tables and a picture. Lessons compute it, and views show it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from attnviz.pages import WebPage
     from attnviz.render.figure.style import StyleName
 
-Cell: TypeAlias = str | int | float  # a float is shown with the digits of its table
+Cell: TypeAlias = str | int | float  # a float is shown with the decimals of its table
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class Table:
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
-    digits: int = 3  # after the point of a float
-    # values of the lightest and the darkest shade; None for a table without shades
+    digits: int = 3  # decimals of a float
+    # the values with the lightest and the darkest shade; None for a table without shades
     shade: tuple[float, float] | None = None
 
 
@@ -42,17 +42,17 @@ class Matrix:
 
     title: str
     values: np.ndarray  # [row, column]; nan for a masked cell
-    rows: Sequence[str] = ()  # a label for each row; empty where rows are only counted
+    rows: Sequence[str] = ()  # a label for each row; empty if rows have only numbers
     columns: Sequence[str] = ()
     row_title: str = _("query")
     column_title: str = _("key")
     limits: tuple[float, float] = (0.0, 1.0)  # values at the two ends of the colours
-    diverging: bool = False  # whether the middle of the limits is zero, with a colour on each side
+    diverging: bool = False  # whether the limits are symmetric around 0, with two colours
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A named row of numbers, perhaps with an interval around each."""
+    """A named series of numbers, perhaps with an interval around each."""
 
     name: str
     values: Sequence[float]
@@ -61,7 +61,7 @@ class Series:
 
     @classmethod
     def of(cls, name: str, estimates: Iterable[tuple[float, float, float]]) -> Series:
-        """Return the series of estimates, each a mean and the ends of its interval."""
+        """Return a series of estimates, each with a mean and the ends of its interval."""
         values, low, high = zip(*estimates, strict=True)
         return cls(name, values, low, high)
 
@@ -75,14 +75,14 @@ class Lines:
     x_title: str
     series: Sequence[Series]
     y_title: str
-    y_limits: tuple[float, float] | None = None  # None for the values' own
+    y_limits: tuple[float, float] | None = None  # None for the range of the values
     doubling: bool = False  # whether the x axis is logarithmic, in powers of 2
     y_doubling: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """A panel of bars, those of several series side by side."""
+    """A panel of bars; several series stand side by side."""
 
     title: str
     labels: Sequence[str]
@@ -92,15 +92,15 @@ class Bars:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryView:
-    """A sentence of a page and the view of attention that it speaks of."""
+    """A sentence on a page, with the view of attention that it describes."""
 
     text: str
-    sentence: str = ""  # what the model reads, in a page in which it runs
-    record: int = 0  # index of the record shown, in a page that has records
+    sentence: str = ""  # the input of the model, on a page in which the model runs
+    record: int = 0  # the index of the record, on a page with records
     head: tuple[int, int] | None = None  # layer and head; None for all heads
     query: int | None = None
     key: int | None = None
-    step: str = ""  # name of the step of the calculation that is open
+    step: str = ""  # the name of the step of the calculation that is open
 
 
 Panel: TypeAlias = Matrix | Lines | Bars
@@ -108,7 +108,7 @@ Panel: TypeAlias = Matrix | Lines | Bars
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """A demo with all its text, tables and panels."""
+    """A demo with its text, tables and panels."""
 
     ENDINGS = (".png", ".svg", ".pdf", ".html", ".json")
 
@@ -116,11 +116,11 @@ class Story:
     title: str
     parts: Sequence[str | Table]  # paragraphs and tables, in reading order
     picture: Sequence[Panel]
-    receipt: str  # how the numbers were verified, or the formula they come from
-    views: Sequence[StoryView] = ()  # what the page shows beside text, tables and panels
-    records: Sequence[Attention] = ()  # shown by the views; empty where the model runs in the page
+    receipt: str  # how the numbers were verified, or their formula
+    views: Sequence[StoryView] = ()  # views of attention, which only the page shows
+    records: Sequence[Attention] = ()  # for the views; empty if the model runs in the page
     language: str = "en"
-    original: Story | None = None  # the English story, of one in Korean
+    original: Story | None = None  # for a Korean story, the English one
 
     def __repr__(self) -> str:
         return f"<Story {self.name!r}: {self.title}>"
@@ -137,10 +137,10 @@ class Story:
     def page(self, lang: str | None = None, palette: str = DEFAULT) -> WebPage:
         """Return the story as a page: text, tables and panels, and live views of attention patterns.
 
-        It has both languages; `lang=None` opens it in the story's own.
+        The page has both languages; `lang=None` opens it in the language of the story.
 
         Raises:
-            SelectionError: a palette or a language that is not there.
+            SelectionError: the palette or the language is unknown.
         """
         from attnviz.stories.html import page
 
@@ -156,12 +156,12 @@ class Story:
         dpi: int | None = None,
         lang: str | None = None,
     ) -> Path:
-        """Write a picture, a page (`.html`) or the numbers (`.json`), by the path's ending.
+        """Write a picture, a page (`.html`) or the numbers (`.json`), depending on the ending of the path.
 
         Raises:
-            OutputError: another ending, or a file that cannot be written.
-            SelectionError: a palette that is not there.
-            SettingsError: a style or width that no picture has.
+            OutputError: the ending is unknown, or the file cannot be written.
+            SelectionError: the palette is unknown.
+            SettingsError: the style, width or resolution is invalid.
         """
         from attnviz.storage.files import check_ending, write_whole
 
@@ -184,7 +184,7 @@ class Story:
 
 
 def decimals(value: float, digits: int) -> str:
-    """Format a number with so many digits after the point, and no minus before zero."""
+    """Format a number with `digits` decimals, and no minus sign before zero."""
     text = f"{value:.{digits}f}"
     return text if text.strip("-0.") else text.removeprefix("-")
 
@@ -199,12 +199,12 @@ def cell_text(cell: Cell, digits: int) -> str:
 
 
 def is_number(cell: Cell) -> bool:
-    """Return whether a cell is a number, or a text such as ``99.6%``."""
+    """Return whether a cell is a number, or text such as ``99.6%``."""
     return not isinstance(cell, str) or re.fullmatch(r"[-+]?[\d.,]+%?", cell) is not None
 
 
 def to_json(story: Story) -> str:
-    """Return the paragraphs, tables and panels as JSON; null stands for a masked or missing number."""
+    """Return the story as JSON; null stands for a masked or missing number."""
     parts = [
         {"text": part} if isinstance(part, str) else {"table": asdict(part)} for part in story.parts
     ]

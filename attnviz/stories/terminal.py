@@ -1,4 +1,4 @@
-"""A story in a terminal: wrapped paragraphs, tables that fit the window, the receipt last."""
+"""A story in a terminal: wrapped paragraphs, tables that fit the window, and the receipt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from attnviz.text.messages import Phrase, _, in_language
 
 
 def draw(story: Story, screen: Screen) -> list[Text]:
-    """Return the whole story, in lines no wider than the screen."""
+    """Return the lines of a story, no wider than the screen."""
     lines = wrap(story.title, screen, "bold")
     for part in story.parts:
         lines.append(Text())
@@ -30,24 +30,24 @@ def draw(story: Story, screen: Screen) -> list[Text]:
 def draw_list(
     chapters: Mapping[Phrase, Mapping[str, Phrase]], screen: Screen, language: str = "en"
 ) -> list[Text]:
-    """Return the list of demos by chapter, each with its description, and last how to choose one."""
+    """Return the lines of a list of demos by chapter, with descriptions, and how to choose one."""
     narrow = replace(screen, width=min(READABLE, screen.width))
     longest = max(cell_len(name) for names in chapters.values() for name in names)
     lines = []
     for title, names in chapters.items():
-        about = [in_language(meaning, language) for meaning in names.values()]
+        descriptions = [in_language(meaning, language) for meaning in names.values()]
         columns = [
             Column(
                 "", [Text(spell(set_cell_size(name, longest), screen), "bold") for name in names]
             ),
-            Column("", [spell(meaning, screen) for meaning in about]),
+            Column("", [spell(meaning, screen) for meaning in descriptions]),
         ]
         lines += [Text(in_language(title, language), "dim"), *folded_table(columns, narrow), Text()]
     return [*lines, Text(in_language(_("To see one: attnviz demo NAME"), language))]
 
 
 def _draw_table(table: Table, screen: Screen, story: Story) -> Iterator[Text]:
-    """Yield a table's title, its columns in as many blocks as the window needs, and the scale of its shades."""
+    """Yield the title of a table, its columns (in several blocks if the window is narrow), and its colour scale."""
     yield from wrap(table.title, screen, "bold")
     columns = [
         Column(
@@ -66,7 +66,7 @@ def _draw_table(table: Table, screen: Screen, story: Story) -> Iterator[Text]:
 
 
 def _text(cell: Cell, table: Table, screen: Screen) -> Text:
-    """Return a cell; in a shaded table a float stands on its colour, or before a shade character."""
+    """Return a cell; in a shaded table a float has its colour, or without colours a shade character after it."""
     text = cell_text(cell, table.digits)
     if isinstance(cell, str):
         return Text(spell(text, screen))

@@ -1,1 +1,1 @@
-"""Walkthroughs: every number of one head's calculation, drawn, saved and verified."""
+"""Walkthroughs: all numbers of the calculation of a head or a layer, shown, saved and verified."""

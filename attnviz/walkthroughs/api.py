@@ -16,7 +16,7 @@ from attnviz.walkthroughs.settings import Example, Score
 if TYPE_CHECKING:
     from attnviz.capture.sources import Source
 
-SENTENCE = "I love all you"  # read where no sentence is given
+SENTENCE = "I love all you"  # the default sentence
 
 
 def walkthrough(
@@ -41,56 +41,56 @@ def walkthrough(
     full: bool = False,
     **loading: Unpack[Opening],
 ) -> Walkthrough:
-    """Follow one word through one head of a model, or a calculation by hand: every number of it.
+    """Follow one word through one head of a model, or a calculation by hand, with every number.
 
     Args:
-        text: the sentence; None is "I love all you", or one that the model knows if it reads no English.
+        text: the sentence; None is "I love all you", or an example in the language of the model.
         model: as for `attnviz.attend`.
         tokenizer: as for `attnviz.attend`.
-        example: in place of a model a calculation by hand: ``seq2seq``, ``seq2seq-word`` or ``self-attention``.
-        numbers: in place of a model a file of one's own numbers, JSON or YAML.
-        exercise: in place of a model an exercise of small integers, by its seed; ``walk.blanks(seed)`` are the cells
+        example: a calculation by hand instead of a model: ``seq2seq``, ``seq2seq-word`` or ``self-attention``.
+        numbers: a JSON or YAML file with your own numbers, instead of a model.
+        exercise: the seed of an exercise with small integers, instead of a model; ``walk.blanks(seed)`` are the cells
             that a learner fills in.
-        pair: a second sentence, for models that read two.
+        pair: a second sentence, for models that read two sentences.
         target: the translation that a model is made to generate (teacher forcing).
-        truncate: whether a text that is too long for the model is cut.
+        truncate: whether to cut a text that is too long for the model.
         layer: its number, counted from 0, negative from the end; None is the first.
-        head: its number likewise; or a head with its layer, ``"2.3"``; None is the first.
-        query: a word or its number; None is the first word, of a decoder the last.
-        all_queries: whether all words are followed at once.
-        whole_layer: whether all heads are followed, and then the rest of the layer.
-        kind: which attention, where the model has several.
-        score: how a query and a key make a score; another than ``scaled`` for home-built models only.
-        causal: whether the words after each word are hidden; for home-built models only.
-        full: whether the projections of a large whole layer are kept, too, which makes a file of 160 MB.
-        loading: how the model is loaded: ``device``, ``dtype``, ``revision``, ``trust_remote_code``.
+        head: its number, counted like the layer; or layer and head, ``"2.3"``; None is the first.
+        query: a word or its number; None is the first word, or the last one for a decoder.
+        all_queries: whether to follow all words at once.
+        whole_layer: whether to follow all heads, and then the rest of the layer.
+        kind: the kind of attention, if the model has several.
+        score: the score function; only home-built models allow another one than ``scaled``.
+        causal: whether to mask the words after each word; for home-built models only.
+        full: whether to keep the projections of a large layer, which makes a file of about 160 MB.
+        loading: options for loading the model: ``device``, ``dtype``, ``revision``, ``trust_remote_code``.
 
     Returns:
-        The calculation, which has `save`, `figure`, `page` and `to_frame`.
+        The calculation, with the methods `save`, `figure`, `page` and `to_frame`.
 
     Raises:
-        SettingsError: arguments that exclude one another.
-        InputError: the text cannot be read by the model.
-        FileFormatError: a file of numbers or weights cannot be read, or does not fit together.
-        SelectionError: a layer, head or query that is not there.
-        ModelError: the model cannot be used, or its numbers are not proved.
+        SettingsError: two arguments exclude each other.
+        InputError: the model cannot read the text.
+        FileFormatError: a file of numbers or weights cannot be read, or its contents do not fit together.
+        SelectionError: the layer, head or query does not exist.
+        ModelError: the model cannot be used, or its numbers cannot be verified.
     """
     if query is not None and all_queries:
         raise SettingsError("give one query or all, not both")
     if [example, numbers, exercise].count(None) < 2:
         raise SettingsError("give one of example, numbers and exercise")
-    wanted = None if query is None else str(query)
+    query_name = None if query is None else str(query)
     if [example, numbers, exercise].count(None) < 3:
         of_model = (text, model, tokenizer, pair, target, layer, head, kind, score != "scaled")
-        flags = (truncate, whole_layer, causal, loading)
-        if any(value not in (None, False) for value in of_model) or any(flags):
+        options = (truncate, whole_layer, causal, loading)
+        if any(value not in (None, False) for value in of_model) or any(options):
             raise SettingsError(
                 "a calculation by hand needs no model: it takes no sentence and no settings of a model"
             )
-        return _calculate(example, numbers, exercise, wanted)
+        return _calculate(example, numbers, exercise, query_name)
     if score not in get_args(Score):
-        known = ", ".join(map(repr, get_args(Score)))
-        raise SettingsError(f"{score!r} is not one of {known}", "score")
+        scores = ", ".join(map(repr, get_args(Score)))
+        raise SettingsError(f"{score!r} is not one of {scores}", "score")
     if head is not None and whole_layer:
         raise SettingsError("give one head or the whole layer, not both")
     layer, head = _place(layer, head)
@@ -104,7 +104,7 @@ def walkthrough(
         source,
         layer=layer,
         head=head,
-        query=wanted,
+        query=query_name,
         all_queries=all_queries,
         whole_layer=whole_layer,
         kind=kind,
@@ -118,7 +118,7 @@ def walkthrough(
 
 
 def _place(layer: int | None, head: int | str | None) -> tuple[int, int]:
-    """Return the layer and the head, of which the head may name both."""
+    """Return layer and head; the head may be text such as "2.3", which names both."""
     if isinstance(head, str) and "." in head:
         layer_of_head, head = parse_head(head)
         if layer not in (None, layer_of_head):
@@ -130,9 +130,9 @@ def _place(layer: int | None, head: int | str | None) -> tuple[int, int]:
 
 
 def _check_texts(text: str | None, pair: str | None, target: str | None) -> None:
-    for name, given in (("the text", text), ("the second sentence", pair), ("the target", target)):
-        if given is not None:
-            check_text(given, name)
+    for name, value in (("the text", text), ("the second sentence", pair), ("the target", target)):
+        if value is not None:
+            check_text(value, name)
     check_sentence(text)
 
 
@@ -142,7 +142,7 @@ def _calculate(
     exercise: int | None,
     query: str | None,
 ) -> Walkthrough:
-    """Return a calculation that needs no model."""
+    """Return the example, the user's own numbers or the exercise, none of which needs a model."""
     if numbers is not None:
         from attnviz.walkthroughs.homework import read
 

@@ -1,7 +1,7 @@
-"""The arithmetic of a walkthrough: each operation that is longer than a line as a plain function of grids of numbers.
+"""The arithmetic of a walkthrough: every operation longer than one line, as a plain function of grids of numbers.
 
-Everywhere rows are queries, keys or tokens, and all numbers are in double precision. The trails of shapes use Q
-queries, K keys, T tokens, d the width of a head and A the width in which ``additive`` adds.
+Rows are queries, keys or tokens; all numbers are in double precision. In comments on shapes, Q, K and T are
+the numbers of queries, keys and tokens, d is the width of a head and A the hidden width of ``additive``.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ def additive(
     d: Float64[np.ndarray, "d_a d_k"],
     e: Float64[np.ndarray, "1 d_a"],
 ) -> Float64[np.ndarray, "query key"]:
-    """Return the scores of a small network on the sum of query and key: [query, key].
+    """Return the scores of a small network on the sum of projected query and key: [query, key].
 
     Source: Bahdanau et al. 2015, appendix A.1.2.
     """
-    together = np.tanh((a @ c.T)[:, None] + (b @ d.T)[None])  # (Q, 1, A) + (1, K, A) -> (Q, K, A)
-    return np.asarray(together @ e[0])  # (Q, K, A) x (A) -> (Q, K)
+    hidden = np.tanh((a @ c.T)[:, None] + (b @ d.T)[None])  # (Q, 1, A) + (1, K, A) -> (Q, K, A)
+    return np.asarray(hidden @ e[0])  # (Q, K, A) x (A) -> (Q, K)
 
 
 # exp(s_i) / sum_j exp(s_j)
 def softmax(
     a: Float64[np.ndarray, "query key"], b: Float64[np.ndarray, "1 1"] | None = None
 ) -> Float64[np.ndarray, "query key"]:
-    """Return each row as a distribution, with the score b of a sink. Raises RecordError: a row is all masked."""
+    """Return each row as a distribution; b is the score of a sink. Raises RecordError: all keys of a row are masked."""
     scores = a if b is None else np.hstack([a, np.broadcast_to(b, (len(a), 1))])  # (Q, K + 1)
-    top = scores.max(axis=1, keepdims=True)
-    if np.isneginf(top).any():
-        row = int(np.argwhere(np.isneginf(top))[0, 0])
+    largest = scores.max(axis=1, keepdims=True)
+    if np.isneginf(largest).any():
+        row = int(np.argwhere(np.isneginf(largest))[0, 0])
         raise RecordError(f"all keys are masked: the query of row {row} has nothing to look at")
-    powers = np.exp(scores - top)  # the largest is 1, so that none is too large to be written
+    powers = np.exp(scores - largest)  # the largest power is 1, so that none overflows
     return np.asarray(powers[:, : a.shape[1]] / powers.sum(axis=1, keepdims=True))
 
 
-# y = (x - mean[x]) / sqrt(Var[x] + epsilon) * gain + shift,  as the paper has it
+# y = (x - mean[x]) / sqrt(Var[x] + epsilon) * gain + shift, as in the paper
 def norm(
     a: Numbers,
     b: Float64[np.ndarray, "1 column"],
     c: Float64[np.ndarray, "1 column"],
     number: float,
 ) -> Numbers:
-    """Return each row with mean 0 and variance 1, times b, plus c: Ba et al. 2016, equation 4."""
+    """Return each row scaled to mean 0 and variance 1, times b, plus c: Ba et al. 2016, equation 4."""
     centred = a - a.mean(axis=1, keepdims=True)
     variance = (centred**2).mean(axis=1, keepdims=True)
     return np.asarray(centred / np.sqrt(variance + number) * b + c)
@@ -61,7 +61,7 @@ def norm(
 
 # y = x / RMS[x] * gain, where RMS[x] = sqrt(mean[x^2] + epsilon)
 def rms_norm(a: Numbers, b: Float64[np.ndarray, "1 column"], number: float) -> Numbers:
-    """Return each row with mean square 1, then times b.
+    """Return each row scaled to mean square 1, times b.
 
     Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization", equation 4.
     """
@@ -71,21 +71,21 @@ def rms_norm(a: Numbers, b: Float64[np.ndarray, "1 column"], number: float) -> N
 
 # x * P(X <= x), X normal
 def gelu(a: Numbers) -> Numbers:
-    """Return each cell times the normal distribution function at it: Hendrycks and Gimpel 2016."""
+    """Return each number times the normal distribution function of it: Hendrycks and Gimpel 2016."""
     erf = np.vectorize(math.erf, otypes=[np.float64])
     return np.asarray(a * 0.5 * (1 + erf(a / math.sqrt(2))))
 
 
 # x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
 def gelu_tanh(a: Numbers) -> Numbers:
-    """Return GELU with the distribution function approximated, as in GPT-2: Hendrycks and Gimpel 2016, section 2."""
+    """Return GELU with an approximated distribution function, as in GPT-2: Hendrycks and Gimpel 2016, section 2."""
     return np.asarray(a * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a**3))))
 
 
 # x * S(x), where S is the logistic function
 def silu(a: Numbers) -> Numbers:
-    """Return each cell times the logistic function at it: Hendrycks and Gimpel 2016, section 4."""
-    power = np.exp(-np.abs(a))  # never above 1, so that no cell is too far below 0
+    """Return each number times the logistic function of it: Hendrycks and Gimpel 2016, section 4."""
+    power = np.exp(-np.abs(a))  # at most 1, so that exp never overflows
     return np.asarray(a * np.where(a < 0, power, 1.0) / (1 + power))
 
 
@@ -95,15 +95,15 @@ def gru(*operands: np.ndarray) -> Float64[np.ndarray, "row d"]:
 
     Source: Cho et al. 2014, "Learning Phrase Representations", section 2.3, in the form of PyTorch's GRUCell.
     """
-    keep, new = gates(*operands)
-    return np.asarray((1 - keep) * new + keep * operands[1])
+    share, candidate = gates(*operands)
+    return np.asarray((1 - share) * candidate + share * operands[1])
 
 
 def gates(*operands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the share of the old state that a gated recurrent unit keeps, and the new state beside it: each [row, d].
+    """Return the share of the old state that a gated recurrent unit keeps, and the candidate state, each [row, d].
 
-    The operands are what it reads [row, d_in] and the old state [row, d], the weights [d_in, 3 d] and bias [1, 3 d] of
-    the first, and those of the second [d, 3 d].
+    The operands are the input [row, d_in], the old state [row, d], the weights [d_in, 3 d] and bias [1, 3 d] of the
+    input, and the weights [d, 3 d] and bias [1, 3 d] of the state.
     """
     a, b, c, d, e, f = operands
     r_x, z_x, n_x = np.split(a @ c + d, 3, axis=1)
@@ -116,7 +116,7 @@ def gates(*operands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def split(
     a: Numbers, b: Float64[np.ndarray, "1 1"], number: float
 ) -> Float64[np.ndarray, "row part"]:
-    """Return one of so many equal parts of the columns, counted from 0. Raises RecordError: there is no such part."""
+    """Return part `number` (from 0) of b equal parts of the columns. Raises RecordError: there is no such part."""
     parts = b.item()
     if parts < 1 or a.shape[1] % parts or number not in range(int(parts)):
         raise RecordError(
@@ -126,23 +126,25 @@ def split(
 
 
 def row(a: Numbers, number: float) -> Float64[np.ndarray, "1 column"]:
-    """Return one row, by its number from 0. Raises RecordError: there is no such row."""
+    """Return one row; `number` counts from 0. Raises RecordError: there is no such row."""
     if number not in range(len(a)):
         raise RecordError(f"there is no row {number:g}: there are {len(a)}, counted from 0")
     return np.asarray(a[int(number)][None])  # (T, m) -> (1, m)
 
 
 def pairs(n: int, distance: int) -> tuple[Int64[np.ndarray, " pair"], Int64[np.ndarray, " pair"]]:
-    """Return the first and the second columns of the pairs that rotary positions turn."""
+    """Return the first and the second column of each pair that rotary positions rotate."""
+    # Columns alternate between `distance` first ones and `distance` second ones.
     first = np.flatnonzero(np.arange(n) // distance % 2 == 0)
     return first, first + distance
 
 
 # (a, b) -> (a cos - b sin, b cos + a sin)
 def rotate(a: Numbers, b: Float64[np.ndarray, "row pair"], number: float) -> Numbers:
-    """Return a with each pair of numbers turned by its angle in b, in radians; columns behind the last pair stay.
+    """Return a with each pair of columns rotated by its angle in b, in radians; columns after the last pair stay.
 
-    A pair is `number` columns apart: Su et al. 2021, "RoFormer", equation 34. Raises RecordError: no such pairs.
+    The columns of a pair are `number` apart: Su et al. 2021, "RoFormer", equation 34. Raises RecordError: there are no
+    such pairs.
     """
     n, distance = 2 * b.shape[1], int(number)
     if distance != number or distance < 1 or n % (2 * distance) or n > a.shape[1]:
@@ -150,7 +152,7 @@ def rotate(a: Numbers, b: Float64[np.ndarray, "row pair"], number: float) -> Num
             f"{a.shape[1]} columns have no {b.shape[1]} pairs of columns {number:g} apart"
         )
     first, second = pairs(n, distance)
-    turned = a.copy()
-    turned[:, first] = a[:, first] * np.cos(b) - a[:, second] * np.sin(b)
-    turned[:, second] = a[:, second] * np.cos(b) + a[:, first] * np.sin(b)
-    return turned
+    rotated = a.copy()
+    rotated[:, first] = a[:, first] * np.cos(b) - a[:, second] * np.sin(b)
+    rotated[:, second] = a[:, second] * np.cos(b) + a[:, first] * np.sin(b)
+    return rotated

@@ -1,4 +1,4 @@
-"""Attention written down step by step, in double precision: from what makes query, keys and values to the context."""
+"""Attention written down step by step, in double precision, from the input of the projections to the context."""
 
 from __future__ import annotations
 
@@ -25,20 +25,23 @@ SCORE_WEIGHTS: Mapping[Score, tuple[str, ...]] = {
     "general": ("W",),
     "additive": ("W", "U", "v"),
 }
-"""The grids of weights that each way to score needs, by their symbols; of ``additive`` v is one row."""
+"""The symbols of the weight grids that each score function needs; v of ``additive`` is a single row."""
 
-MOST_LISTED = 16  # rows that a refusal names one by one
+MOST_LISTED = 16  # rows that an error message lists
 
 
 class Calculation:
-    """A calculation while it is written down: grids that are given, and steps that make others from them."""
+    """A calculation while it is written down: the given grids, and the steps that compute further grids."""
 
     def __init__(self) -> None:
         self.grids: dict[str, Grid] = {}
         self.steps: list[CalculationStep] = []
 
     def give(self, name: str, grid: Grid) -> str:
-        """Write down given numbers, by name. Raises RecordError: the name is taken, or a number missing or infinite."""
+        """Write down a given grid; return its name.
+
+        Raises RecordError: the name is taken, or the grid is empty or has a number that is not finite.
+        """
         if name in self.grids:
             raise RecordError(f"there are two grids {name}")
         if not grid.values.size:
@@ -59,9 +62,10 @@ class Calculation:
         number: float | None = None,
         rows: tuple[str, ...] | None = None,
     ) -> str:
-        """Compute a grid from those before it; return its name.
+        """Compute a grid from earlier grids, and write down the step; return the name of the result.
 
-        The fields of `CalculationStep`, and names of rows. Raises RecordError: the name is taken, or shapes clash.
+        The arguments are the fields of `CalculationStep`; `rows` replaces the row names that the operation gives.
+        Raises RecordError: the name is taken, or the shapes do not fit together.
         """
         if result in self.grids:
             raise RecordError(f"there are two grids {result}")
@@ -70,8 +74,8 @@ class Calculation:
         )
         values = compute(step, self.grids)
         labels = OPERATIONS[operation].labels([self.grids[operand] for operand in operands])
-        own_rows = labels[0] if rows is None else rows
-        self.grids[result] = Grid(values=values, rows=own_rows, columns=labels[1])
+        row_labels = labels[0] if rows is None else rows
+        self.grids[result] = Grid(values=values, rows=row_labels, columns=labels[1])
         self.steps.append(step)
         return result
 
@@ -83,7 +87,7 @@ class Calculation:
         weights: Mapping[str, Grid],
         rows: tuple[str, ...] | None = None,
     ) -> str:
-        """Write down a projection's weights, and its bias if it has one, and what it makes of x; as in `step`."""
+        """Write down the weights of a projection (and its bias, if there is one), and project x; as in `step`."""
         symbols = [self.give(symbol, grid) for symbol, grid in weights.items()]
         return self.step(name, result, "projection", x, *symbols, rows=rows)
 
@@ -97,22 +101,22 @@ class Calculation:
     ) -> str:
         """Write down queries, keys and values projected from the input [token, d_model]; return the queries' name.
 
-        By the letter ``q``, ``k`` or ``v`` come weights, and a bias if there is one. The row is the query's, None for
-        all.
+        `weights` takes the letter ``q``, ``k`` or ``v`` and returns the weights of that projection, with its bias if
+        there is one. `row` is the index of the query, None for all queries; `names` are the names of all rows.
         """
         self.give("X", x)
         queries, x_of_query = "Q", "X"
         if row is not None:
             queries, x_of_query = "q", "x"
             self.step("row", "x", "row", "X", number=float(row), rows=names[row : row + 1])
-        for step, given, result in (
+        for step, source, result in (
             ("query", x_of_query, queries),
             ("keys", "X", "K"),
             ("values", "X", "V"),
         ):
-            found = weights(result.lower())
-            if found:
-                self.project(step, result, given, found)
+            projection = weights(result.lower())
+            if projection:
+                self.project(step, result, source, projection)
         return queries
 
     # context = softmax(score(q, K)) V
@@ -124,12 +128,12 @@ class Calculation:
         values: str | None = "V",
         suffix: str = "",
     ) -> str:
-        """Write down the attention of queries, keys and values already there; return the name of the context.
+        """Write down the attention of queries, keys and values already written down; return the name of the context.
 
-        Of queries [query, d], keys [key, d] and values [key, d_v]; one query is followed through an alignment vector
-        for each key, whose sum is the context, several are walked at once. Without terms it is the scaled dot product,
-        without values it ends at the weights; a suffix follows every name. Raises RecordError: shapes that do not fit,
-        weights that are missing, or a query whose keys are all masked.
+        Shapes: queries [query, d], keys [key, d], values [key, d_v]. A single query gets an alignment vector per key,
+        whose sum is the context; several queries get their contexts from one matrix product. Without terms the score is
+        the scaled dot product; without values the calculation ends at the weights. The suffix is added to every name.
+        Raises RecordError: shapes do not fit, weights are missing, or all keys of a query are masked.
         """
         terms = terms or Terms()
         scores = self._write_scores(terms, query, keys, suffix)
@@ -147,7 +151,7 @@ class Calculation:
         return weights if values is None else self.write_context(weights, values, suffix)
 
     def write_context(self, weights: str = "weights", values: str = "V", suffix: str = "") -> str:
-        """Write down what weights already there make of the values; the rest is as in `write_attention`."""
+        """Write down the weighted sum of the values, from weights already written down; see `write_attention`."""
         if len(self.grids[weights].values) > 1:
             return self.step("context", f"context{suffix}", "projection", weights, values)
         alignment = self.step("alignment", f"alignment{suffix}", "weigh", weights, values)
@@ -156,7 +160,7 @@ class Calculation:
         )
 
     def _write_scores(self, terms: Terms, query: str, keys: str, suffix: str) -> str:
-        """Write down how well each query fits each key; return the name of the scores."""
+        """Write down the score of each query and key, scaled if needed; return the name of the scores."""
         score, weights = terms.score, []
         for name in SCORE_WEIGHTS[score]:
             if name not in terms.weights:
@@ -179,7 +183,11 @@ class Calculation:
         notes: Sequence[Note | str] = (),
         **of: Any,
     ) -> Walkthrough:
-        """Return the finished walkthrough of the row `query`, None for all; `of` has the model and the place."""
+        """Return the finished walkthrough.
+
+        `query` is the row that is followed, None for all rows; `of` has further fields of `Walkthrough`, such as the
+        model and the layer.
+        """
         return Walkthrough(
             title=_as_note(title),
             grids=dict(self.grids),
@@ -198,65 +206,70 @@ def _as_note(note: Note | str) -> Note:
 class Terms:
     """The terms of the scores between queries and keys."""
 
-    score: Score = "scaled"  # how a query and a key make a score; only ``scaled`` is scaled
-    # what the score is multiplied with; None is 1 / sqrt(d), and 1 is no step
+    score: Score = "scaled"  # the score function; only ``scaled`` is scaled
+    # the factor of the scores; None is 1 / sqrt(d), and with 1 there is no step for it
     scaling: float | None = None
-    # the weights of a score, by the names in `SCORE_WEIGHTS`
+    # the weights of the score function, by the names in `SCORE_WEIGHTS`
     weights: Mapping[str, Grid] = field(default_factory=dict)
-    softcap: float | None = None  # where scores are squeezed to
-    bias: Grid | None = None  # what is added to the scores [query, key]
-    mask: Grid | None = None  # 1 where a query may look, 0 where it may not [query, key]
-    sink: Grid | None = None  # one score for looking at nothing [1, 1]
+    softcap: float | None = None  # the limit of the absolute scores, by tanh
+    bias: Grid | None = None  # added to the scores [query, key]
+    mask: Grid | None = None  # 1 if a query may attend to a key, 0 if not [query, key]
+    sink: Grid | None = None  # an extra score, whose weight goes to no key [1, 1]
 
 
-def largest_difference(one: np.ndarray, other: np.ndarray) -> float:
-    """Return the largest absolute difference of two grids, 0 between infinities. Raises RecordError: two shapes."""
-    if one.shape != other.shape:
-        raise RecordError(f"{one.shape} numbers cannot be compared with {other.shape}")
+def largest_difference(a: np.ndarray, b: np.ndarray) -> float:
+    """Return the largest absolute difference of two grids; equal infinities differ by 0.
+
+    Raises RecordError: the shapes differ.
+    """
+    if a.shape != b.shape:
+        raise RecordError(f"{a.shape} numbers cannot be compared with {b.shape}")
     with np.errstate(invalid="ignore"):
-        return float(np.where(one == other, 0.0, np.abs(one - other)).max(initial=0.0))
+        return float(np.where(a == b, 0.0, np.abs(a - b)).max(initial=0.0))
 
 
 def find_row(rows: Sequence[Sequence[str]], wanted: str | int) -> int:
-    """Return the number of the row that a person means, of rows with these spellings, first as each is shown.
+    """Return the index of the row that the user means.
 
-    What is wanted is a spelling, or a number counted from 0, negative from the end. Raises SelectionError: there is
-    none, or there are several.
+    `rows` has the spellings of each row, the displayed one first. `wanted` is a spelling, or a number counted from 0,
+    negative from the end. Raises SelectionError: there is no such row, or there are several.
     """
     n = len(rows)
     if isinstance(wanted, str):
-        typed = visible(wanted.strip())
-        found = [i for i, row in enumerate(rows) if typed in row]
-        if not found:
-            found = [i for i, row in enumerate(rows) if typed.casefold() in map(str.casefold, row)]
-        if len(found) == 1:
-            return found[0]
-        if found:
+        spelling = visible(wanted.strip())
+        matches = [i for i, row in enumerate(rows) if spelling in row]
+        if not matches:
+            matches = [
+                i for i, row in enumerate(rows) if spelling.casefold() in map(str.casefold, row)
+            ]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
             raise SelectionError(
-                f"several queries are '{clip(typed, 40)}': choose one by its number: "
-                f"{_list_rows(rows, found)}"
+                f"several queries are '{clip(spelling, 40)}': choose one by its number: "
+                f"{_list_rows(rows, matches)}"
             )
-        if not re.fullmatch(r"-?[0-9]{1,9}", typed):
+        if not re.fullmatch(r"-?[0-9]{1,9}", spelling):
             words = [word for row in rows for word in row]
-            there = suggest(typed, words, [_list_rows(rows, range(n))])
-            raise SelectionError(f"there is no query '{clip(typed, 40)}'{there}")
-        wanted = int(typed)
+            suggestion = suggest(spelling, words, [_list_rows(rows, range(n))])
+            raise SelectionError(f"there is no query '{clip(spelling, 40)}'{suggestion}")
+        wanted = int(spelling)
     if not -n <= wanted < n:
         raise SelectionError(f"there is no query {wanted}: there are {_list_rows(rows, range(n))}")
     return wanted % n
 
 
 def _list_rows(rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> str:
-    shown = [" ".join([str(number), *rows[number][:1]]) for number in numbers]
-    if len(shown) > MOST_LISTED:
-        shown[MOST_LISTED - 2 : -1] = ["…"]
-    return clip(", ".join(shown), 400)
+    labels = [" ".join([str(number), *rows[number][:1]]) for number in numbers]
+    if len(labels) > MOST_LISTED:
+        labels[MOST_LISTED - 2 : -1] = ["…"]
+    return clip(", ".join(labels), 400)
 
 
 def compute(step: CalculationStep, grids: Mapping[str, Grid]) -> Float64[np.ndarray, "row column"]:
-    """Return the result of a step, from the grids before it.
+    """Return the result of a step, computed from the earlier grids.
 
-    Raises RecordError: there is no such operation or operand, shapes that do not fit, or a row all masked.
+    Raises RecordError: the operation or an operand is unknown, shapes do not fit, or all keys of a row are masked.
     """
     if step.operation not in OPERATIONS:
         raise RecordError(f"step {step.name}: there is no operation {step.operation!r}")
@@ -264,18 +277,18 @@ def compute(step: CalculationStep, grids: Mapping[str, Grid]) -> Float64[np.ndar
     for name in step.operands:
         if name not in grids:
             raise RecordError(f"{where} is made from {name}, which is not there")
-    least, most = operation.n_operands
-    if not least <= len(step.operands) <= most:
-        raise RecordError(f"{where} has {len(step.operands)} operands, not {least}")
+    fewest, most = operation.n_operands
+    if not fewest <= len(step.operands) <= most:
+        raise RecordError(f"{where} has {len(step.operands)} operands, not {fewest}")
     if operation.numbered != (step.number is not None):
-        needs = "needs a number" if operation.numbered else "takes no number"
-        raise RecordError(f"{where} {needs} beside its grids")
+        requirement = "needs a number" if operation.numbered else "takes no number"
+        raise RecordError(f"{where} {requirement} beside its grids")
     operands = [grids[name].values for name in step.operands]
     if not operation.fits(*(values.shape for values in operands)):
         shapes = [f"{name} {grids[name].values.shape}" for name in step.operands]
         raise RecordError(f"{where}: these shapes do not fit together: {', '.join(shapes)}")
     number = (step.number,) if operation.numbered else ()
-    with np.errstate(over="ignore", invalid="ignore"):  # refused below, in our own words
+    with np.errstate(over="ignore", invalid="ignore"):  # checked below, with a clearer message
         result = np.asarray(operation.compute(*operands, *number), dtype=np.float64)
     for row, column in np.argwhere(np.isnan(result) | (result == np.inf)):
         raise RecordError(
@@ -293,10 +306,10 @@ def spell_out(
     *,
     language: str = "en",
 ) -> str:
-    """Return the arithmetic of one cell, "10·5 + 5·0 + 10·1 = 60"; "≈" where a number is rounded."""
+    """Return the arithmetic of one cell, such as "10·5 + 5·0 + 10·1 = 60"; "≈" if a number is rounded."""
     operation, cell = OPERATIONS[step.operation], ResultCell(walk, step, row, column)
     hand = Hand(digits=digits, language=language, numbers=[])
-    written = operation.spell(hand, cell)
+    arithmetic = operation.spell(hand, cell)
     result = hand.write(float(walk.grids[step.result].values[row, column]))
     sign = "=" if operation.is_exact and hand.is_exact() else "≈"
-    return f"{written} {sign} {result}"
+    return f"{arithmetic} {sign} {result}"

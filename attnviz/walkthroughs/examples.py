@@ -1,4 +1,4 @@
-"""Calculations small enough to be done by hand, and exercises: small integers, and cells left blank to be filled in."""
+"""Calculations small enough for pen and paper, and exercises with small integers and cells to fill in."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from attnviz.walkthroughs.record import Grid, Walkthrough, below
 
 WORDS = ("I", "love", "you", "all")
 MIXING = np.array([[0.2, 0, 0], [0, 0.2, 0], [0, 0, 0.2], [0.05, 0, 0], [0, 0.05, 0], [0, 0, -0.1]])
-"""From context and state, six numbers, to three: neither is so large that its tanh would be 1."""
-# from these three numbers to a logit for each word
+"""Weights from context and state (six numbers) to three, so small that tanh does not round to 1."""
+# Weights from these three numbers to one logit per word.
 TO_WORDS = np.array([[0.0, 1, 3, 1], [1, 0, 0, 2], [2, 1, 0, -1]])
 D_MODEL, D_K = 20, 5
 
 
 def example(name: str, *, query: str | int | None = None) -> Walkthrough:
-    """Return the example of this name, of one query or all. Raises SelectionError: there is none, or no such row."""
+    """Return an example by its name, for one query or all. Raises SelectionError: the name or query is unknown."""
     if name not in EXAMPLES:
         raise SelectionError(f"there is no example {name!r}: there are {', '.join(EXAMPLES)}")
     return EXAMPLES[name](query)
 
 
-# to the word: state = tanh(Wc [context; q]), p = softmax(state Ww)
+# With to_word: state = tanh(Wc [context; q]), p = softmax(state Ww).
 def seq2seq(query: str | int | None = None, *, to_word: bool = False) -> Walkthrough:
-    """Return one step of a recurrent decoder, perhaps on to the word; its keys are its values.
+    """Return one step of a recurrent decoder, whose keys are its values; if `to_word`, up to the next word.
 
     Source: Luong et al. 2015, "Effective Approaches to Attention-based Neural Machine Translation", equations 5 and 6.
     """
@@ -61,7 +61,7 @@ def seq2seq(query: str | int | None = None, *, to_word: bool = False) -> Walkthr
 
 
 def self_attention(query: str | int | None = None) -> Walkthrough:
-    """Return self-attention of four tokens 20 wide, with queries, keys and values 5 wide."""
+    """Return self-attention of four tokens with 20 numbers each; queries, keys and values have 5 numbers."""
     chance, calculation = random.Random(0), Calculation()
     row = None if query is None else find_row([(word,) for word in WORDS], query)
     x = Grid(values=_tenths(chance, len(WORDS), D_MODEL), rows=WORDS)
@@ -75,6 +75,7 @@ def self_attention(query: str | int | None = None) -> Walkthrough:
 
 
 def _tenths(chance: random.Random, n_rows: int, n_columns: int) -> np.ndarray:
+    """Draw numbers from -1 to 1 with one decimal [row, column]."""
     return np.array(
         [[(int(chance.random() * 21) - 10) / 10 for _ in range(n_columns)] for _ in range(n_rows)]
     )
@@ -89,13 +90,13 @@ EXAMPLES: Mapping[str, Callable[[str | int | None], Walkthrough]] = MappingProxy
 )
 
 
-WIDTH = 4  # of query and keys: its root is 2
+WIDTH = 4  # of query and keys; its square root is the integer 2
 N_KEYS, D_V = 3, 2
-LARGEST = 6  # the largest score: halved, a power of e that fits a pocket calculator's window
+LARGEST = 6  # the largest score; exp of half of it is easy on a pocket calculator
 
 
 def make(seed: int) -> Walkthrough:
-    """Return an exercise with one query: its scores are even, so that divided by sqrt(4) they are whole."""
+    """Return an exercise with one query, whose scores are even, so that dividing by sqrt(4) gives integers."""
     chance = random.Random(seed)
     query, keys = _query_and_keys(chance)
     values = [[below(chance, 10) for _ in range(D_V)] for _ in range(N_KEYS)]
@@ -111,10 +112,10 @@ def make(seed: int) -> Walkthrough:
 
 
 def _query_and_keys(chance: random.Random) -> tuple[list[int], list[list[int]]]:
-    """Return a query and keys whose dot products are even, at most `LARGEST`, and not all the same."""
-    while True:  # about one draw in two will do
+    """Return a query and keys whose dot products are even, at most `LARGEST`, and not all equal."""
+    while True:  # about every second draw is accepted
         query = [below(chance, 3) for _ in range(WIDTH)]
-        if sum(map(bool, query)) < WIDTH - 1:  # too many zeros teach nothing
+        if sum(map(bool, query)) < WIDTH - 1:  # with many zeros the exercise is too easy
             continue
         keys: list[list[int]] = []
         while len(keys) < N_KEYS:

@@ -1,4 +1,4 @@
-"""A walkthrough as JSON: every number and every step, nothing lost."""
+"""Saving and loading walkthroughs as JSON, with all numbers and steps in full precision."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from attnviz.walkthroughs.record import Grid, Walkthrough
 
 FORMAT = "attnviz-walkthrough"
 VERSION = 1
-LARGEST = 2**29  # bytes of a file that is read; a whole layer of DistilBERT takes about 150 million
-HIDDEN = "-inf"  # minus infinity, for which JSON has no number
-BOUND = 1e-5  # largest distance from the model's own numbers, where no receipt gives a tolerance
-SLACK = 100  # times that from the input on: the model rounds the projections in its own format
+LARGEST = 2**29  # bytes of a file that is read; a layer of DistilBERT takes about 150 million
+HIDDEN = "-inf"  # stands for minus infinity, which JSON numbers cannot express
+BOUND = 1e-5  # largest difference from the model's own numbers, if no receipt gives a tolerance
+SLACK = 100  # factor of the tolerance from the input on, where the model's format rounds more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridFields:
-    """A grid as JSON has it."""
+    """The fields of a grid in JSON."""
 
     values: tuple[tuple[float | str, ...], ...]
     rows: tuple[str, ...] = ()
@@ -39,10 +39,10 @@ class GridFields:
 
 
 def to_json(walk: Walkthrough, *, blanks: Collection[object] = ()) -> str:
-    """Return the walkthrough as JSON, on one line; each number is the shortest that gives back the same double.
+    """Return the walkthrough as JSON on one line; each number is the shortest text that gives the same double.
 
-    A receipt brings a digest of all that is there. Raises RecordError: NaN, plus infinity, or half a character;
-    SettingsError: there are blank cells.
+    A walkthrough with a receipt gets a digest of all fields. Raises RecordError: NaN, plus infinity, or text with half
+    a surrogate pair; SettingsError: there are blank cells.
     """
     if blanks:
         raise SettingsError(
@@ -63,7 +63,8 @@ def to_json(walk: Walkthrough, *, blanks: Collection[object] = ()) -> str:
 def load(path: str | os.PathLike[str]) -> Walkthrough:
     """Read a walkthrough that attnviz saved.
 
-    Raises FileFormatError: unreadable, no walkthrough, or changed after its receipt was issued, in one line.
+    Raises FileFormatError, in one line: the file cannot be read, is no walkthrough, or was changed after its receipt
+    was issued.
     """
     walk, is_changed = read(path)
     if is_changed:
@@ -75,8 +76,8 @@ def load(path: str | os.PathLike[str]) -> Walkthrough:
 def read(path: str | os.PathLike[str]) -> tuple[Walkthrough, bool]:
     """Return a walkthrough, and whether it was changed after its receipt was issued.
 
-    Whether its numbers are right is for `attnviz.walkthroughs.verify` to say. Raises FileFormatError: unreadable, or no
-    walkthrough, in one line.
+    Its numbers are not checked here, but in `attnviz.walkthroughs.verify`. Raises FileFormatError, in one line: the
+    file cannot be read, or is no walkthrough.
     """
     with as_file_error(path, "a walkthrough"):
         check_is_file(Path(path), LARGEST)
@@ -95,20 +96,22 @@ def read(path: str | os.PathLike[str]) -> tuple[Walkthrough, bool]:
 
 
 def digest(fields: Mapping[str, object]) -> str:
-    """Return what differs whenever a number or a label does, whichever program wrote them down."""
+    """Return the SHA-256 digest of all fields, which does not depend on how a program formats JSON."""
     text = json.dumps({name: value for name, value in fields.items() if name != "digest"})
-    canonical = json.dumps(json.loads(text, parse_int=float), sort_keys=True)  # to some, 1.0 is 1
+    # Integers become floats, since some programs write 1.0 as 1.
+    canonical = json.dumps(json.loads(text, parse_int=float), sort_keys=True)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def _rebuild(fields: Mapping[str, object]) -> Walkthrough:
+    """Return the walkthrough with these fields. Raises FileFormatError: a field is missing or invalid."""
     labels = decode_fields(fields, Walkthrough, apart={"grids"})
-    found = decode(fields.get("grids"), dict[str, Any], "grids")
-    for name in (*found, *(step.name for step in labels["steps"])):
+    grid_values = decode(fields.get("grids"), dict[str, Any], "grids")
+    for name in (*grid_values, *(step.name for step in labels["steps"])):
         if not name.strip() or not name.isprintable():
             raise FileFormatError(f"a name must be text that can be printed, not {show(name)}")
-    grids = {name: _grid(grid, f"grids.{name}") for name, grid in found.items()}
-    # In what every view prints stays nothing that a terminal would obey.
+    grids = {name: _grid(grid, f"grids.{name}") for name, grid in grid_values.items()}
+    # Remove control characters, which a terminal would obey, from everything that is printed.
     labels["title"] = harmless_note(labels["title"])
     labels["notes"] = tuple(map(harmless_note, labels["notes"]))
     labels["model"] = visible(labels["model"])
@@ -117,16 +120,17 @@ def _rebuild(fields: Mapping[str, object]) -> Walkthrough:
         labels["receipt"] = replace(receipt, native=native, dtype=dtype)
     walk = Walkthrough(grids=grids, **labels)
     for step in walk.steps:
-        made, there = compute(step, grids).shape, grids[step.result].values.shape
-        if made != there:
-            by = f"{made[0]} x {made[1]} numbers, but {step.result} has {there[0]} x {there[1]}"
-            raise FileFormatError(f"step {step.name} makes {by}")
+        shape, saved = compute(step, grids).shape, grids[step.result].values.shape
+        if shape != saved:
+            text = f"{shape[0]} x {shape[1]} numbers, but {step.result} has {saved[0]} x {saved[1]}"
+            raise FileFormatError(f"step {step.name} makes {text}")
     _check_distance(walk)
     return walk
 
 
-def _grid(found: object, where: str) -> Grid:
-    fields: GridFields = decode(found, GridFields, where)
+def _grid(content: object, where: str) -> Grid:
+    """Return a grid from its JSON value. Raises FileFormatError: it is invalid; the message begins with `where`."""
+    fields: GridFields = decode(content, GridFields, where)
     values = [[-math.inf if cell == HIDDEN else cell for cell in row] for row in fields.values]
     for i, row in enumerate(values):
         for j, cell in enumerate(row):
@@ -148,7 +152,7 @@ def _grid(found: object, where: str) -> Grid:
 
 
 def _check_distance(walk: Walkthrough) -> None:
-    """Refuse a distance from the model's own numbers that no receipt allows."""
+    """Raise FileFormatError if a difference from the model's own numbers is larger than the tolerance."""
     if (walk.own is None) != (walk.difference is None) or walk.own not in {None, *walk.grids}:
         raise FileFormatError(
             "own must name a grid, and difference say how far it is from the model's"
@@ -165,6 +169,7 @@ def _check_distance(walk: Walkthrough) -> None:
 
 
 def _rows(grid: Grid, name: str) -> list[list[float | str]]:
+    """Return the numbers of a grid for JSON. Raises RecordError: NaN, plus infinity, or no numbers."""
     values = grid.values
     if np.isnan(values).any() or np.isposinf(values).any():
         raise RecordError(f"the walkthrough cannot be written: {name} holds NaN or infinity")

@@ -1,4 +1,4 @@
-"""Numbers, sums and products written so that a person can check them by hand."""
+"""Numbers, sums and products written out, so that the reader can check them by hand."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ import numpy as np
 
 from attnviz.text.messages import _, in_language
 
-LARGE = 1e6  # from here on a number is written with a power of ten
-ZEROS = "000"  # what stands behind the point of a number that is nearly whole
-MANY = 3  # more digits than these are asked for by who wants to see small numbers too
-MOST = 6  # terms that a sum is written with; of a longer one those in the middle are counted and summed up
+LARGE = 1e6  # numbers at least this large are written with a power of ten
+ZEROS = "000"  # the decimals of a number that rounds to an integer but is none
+MANY = 3  # with a higher precision, the user wants to see small numbers too
+MOST = 6  # most terms of a sum that are written; in a longer sum the middle is added up
 HEAD, TAIL = 3, 1  # terms of a long sum before and after its middle
-NEAR = 1e-13  # relative difference that double precision makes by itself: numbers nearer than this are equal
+NEAR = 1e-13  # relative rounding error of double precision: closer numbers are equal
 _MORE = _("[{n} more terms: {total}]")
 
 
 def format_number(value: float, digits: int) -> str:
-    """Return a number with so many decimals; a whole number has none, one that only rounds to it three zeros at most.
+    """Return a number with `digits` decimals.
 
-    A number too small for that has two digits more, one that is too small or too large even then a power of ten, so
-    that "0" is exactly 0. Infinity is "∞".
+    Integers have no decimals; a number that only rounds to an integer has at most three zeros. A number too small for
+    `digits` decimals gets two more, and a still smaller or a very large one a power of ten, so that "0" is exactly 0.
+    Infinity is "∞".
     """
     if math.isinf(value):
         return "-∞" if value < 0 else "∞"
@@ -39,10 +40,10 @@ def format_number(value: float, digits: int) -> str:
 
 
 def one_format(values: np.ndarray, digits: int) -> Callable[[float], str]:
-    """Return the function that writes all numbers of one table alike: whole, with decimals, or with powers of ten.
+    """Return a function that writes all numbers of a table in one format: integers, decimals, or powers of ten.
 
-    Powers of ten are for numbers that would all be too large or too small, and where many digits are asked for, for any
-    too small. Exactly 0 is "0" in each.
+    Powers of ten are used if a number is very large, if all are too small for `digits` decimals, or if one is too small
+    and the user asks for many digits. Exactly 0 is always "0".
     """
     amounts = np.abs(values[np.isfinite(values) & (values != 0)])
     small, large = amounts.min(initial=np.inf), amounts.max(initial=0)
@@ -59,39 +60,39 @@ def one_format(values: np.ndarray, digits: int) -> Callable[[float], str]:
 
 @dataclass(frozen=True, slots=True)
 class Hand:
-    """Writes the arithmetic of a cell, and remembers its numbers."""
+    """A writer for the arithmetic of a cell, which remembers the numbers that it wrote."""
 
-    digits: int  # after the point of each number
+    digits: int  # decimals of each number
     language: str  # ``en`` or ``ko``
     numbers: list[float]  # each number written so far
 
     def write(self, value: float) -> str:
-        """Write a number, and remember it to know whether anything was rounded."""
+        """Write a number, and remember it, so that `is_exact` can tell whether it was rounded."""
         self.numbers.append(float(value))
         return format_number(float(value), self.digits)
 
     def factor(self, value: float) -> str:
-        """Write a number behind an operator, in brackets if it is negative."""
+        """Write a number next to an operator, in brackets if it is negative."""
         text = self.write(value)
         return f"({text})" if text.startswith("-") else text
 
     def add(self, values: Sequence[float], write: Callable[[int], str]) -> str:
-        """Write a sum, each term by its number; of many terms those in the middle are summed up."""
+        """Write a sum; `write` gets the index of a term. In a long sum the terms in the middle are added up."""
         n = len(values)
         if n <= MOST:
             return " + ".join(map(write, range(n)))
         first, last = [*map(write, range(HEAD))], [*map(write, range(n - TAIL, n))]
         total = self.write(math.fsum(values[HEAD:-TAIL]))
-        more = _MORE.format(n=n - HEAD - TAIL, total=total)
-        return " + ".join([*first, in_language(more, self.language), *last])
+        middle = _MORE.format(n=n - HEAD - TAIL, total=total)
+        return " + ".join([*first, in_language(middle, self.language), *last])
 
     def products(self, a: np.ndarray, b: np.ndarray) -> str:
-        """Write a sum of products."""
+        """Write the dot product of two vectors as a sum of products."""
         values = (a * b).tolist()
         return self.add(values, lambda i: f"{self.factor(a[i])}·{self.factor(b[i])}")
 
     def is_exact(self) -> bool:
-        """Return whether no number written was rounded."""
+        """Return whether all numbers so far were written without rounding."""
         finite = [value for value in self.numbers if not math.isinf(value)]
         return all(
             math.isclose(value, float(format_number(value, self.digits)), rel_tol=NEAR)

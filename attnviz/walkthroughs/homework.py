@@ -1,7 +1,7 @@
-"""Walkthroughs of a person's own numbers, typed in YAML or JSON.
+"""Walkthroughs of numbers that the user types in YAML or JSON.
 
 A file holds ``query``, ``keys`` and ``values``; or ``X`` with ``Wq``, ``Wk`` and ``Wv``; or ``weights`` and ``values``.
-Without values the calculation ends at the weights. An error names the line of what does not fit.
+Without values the calculation ends at the weights. Error messages name the line of the problem.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from attnviz.walkthroughs.settings import Score
 if TYPE_CHECKING:
     import yaml
 
-# These may be typed without a list around their only row.
+# Tables with one row, which may be typed without the outer list.
 ONE_ROW = ("v", "bq", "bk", "bv", "bo", "query", "weights")
 TABLES = (*ONE_ROW, "keys", "values", "X", "Wq", "Wk", "Wv", "Wo", "W", "U", "mask")
 
@@ -42,12 +42,13 @@ KINDS: dict[str, Any] = {
     "causal": bool,
     "n_heads": int,
 }
-"""The type of each name that a file may hold."""
+"""The type of each value that a file may have, by its name."""
 
-LARGEST = 2**20  # bytes of a file; numbers typed by hand take far fewer
-DEEPEST = 8  # lists within lists
+LARGEST = 2**20  # bytes of a file; numbers typed by hand need far fewer
+DEEPEST = 8  # levels of nested lists
 ENDINGS = (".json", ".yaml", ".yml")
-SUM = 1e-6  # how far given weights may be from a sum of 1, as six digits may leave them
+# How far the sum of typed weights may be from 1, since they may be rounded to six digits.
+SUM = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +56,14 @@ class Homework:
     """The contents of a file."""
 
     values: dict[str, Any]
-    lines: dict[str, int]  # of each name, counted from 1; empty for JSON
-    used: set[str] = field(default_factory=set)  # names that the calculation has asked for
+    lines: dict[str, int]  # the line of each name, counted from 1; empty for JSON
+    used: set[str] = field(default_factory=set)  # names that the calculation has read
 
     def __contains__(self, name: str) -> bool:
         return name in self.values
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a value. Raises FileFormatError: it is of another type."""
+        """Return the value of a name, or the default. Raises FileFormatError: it has the wrong type."""
         self.used.add(name)
         if name not in self.values:
             return default
@@ -71,7 +72,7 @@ class Homework:
         return decode([value] if name in ONE_ROW and is_row else value, KINDS[name], self.at(name))
 
     def table(self, name: str) -> Float64[np.ndarray, "row column"]:
-        """Return a table of numbers. Raises FileFormatError: it is none."""
+        """Return a table of numbers. Raises FileFormatError: it is empty, or its rows differ in length."""
         rows = self.get(name)
         for i, row in enumerate(rows):
             if len(row) != len(rows[0]):
@@ -81,41 +82,44 @@ class Homework:
         return np.array(rows, dtype=np.float64)
 
     def grid(self, name: str, rows: tuple[str, ...] = (), columns: tuple[str, ...] = ()) -> Grid:
-        """Return a table as a grid, with these names if there are any."""
+        """Return a table as a grid, with names for its rows and columns if there are any."""
         return Grid(values=self.table(name), rows=rows, columns=columns)
 
     def grids(self, *names: str) -> dict[str, Grid]:
-        """Return those of these tables that are there, as grids."""
+        """Return the tables of these names as grids, without those that the file lacks."""
         return {name: self.grid(name) for name in names if name in self}
 
     def words(self, name: str, table: str) -> tuple[str, ...]:
-        """Return the words that name the rows of a table; none where they are not given."""
+        """Return the words that name the rows of a table; empty if the file has none."""
         words, n_rows = self.get(name, []), len(self.table(table))
         if words and len(words) != n_rows:
             self.refuse(name, f"has {len(words)} words, but {table} has {n_rows} rows")
-        # The word true was read as a truth value.
+        # YAML reads the word "true" as a boolean.
         return tuple(
             visible(str(word).lower() if isinstance(word, bool) else str(word)) for word in words
         )
 
     def refuse_unused(self, needed: tuple[str, ...]) -> None:
-        """Refuse a name that the calculation has not asked for."""
+        """Raise FileFormatError for a name that the calculation did not read.
+
+        The message lists the names in `needed`, which determine the calculation.
+        """
         for name in self.values:
             if name not in self.used:
                 self.refuse(name, f"is of no use beside {', '.join(needed)}")
 
     def at(self, name: str) -> str:
-        """Return a name or a part of it, as ``keys[2]``, behind its line."""
-        line, shown = self.lines.get(name.partition("[")[0]), clip(name, 40)
-        return shown if line is None else f"line {line}: {shown}"
+        """Return where a name or a part of it is, such as ``line 3: keys[2]``."""
+        line, label = self.lines.get(name.partition("[")[0]), clip(name, 40)
+        return label if line is None else f"line {line}: {label}"
 
     def refuse(self, name: str, reason: str) -> NoReturn:
-        """Raise a FileFormatError."""
+        """Raise a FileFormatError with the line, the name and the reason."""
         raise FileFormatError(f"{self.at(name)} {reason}")
 
 
 def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Walkthrough:
-    """Return the walkthrough of the numbers in a file, of one query (see `find_row`) or all.
+    """Return the walkthrough of the numbers in a file, for one query (see `find_row`) or for all.
 
     Raises FileFormatError: the file cannot be read, or its numbers do not fit together; SelectionError: no such query.
     """
@@ -129,33 +133,33 @@ def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Wal
 
 
 def _calculate(homework: Homework, query: str | int | None) -> Walkthrough:
-    """Return the calculation; shapes that clash are refused by its steps."""
-    needed: tuple[str, ...] = ("query", "keys")
+    """Return the walkthrough of a file for one query, or for all; its steps check that the shapes fit together."""
+    tables: tuple[str, ...] = ("query", "keys")
     keys = "keys"
     if "weights" in homework:
-        needed, keys = ("weights", "values"), "values"
+        tables, keys = ("weights", "values"), "values"
     elif "X" in homework:
-        needed, keys = ("X", "Wq", "Wk"), "X"
-    missing = [name for name in needed if name not in homework]
+        tables, keys = ("X", "Wq", "Wk"), "X"
+    missing = [name for name in tables if name not in homework]
     if missing:
         give = "give query, keys and values, or X with Wq, Wk and Wv"
         raise FileFormatError(f"it lacks {', '.join(missing)}: {give}")
     words = homework.words("words", keys)
-    query_words = words if "X" in needed else homework.words("query_words", needed[0])
-    n_queries = len(homework.table(needed[0]))
+    query_words = words if "X" in tables else homework.words("query_words", tables[0])
+    n_queries = len(homework.table(tables[0]))
     row = None if query is None else _find_query(query_words, n_queries, query)
-    if row is not None and not query_words and "weights" not in needed:
+    if row is not None and not query_words and "weights" not in tables:
         query_words = tuple(f"query {i}" for i in range(n_queries))
     calculation = Calculation()
-    if "weights" in needed:
+    if "weights" in tables:
         title, notes = _title(homework, "title_mixed"), [Note("weights_given")]
         _write_mixing(calculation, homework, row, words, query_words)
     else:
         title = _title(homework, "title_typed")
         notes = _write_attention(calculation, homework, row, words, query_words)
-    homework.refuse_unused(needed)
-    followed = 0 if row is None and n_queries == 1 else row
-    return calculation.finish(title, query=followed, notes=notes)
+    homework.refuse_unused(tables)
+    followed_row = 0 if row is None and n_queries == 1 else row
+    return calculation.finish(title, query=followed_row, notes=notes)
 
 
 def _find_query(words: tuple[str, ...], n_queries: int, query: str | int) -> int:
@@ -163,9 +167,9 @@ def _find_query(words: tuple[str, ...], n_queries: int, query: str | int) -> int
 
 
 def _title(homework: Homework, code: str) -> Note:
-    """Return the title that was typed; otherwise that of the code."""
-    typed = " ".join(visible(homework.get("title", "").replace("\n", " ")).split())
-    return Note.of("text", text=typed) if typed else Note(code)
+    """Return the title in the file, or the default title with this code."""
+    title = " ".join(visible(homework.get("title", "").replace("\n", " ")).split())
+    return Note.of("text", text=title) if title else Note(code)
 
 
 def _write_mixing(
@@ -175,6 +179,7 @@ def _write_mixing(
     words: tuple[str, ...],
     query_words: tuple[str, ...],
 ) -> None:
+    """Check the weights in the file, and write down the context that they make of the values."""
     weights = homework.grid("weights", query_words, words)
     for i, shares in enumerate(weights.values):
         if (shares < 0).any() or abs(shares.sum() - 1) > SUM:
@@ -193,7 +198,7 @@ def _write_attention(
     words: tuple[str, ...],
     query_words: tuple[str, ...],
 ) -> list[Note]:
-    """Write down attention, and the output projection; return notes."""
+    """Write down attention and the output projection; return the notes for the reader."""
     queries = _write_inputs(calculation, homework, row, words, query_words)
     mask = _mask(homework, query_words, words)
     score = homework.get("score", "scaled")
@@ -219,7 +224,7 @@ def _write_inputs(
     words: tuple[str, ...],
     query_words: tuple[str, ...],
 ) -> str:
-    """Write down queries (or the followed one), keys and values; return the name of the queries."""
+    """Write down queries (or only the query that is followed), keys and values; return the name of the queries."""
     if "X" in homework:
 
         def projection(letter: str) -> dict[str, Grid]:
@@ -236,7 +241,7 @@ def _write_inputs(
 
 
 def _write_heads(calculation: Calculation, terms: Terms, queries: str, n_heads: int) -> str:
-    """Write down the attention of each head, and all contexts side by side; return their name."""
+    """Write down the attention of each head, and concatenate their contexts; return the name of the result."""
     inputs = {"query": queries, "keys": "K"}
     if "V" in calculation.grids:
         inputs["values"] = "V"
@@ -262,7 +267,7 @@ def _write_heads(calculation: Calculation, terms: Terms, queries: str, n_heads: 
 
 
 def _select_row(grid: Grid, row: int | None) -> Grid:
-    """Return the grid with only the followed query's row; None keeps all."""
+    """Return the grid with one row only, that of the query that is followed; None keeps all rows."""
     if row is None:
         return grid
     values, rows = grid.values[row : row + 1], grid.rows[row : row + 1]
@@ -280,7 +285,7 @@ def _scaling(homework: Homework, score: Score) -> float | None:
 
 
 def _mask(homework: Homework, query_words: tuple[str, ...], words: tuple[str, ...]) -> Grid | None:
-    """Return 1 where a query may look [query, key]; None where there is no mask."""
+    """Return the mask [query, key], 1 for each key that a query may attend to; None without a mask."""
     causal = homework.get("causal", False)
     if causal and "mask" in homework:
         homework.refuse("causal", "and mask do not go together")
@@ -296,6 +301,7 @@ def _mask(homework: Homework, query_words: tuple[str, ...], words: tuple[str, ..
 
 
 def _read(path: Path) -> Homework:
+    """Return the contents of a file. Raises FileFormatError: it is no JSON or YAML, or has an unknown name."""
     suffix = path.suffix.lower()
     if suffix not in ENDINGS:
         raise FileFormatError(f"numbers are read from {', '.join(ENDINGS)}, not {suffix!r}")
@@ -318,6 +324,10 @@ def _read(path: Path) -> Homework:
 
 
 def _read_yaml(text: str) -> Homework:
+    """Return the names, values and lines of a YAML text.
+
+    Raises FileFormatError: the text is no YAML, or uses features that are not allowed here, such as tags.
+    """
     import yaml
 
     try:
@@ -327,7 +337,7 @@ def _read_yaml(text: str) -> Homework:
         where = "" if mark is None else f"line {mark.line + 1}: "
         reason = error.problem or error.context
         raise FileFormatError(f"{where}it is not YAML: {reason}") from None
-    # The last two come from an escape that is no character.
+    # PyYAML raises the last two for an escape sequence that is no character.
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise FileFormatError(f"it is not YAML: {' '.join(str(error).split())}") from None
     if node is None:
@@ -335,7 +345,7 @@ def _read_yaml(text: str) -> Homework:
     if not isinstance(node, yaml.MappingNode):
         raise FileFormatError("it must hold names with numbers, such as query, keys and values")
     homework = Homework({}, {})
-    seen: set[int] = set()
+    seen_ids: set[int] = set()
     for key, value in node.value:
         name, line = key.value, key.start_mark.line + 1
         try:
@@ -343,27 +353,27 @@ def _read_yaml(text: str) -> Homework:
                 raise FileFormatError("a name must be text")
             if name in homework:
                 raise FileFormatError(f"{name} is there twice")
-            homework.values[name], homework.lines[name] = _value(value, seen), line
+            homework.values[name], homework.lines[name] = _value(value, seen_ids), line
         except FileFormatError as error:
             raise FileFormatError(f"line {line}: {error}") from None
     return homework
 
 
-def _value(node: yaml.Node, seen: set[int], depth: int = 0) -> Any:
-    """Return the value of a node; `seen` holds the nodes that were read before."""
+def _value(node: yaml.Node, seen_ids: set[int], depth: int = 0) -> Any:
+    """Return the value of a node; `seen_ids` holds the ids of the nodes that were read before."""
     import yaml
 
     if depth > DEEPEST:
         raise FileFormatError("it is nested too deeply to be numbers")
-    if id(node) in seen:  # a small file of aliases may stand for billions of numbers
+    if id(node) in seen_ids:  # a small file of aliases may stand for billions of numbers
         raise FileFormatError("anchors and aliases (& and *) are not read: write the numbers out")
-    seen.add(id(node))
+    seen_ids.add(id(node))
     if not node.tag.startswith("tag:yaml.org,2002:") or "/" in node.tag:
         raise FileFormatError(f"tags such as {node.tag[:40]} are not read")
     if isinstance(node, yaml.SequenceNode):
-        return [_value(item, seen, depth + 1) for item in node.value]
+        return [_value(item, seen_ids, depth + 1) for item in node.value]
     if isinstance(node, yaml.MappingNode):
-        return {}  # refused by whoever expects a list or a text
+        return {}  # its type is checked later, where a list or a text is expected
     return node.value if node.style else _scalar(node.value)
 
 

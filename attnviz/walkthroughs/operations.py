@@ -1,7 +1,7 @@
-"""The operations of a walkthrough: each with its arithmetic, its formula, and one cell worked out by hand.
+"""The operations of a walkthrough, each with its arithmetic, its formula, and one cell worked out by hand.
 
-To add one, put an `Operation` into `OPERATIONS`, its words into `attnviz.walkthroughs.texts`, and its formula into
-those of `attnviz.walkthroughs.verify`.
+To add an operation, put an `Operation` into `OPERATIONS`, its words into `attnviz.walkthroughs.texts`, and its formula
+into `attnviz.walkthroughs.verify`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from attnviz.walkthroughs import arithmetic
 from attnviz.walkthroughs.hand import Hand
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 
-# signs between matrices: a matrix product, a product cell by cell, and "becomes"
+# The signs between matrices: a matrix product, a product cell by cell, and "becomes".
 MATRIX, CELLS, ARROW = "\N{MULTIPLICATION SIGN}", "⊙", "→"
-ANY = 10_000  # more operands than any step has
-LARGEST_POWER = 700  # exp of a larger number does not fit a double
+ANY = 10_000  # no upper limit: more operands than any step has
+LARGEST_POWER = 700  # exp overflows a double above about 709
 
 Labels = tuple[tuple[str, ...], tuple[str, ...]]
-# the rows and the columns of an operand; None stands for all of them
+# The rows and the columns of an operand that a cell is computed from; None stands for all of them.
 Part = tuple[Sequence[int] | None, Sequence[int] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class ResultCell:
-    """One cell of a step's result, to be worked out by hand."""
+    """One cell of a step's result, which is worked out by hand."""
 
     walk: Walkthrough
     step: CalculationStep
@@ -39,40 +39,40 @@ class ResultCell:
 
     @property
     def grids(self) -> list[np.ndarray]:
-        """The numbers of the operands."""
+        """The numbers of each operand."""
         return [self.walk.grids[name].values for name in self.step.operands]
 
     @property
     def values(self) -> list[float]:
-        """The number at the cell's own place in each operand."""
+        """The number in each operand at the same row and column as the cell."""
         return [float(grid[self.row, self.column]) for grid in self.grids]
 
     @property
     def number(self) -> float:
-        """The step's number."""
+        """The number that belongs to the step, 0 if it has none."""
         return self.step.number or 0.0
 
 
 def labels_of_first(operands: Sequence[Grid]) -> Labels:
-    """Return the names of rows and columns of the first operand."""
+    """Return the row and column names of the first operand."""
     return operands[0].rows, operands[0].columns
 
 
 def same_cell(cell: ResultCell) -> list[Part | None]:
-    """Return the cell's own place in each operand."""
+    """Return the row and column of the cell for each operand."""
     return [((cell.row,), (cell.column,)) for _name in cell.step.operands]
 
 
 def spell_formula(hand: Hand, cell: ResultCell) -> str:
-    """Write the formula of a step with the numbers at the cell's own place put in."""
+    """Write the formula of a step with the numbers of the operands at the cell put in."""
     operation = OPERATIONS[cell.step.operation]
     fields = dict(zip("abc", map(hand.factor, cell.values), strict=False))
     if operation.numbered:
-        how, number = factor(cell.walk, cell.step)
-        written = hand.factor(number)
+        sign, number = factor(cell.walk, cell.step)
+        number_text = hand.factor(number)
         fields |= {
-            "number": written,
-            "factor": f"{how}({written})" if how != "*" else f"·{written}",
+            "number": number_text,
+            "factor": f"{sign}({number_text})" if sign != "*" else f"·{number_text}",
         }
     text = operation.formula.format(**fields).replace(" * ", "·").replace(" ·", "·")
     return re.sub(r"\((\([^()]*\))\)", r"\1", text)  # tanh((-1)) is tanh(-1)
@@ -80,34 +80,34 @@ def spell_formula(hand: Hand, cell: ResultCell) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One kind of step: how a grid is computed from others, and how that is written."""
+    """One kind of step: how a grid is computed from other grids, and how the computation is written."""
 
-    # from the numbers of the operands, then the step's number where it has one
+    # takes the numbers of the operands, then the step's number if it has one
     compute: Callable[..., np.ndarray]
     # Operands are {a}, {b}, ...; {b.transposed} is K^T, {all} lists them, {number} is the step's number.
     formula: str
-    longer_formula: str = ""  # with the optional last operand
+    longer_formula: str = ""  # the formula with the optional last operand
     for_key: str = ""  # the formula for one query and one key
-    # writes the arithmetic of one cell, up to its result
+    # writes the arithmetic of one cell, without the result
     spell: Callable[[Hand, ResultCell], str] = spell_formula
-    n_operands: tuple[int, int] = (1, 1)  # at least and at most
-    numbered: bool = False  # whether it needs a number beside its operands
-    # whether the shapes of the operands go together
+    n_operands: tuple[int, int] = (1, 1)  # the smallest and the largest number of operands
+    numbered: bool = False  # whether a step needs a number in addition to its operands
+    # takes the shapes of the operands; returns whether they fit together
     fits: Callable[..., bool] = lambda *shapes: True
     # the names of the result's rows and columns
     labels: Callable[[Sequence[Grid]], Labels] = labels_of_first
-    # the part of each operand that one cell is made of; None where it has no share
+    # the part of each operand that one cell is computed from; None for an operand that does not contribute
     parts: Callable[[ResultCell], list[Part | None]] = same_cell
-    signs: tuple[str, ...] = (",",)  # before the second operand and those that follow
-    is_exact: bool = True  # whether whole numbers may give an exact result; a power of e does not
+    signs: tuple[str, ...] = (",",)  # written before the second operand and those that follow
+    is_exact: bool = True  # False if even whole numbers give rounded results, as powers of e do
 
 
 def factor(walk: Walkthrough, step: CalculationStep) -> tuple[str, float]:
-    """Return how to write the factor of a step: ("/ sqrt", 8.0) where 8 is the width of queries and keys."""
+    """Return the sign and the number that write a step's factor: ("/ sqrt", 8.0) if queries and keys have 8 columns."""
     number = 1.0 if step.number is None else step.number
-    for other in walk.steps:
-        if other.result == step.operands[0] and other.operation == "dot":
-            width = walk.grids[other.operands[0]].values.shape[1]
+    for earlier_step in walk.steps:
+        if earlier_step.result == step.operands[0] and earlier_step.operation == "dot":
+            width = walk.grids[earlier_step.operands[0]].values.shape[1]
             if width > 1 and math.isclose(number, width**-0.5, rel_tol=1e-7):
                 return "/ sqrt", float(width)
     return "*", number
@@ -138,12 +138,13 @@ def _spell_mask(hand: Hand, cell: ResultCell) -> str:
 
 
 def _spell_softmax(hand: Hand, cell: ResultCell) -> str:
+    """Write one weight: the power of e of a score, divided by the sum over the row."""
     scores = [*cell.grids[0][cell.row].tolist()]
     for sink in cell.grids[1:]:
         scores.append(sink.item())
-    top = max(scores)
-    # Subtracted from every score, a number changes no weight, but no power is too large.
-    shift = top if top > LARGEST_POWER else 0.0
+    largest = max(scores)
+    # Subtracting the same number from every score changes no weight and prevents exp from overflowing.
+    shift = largest if largest > LARGEST_POWER else 0.0
 
     def power(i: int) -> str:
         score = hand.write(scores[i])
@@ -164,10 +165,12 @@ def _spell_sum(hand: Hand, cell: ResultCell) -> str:
 
 
 def _spell_copy(hand: Hand, cell: ResultCell) -> str:
+    """Write the place of the one number that the cell copies, such as "Q[0, 5]"."""
     parts = OPERATIONS[cell.step.operation].parts(cell)
     for name, grid, part in zip(cell.step.operands, cell.grids, parts, strict=True):
         if part is not None and part[0] is not None and part[1] is not None:
             row, column = part[0][0], part[1][0]
+            # Only records the number, so that `hand` knows whether it is shown rounded.
             hand.write(grid[row, column])
             return f"{name}[{row}, {column}]"
     raise AssertionError(f"{cell.step.operation} copies no cell")
@@ -197,7 +200,7 @@ def _spell_gru(hand: Hand, cell: ResultCell) -> str:
 
 
 def _pair_of(cell: ResultCell) -> tuple[int, int] | None:
-    """Return the other column of a cell's rotated pair, and the pair's number; None behind all pairs."""
+    """Return the other column of a cell's rotated pair, and the pair's number; None if the column is not rotated."""
     columns = arithmetic.pairs(2 * cell.grids[1].shape[1], int(cell.number))
     for pair, (first, second) in enumerate(zip(*columns, strict=True)):
         if cell.column in (first, second):
@@ -206,14 +209,14 @@ def _pair_of(cell: ResultCell) -> tuple[int, int] | None:
 
 
 def _spell_rotate(hand: Hand, cell: ResultCell) -> str:
-    found = _pair_of(cell)
-    if found is None:
+    rotated_pair = _pair_of(cell)
+    if rotated_pair is None:
         return _spell_copy(hand, cell)
-    other, pair = found
+    partner, pair = rotated_pair
     a, angles = cell.grids
-    own, partner = hand.factor(a[cell.row, cell.column]), hand.factor(a[cell.row, other])
+    x, y = hand.factor(a[cell.row, cell.column]), hand.factor(a[cell.row, partner])
     angle = hand.write(angles[cell.row, pair])
-    return f"{own}·cos({angle}) {'+' if other < cell.column else '-'} {partner}·sin({angle})"
+    return f"{x}·cos({angle}) {'+' if partner < cell.column else '-'} {y}·sin({angle})"
 
 
 def _parts_of_projection(cell: ResultCell) -> list[Part | None]:
@@ -229,7 +232,7 @@ def _parts_of_comparison(cell: ResultCell) -> list[Part | None]:
 
 
 def _parts_of_row(cell: ResultCell) -> list[Part | None]:
-    """Return the whole row of the first operand, and all of a sink."""
+    """Return the cell's row of the first operand, and all of a sink."""
     parts: list[Part | None] = [((cell.row,), None), (None, None)]
     return parts[: len(cell.step.operands)]
 
@@ -240,13 +243,14 @@ def _parts_of_norm(cell: ResultCell) -> list[Part | None]:
 
 
 def _parts_of_concatenate(cell: ResultCell) -> list[Part | None]:
+    """Return the cell of the one operand that is copied; None for the other operands."""
     parts: list[Part | None] = []
     first = 0
     for grid in cell.grids:
         column = cell.column - first
         first += grid.shape[1]
-        is_here = 0 <= column < grid.shape[1]
-        parts.append(((cell.row,), (column,)) if is_here else None)
+        is_inside = 0 <= column < grid.shape[1]
+        parts.append(((cell.row,), (column,)) if is_inside else None)
     return parts
 
 
@@ -257,15 +261,16 @@ def _parts_of_split(cell: ResultCell) -> list[Part | None]:
 
 
 def _parts_of_rotate(cell: ResultCell) -> list[Part | None]:
-    found = _pair_of(cell)
-    if found is None:
+    rotated_pair = _pair_of(cell)
+    if rotated_pair is None:
         return [((cell.row,), (cell.column,)), None]
-    other, pair = found
-    return [((cell.row,), sorted((cell.column, other))), ((cell.row,), (pair,))]
+    partner, pair = rotated_pair
+    return [((cell.row,), sorted((cell.column, partner))), ((cell.row,), (pair,))]
 
 
 def _parts_of_gru(cell: ResultCell) -> list[Part | None]:
     width = cell.grids[1].shape[1]
+    # The weights of the three gates stand side by side, each as wide as the state.
     columns = [gate * width + cell.column for gate in range(3)]
     row: Part = ((cell.row,), None)
     gates: Part = (None, columns)
@@ -279,7 +284,7 @@ def _labels_of_concatenate(operands: Sequence[Grid]) -> Labels:
 
 
 KEYS_PLACE = {"dot": 1, "additive": 1, "general": 2}
-"""The place of the keys among the operands that compare a query with them."""
+"""The index of the keys among the operands of each operation that compares queries with keys."""
 
 OPERATIONS: dict[str, Operation] = {
     "add": Operation(
@@ -488,4 +493,4 @@ OPERATIONS: dict[str, Operation] = {
         parts=_parts_of_split,
     ),
 }
-"""Each operation by its name, which files hold."""
+"""Each operation by its name, which saved files contain."""

@@ -1,4 +1,4 @@
-"""The walkthrough as a value: named grids of numbers, and steps that each make one grid from others."""
+"""The walkthrough as a value: named grids of numbers, and steps that each compute one grid from others."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ __all__ = ["CalculationStep", "Grid", "Walkthrough"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Grid(ReadOnly):
-    """Numbers in rows and columns, with their names. Raises RecordError: they do not fit together."""
+    """Numbers in rows and columns, with their names. Raises RecordError: numbers and names do not fit together."""
 
-    # in double precision; minus infinity where a mask says so
+    # in double precision; minus infinity for masked cells
     values: Float64[np.ndarray, "row column"]
-    rows: tuple[str, ...] = ()  # a name for each row; empty where they are only counted
-    columns: tuple[str, ...] = ()  # likewise
+    rows: tuple[str, ...] = ()  # a name for each row; empty if rows have only numbers
+    columns: tuple[str, ...] = ()  # a name for each column, or empty
 
     def __post_init__(self) -> None:
-        # a copy of its own, so that nobody else can change it
+        # copied, so that later changes of the caller's array do not change the grid
         values = np.array(self.values, dtype=np.float64)
         if values.ndim != 2:
             raise RecordError(f"a grid has rows and columns: got the shape {values.shape}")
         for axis, labels in (("row", self.rows), ("column", self.columns)):
-            size = values.shape[axis == "column"]
+            size = values.shape[axis == "column"]  # False and True index rows and columns
             if labels and len(labels) != size:
                 raise RecordError(
                     f"a grid needs a name for each {axis}: expected {size}, got {len(labels)}"
@@ -50,7 +50,7 @@ class Grid(ReadOnly):
         self._lock(values=values)
 
     def describe_cell(self, row: int, column: int) -> str:
-        """Return where a cell is, as ``row 0 (love), column 2``."""
+        """Return where a cell is, such as ``row 0 (love), column 2``."""
         places = []
         for axis, number, names in (("row", row, self.rows), ("column", column, self.columns)):
             has_name = names and names[number] != str(number)
@@ -60,66 +60,66 @@ class Grid(ReadOnly):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalculationStep:
-    """One line of the calculation."""
+    """One step of the calculation."""
 
-    name: str  # which step it is, such as ``scores``; explanations are found by it
-    result: str  # the grid that it makes
-    operation: str  # how: a name in `attnviz.walkthroughs.operations.OPERATIONS`
-    operands: tuple[str, ...]  # the grids that it is made from
-    number: float | None = None  # what some operations need beside them, such as ``times``
+    name: str  # the kind of step, such as ``scores``, which determines its explanation
+    result: str  # the name of the grid that it computes
+    operation: str  # a name in `attnviz.walkthroughs.operations.OPERATIONS`
+    operands: tuple[str, ...]  # the names of the grids that it is computed from
+    number: float | None = None  # a further argument of some operations, such as ``times``
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Walkthrough:
-    """One calculation of attention, every number of it. Raises RecordError: a step is made from what is not there."""
+    """A calculation of attention with all its numbers. Raises RecordError: a grid that a step names is missing."""
 
     ENDINGS = (".png", ".svg", ".pdf", ".html", ".json", ".md", ".csv")
 
-    title: Note  # what is calculated; `attnviz.walkthroughs.texts.NOTES` has the words
-    # All numbers by name, those given and those computed, in the order of the calculation. Names are the field's
-    # symbols: X, Wq, q, K, V, scores, scaled, weights, alignment, context.
+    title: Note  # its text is in `attnviz.walkthroughs.texts.NOTES`
+    # All given and computed numbers by name, in the order of the calculation. The names are the usual symbols: X, Wq,
+    # q, K, V, scores, scaled, weights, alignment, context.
     grids: Mapping[str, Grid]
-    # how each computed grid is made from those before it; no step makes the others
+    # how each computed grid follows from earlier grids; the given grids have no step
     steps: tuple[CalculationStep, ...]
-    model: str = ""  # whose calculation it is; empty for numbers made by hand
-    text: str = ""  # what the model read, as typed; empty likewise
-    kind: Kind | None = None  # which attention it is; here and below None for numbers made by hand
+    model: str = ""  # the name of the model; empty for a calculation by hand
+    text: str = ""  # the sentence that the model read, as typed; empty for a calculation by hand
+    kind: Kind | None = None  # the kind of attention; here and below None for a calculation by hand
     layer: int | None = None  # its number, counted from 0
-    head: int | None = None  # likewise; None of a whole layer, too
-    # the number of the query's row; None where all queries are walked at once
+    head: int | None = None  # its number, counted from 0; also None for a whole layer
+    # the index of the query's row; None if all queries are followed at once
     query: int | None = None
-    own: str | None = None  # the grid that was computed and that the model computed too
-    # The largest difference between the two, where the steps start from the query, keys and values that the model
-    # itself handed to its attention; and from the input on, with what the model's number format rounds off in the
-    # projections to query, keys and values. None where these are given.
+    own: str | None = None  # the grid that is compared with the model's own numbers
+    # The largest difference between the recomputed grid and the model's own, if the steps start from the model's query,
+    # keys and values. `from_input` is the difference if they start from the input; it includes the rounding of the
+    # projections in the model's number format, and is None if query, keys and values are given.
     difference: float | None = None
     from_input: float | None = None
-    receipt: Receipt | None = None  # proof of the forward pass that q, k and v were taken from
-    notes: tuple[Note, ...] = ()  # what was done to the input
+    receipt: Receipt | None = None  # proof of the forward pass from which q, k and v are taken
+    notes: tuple[Note, ...] = ()  # remarks on how the input was changed
 
     def __post_init__(self) -> None:
-        known = set(self.grids) - {step.result for step in self.steps}
+        known_names = set(self.grids) - {step.result for step in self.steps}
         for step in self.steps:
             for name in step.operands:
-                if name not in known:
+                if name not in known_names:
                     raise RecordError(
                         f"step {step.name} is made from {name}, which is not there before it"
                     )
             if step.result not in self.grids:
                 raise RecordError(f"step {step.name} makes {step.result}, which is not there")
-            if step.result in known:
+            if step.result in known_names:
                 raise RecordError(f"step {step.name} makes {step.result}, which is there already")
-            known.add(step.result)
+            known_names.add(step.result)
 
     def inputs(self) -> tuple[str, ...]:
-        """Return the grids that no step makes."""
-        made = {step.result for step in self.steps}
-        return tuple(name for name in self.grids if name not in made)
+        """Return the names of the given grids, which no step computes."""
+        results = {step.result for step in self.steps}
+        return tuple(name for name in self.grids if name not in results)
 
     def distributions(self) -> tuple[str, ...]:
-        """Return the names of the attention weights, one for each head: made by a softmax, or given."""
-        made = tuple(step.result for step in self.steps if step.name == "softmax")
-        return made or tuple(name for name in self.inputs() if name == "weights")
+        """Return the names of the attention weights, one per head: computed by a softmax, or given."""
+        results = tuple(step.result for step in self.steps if step.name == "softmax")
+        return results or tuple(name for name in self.inputs() if name == "weights")
 
     def __repr__(self) -> str:
         if not self.model:
@@ -129,12 +129,14 @@ class Walkthrough:
         return f"<Walkthrough of {self.model!r} ({self.kind}), {place}: {self.text!r}, {len(self.steps)} steps>"
 
     def __getitem__(self, place: tuple[int, int] | str) -> Float64[np.ndarray, "query key"]:
-        """Return the weights of one head that is walked: ``walk[layer, head]``; numbers by hand are layer 0.
+        """Return the weights of one head, ``walk[layer, head]``; a calculation by hand is layer 0.
 
-        Of a decoder's layer those of its `kind`. Raises SelectionError: a layer or head that is not walked.
+        If a layer has self-attention and cross attention, `kind` chooses. Raises SelectionError: the walkthrough has no
+        such layer or head.
         """
         names = self.distributions()
-        if any("_cross" in name for name in names):  # the layer has both attentions
+        # The layer has self-attention and cross attention: keep the weights of one of them.
+        if any("_cross" in name for name in names):
             names = tuple(name for name in names if ("_cross" in name) == (self.kind == "cross"))
         if not names:
             raise SelectionError("this calculation has no attention weights")
@@ -148,7 +150,7 @@ class Walkthrough:
         return self.page()._repr_html_()
 
     def _repr_png_(self) -> bytes:
-        """Return the picture that a notebook shows where it shows no page."""
+        """Return the picture that a notebook shows if it cannot show a page."""
         from attnviz.walkthroughs.figure.sheet import draw
 
         return draw(self._view()).png()
@@ -176,8 +178,8 @@ class Walkthrough:
         `lang` is ``en`` or ``ko``, `precision` the digits after the point, and `blanks` are cells left empty.
 
         Raises:
-            SelectionError: no such language or palette.
-            SettingsError: a style, width or precision that no picture has.
+            SelectionError: the language or palette is unknown.
+            SettingsError: the style, width, resolution or precision is invalid.
         """
         from attnviz.walkthroughs.figure.sheet import draw
 
@@ -187,7 +189,7 @@ class Walkthrough:
     def page(
         self, lang: str = "en", *, precision: int | None = None, blanks: Blanks = frozenset()
     ) -> WebPage:
-        """Make a page where each number tells its origin; the arguments are those of `figure`."""
+        """Make a page on which each number shows how it was computed; the arguments are those of `figure`."""
         from attnviz.walkthroughs.pages.html import page
 
         return page(self._view(lang, precision, blanks))
@@ -204,15 +206,15 @@ class Walkthrough:
         width: str | None = None,
         dpi: int | None = None,
     ) -> Path:
-        """Write the calculation to a file, by its ending; the other arguments are those of `figure`.
+        """Write the calculation to a file in the format of its ending; the other arguments are those of `figure`.
 
-        ``.json`` loses nothing, and can be loaded and verified; ``.md`` and ``.html`` are pages, ``.csv`` has the
+        ``.json`` stores everything and can be loaded and verified; ``.md`` and ``.html`` are pages, ``.csv`` has the
         numbers, ``.png``, ``.svg`` and ``.pdf`` are pictures.
 
         Raises:
-            OutputError: another ending, or a file that cannot be written.
-            SelectionError: no such language or palette.
-            SettingsError: blank cells in JSON, or a style, width or precision that no picture has.
+            OutputError: the ending is unknown, or the file cannot be written.
+            SelectionError: the language or palette is unknown.
+            SettingsError: blank cells in JSON, or an invalid style, width, resolution or precision.
         """
         from attnviz.storage.files import check_ending, write_whole
 
@@ -237,28 +239,29 @@ class Walkthrough:
         return write_whole(path, content)
 
     def blanks(self, seed: int = 0) -> frozenset[tuple[str, int, int]]:
-        """Return computed cells that a learner fills in, about half of each step's: grid, row and column.
+        """Return cells (grid, row, column) for a learner to fill in, about half of those that each step computes.
 
-        They are the same for the same seed. Raises SettingsError: the seed is no whole number.
+        The same seed gives the same cells. Raises SettingsError: the seed is no whole number.
         """
         chance = random.Random(seed)
-        chosen: set[tuple[str, int, int]] = set()
+        blank_cells: set[tuple[str, int, int]] = set()
         for step in self.steps:
             cells = [
                 (step.result, row, column)
                 for row, column in np.ndindex(self.grids[step.result].values.shape)
             ]
-            wanted = max(1, round(len(cells) / 2))
-            for taken in range(wanted):  # the first so many of a shuffled list
-                other = taken + below(chance, len(cells) - taken)
-                cells[taken], cells[other] = cells[other], cells[taken]
-            chosen.update(cells[:wanted])
-        return frozenset(chosen)
+            n_blanks = max(1, round(len(cells) / 2))
+            for index in range(n_blanks):  # shuffles the first `n_blanks` cells (Fisher-Yates)
+                chosen_index = index + below(chance, len(cells) - index)
+                cells[index], cells[chosen_index] = cells[chosen_index], cells[index]
+            blank_cells.update(cells[:n_blanks])
+        return frozenset(blank_cells)
 
     def to_frame(self) -> DataFrame:
         """Return the scores, weights and the steps between them as a pandas frame.
 
-        A row for each query and key, by name or number; a column a grid. Raises SelectionError: there are no scores.
+        There is one row per pair of query and key, by name or number, and one column per grid. Raises SelectionError:
+        there are no scores.
         """
         from attnviz.walkthroughs.view import frame
 
@@ -266,8 +269,8 @@ class Walkthrough:
 
 
 def below(chance: random.Random, n: int) -> int:
-    """Return a whole number from 0 to n - 1.
+    """Return a random integer from 0 to n - 1.
 
-    Of Python's random numbers only those of `random` are promised to stay the same.
+    Python guarantees only the numbers of `random()` to stay the same in later versions, not those of `randrange`.
     """
     return int(chance.random() * n)

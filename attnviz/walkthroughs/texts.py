@@ -14,17 +14,17 @@ class Text(NamedTuple):
 
     title: Phrase
     sentence: Phrase
-    column: Phrase | None = None  # the name of a column of its numbers
+    column: Phrase | None = None  # the title of the column with its numbers
 
 
 BY_KEY = ("scores", "scaled", "softcap", "bias", "mask", "softmax", "alignment")
-"""Steps that make a number or a vector for each key of a query."""
+"""Steps that compute a number or a vector for each key of a query."""
 
 BEFORE = (
     *("input", "input_norm", "input_rms_norm", "row", "angle", "query", "keys", "values"),
     *("rotation", "split_query", "split_keys", "split_values"),
 )
-"""Steps that make what attention works on."""
+"""Steps that compute the input of attention."""
 
 WEIGHTS = Text(_("Weights {name}"), _("Weights of the projection in the next step."))
 BIAS = Text(_("Bias {name}"), _("A bias, added to each row."))
@@ -218,4 +218,4 @@ NOTES: Templates = {
         "Later words are hidden, not as in the model: there is no context of its own to compare with"
     ),
 }
-"""Titles and notes by their codes; those of records are among them."""
+"""Titles and notes by their codes, including those of attention records."""

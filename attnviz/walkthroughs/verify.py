@@ -1,4 +1,8 @@
-"""A saved walkthrough computed again: each step from the numbers in the file, by formulas of its own."""
+"""Verification of saved walkthroughs: every step is recomputed from the numbers in the file.
+
+The formulas here are written independently of those in `attnviz.walkthroughs.operations`, so that an error in one of
+them shows as a difference.
+"""
 
 from __future__ import annotations
 
@@ -13,32 +17,34 @@ import numpy as np
 from attnviz.walkthroughs.files import read
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 
-TOLERANCE = 1e-12  # of the amounts that a cell sums; an addition loses about 1e-16 of them
+# Relative to the sum of the absolute values that a cell adds up; one addition loses about 1e-16 of it.
+TOLERANCE = 1e-12
 SMALLEST, LARGEST = np.finfo(float).tiny, np.finfo(float).max
 Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The result of computing a walkthrough again."""
+    """The result of verifying a walkthrough."""
 
     walk: Walkthrough
-    differences: tuple[float, ...] = field(repr=False)  # the largest of each step that agrees
-    fault: str  # what is wrong first, in one line; empty where everything agrees
-    cells: int  # how many numbers agree
+    # the largest difference of each step that agrees
+    differences: tuple[float, ...] = field(repr=False)
+    fault: str  # the first error, in one line; empty if everything agrees
+    cells: int  # the number of cells that agree
 
 
 def verify(path: str | os.PathLike[str]) -> Verdict:
-    """Compute a saved walkthrough again, and name the first cell that differs.
+    """Recompute a saved walkthrough, and report the first cell that differs.
 
-    Raises FileFormatError: the file cannot be read or holds no walkthrough; SettingsError: it is no path.
+    Raises FileFormatError: the file cannot be read or is no walkthrough; SettingsError: it is no path.
     """
     walk, is_changed = read(path)
     return examine(walk, is_changed=is_changed)
 
 
 def examine(walk: Walkthrough, *, is_changed: bool = False) -> Verdict:
-    """Compute every step of a walkthrough again, up to the first that differs."""
+    """Recompute the steps of a walkthrough, up to the first that differs."""
     fault = "" if walk.steps else "it holds no step that could be computed"
     if is_changed:
         fault = "a number or label was changed after the receipt was issued"
@@ -55,7 +61,7 @@ def examine(walk: Walkthrough, *, is_changed: bool = False) -> Verdict:
 
 
 def _compare(walk: Walkthrough, step: CalculationStep) -> tuple[float, str]:
-    """Return the largest difference of a step, and its first cell that differs by more than rounding."""
+    """Return the largest difference of a step, and the first cell that differs by more than rounding; empty if none."""
     saved = walk.grids[step.result]
     operands: list[Any] = [walk.grids[name].values for name in step.operands]
     if step.number is not None:
@@ -65,15 +71,15 @@ def _compare(walk: Walkthrough, step: CalculationStep) -> tuple[float, str]:
         expected = formula(*operands)
         if step.operation in AMOUNTS:
             amounts = AMOUNTS[step.operation](*operands)
-        else:  # of sums and products those of the absolute values
+        else:  # for sums and products, the same formula with absolute values
             amounts = np.abs(formula(*map(abs, operands)))
         difference = np.abs(saved.values - expected)
-    difference[saved.values == expected] = 0.0  # infinities, too
+    difference[saved.values == expected] = 0.0  # inf - inf is NaN
     is_rounding = difference <= np.clip(TOLERANCE * amounts, SMALLEST, LARGEST)
     for row, column in np.argwhere(~is_rounding).tolist():
-        found, right = float(saved.values[row, column]), float(expected[row, column])
+        number, target = float(saved.values[row, column]), float(expected[row, column])
         cell = f"{step.result}, {saved.describe_cell(row, column)}"
-        return math.inf, f"{cell}: the file says {found!r}, recomputed it is {right!r}"
+        return math.inf, f"{cell}: the file says {number!r}, recomputed it is {target!r}"
     return float(difference.max()), ""
 
 
@@ -106,9 +112,9 @@ def _rotate(a: Array, angles: Array, distance: float) -> Array:
     first = columns[columns // distance % 2 == 0]
     second = first + int(distance)
     pairs = (a[:, first] + 1j * a[:, second]) * np.exp(1j * angles)
-    turned = a.copy()
-    turned[:, first], turned[:, second] = pairs.real, pairs.imag
-    return turned
+    rotated = a.copy()
+    rotated[:, first], rotated[:, second] = pairs.real, pairs.imag
+    return rotated
 
 
 FORMULAS: dict[str, Callable[..., Array]] = {
@@ -144,7 +150,8 @@ AMOUNTS: dict[str, Callable[..., Array]] = {
         2 * abs(a).max(1, keepdims=True) / np.sqrt(a.var(1, keepdims=True) + eps) * abs(gain)
         + abs(shift)
     ),
-    "gru": lambda x, state, *gates: 1 + abs(state),  # gates are at most 1
+    # the new state lies between a tanh and the old state
+    "gru": lambda x, state, *gates: 1 + abs(state),
     "rotate": lambda a, angles, _: abs(a).max() * (1 + abs(angles).max()),
 }
-"""The amounts that a cell of other operations sums, or a bound of them."""
+"""The absolute values that a cell sums, or an upper bound of them, for operations that are no sums or products."""

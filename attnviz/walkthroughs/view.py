@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 Blanks = frozenset[tuple[str, int, int]]  # cells that a learner fills in: grid, row, column
 BLANK = "____"
-MOST_DIGITS = 17  # after the point: all that a double holds
+MOST_DIGITS = 17  # digits after the point; a double holds no more
 DIGITS = 3
 DIGITS_OF_EXAMPLE = 8  # the smallest weight of the example ``seq2seq`` is 2.9e-20
-ALIKE = 0.005  # weights that differ by less are equal in two digits
-LEAST = 4  # vectors of no more numbers are never shortened
+ALIKE = 0.005  # weights that differ by less look equal with two digits
+LEAST = 4  # vectors with at most this many numbers are never shortened
 
-# Steps that a layer has once for each head.
+# Steps that occur once per head in a walkthrough of a layer.
 OF_HEADS = {
     *("query", "keys", "values", "split_query", "split_keys", "split_values", "context"),
     *BY_KEY,
@@ -39,11 +39,15 @@ OF_HEADS = {
 
 
 def frame(walk: Walkthrough) -> DataFrame:
-    """Return the numbers of each query and key as a frame, a column for each grid. Raises SelectionError: no scores."""
+    """Return the numbers of each query and key as a frame, one column per grid. Raises SelectionError: no scores."""
     from pandas import DataFrame, MultiIndex
 
-    made = [step.result for step in walk.steps if step.name in BY_KEY and step.operation != "weigh"]
-    grids = {name: walk.grids[name] for name in dict.fromkeys([*made, *walk.distributions()])}
+    score_names = [
+        step.result for step in walk.steps if step.name in BY_KEY and step.operation != "weigh"
+    ]
+    grids = {
+        name: walk.grids[name] for name in dict.fromkeys([*score_names, *walk.distributions()])
+    }
     if not grids:
         raise SelectionError("this calculation has no scores: no query is compared with a key")
     first = next(iter(grids.values()))
@@ -57,30 +61,30 @@ def frame(walk: Walkthrough) -> DataFrame:
     return DataFrame(columns, index=MultiIndex.from_product(pairs, names=("query", "key")))
 
 
-# the rows or columns that are shown; None stands for those left out there
+# The indices of the rows or columns that are shown; None stands for those left out at that place.
 Cut = tuple[int | None, ...]
 
 
 def cut(n: int, most: int, first: int, last: int) -> Cut:
-    """Return all of n rows or columns; of more than `most` the first and the last."""
+    """Return the indices of all n rows or columns; if there are more than `most`, only the first and the last."""
     return tuple(range(n)) if n <= most else (*range(first), None, *range(n - last, n))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GridView:
-    """One grid as every view shows it."""
+    """One grid, prepared for display."""
 
     name: str  # its symbol, such as ``K``
     values: Float64[np.ndarray, "row column"]
-    rows: tuple[str, ...]  # a name for each row; empty where they are only counted
-    columns: tuple[str, ...]  # likewise
-    blanks: frozenset[tuple[int, int]]  # rows and columns of cells that stay empty
+    rows: tuple[str, ...]  # a name for each row; empty if rows have only numbers
+    columns: tuple[str, ...]  # a name for each column, or empty
+    blanks: frozenset[tuple[int, int]]  # row and column of each cell that stays empty
     is_weights: bool  # whether it holds attention weights or probabilities
-    is_upright: bool = False  # whether rows and columns are exchanged, so that each key is a row
+    is_upright: bool = False  # whether the grid is transposed, so that each key is a row
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The names of the rows; a single row without one has the grid's, others have their numbers."""
+        """The names of the rows; rows without names have their numbers, a single row has the grid's name."""
         if self.rows:
             return self.rows
         if len(self.values) == 1 and not self.is_upright:
@@ -89,26 +93,27 @@ class GridView:
 
     @property
     def has_vectors(self) -> bool:
-        """True if rows are vectors, of which the first and the last numbers tell enough."""
+        """True if the rows are vectors, which may be shortened to their first and last numbers."""
         return not self.is_upright and not self.columns
 
     @cached_property
     def top(self) -> float:
-        """The number of the last colour: a weight of 1, or the largest amount."""
+        """The number that has the strongest colour: 1 for weights, otherwise the largest absolute value."""
         finite = self.values[np.isfinite(self.values)]
         return 1.0 if self.is_weights else float(np.abs(finite).max(initial=0.0)) or 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A calculation, and how it is shown: the same for terminal, pages and pictures.
+    """A calculation with its display options, shared by terminal, pages and pictures.
 
-    Raises SelectionError: another language; SettingsError: a precision that no number has.
+    Raises SelectionError: the language is unknown; SettingsError: the precision is out of range.
     """
 
     walk: Walkthrough
     lang: str = "en"
-    precision: int | None = None  # digits after the point; None is 3, of the example ``seq2seq`` 8
+    # digits after the point; None is 3, and 8 for the example ``seq2seq``
+    precision: int | None = None
     blanks: Blanks = frozenset()  # cells that a learner fills in
 
     def __post_init__(self) -> None:
@@ -120,7 +125,7 @@ class View:
 
     @property
     def digits(self) -> int:
-        """Digits after the point of each number."""
+        """The number of digits after the point."""
         if self.precision is not None:
             return self.precision
         return DIGITS_OF_EXAMPLE if self.walk.title.code == "title_seq2seq" else DIGITS
@@ -136,12 +141,12 @@ class View:
 
     @property
     def title_and_text(self) -> str:
-        """The title, and the sentence that the model read."""
+        """The title and the sentence that the model read."""
         return f"{self.title} · “{visible(self.walk.text)}”" if self.walk.text else self.title
 
     @property
     def source(self) -> str:
-        """The model, if the title does not name it, the sentence, layer and head."""
+        """The model (unless the title names it), the sentence, the layer and the head."""
         walk, parts = self.walk, []
         if walk.model and walk.model not in self.title:
             parts.append(walk.model)
@@ -156,11 +161,11 @@ class View:
 
     @property
     def finding(self) -> str:
-        """The query and key of the largest weight, in a sentence; empty where they have no names."""
-        walk, largest = self.walk, wording.strongest(self.walk)
-        if largest is None:
+        """A sentence about the query and key with the largest weight; empty if they have no names."""
+        walk, strongest_cell = self.walk, wording.strongest(self.walk)
+        if strongest_cell is None:
             return ""
-        row, key, head, weight = largest
+        row, key, head, weight = strongest_cell
         names = walk.distributions()
         grid = walk.grids[names[head]]
         if len(grid.columns) > 1 and np.ptp(grid.values[row]) < ALIKE:
@@ -175,12 +180,12 @@ class View:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The notes on the input, a sentence each."""
+        """The notes on the input, one sentence each."""
         return tuple(in_language(sentence(note, NOTES), self.lang) for note in self.walk.notes)
 
     @property
     def receipt(self) -> str:
-        """The distance of the numbers from the model's own, and the receipt."""
+        """The largest difference from the model's own numbers, and the receipt."""
         walk = self.walk
         if not walk.model:
             return self.say(_("A calculation by hand: no model to compare with"))
@@ -201,7 +206,7 @@ class View:
         return self.say(_("q Kᵀ is a matrix product; ⊙ multiplies cell by cell"))
 
     def grid(self, name: str, *, upright: bool = False) -> GridView:
-        """Return a grid as it is shown, its rows and columns exchanged if it is to stand upright."""
+        """Return a grid prepared for display, transposed if `upright`."""
         walk, grid = self.walk, self.walk.grids[name]
         blanks = [(row, column) for of, row, column in self.blanks if of == name]
         values, rows, columns = grid.values, grid.rows, grid.columns
@@ -221,12 +226,12 @@ class View:
 
     def step_views(self) -> list[StepView]:
         """Return the steps, in the order of the calculation."""
-        walk, views, unused = self.walk, [], set(self.walk.inputs())
-        follows_one = query_weights(walk) is not None
+        walk, views, unused_inputs = self.walk, [], set(self.walk.inputs())
+        has_one_query = query_weights(walk) is not None
         for number, step in enumerate(walk.steps, start=1):
-            inputs = tuple(name for name in dict.fromkeys(step.operands) if name in unused)
-            unused -= set(inputs)
-            is_by_key = follows_one and step.name in BY_KEY
+            inputs = tuple(name for name in dict.fromkeys(step.operands) if name in unused_inputs)
+            unused_inputs -= set(inputs)
+            is_by_key = has_one_query and step.name in BY_KEY
             title, explanation = wording.explain(step.name, self.lang)
             views.append(
                 StepView(
@@ -247,7 +252,7 @@ class View:
         return views
 
     def _hand(self, step: CalculationStep) -> str:
-        """Return one cell worked out by hand; empty where that would fill in a blank."""
+        """Return the arithmetic of one cell; empty if it would give away a blank."""
         if {grid for grid, _, _ in self.blanks} & {step.result, *step.operands}:
             return ""
         row, column = telling_cell(self.walk, step)
@@ -258,7 +263,7 @@ class View:
     def _parts(self, step: CalculationStep, *, is_by_key: bool) -> tuple[tuple[str, GridView], ...]:
         """Return the operands and the result, each with the sign before it.
 
-        Of one query, rows of numbers for its keys stand upright.
+        If only one query is followed, grids with one number per key are transposed, so that each key is a row.
         """
         weights = query_weights(self.walk)
         is_row_of_keys = is_by_key and step.operation not in KEYS_PLACE
@@ -273,13 +278,14 @@ class View:
         return *parts, (ARROW, result)
 
     def cards(self) -> list[StepView]:
-        """Return the steps, in the order of the calculation; the same step of several heads once."""
+        """Return the steps in the order of the calculation, with one card for a step that several heads share."""
         views = self.step_views()
         if len(self.walk.distributions()) <= 1:
             return views
         groups: dict[tuple[str, bool], list[StepView]] = {}
         for view in views:
             if view.step.name in OF_HEADS:
+                # Self-attention and cross attention of one layer stay on separate cards.
                 key = view.step.name, "_cross_" in view.step.result
             else:
                 key = view.step.result, False
@@ -292,33 +298,33 @@ class View:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StepView:
-    """A step as every view shows it."""
+    """A step, prepared for display."""
 
-    number: int  # its place in the calculation, counted from 1
-    numbers: str  # the same as text; of several heads their places, as "2, 9, … 37"
+    number: int  # its position in the calculation, counted from 1
+    numbers: str  # the number as text; for several heads all of them, such as "2, 9, … 37"
     step: CalculationStep
-    inputs: tuple[str, ...]  # the given grids that it is the first to need
-    is_by_key: bool  # whether it makes something for each key of one query
+    inputs: tuple[str, ...]  # the given grids that no earlier step uses
+    is_by_key: bool  # whether it computes something for each key of the only query
     title: str
     sentence: str
-    column: str  # the name of a column of its numbers
+    column: str  # the title of the column with its numbers
     formula: str
-    shapes: str  # the formula with the shapes put in
-    hand: str  # one cell by hand
-    # operands and result with their signs; of heads the results
+    shapes: str  # the formula with shapes instead of names
+    hand: str  # the arithmetic of one cell
+    # operands and result with their signs; for several heads only the results
     parts: tuple[tuple[str, GridView], ...]
-    heads: tuple[StepView, ...] = ()  # the steps of several heads that it stands for
+    heads: tuple[StepView, ...] = ()  # the steps of the heads that this card stands for
 
     @property
     def result(self) -> GridView:
-        """The grid that it makes."""
+        """The result of the step."""
         return self.parts[-1][1]
 
 
 def _join_heads(views: list[StepView]) -> StepView:
-    """Return one step for the same step of several heads."""
+    """Return one card for a step that several heads share."""
     places = [str(view.number) for view in views]
-    if len(places) > 3:
+    if len(places) > 3:  # keep the first two and the last
         places[2:-1] = ["…"]
     return replace(
         views[0],
@@ -330,13 +336,16 @@ def _join_heads(views: list[StepView]) -> StepView:
 
 
 def query_weights(walk: Walkthrough) -> Grid | None:
-    """Return the weights of the one query that is followed; None where several are walked, or several heads."""
+    """Return the weights of the only query; None if there are several queries or several heads."""
     weights = [walk.grids[name] for name in walk.distributions()]
     return weights[0] if len(weights) == 1 and len(weights[0].values) == 1 else None
 
 
 def telling_cell(walk: Walkthrough, step: CalculationStep) -> tuple[int, int]:
-    """Return the cell that every view works out: of the largest weight, or number; of vectors the first."""
+    """Return the row and column of the cell whose arithmetic is shown.
+
+    This is the cell with the largest weight or number; in a long vector, the first column.
+    """
     grid, weights = walk.grids[step.result], query_weights(walk)
     values, row = grid.values, 0
     if weights is not None and step.name in BY_KEY:
@@ -345,7 +354,7 @@ def telling_cell(walk: Walkthrough, step: CalculationStep) -> tuple[int, int]:
             return 0, key
         row = key
     elif step.name in BY_KEY or step.name == "context":
-        row = len(values) - 1  # the last query is the one that may see most
+        row = len(values) - 1  # under a causal mask the last query has the most keys
         first = next((walk.grids[name].values for name in walk.distributions()), values)
         if step.name in BY_KEY and first.shape == values.shape:
             return row, int(first[row].argmax())
@@ -355,7 +364,7 @@ def telling_cell(walk: Walkthrough, step: CalculationStep) -> tuple[int, int]:
 
 
 def cell_name(name: str, grid: Grid, row: int, column: int, language: str) -> str:
-    """Return the name of a cell, as "scores, love" or "alignment, love, column 3"."""
+    """Return the name of a cell, such as "scores, love" or "alignment, love, column 3"."""
     parts = [name]
     if len(grid.values) > 1:
         parts.append(line_name("row", grid.rows, row, language))
@@ -364,7 +373,7 @@ def cell_name(name: str, grid: Grid, row: int, column: int, language: str) -> st
 
 
 def line_name(axis: str, names: tuple[str, ...], number: int, language: str) -> str:
-    """Return the name of a row or a column; its number where it has none."""
+    """Return the name of a row or a column, or its number if it has no name."""
     if names:
         return names[number]
     words = _("row {n}") if axis == "row" else _("column {n}")

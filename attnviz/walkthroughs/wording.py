@@ -1,6 +1,7 @@
-"""The formulas of walkthroughs in every view, the titles of steps and grids, and the finding.
+"""The formulas of walkthroughs for all views, the titles of steps and grids, and the finding.
 
-A formula has no sign for the matrix product (Q K^T); between pictures it is a cross. "⊙" is always cell by cell.
+Formulas write a matrix product without a sign (Q K^T); between drawn matrices it is a cross. "⊙" always means a product
+cell by cell.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from attnviz.walkthroughs.operations import CELLS, OPERATIONS, factor
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.texts import BIAS, BY_KEY, TEXTS, WEIGHTS, Text
 
-MOST_LISTED = 6  # operands that a formula lists; of more the first two and the last
-COUNTED = ("gain", "shift", "norm", "rms_norm", "residual")  # a number behind these is no head's
+MOST_LISTED = 6  # most operands that a formula lists; if there are more, the first two and the last
+# Names whose number is not that of a head.
+COUNTED = ("gain", "shift", "norm", "rms_norm", "residual")
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An operand as it stands in a formula: its name, or its shape."""
+    """An operand in a formula: its name or shape, and how its transpose is written."""
 
     text: str
     transposed: str
@@ -30,26 +32,26 @@ class Operand:
 
 
 def explain(name: str, language: str = "en") -> tuple[str, str]:
-    """Return the title of a step or a grid and a sentence for a newcomer; no sentence where it is unknown.
+    """Return the title of a step or a grid, and a sentence that explains it; no sentence if the name is unknown.
 
-    ``K_3`` is that of head 3, ``K_cross_3`` of head 3 of cross attention where a layer has both.
+    ``K_3`` are the keys of head 3, ``K_cross_3`` those of head 3 of the cross attention.
     """
     expect_language(language)
     text, base = _text_of(name), name
-    more: list[str] = []
+    additions: list[str] = []
     parts = re.fullmatch(r"(.+?)(_cross)?(?:_(\d+))?", name)
     if text is None and parts is not None:
         base, across, number = parts.groups()
         text = _text_of(base)
         if across:
-            more.append(_("cross attention"))
+            additions.append(_("cross attention"))
         if number and base in COUNTED:
-            more.append(number)
+            additions.append(number)
         elif number:
-            more.append(_("head {n}").format(n=number))
+            additions.append(_("head {n}").format(n=number))
     if text is None:
         return name.replace("_", " "), ""
-    title = join_phrases([text.title.format(name=base), *more], ", ")
+    title = join_phrases([text.title.format(name=base), *additions], ", ")
     return in_language(title, language), in_language(text.sentence, language)
 
 
@@ -62,7 +64,7 @@ def _text_of(name: str) -> Text | None:
 
 
 def column_title(name: str, language: str) -> str:
-    """Return the name of a column of a step's numbers."""
+    """Return the title of the column that shows a step's numbers."""
     text = TEXTS.get(name)
     return name if text is None or text.column is None else in_language(text.column, language)
 
@@ -74,14 +76,14 @@ def formula_of(
     language: str = "en",
     instead: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the formula of a step, such as "scores = q K^T", with other names instead of some."""
+    """Return the formula of a step, such as "scores = q K^T"; `instead` replaces names of operands."""
     names = [(instead or {}).get(name, name) for name in step.operands]
     operands = [Operand(name, f"{name}^T") for name in names]
     return f"{step.result} = {_fill(walk, step, operands, language)}"
 
 
 def shapes_of(walk: Walkthrough, step: CalculationStep, *, language: str = "en") -> str:
-    """Return the formula of a step with the shapes put in, such as "(1, 4) = (1, 8) (8, 4)"."""
+    """Return the formula of a step with shapes instead of names, such as "(1, 4) = (1, 8) (8, 4)"."""
     shapes = [walk.grids[name].values.shape for name in step.operands]
     operands = [Operand(str(shape), str(shape[::-1])) for shape in shapes]
     filled = _fill(walk, step, operands, language)
@@ -100,24 +102,25 @@ def _fill(
 def _fields(
     walk: Walkthrough, step: CalculationStep, operands: Sequence[Operand | str]
 ) -> dict[str, object]:
+    """Return the values for the fields of a formula, such as {a}, {all} and {factor}."""
     names = [str(operand) for operand in operands]
     if len(names) > MOST_LISTED:
         names = [*names[:2], "…", names[-1]]
-    how, value = factor(walk, step)
+    sign, value = factor(walk, step)
     return {
         **dict(zip("abcdef", operands, strict=False)),
         "all": "; ".join(names),
         "number": f"{step.number or 0:g}",
-        "factor": f"{how}({value:g})" if how != "*" else f"* {value:.6g}",
+        "factor": f"{sign}({value:g})" if sign != "*" else f"* {value:.6g}",
     }
 
 
 def formula_for_key(walk: Walkthrough, step: CalculationStep, language: str) -> str:
-    """Return the formula of a step for one query and one key, such as "score = q · k"; empty without one."""
+    """Return the formula of a step for one query and one key, such as "score = q · k"; empty if there is none."""
     columns = {
-        other.result: column_title(other.name, language)
-        for other in walk.steps
-        if other.name in BY_KEY
+        any_step.result: column_title(any_step.name, language)
+        for any_step in walk.steps
+        if any_step.name in BY_KEY
     }
     names = [columns.get(name, name) for name in step.operands]
     if step.operation == "weigh":
@@ -127,29 +130,30 @@ def formula_for_key(walk: Walkthrough, step: CalculationStep, language: str) -> 
 
 
 def between(step: CalculationStep, place: int) -> str:
-    """Return the sign before an operand on a sheet; a comma where the formula is no chain of signs."""
+    """Return the sign before an operand on a sheet; a comma if the formula has no signs between its operands."""
     signs = OPERATIONS[step.operation].signs
     return "" if place == 0 else signs[min(place, len(signs)) - 1]
 
 
 def write_products(text: str) -> str:
-    """Return a formula in which a product by a number has a dot and one cell by cell a circle."""
+    """Return a formula with "·" for a product with a number, and "⊙" for a product cell by cell."""
     return re.sub(r" \* (?=-?\d)", " · ", text).replace(" * ", f" {CELLS} ")
 
 
 def shown_formula(text: str) -> str:
-    """Return a formula as it is written on a blackboard."""
+    """Return a formula with √ and ᵀ, as it is written on a blackboard."""
     text = re.sub(r"sqrt\((\d+)\)", r"√\1", text)
     return write_products(text).replace("^T", "ᵀ").replace("sqrt(", "√(")
 
 
 def strongest(walk: Walkthrough) -> tuple[int, int, int, float] | None:
-    """Return row, column, head and weight of the largest weight; of several queries not on their own key.
+    """Return row, column, head and weight of the largest weight.
 
-    None where there are no weights, or their queries and keys have no names.
+    If all words of self-attention are followed, the weight of a word on itself is skipped. None if there are no
+    weights, or if their queries and keys have no names.
     """
     skips_own = walk.query is None and walk.kind in {"encoder", "decoder"}
-    best = None
+    strongest_cell = None
     for head, name in enumerate(walk.distributions()):
         grid = walk.grids[name]
         if not grid.rows or not grid.columns:
@@ -157,25 +161,26 @@ def strongest(walk: Walkthrough) -> tuple[int, int, int, float] | None:
         for row, weights in enumerate(grid.values.tolist()):
             for key, weight in enumerate(weights):
                 is_skipped = skips_own and key == row
-                if not is_skipped and (best is None or weight > best[3]):
-                    best = row, key, head, weight
-    return best
+                if not is_skipped and (strongest_cell is None or weight > strongest_cell[3]):
+                    strongest_cell = row, key, head, weight
+    return strongest_cell
 
 
 def whole_formula(walk: Walkthrough) -> str:
     """Return the steps of attention in one line, such as "context = softmax(q K^T / sqrt(8)) V"."""
-    result = written = ""
+    # Each step puts the formula so far into its own, from the scores to the context.
+    result = formula = ""
     for step in walk.steps:
         if step.name == "scores":
-            result, written = step.result, formula_of(walk, step).partition(" = ")[2]
-        elif not written:
+            result, formula = step.result, formula_of(walk, step).partition(" = ")[2]
+        elif not formula:
             continue
         elif step.operation == "weigh" or (step.name == "context" and step.operation != "sum"):
-            result, written = "context", f"{written} {step.operands[1]}"
+            result, formula = "context", f"{formula} {step.operands[1]}"
             break
         elif step.name in BY_KEY:
-            inner = f"({written})" if step.operation == "times" and " + " in written else written
+            inner = f"({formula})" if step.operation == "times" and " + " in formula else formula
             instead = {step.operands[0]: inner}
             result = step.result
-            written = formula_of(walk, step, instead=instead).partition(" = ")[2]
-    return re.sub(r"_\d+", "", f"{result} = {written}") if written else ""
+            formula = formula_of(walk, step, instead=instead).partition(" = ")[2]
+    return re.sub(r"_\d+", "", f"{result} = {formula}") if formula else ""

@@ -1,4 +1,4 @@
-"""The interface of a source, through which a model is read; a module for each kind of model."""
+"""The interface of a source, which runs a model; there is one module per kind of model."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 class Source(Protocol):
     """A model that streams its attention."""
 
-    name: str  # what pictures call the model
-    has_sinks: bool  # whether, in the last run, rows could sum to less than 1 because a head may look at nothing
-    kinds: tuple[Kind, ...]  # the kinds of attention it can show, the usual one first
+    name: str  # the model's name in pictures
+    # Whether a head had a sink in the last run, so that its rows could sum to less than 1.
+    has_sinks: bool
+    kinds: tuple[Kind, ...]  # the kinds of attention that it can show, the usual one first
     generates: bool  # whether it generates text, so that a target can be given
 
     def encode(
@@ -34,23 +35,23 @@ class Source(Protocol):
         """Tokenize sentences into one padded batch."""
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
-        """Run the model and show every block of rows to every observer.
+        """Run the model and pass every block of rows to every observer.
 
-        Raises ModelError: it has no attention that can be seen, or its weights are not verified.
+        Raises ModelError: the model has no attention that can be captured, or its weights are not verified.
         """
 
     def digest(self) -> str:
-        """Return a digest of the bytes of all weights, which tells models apart."""
+        """Return a digest of the bytes of all weights, which identifies the model."""
 
     def untrained(self, seed: int = 0) -> Source:
-        """Return the same architecture with weights drawn from a seed, to hold a trained model against.
+        """Return the same architecture with weights drawn from a seed, for comparison with the trained model.
 
-        Raises ModelError: nothing says how its weights are drawn.
+        Raises ModelError: the model does not define how its weights are initialised.
         """
 
 
 class PerSentenceSource(Source):
-    """A source that reads sentences one by one and joins them to a batch."""
+    """A source that tokenizes sentences one by one and joins them into a batch."""
 
     def encode(
         self,
@@ -64,15 +65,15 @@ class PerSentenceSource(Source):
         """Tokenize sentences into one padded batch."""
         from attnviz.capture.batching import join
 
-        nothing = [None] * len(texts)
-        targets = targets or nothing
+        no_texts = [None] * len(texts)
+        targets = targets or no_texts
         if self.generates and any(target is not None for target in targets):
-            kind = kind or "cross"  # all of a batch are of one kind
-        given = zip(texts, pairs or nothing, targets, strict=True)
+            kind = kind or "cross"  # all sentences of a batch must have the same kind
+        inputs = zip(texts, pairs or no_texts, targets, strict=True)
         return join(
             [
                 self._read(text, pair, target, kind, truncate=truncate)
-                for text, pair, target in given
+                for text, pair, target in inputs
             ]
         )
 
@@ -84,13 +85,13 @@ class PerSentenceSource(Source):
 
 
 def expect_kind(source: Source, kind: Kind | None, target: str | None) -> Kind:
-    """Return the kind of attention to show, the chosen or the usual one.
+    """Return the kind of attention to show: `kind` or, if that is None, the usual one.
 
-    Raises SelectionError: the model has no such kind, or generates nothing and was given a target.
+    Raises SelectionError: the model has no such kind, or a target is given for a model that generates no text.
     """
     if kind is not None and kind not in source.kinds:
-        has = " and ".join(source.kinds)
-        raise SelectionError(f"{source.name} has no {kind} attention to show: it has {has}")
+        kinds = " and ".join(source.kinds)
+        raise SelectionError(f"{source.name} has no {kind} attention to show: it has {kinds}")
     if not source.generates and target is not None:
         raise SelectionError(f"{source.name} generates nothing, so it takes no target")
     return kind or source.kinds[0]

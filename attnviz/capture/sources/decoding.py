@@ -1,7 +1,7 @@
-"""Texts that a model goes on with: what it has read is kept, and each new token is read alone, its row proved.
+"""Text generation: a model continues a text token by token, and each new row of attention is verified.
 
-Sources: Radford et al. 2018, GPT (https://openai.com/research/language-unsupervised); the keys and values that are
-kept, Pope et al. 2022, "Efficiently Scaling Transformer Inference", section 2.1 (https://arxiv.org/abs/2211.05102).
+Sources: Radford et al. 2018, GPT (https://openai.com/research/language-unsupervised); for the cache of keys and values,
+Pope et al. 2022, "Efficiently Scaling Transformer Inference", section 2.1 (https://arxiv.org/abs/2211.05102).
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ from attnviz.errors import InputError, ModelError, NoAttentionError, TooLongErro
 class Decoding(ABC):
     """A text that a model continues."""
 
-    name: str  # what pictures call the model
-    sentence: Sentence  # what it reads first: the prompt, or the sentence to translate
-    kind: Kind  # ``decoder``: each token has its own row; ``cross``: each has the row of the step that generates it
-    # what is read first of all; of a decoder the numbers of the prompt's tokens
+    name: str  # the model's name in pictures
+    sentence: Sentence  # the prompt, or the sentence to translate
+    # With ``decoder``, a token's row shows the step that reads the token; with ``cross``, the step that generates it.
+    kind: Kind
+    # The ids that the decoder reads first: the prompt, or the start token of an encoder-decoder.
     begin: tuple[int, ...]
-    room: int | None  # how many tokens can follow; None where there is no such limit
-    text: Callable[[Sequence[int]], str]  # what generated tokens mean
-    tokens: Callable[[Sequence[int]], tuple[Token, ...]]  # generated tokens as a person reads them
-    native: str = "home-built"  # which implementation runs
-    ends: frozenset[int] = frozenset()  # tokens that are the last where they come
-    never: tuple[int, ...] = ()  # tokens that are never chosen
-    first: int | None = None  # the token that must come first, whatever is likeliest
-    # whether rows may sum to less than 1 because a head may look at nothing
+    room: int | None  # the number of tokens that can follow; None if there is no limit
+    text: Callable[[Sequence[int]], str]  # returns the text of generated ids
+    tokens: Callable[[Sequence[int]], tuple[Token, ...]]  # returns generated ids as labelled tokens
+    native: str = "home-built"  # the implementation that runs
+    ends: frozenset[int] = frozenset()  # ids that end the text
+    never: tuple[int, ...] = ()  # ids that are never chosen
+    first: int | None = None  # the id that the generated text must begin with, if any
+    # Whether a head has a sink, so that its rows may sum to less than 1.
     has_sinks: bool = False
     _read: list[int] = field(default_factory=list)
 
@@ -49,7 +50,7 @@ class Decoding(ABC):
     def read(
         self, numbers: Sequence[int], observers: Sequence[Observer]
     ) -> tuple[Float[Tensor, " word"], Receipt]:
-        """Read these tokens after all before; observers see their rows. Return the logits of the next token.
+        """Read these tokens after all earlier ones; observers see their rows. Return the logits of the next token.
 
         Raises ModelError: the model cannot be run, or its rows are not verified.
         """
@@ -57,7 +58,7 @@ class Decoding(ABC):
     def _run(
         self, n_rows: int, observers: Sequence[Observer], *, last_rows_only: bool
     ) -> ForwardPass:
-        """Return a forward pass that sees the rows of so many of the last tokens."""
+        """Return a forward pass that sees the rows of the last `n_rows` tokens."""
         n_keys = len(self._read) if self.kind == "decoder" else len(self.sentence.tokens)
         real, real_keys = (torch.ones(1, n, dtype=torch.bool, device=CPU) for n in (n_rows, n_keys))
         batch = Batch(
@@ -69,7 +70,7 @@ class Decoding(ABC):
 
 
 def cannot_generate(name: str, *, lacks_words: bool = False) -> ModelError:
-    """Return the error for a model that only reads, or that came without its projection to words."""
+    """Return the error for a model that only reads, or that was loaded without its projection to words."""
     if lacks_words:
         return ModelError(
             f"{name} generates nothing: it came without its projection to words; take the model as it was trained to "
@@ -89,9 +90,9 @@ def no_template(name: str) -> InputError:
 
 
 def room_of(sentence: Sentence, limit: int | None, n_read: int, name: str) -> int | None:
-    """Return how many tokens fit in a model's positions after `n_read`; None where there is no limit.
+    """Return how many tokens fit in a model's positions after `n_read` tokens; None if there is no limit.
 
-    Raises TooLongError: none fits.
+    Raises TooLongError: no further token fits.
     """
     if sentence.is_cut or (limit is not None and n_read >= limit):
         raise TooLongError(
@@ -104,16 +105,17 @@ def room_of(sentence: Sentence, limit: int | None, n_read: int, name: str) -> in
 class PretrainedDecoding(Decoding):
     """A Hugging Face model that continues a text, with the library's own cache of keys and values."""
 
-    model: Any  # with the projection to its words
+    model: Any  # the model with its projection to words
     tokenizer: Any
-    source: Tensor | None = None  # what an encoder reads, [1, token]
-    # of the modules of an encoder-decoder
+    source: Tensor | None = None  # the ids that the encoder reads, [1, token]; None for a decoder
+    # The kind of attention of each module of an encoder-decoder.
     kinds: dict[nn.Module, Kind | None] = field(default_factory=dict)
     cached: bool = True  # whether the keys and values of earlier tokens are kept, so that each token is read once
     _cache: Any = None
     _cache_name: str = ""
     _encoded: Any = None
-    _is_traced: bool = False  # whether its attention does not pass through the library's interface
+    # Whether the model computes attention outside the transformers interface.
+    _is_traced: bool = False
     _only_last: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -127,7 +129,7 @@ class PretrainedDecoding(Decoding):
         self.never = (*suppressed, *(ids[0] for ids in bad_words if len(ids) == 1))
         self.first = getattr(settings, "forced_bos_token_id", None)
         accepted = inspect.signature(self.model.forward).parameters
-        # until transformers 5.23
+        # The keyword argument is called past_key_values until transformers 5.23.
         self._cache_name = "cache" if "cache" in accepted else "past_key_values"
         self.cached = self._cache_name in accepted
         if "logits_to_keep" in accepted:
@@ -151,38 +153,39 @@ class PretrainedDecoding(Decoding):
     def _watched(
         self, numbers: Sequence[int], observers: Sequence[Observer]
     ) -> tuple[Tensor, Receipt]:
+        """Run the model over new tokens while observers see their rows; return the last logits and the receipt."""
         run = self._run(len(numbers), observers, last_rows_only=not self.cached)
-        seeing = show_layers(run, self._is_shown)
+        tracing = show_layers(run, self._is_shown)
         if self._is_traced:
             run.native = SOFTMAX
-            seeing = trace_attention(AttentionTracer(FunctionalRecorder(run, self.name)))
-        with as_model_error(self.name, "go on with this text", run=run), seeing:
+            tracing = trace_attention(AttentionTracer(FunctionalRecorder(run, self.name)))
+        with as_model_error(self.name, "go on with this text", run=run), tracing:
             logits = self._forward(numbers)
         self.has_sinks |= run.has_sinks
         return logits.float().cpu(), run.receipt(self.name)
 
     def _forward(self, numbers: Sequence[int]) -> Float[Tensor, " word"]:
-        """Run the model over the new tokens, or over all of them where nothing is cached; return the last logits."""
+        """Run the model over the new tokens, or over all tokens if there is no cache; return the last logits."""
         from transformers import DynamicCache, EncoderDecoderCache
 
-        new = torch.tensor([numbers if self.cached else self._read], device=self.model.device)
-        given: dict[str, Any] = {"use_cache": self.cached, **self._only_last}
+        new_ids = torch.tensor([numbers if self.cached else self._read], device=self.model.device)
+        options: dict[str, Any] = {"use_cache": self.cached, **self._only_last}
         if self.cached:
             if self._cache is None:
-                # Made without a configuration, so that windows drop no key.
+                # With a configuration, the cache would drop keys outside a layer's sliding window.
                 self._cache = DynamicCache()
                 if self.source is not None:
                     self._cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
-            given[self._cache_name] = self._cache
+            options[self._cache_name] = self._cache
         if self.source is None:
-            return self.model(input_ids=new, **given).logits[0, -1]  # type: ignore[no-any-return]
+            return self.model(input_ids=new_ids, **options).logits[0, -1]  # type: ignore[no-any-return]
         mask = torch.ones_like(self.source)
         if self._encoded is None:
             self._encoded = self.model.get_encoder()(input_ids=self.source, attention_mask=mask)
-        made = self.model(
-            encoder_outputs=self._encoded, attention_mask=mask, decoder_input_ids=new, **given
+        output = self.model(
+            encoder_outputs=self._encoded, attention_mask=mask, decoder_input_ids=new_ids, **options
         )
-        return made.logits[0, -1]  # type: ignore[no-any-return]
+        return output.logits[0, -1]  # type: ignore[no-any-return]
 
     def _is_shown(self, module: nn.Module, query: Tensor, key: Tensor) -> bool:
         del query
@@ -198,9 +201,9 @@ class PretrainedDecoding(Decoding):
 
 @dataclass(slots=True, kw_only=True)
 class UncachedDecoding(Decoding):
-    """A model that reads the text again at each step: a home-built one, or a torch module.
+    """A model without a cache, which reads the text again at each step: a home-built model or a torch module.
 
-    `forward` takes the tokens so far and a run; it shows the run its rows, and returns the logits of the next token.
+    `forward` takes the ids so far and a run; it passes its rows to the run, and returns the logits of the next token.
     """
 
     forward: Callable[[Sequence[int], ForwardPass], Tensor]
@@ -211,7 +214,7 @@ class UncachedDecoding(Decoding):
         """Read tokens and return the logits of the next, as `Decoding.read`."""
         self._read += numbers
         run = self._run(len(numbers), observers, last_rows_only=True)
-        # tensors of inference mode that somebody's model keeps could not be trained with
+        # The user's module may store tensors; those made in inference mode could not be used in training afterwards.
         with torch.no_grad():
             logits = self.forward(self._read, run)
         return logits.float().cpu(), run.receipt(self.name)

@@ -1,4 +1,4 @@
-"""The home-built models as sources: those that were trained, and the one with random weights."""
+"""The home-built models as sources: the trained ones, and those with random weights."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ from attnviz.models.config import Language, ToyConfig
 from attnviz.models.embedding import after_start, sinusoidal_positions
 from attnviz.models.language.grammar import could_be_generated
 from attnviz.models.language.vocabulary import END, PIECE, START, UNKNOWN, Vocabulary
-from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM
-from attnviz.models.training.files import load_home_built
-from attnviz.models.training.tasks import new_model
-from attnviz.models.transformer import pad
-from attnviz.models.wholes import (
+from attnviz.models.language_models import (
     LanguageDecoder,
     LanguageEncoder,
     ToyEncoder,
     TranslationTransformer,
     word_vector,
 )
+from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM
+from attnviz.models.training.files import load_home_built
+from attnviz.models.training.tasks import new_model
+from attnviz.models.transformer import pad
 from attnviz.text.display import clip, token_text, visible
 from attnviz.text.words import split_words
 
-# what a model made up on the spot may have: seconds to draw, 200 MB to hold
+# The most weights of a model with random weights: they take seconds to draw and 200 MB of memory.
 MOST_WEIGHTS = 50_000_000
-UNKNOWN_MARK = "[UNK]"  # what a word is read as that is not in the vocabulary, as the tokenizers of BERT call it
+UNKNOWN_MARK = "[UNK]"  # the label of a word that is not in the vocabulary, as in BERT's tokenizers
 NOTES = (Note("random_weights"),)
-# sentences that models know which read no English
+# Example sentences for the models that do not read English.
 EXAMPLES = {"korean": "고양이가 방에서 자고 있어요"}
 
 
 class _HomeBuilt(PerSentenceSource):
-    """Common base of the home-built sources: a word is a token, and all attention goes through one formula."""
+    """Base of the home-built sources: a token is a word, and all attention is computed by one function."""
 
     has_sinks = False
     generates = False
@@ -76,7 +76,7 @@ class _HomeBuilt(PerSentenceSource):
 
 
 class ToySource(_HomeBuilt):
-    """A home-built encoder with random weights; no sentence is too long. Raises ModelError: impossible sizes."""
+    """A home-built encoder with random weights, for sentences of any length. Raises ModelError: impossible sizes."""
 
     kinds = KINDS["random"]
 
@@ -88,30 +88,34 @@ class ToySource(_HomeBuilt):
         device: torch.device | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        config, usual = config or ToyConfig(), HOME_BUILT[name].config()
+        config, default_config = config or ToyConfig(), HOME_BUILT[name].config()
         n_weights = config.n_layers * (4 * config.d_model**2 + 2 * config.d_model * config.d_ff)
         if n_weights > MOST_WEIGHTS:
             raise ModelError(
                 f"these sizes make {n_weights:,} weights: at most {MOST_WEIGHTS:,} are drawn"
             )
         sizes = {size: getattr(config, size) for size in ("d_model", "n_heads", "n_layers")}
-        other = [
-            f", {size} {number}" for size, number in sizes.items() if number != getattr(usual, size)
+        changes = [
+            f", {size} {number}"
+            for size, number in sizes.items()
+            if number != getattr(default_config, size)
         ]
-        self._called, self.name = name, f"{name} (seed {config.seed}{''.join(other)})"
+        self._called, self.name = name, f"{name} (seed {config.seed}{''.join(changes)})"
         super().__init__(ToyEncoder(config), device, dtype)
 
     def _read(
         self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
     ) -> Batch:
-        """Return a batch of one sentence. Raises InputError: it has no word."""
-        del truncate  # no sentence is too long
-        shown, tokens = expect_kind(self, kind, target), _read_words(text, pair)
+        """Return a batch of one sentence. Raises InputError: the sentence has no word."""
+        del truncate  # this model reads sentences of any length
+        shown_kind, tokens = expect_kind(self, kind, target), _read_words(text, pair)
         if self._model.config.special_tokens:
             parts = [[token for token in tokens if token.segment == segment] for segment in (0, 1)]
             tokens = (_special("[CLS]", 0), *parts[0], _special("[SEP]", 0))
             tokens += (*parts[1], _special("[SEP]", 1)) if parts[1] else ()
-        return batch_of_one(Sentence(text=text, pair=pair, tokens=tokens, notes=NOTES), {}, shown)
+        return batch_of_one(
+            Sentence(text=text, pair=pair, tokens=tokens, notes=NOTES), {}, shown_kind
+        )
 
     def _run(self, batch: Batch, run: ForwardPass) -> None:
         x, mask = pad(
@@ -148,9 +152,9 @@ def random_source(
 
     Raises InputError: a size of another name; ModelError: sizes that do not fit together, or too large.
     """
-    if strange := set(sizes) - {"seed", "d_model", "n_heads", "n_layers"}:
+    if unknown_sizes := set(sizes) - {"seed", "d_model", "n_heads", "n_layers"}:
         raise InputError(
-            f"{name} has no {', '.join(sorted(strange))}: it has seed, d_model, n_heads, n_layers"
+            f"{name} has no {', '.join(sorted(unknown_sizes))}: it has seed, d_model, n_heads, n_layers"
         )
     config = HOME_BUILT[name].config()
     if not isinstance(config, ToyConfig):
@@ -171,22 +175,24 @@ class TrainedSource(_HomeBuilt):
         super().__init__(model, device, dtype)
         self.kinds = KINDS[self._card.plan.kind]
         self.generates = self._card.target is not None
-        # That it was trained on, of which there are sentences it never saw; None of one that translates.
+        # The language that it was trained on, which has further sentences for tests; None for a translation model.
         self.language: Language | None = getattr(self._card.plan.config, "language", None)
         self.example = EXAMPLES.get(self.language or "", "")
 
     def _read(
         self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
     ) -> Batch:
-        """Return a batch of one sentence. Raises InputError: it has no word, or none that the model knows."""
-        shown = expect_kind(self, kind, target)
+        """Return a batch of one sentence. Raises InputError: it has no word, or no word that the model knows."""
+        shown_kind = expect_kind(self, kind, target)
         sentence = self._sentence(text, pair, truncate=truncate)
         source = self._numbers(sentence.tokens)
         if not self.generates:
-            return batch_of_one(sentence, {"words": source}, shown)
-        made = self._generate(source, target, truncate=truncate)
-        inputs = {"source": source, "target": self._numbers(made.tokens)}
-        return batch_of_one(with_generation(sentence, made, shown, "word"), inputs, shown)
+            return batch_of_one(sentence, {"words": source}, shown_kind)
+        generated = self._generate(source, target, truncate=truncate)
+        inputs = {"source": source, "target": self._numbers(generated.tokens)}
+        return batch_of_one(
+            with_generation(sentence, generated, shown_kind, "word"), inputs, shown_kind
+        )
 
     def _numbers(self, tokens: Sequence[Token]) -> Tensor:
         return torch.tensor([[token.id or 0 for token in tokens]], device=self._device)
@@ -205,16 +211,20 @@ class TrainedSource(_HomeBuilt):
 
     def untrained(self, seed: int = 0) -> TrainedSource:
         """Return the same architecture with its initial weights, drawn from a seed."""
-        other, plan, weight = copy.copy(self), self._card.plan, next(self._model.parameters())
-        first = new_model(replace(plan, recipe=replace(plan.recipe, seed=seed)))
-        other.name = f"{self.name} with random weights"
-        other._model = first.to(weight.device, weight.dtype).eval()
-        return other
+        untrained_source, plan, weight = (
+            copy.copy(self),
+            self._card.plan,
+            next(self._model.parameters()),
+        )
+        initial_model = new_model(replace(plan, recipe=replace(plan.recipe, seed=seed)))
+        untrained_source.name = f"{self.name} with random weights"
+        untrained_source._model = initial_model.to(weight.device, weight.dtype).eval()
+        return untrained_source
 
     def embedded(self, batch: Batch) -> tuple[Tensor, Tensor] | None:
         """Return the vectors of the first sentence's words, and those of their positions: each [token, d_model].
 
-        They are those that the first layer of the batch's kind reads; None where it reads no words.
+        They are the inputs of the first layer of the batch's kind; None if that layer does not read words.
         """
         model, inputs = self._model, batch.inputs
         if isinstance(model, LanguageEncoder | LanguageDecoder):
@@ -231,7 +241,7 @@ class TrainedSource(_HomeBuilt):
         return vectors, sinusoidal_positions(*vectors.shape).to(vectors)
 
     def word_head(self, kind: Kind) -> WordHead | None:
-        """Return the projection to words behind this kind of attention; None of an encoder's."""
+        """Return the projection from states to words for this kind of attention; None for an encoder's."""
         if kind == "encoder":
             return None
         config, projection = self._model.config, self._model.word_projection
@@ -239,6 +249,10 @@ class TrainedSource(_HomeBuilt):
         return WordHead(module=projection, bias=projection.bias, names=names, never=never)
 
     def _sentence(self, text: str, pair: str | None, *, truncate: bool) -> Sentence:
+        """Return the sentence as tokens, cut to the model's limit if it may be, with notes.
+
+        Raises TooLongError: it has too many words, and may not be truncated; InputError: the model knows none of them.
+        """
         tokens = _read_words(text, pair, self._card.source)
         limit = self._card.plan.config.max_length
         n_words, notes = len(tokens), tuple[Note, ...]()
@@ -266,27 +280,30 @@ class TrainedSource(_HomeBuilt):
             notes += (Note("never_saw"),)
         return Sentence(text=text, pair=pair, tokens=tokens, notes=notes, is_cut=n_words > limit)
 
-    def _generate(self, source: Tensor, given: str | None, *, truncate: bool) -> GeneratedText:
+    def _generate(self, source: Tensor, target: str | None, *, truncate: bool) -> GeneratedText:
+        """Return the target as tokens or, if it is None, the model's own translation of the source ids."""
         config, vocabulary = self._card.plan.config, self._card.target or self._card.source
-        if given is None:
+        if target is None:
             numbers = self._model.translate(source).words[0].tolist()
             words = [word for word in vocabulary.decode(numbers) if word != END]
-            ended = config.end in numbers
+            is_ended = config.end in numbers
         else:
-            words, ended = [given[start:end] for start, end in split_words(given)], True
-            most = config.max_length - 1
-            if given and not words:  # what another model generated may be its end alone
-                raise InputError(f"there is no word in this target: {visible(given)[:40]!r}")
-            if len(words) > most and not truncate:
+            words, is_ended = [target[start:end] for start, end in split_words(target)], True
+            max_words = config.max_length - 1
+            # An empty target is allowed: a model may generate nothing but the end token.
+            if target and not words:
+                raise InputError(f"there is no word in this target: {visible(target)[:40]!r}")
+            if len(words) > max_words and not truncate:
                 raise TooLongError(
-                    f"the target has {len(words):,} words, but {self.name} generates at most {most:,}"
+                    f"the target has {len(words):,} words, but {self.name} generates at most {max_words:,}"
                 )
-            words = words[:most]
-        whole = self._labelled([*words, *([END] if ended else [])])
+            words = words[:max_words]
+        tokens = self._labelled([*words, *([END] if is_ended else [])])
         start = _special(START, GENERATED, config.start)
-        return GeneratedText(text=" ".join(words), tokens=whole, read=(start, *whole[:-1]))
+        return GeneratedText(text=" ".join(words), tokens=tokens, read=(start, *tokens[:-1]))
 
     def _labelled(self, words: Sequence[str]) -> tuple[Token, ...]:
+        """Return generated words as tokens, with their spans in the text joined by spaces."""
         tokens, place, vocabulary = list[Token](), 0, self._card.target or self._card.source
         for number, word in enumerate(words):
             if word == END:
@@ -298,7 +315,7 @@ class TrainedSource(_HomeBuilt):
 
     @contextmanager
     def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[UncachedDecoding]:
-        """Let the model continue a text, or translate it. Raises ModelError: it generates nothing."""
+        """Let the model continue a text, or translate it. Raises ModelError: it generates no text."""
         config, kind = self._card.plan.config, self.kinds[0]
         if kind == "encoder":
             raise cannot_generate(self.name)
@@ -331,18 +348,24 @@ class TrainedSource(_HomeBuilt):
         )
 
     def _next(self, source: Tensor, read: Sequence[int], run: ForwardPass) -> Tensor:
+        """Return the logits of the word after those in `read`; the run sees the last rows."""
         words = torch.tensor([read], device=self._device)
-        # Under teacher forcing the last word of a target is never read: any one stands there.
+        # Teacher forcing shifts the target right by one, so its last word is never read; any word can fill its place.
         target = torch.cat([words[:, 1:], words.new_full((1, 1), self._model.config.end)], dim=1)
         inputs = {"words": words, "source": source, "target": target}
-        made = self._run(replace(run.batch, inputs=inputs), run)
-        logits: Tensor = getattr(made, "logits", made[0])  # a decoder alone returns them first
+        output = self._run(replace(run.batch, inputs=inputs), run)
+        # A decoder without an encoder returns a tuple that begins with the logits.
+        logits: Tensor = getattr(output, "logits", output[0])
         return logits[0, -1]
 
 
 def _read_words(
     text: str, pair: str | None, vocabulary: Vocabulary | None = None
 ) -> tuple[Token, ...]:
+    """Return the words of a text and its pair as tokens, split into pieces if the vocabulary has pieces.
+
+    Raises InputError: there is no word.
+    """
     tokens: list[Token] = []
     number = 0
     for segment, part in enumerate((text, pair or "")):
@@ -359,16 +382,19 @@ def _read_words(
 def _token(
     word: str, start: int, number: int, segment: int, vocabulary: Vocabulary | None
 ) -> Token:
-    """Return a word, or a piece of one, as a token; an unknown one is marked, as in "quokka→[UNK]"."""
+    """Return a word, or a piece of one, as a token; unknown words are marked, as in "quokka→[UNK]".
+
+    `start` is the position of its first character, `number` the number of its word.
+    """
     is_unknown = vocabulary is not None and (word == UNKNOWN or not vocabulary.knows(word))
     is_particle = vocabulary is not None and not is_unknown and word.startswith(PIECE)
-    spelled = word.removeprefix(PIECE) if is_particle else word
-    text = token_text(spelled, continues=True) if is_particle else visible(word)
+    spelling = word.removeprefix(PIECE) if is_particle else word
+    text = token_text(spelling, continues=True) if is_particle else visible(word)
     return Token(
         text=token_text(UNKNOWN_MARK, typed=word, unknown=True) if is_unknown else text,
         piece=word,
         id=None if vocabulary is None else vocabulary.encode([word])[0],
-        span=(start, start + len(spelled)),
+        span=(start, start + len(spelling)),
         word=number,
         segment=segment,
     )
@@ -379,7 +405,7 @@ def _special(mark: str, segment: int, number: int | None = None) -> Token:
 
 
 def _watch(run: ForwardPass) -> AttendFunction:
-    """Return the home-built attention formula, which also shows each layer to a run."""
+    """Return the home-built models' scaled dot-product attention, which also passes each layer to a run."""
 
     def attend(
         query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
@@ -394,10 +420,13 @@ def _watch(run: ForwardPass) -> AttendFunction:
 
 @contextmanager
 def _steps_of(formula: AttendFunction, run: ForwardPass) -> Iterator[AttendFunction]:
-    """Yield a recurrent model's own formula; afterwards, show its decoding steps to a run as one layer."""
+    """Yield a recurrent model's own attention function; when the block ends, pass its decoding steps on as one layer.
+
+    A recurrent decoder attends once per step, with one query, so each step is one row of the layer.
+    """
     queries: list[Tensor] = []
     contexts: list[Tensor] = []
-    shared: list[Any] = []  # key, value and mask, the same at each step
+    shared: list[Any] = []  # key, value and mask, which are equal at every step
 
     def attend(
         query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None

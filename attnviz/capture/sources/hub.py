@@ -1,4 +1,4 @@
-"""Find a model's files in a folder, the cache or on the hub. Needs neither torch nor transformers."""
+"""Search for a model's files in a folder, the cache or on the hub; needs neither torch nor transformers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Literal
 from attnviz.errors import ModelError, UnknownModelError, UnreachableModelError
 from attnviz.text.display import clip, visible
 
-PATIENCE = 3.0  # seconds to wait for the hub's first answer before it counts as out of reach
-# The files that hold a model's weights, or say which files do.
+PATIENCE = 3.0  # seconds to wait for the hub's first answer before it counts as unreachable
+# The file that holds a model's weights, or the index of the files among which they are divided.
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 SAFETENSORS_ONLY = "attnviz reads safetensors only (other formats can run code while they load)"
 WHAT_TO_DO = (
@@ -25,25 +25,26 @@ WHAT_TO_DO = (
 class Location:
     """A place to load a model from."""
 
-    path: str  # for the library: a folder, or a name on the hub
+    path: str  # the path for transformers: a folder, or a name on the hub
     where: Literal["folder", "cache", "hub"]
-    name: str  # as pictures have it
+    name: str  # the model's name in pictures
 
 
 def locate(model: str, revision: str | None = None, *, needs_weights: bool = True) -> Location:
-    """Find a model, or its configuration alone, within a few seconds.
+    """Return where a model, or only its configuration, can be loaded from, within a few seconds.
 
-    Raises UnknownModelError: there is none of this name; UnreachableModelError: the hub does not answer, or may not be
-    asked; ModelError: the hub refuses it, as it does gated models.
+    Raises UnknownModelError: there is no model of this name; UnreachableModelError: the hub does not answer, or may not
+    be asked; ModelError: the hub refuses access, as it does for gated models.
     """
     is_folder = False
-    with suppress(OSError, RuntimeError):  # longer than a path may be; in the home of nobody
+    # The path may be too long for the system (OSError), or begin with ~ and an unknown user (RuntimeError).
+    with suppress(OSError, RuntimeError):
         is_folder = bool(model) and Path(model).expanduser().is_dir()
     if is_folder:
         return _folder(Path(model).expanduser(), needs_weights=needs_weights)
-    shown = clip(visible(model), 100)
+    model_name = clip(visible(model), 100)
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
-        raise UnknownModelError(f"there is no folder {shown}")
+        raise UnknownModelError(f"there is no folder {model_name}")
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # public, but its __init__ is lazy
 
@@ -51,7 +52,7 @@ def locate(model: str, revision: str | None = None, *, needs_weights: bool = Tru
         validate_repo_id(model)
     except HFValidationError:
         raise UnknownModelError(
-            f"'{shown}' is neither a folder nor a model's name on the hub"
+            f"'{model_name}' is neither a folder nor a model's name on the hub"
         ) from None
     if is_cached(model, revision, needs_weights=needs_weights):
         return Location(path=model, where="cache", name=model)
@@ -60,6 +61,7 @@ def locate(model: str, revision: str | None = None, *, needs_weights: bool = Tru
 
 
 def _folder(folder: Path, *, needs_weights: bool) -> Location:
+    """Return the location of a model in a folder. Raises ModelError: it has no configuration or no weights."""
     if not (folder / "config.json").is_file():
         raise UnknownModelError(
             f"the folder {visible(str(folder))} holds no model: it has no config.json"
@@ -68,21 +70,21 @@ def _folder(folder: Path, *, needs_weights: bool) -> Location:
         raise ModelError(
             f"the folder {visible(str(folder))} has no model.safetensors: {SAFETENSORS_ONLY}"
         )
-    whole = folder.resolve()
+    full_path = folder.resolve()
     return Location(
         path=str(folder),
         where="folder",
-        name=visible(f"{whole.parent.name}/{whole.name}".lstrip("/")),
+        name=visible(f"{full_path.parent.name}/{full_path.name}".lstrip("/")),
     )
 
 
 def is_cached(model: str, revision: str | None = None, *, needs_weights: bool = True) -> bool:
-    """Return whether the cache holds the model's configuration and, where they are needed, all its weights."""
+    """Return whether the cache holds the model's configuration and, if they are needed, all its weights."""
     from huggingface_hub import try_to_load_from_cache
 
     def cached(file: str) -> Path | None:
-        found = try_to_load_from_cache(model, file, revision=revision)
-        return Path(found) if isinstance(found, str) else None
+        path = try_to_load_from_cache(model, file, revision=revision)
+        return Path(path) if isinstance(path, str) else None
 
     if cached("config.json") is None:
         return False
@@ -98,7 +100,7 @@ def is_cached(model: str, revision: str | None = None, *, needs_weights: bool = 
 
 
 def cached_models() -> list[str]:
-    """Return the names of the pretrained models of which something is in the cache."""
+    """Return the names of the pretrained models with at least one file in the cache."""
     from huggingface_hub import constants
 
     folders = sorted(Path(constants.HF_HUB_CACHE).glob("models--*"))
@@ -106,7 +108,10 @@ def cached_models() -> list[str]:
 
 
 def _ask_hub(model: str, revision: str | None) -> None:
-    """Ask the hub whether the model is there, for a limited time whatever the name server or a proxy does."""
+    """Check that the hub has the model; raise ModelError if not, or if it does not answer in time.
+
+    The request runs in a thread, because a slow name server or proxy can block it for longer than its own timeout.
+    """
     from huggingface_hub import constants
     from huggingface_hub.errors import (
         GatedRepoError,
@@ -116,21 +121,21 @@ def _ask_hub(model: str, revision: str | None) -> None:
 
     if constants.HF_HUB_OFFLINE:
         raise _unreachable(model, "the hub may not be asked (HF_HUB_OFFLINE is set)")
-    heard = threading.Event()
-    answer: list[Exception] = []
+    first_answer = threading.Event()
+    errors: list[Exception] = []
 
     def ask() -> None:
         try:
-            _look(model, revision, heard)
+            _look(model, revision, first_answer)
         except Exception as error:
-            answer.append(error)
+            errors.append(error)
 
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(PATIENCE)
-    if asking.is_alive() and not heard.is_set():
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    if thread.is_alive() and not first_answer.is_set():
         raise _unreachable(model, f"the hub did not answer within {PATIENCE:.0f} seconds")
-    for error in answer:
+    for error in errors:
         if isinstance(error, ModelError):
             raise error
         if isinstance(error, GatedRepoError):
@@ -146,35 +151,36 @@ def _ask_hub(model: str, revision: str | None) -> None:
         raise _unreachable(model, f"the hub cannot be reached ({first_line(error, 120)})") from None
 
 
-def _look(model: str, revision: str | None, heard: threading.Event) -> None:
-    """Check that the hub has the configuration and weights; `heard` is set at its first good answer."""
+def _look(model: str, revision: str | None, first_answer: threading.Event) -> None:
+    """Check that the hub has the configuration and the weights; `first_answer` is set at its first valid answer."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import EntryNotFoundError
 
     def has(file: str) -> bool:
         try:
-            found = get_hf_file_metadata(
+            metadata = get_hf_file_metadata(
                 hf_hub_url(model, file, revision=revision), timeout=PATIENCE
             )
         except EntryNotFoundError:
             return False
-        if found.commit_hash is None:
-            # but a network's login page
+        if metadata.commit_hash is None:
+            # Answers without a commit hash come from something else, such as the login page of a network.
             raise _unreachable(model, "what answers in the hub's place is not the hub")
-        heard.set()
+        first_answer.set()
         return True
 
     if not has("config.json"):
         raise UnknownModelError(f"{model} on the hub holds no model: it has no config.json")
-    if not any(map(has, WEIGHTS)):  # the library would ask another server to convert them
+    # Without this check, transformers would ask another server to convert the weights.
+    if not any(map(has, WEIGHTS)):
         raise ModelError(f"{model} has no model.safetensors on the hub: {SAFETENSORS_ONLY}")
 
 
-def _unreachable(model: str, why: str) -> UnreachableModelError:
-    return UnreachableModelError(f"{model} is not in the cache, and {why}", WHAT_TO_DO)
+def _unreachable(model: str, reason: str) -> UnreachableModelError:
+    return UnreachableModelError(f"{model} is not in the cache, and {reason}", WHAT_TO_DO)
 
 
 def first_line(error: BaseException, length: int = 200) -> str:
-    """Return the first line of an error, shortened."""
+    """Return the first line of an error's message, shortened to `length` characters."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return clip(visible(lines[0] if lines else type(error).__name__), length)

@@ -1,7 +1,7 @@
-"""Hugging Face models as a source: any that goes through the library's attention interface.
+"""Hugging Face models as a source.
 
-Of an encoder-decoder also what it generates, freely or by teacher forcing, and which attention is which. Source: the
-three uses of attention in Vaswani et al. 2017, section 3.2.3 (https://arxiv.org/abs/1706.03762).
+An encoder-decoder also generates text, freely or by teacher forcing, and has three kinds of attention; see Vaswani et
+al. 2017, section 3.2.3 (https://arxiv.org/abs/1706.03762).
 """
 
 from __future__ import annotations
@@ -62,13 +62,14 @@ from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass, digest_of
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
 from attnviz.text.display import visible
 
-# Pairs of a query and a key in a batch (1,024 tokens alone) up to which the model's eager implementation runs: the very
-# numbers of `output_attentions=True`. Beyond, its fused one does, which rounds otherwise and holds no whole matrix.
+# The most pairs of query and key in a batch (one text of 1,024 tokens) for which the model's eager implementation runs,
+# which gives exactly the numbers of `output_attentions=True`. For more pairs the fused implementation runs; it rounds
+# differently, but never holds the full matrix.
 EAGER_UP_TO = 2**20
 CROSS_NAMES = {"encoderattn", "encdecattention", "crossattention", "crossattn"}
 SELF_NAMES = {"selfattn", "selfattention", "attention"}
-"""Parts of the names of a decoder's two attention modules, in lower case and without _."""
-AT_MOST = 128  # how many tokens a model generates freely before it is stopped
+"""Names of a decoder's two kinds of attention modules, in lower case and without underscores."""
+AT_MOST = 128  # the most tokens that a model generates freely before it is stopped
 GREEDY = {
     "do_sample": False,
     "num_beams": 1,
@@ -87,9 +88,9 @@ GREEDY = {
     "return_dict_in_generate": False,
     "use_cache": False,
 }
-"""How a model generates the likeliest token at each step and nothing else. What it may never generate, and what it must
-begin with (the language that it translates into), stay as its own settings have them. The library's cache is left out:
-of some models it is as deep as the encoder, not the decoder."""
+"""Settings for greedy generation: the most likely token at each step. Tokens that the model may never generate or must
+begin with (the language that it translates into) remain as in its own settings. The library's cache is off, because for
+some models it has as many layers as the encoder instead of the decoder."""
 
 
 def open_pretrained(
@@ -102,16 +103,17 @@ def open_pretrained(
     seed: int | None = None,
     generates: bool = False,
 ) -> PretrainedSource:
-    """Load a pretrained model; with a seed, its configuration alone, and draw its weights.
+    """Load a pretrained model; with a seed, load only its configuration and draw random weights.
 
-    One that `generates` comes with its projection to words. Raises ModelError: it cannot be loaded as it is.
+    If `generates` is true, a decoder is loaded with its projection to words. Raises ModelError: the model cannot be
+    loaded.
     """
     options = {
         "revision": revision or "main",
         "local_files_only": location.where != "hub",
         "trust_remote_code": trust_remote_code,
     }
-    # The library may draw random numbers while it loads; the caller's stay the caller's.
+    # Loading may draw random numbers; fork_rng restores the caller's random state.
     loading = as_model_error(location.name, "be loaded", is_on_hub=location.where == "hub")
     with loading, silence_library(), torch.random.fork_rng(devices=[]):
         if seed is None:
@@ -123,21 +125,23 @@ def open_pretrained(
 
 
 def from_memory(model: Any, tokenizer: Any) -> PretrainedSource:
-    """Return a source for a model in memory, with any head, which is left unchanged. Raises ModelError."""
+    """Return a source for a model in memory, with any head; the model is left unchanged. Raises ModelError."""
     loaded = adopt(model, tokenizer)
     origin = visible(getattr(model.config, "name_or_path", "") or "")
     name = f"{type(model).__name__} in memory{f', from {origin}' if origin else ''}"
-    with EXCLUSIVE:  # what is its own implementation is seen where no other run has changed it
+    # While another run is active, the model may be switched to a watched implementation; wait until its own is set.
+    with EXCLUSIVE:
         return PretrainedSource(name, loaded, owner=model)
 
 
 class PretrainedSource(PerSentenceSource):
-    """A pretrained model, run by its own library. A model that the caller owns is left unchanged."""
+    """A pretrained model, run by transformers. A model that the caller owns is left unchanged."""
 
     def __init__(self, name: str, loaded: Loaded, *, owner: Any = None) -> None:
         self.name, self.has_sinks, self._is_traced = name, False, False
-        self._needs_whole_masks = False  # whether it does more with a mask than pass it on
-        self.is_fused = False  # whether short inputs, too, run the implementation that long ones do
+        self._needs_whole_masks = False  # whether the model does more with a mask than pass it on
+        # Whether short inputs also run the implementation used for long inputs.
+        self.is_fused = False
         self._tokenizer = loaded.tokenizer
         self._model, self._full_model = loaded.model, loaded.full_model
         self._owner, self._notes = owner, loaded.notes
@@ -148,7 +152,8 @@ class PretrainedSource(PerSentenceSource):
         self.kinds: tuple[Kind, ...] = ("decoder",) if causal else ("encoder",)
         self._generator: Generator | None = None
         if self._full_model is not None and self._full_model.config.is_encoder_decoder:
-            # A sentence alone is read by the encoder: what a decoder looks at depends on what is generated.
+            # A sentence without a target runs only the encoder, because the decoder's attention depends on the
+            # generated text.
             self.kinds = ("encoder", "cross", "decoder")
             self._generator = Generator(
                 name, loaded.tokenizer, self._full_model, has_head=loaded.has_head
@@ -162,31 +167,35 @@ class PretrainedSource(PerSentenceSource):
     ) -> Batch:
         """Return a batch of one sentence.
 
-        An encoder-decoder reads a sentence alone with its encoder. For another kind of attention, or with a target
-        (then cross attention is the usual kind), the decoder runs too: it generates the target, or where there is none
-        the likeliest token at each step.
+        An encoder-decoder reads a sentence with only its encoder. For another kind of attention, or with a target (then
+        cross-attention is the usual kind), the decoder runs too: it generates the target or, without one, the most
+        likely token at each step.
 
-        Raises InputError: there is no token; ModelError: it cannot generate freely.
+        Raises InputError: the text has no token; ModelError: the model cannot generate freely.
         """
-        shown = expect_kind(self, kind, target)
+        shown_kind = expect_kind(self, kind, target)
         with as_model_error(self.name, "read this text"):
             sentence, encoded = self._sentence(text, pair, truncate=truncate)
         batch = batch_of_one(sentence, self._inputs(encoded))
         if self._generator is None:
             return batch
-        if shown == "encoder" and target is None:
-            return replace(batch, kind=shown)
+        if shown_kind == "encoder" and target is None:
+            return replace(batch, kind=shown_kind)
         with keep_state(self._owner):
             return self._generator.generate(batch, target, kind or "cross", truncate=truncate)
 
     def _sentence(
-        self, text: str, pair: str | None, *, truncate: bool, **more: Any
+        self, text: str, pair: str | None, *, truncate: bool, **options: Any
     ) -> tuple[Sentence, Any]:
-        more |= {
+        """Return the tokenized sentence, cut to the model's limit if it may be, and the tokenizer's output.
+
+        Raises TooLongError: the text has too many tokens, and may not be truncated; InputError: it has no token.
+        """
+        options |= {
             "return_offsets_mapping": self._tokenizer.is_fast,
             "return_special_tokens_mask": True,
         }
-        encoded = self._tokenizer(text, pair, verbose=False, **more)
+        encoded = self._tokenizer(text, pair, verbose=False, **options)
         n_tokens, notes = len(encoded["input_ids"]), self._notes
         if self._limit is not None and n_tokens > self._limit:
             if not truncate:
@@ -194,15 +203,17 @@ class PretrainedSource(PerSentenceSource):
                     f"the text has {n_tokens:,} tokens, but {self.name} has {self._limit:,} positions: shorten it, "
                     "or have it cut there (truncate)"
                 )
-            encoded = self._tokenizer(text, pair, truncation=True, max_length=self._limit, **more)
+            encoded = self._tokenizer(
+                text, pair, truncation=True, max_length=self._limit, **options
+            )
             notes += (
                 Note.of("input_truncated_tokens", kept=len(encoded["input_ids"]), total=n_tokens),
             )
         tokens = read_tokens(self._tokenizer, encoded, text, pair)
         if all(token.special for token in tokens):
             raise InputError(f"{self.name} finds no token in this text: {visible(text)[:40]!r}")
-        if (broken := broken_syllable(tokens, text, pair)) is not None:
-            notes += (Note.of("syllables_broken", syllable=broken[0], n=broken[1]),)
+        if (syllable := broken_syllable(tokens, text, pair)) is not None:
+            notes += (Note.of("syllables_broken", syllable=syllable[0], n=syllable[1]),)
         if run_together(tokens):
             notes += (Note("sentences_run_together"),)
         is_cut = len(tokens) < n_tokens
@@ -211,10 +222,10 @@ class PretrainedSource(PerSentenceSource):
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         """Run the model; every observer sees every block of rows.
 
-        A model whose attention does not pass through the library's interface runs once more, and the functions of torch
-        that it calls are traced; from then on it is traced at once.
+        If the model's attention does not pass through the library's interface, the model runs a second time while the
+        torch functions that it calls are traced; from then on it is always traced.
         """
-        # Whose layers of an encoder-decoder are seen, only the interface says.
+        # An encoder-decoder is never traced: only the interface tells which module a layer belongs to.
         is_whole = "decoder_input_ids" in batch.inputs
         if not self._is_traced or is_whole:
             try:
@@ -222,7 +233,7 @@ class PretrainedSource(PerSentenceSource):
             except ModelError as error:
                 reason = error.__cause__
                 if isinstance(reason, AttributeError | TypeError) and not self._needs_whole_masks:
-                    # It may look into its mask, which of a long text is a function of rows.
+                    # The model may compute with its mask, which for a long text is a function and not a tensor.
                     self._needs_whole_masks = True
                     return self.stream(batch, observers)
                 if is_whole or not isinstance(error, NoAttentionError):
@@ -231,6 +242,11 @@ class PretrainedSource(PerSentenceSource):
         return self._run(batch, observers, is_traced=True)
 
     def _run(self, batch: Batch, observers: Sequence[Observer], *, is_traced: bool) -> Receipt:
+        """Run the model once, traced or through the library's attention interface, and return the receipt.
+
+        Raises NoAttentionError: the model fails before its first layer of attention, or has none that can be seen;
+        ModelError: it fails later.
+        """
         model: Any = self._model
         shows: dict[str, IsShown] = {}
         n_sentences, n_tokens = batch.real.shape
@@ -246,11 +262,11 @@ class PretrainedSource(PerSentenceSource):
         if is_traced:
             run = ForwardPass(batch=batch, observers=[*observers, probe], native=SOFTMAX)
             recorder = FunctionalRecorder(run, self.name, splits=True)
-            seeing = trace_attention(AttentionTracer(recorder))
+            tracing = trace_attention(AttentionTracer(recorder))
         else:
             run = ForwardPass(batch=batch, observers=observers, native=native)
-            seeing = show_layers(run, **shows, whole_masks=self._needs_whole_masks)
-        with self._at_rest(), show_calls(model, run.observers), seeing:
+            tracing = show_layers(run, **shows, whole_masks=self._needs_whole_masks)
+        with self._at_rest(), show_calls(model, run.observers), tracing:
             try:
                 if not is_traced:
                     watch(model, native)
@@ -268,51 +284,56 @@ class PretrainedSource(PerSentenceSource):
         return run.receipt(self.name)
 
     def _explain(self, error: Exception, batch: Batch, model: Any) -> str:
-        """Return why a model fails on a batch, in one line."""
-        other = senses(model)
-        if other and isinstance(error, AttributeError | TypeError | ValueError):
-            return f"{self.name} reads {other} too, and cannot be run on text alone; {LOAD_INSTEAD}"
-        known = getattr(model.config.get_text_config(), "vocab_size", math.inf)
+        """Return in one line why a model fails on a batch."""
+        other_inputs = senses(model)
+        if other_inputs and isinstance(error, AttributeError | TypeError | ValueError):
+            return f"{self.name} reads {other_inputs} too, and cannot be run on text alone; {LOAD_INSTEAD}"
+        n_known = getattr(model.config.get_text_config(), "vocab_size", math.inf)
         ids = [token.id or 0 for sentence in batch.sentences for token in sentence.tokens]
-        if max(ids, default=0) >= known:
+        if max(ids, default=0) >= n_known:
             return (
-                f"the text has token {max(ids)}, but {self.name} knows {known} tokens:"
+                f"the text has token {max(ids)}, but {self.name} knows {n_known} tokens:"
                 " is this its tokenizer?"
             )
         return f"{self.name} cannot be run on this text: {first_line(error)}"
 
     @contextmanager
     def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[PretrainedDecoding]:
-        """Let the model continue a text, or translate it; its cache holds the keys and values of what it has read.
+        """Let the model continue or translate a text; its cache holds the keys and values of the tokens read so far.
 
-        Raises ModelError: it generates nothing; InputError: a text that leaves no room, or there is no chat template.
+        Raises ModelError: the model generates no text; InputError: the text leaves no room for more tokens, or there is
+        no chat template.
         """
         generator, model = self._generator, self._full_model
         if model is None or (generator is not None and not generator.has_head):
             raise cannot_generate(self.name, lacks_words="decoder" in self.kinds)
-        more = dict[str, bool]()
+        options = dict[str, bool]()
         with as_model_error(self.name, "read this text"):
-            if chat:  # in which the text is what the user says; the template has its special tokens
+            # In a chat the text is the user's message; the template itself adds the special tokens.
+            if chat:
                 if not getattr(self._tokenizer, "chat_template", None):
                     raise no_template(self.name)
-                said, more = [{"role": "user", "content": text}], {"add_special_tokens": False}
-                text = self._tokenizer.apply_chat_template(
-                    said, add_generation_prompt=True, tokenize=False
+                messages, options = (
+                    [{"role": "user", "content": text}],
+                    {"add_special_tokens": False},
                 )
-            sentence, encoded = self._sentence(text, None, truncate=True, **more)
+                text = self._tokenizer.apply_chat_template(
+                    messages, add_generation_prompt=True, tokenize=False
+                )
+            sentence, encoded = self._sentence(text, None, truncate=True, **options)
         numbers: tuple[int, ...] = tuple(encoded["input_ids"])
-        begin, limit, source, native = numbers, self._limit, None, self._native
+        first_ids, limit, source, native = numbers, self._limit, None, self._native
         if generator is not None:
             native = generator.native
             start = model.generation_config.decoder_start_token_id
-            begin = (model.config.decoder_start_token_id if start is None else start,)
+            first_ids = (model.config.decoder_start_token_id if start is None else start,)
             limit = generator.limit
             source = torch.tensor([numbers], device=self._device)
         decoding = PretrainedDecoding(
             name=self.name,
             sentence=sentence,
             kind="decoder" if source is None else "cross",
-            begin=begin,
+            begin=first_ids,
             room=room_of(sentence, limit, len(numbers) if source is None else 0, self.name),
             model=model,
             tokenizer=self._tokenizer,
@@ -328,24 +349,25 @@ class PretrainedSource(PerSentenceSource):
 
     @contextmanager
     def _at_rest(self) -> Iterator[None]:
-        # Tensors of inference mode that a model keeps could not be trained with afterwards.
+        # The caller's model may store tensors; those made in inference mode could not be used in training afterwards.
         without_gradients = torch.inference_mode if self._owner is None else torch.no_grad
         with keep_state(self._owner), without_gradients(), silence_library():
             yield
 
     def word_head(self, kind: Kind) -> WordHead | None:
-        """Return the projection to words behind this kind of attention.
+        """Return the projection from states to words for this kind of attention.
 
-        None of an encoder's, where it was not loaded, and where its logits are capped or scaled afterwards.
+        Return None for an encoder's attention, if the projection was not loaded, and if the model caps or scales the
+        logits afterwards.
         """
         config, full_model = self._model.config, self._full_model or self._owner
-        bent = any(
+        is_transformed = any(
             getattr(config, name, None)
             for name in ("final_logit_softcapping", "logit_scale", "logits_scaling")
         )
         if (
             kind == "encoder"
-            or bent
+            or is_transformed
             or (self._generator is not None and not self._generator.has_head)
         ):
             return None
@@ -359,13 +381,13 @@ class PretrainedSource(PerSentenceSource):
         if head is None or not isinstance(getattr(head, "weight", None), torch.Tensor):
             return None
         bias = getattr(head, "bias", None)
-        # BART's, which its library adds afterwards
-        if (more := getattr(full_model, "final_logits_bias", None)) is not None:
-            bias = more[0] if bias is None else bias + more[0]
+        # BART adds another bias to the logits after the projection.
+        if (final_bias := getattr(full_model, "final_logits_bias", None)) is not None:
+            bias = final_bias[0] if bias is None else bias + final_bias[0]
         return WordHead(module=head, bias=bias, names=self._names)
 
     def _names(self, numbers: Sequence[int]) -> list[str]:
-        """Return tokens as text, or where nothing could be seen of them, as the vocabulary spells them."""
+        """Return tokens as text; a token without visible text is spelled as in the vocabulary."""
         pieces = self._tokenizer.convert_ids_to_tokens(list(numbers))
         return [
             visible(self._tokenizer.decode([number]).strip()) or visible(piece or f"<{number}>")
@@ -373,9 +395,9 @@ class PretrainedSource(PerSentenceSource):
         ]
 
     def draw(self, lengths: Sequence[int], seed: int) -> list[Batch]:
-        """Return sentences of random token ids, as a batch for each kind of attention.
+        """Return sentences of random token ids, as one batch per kind of attention.
 
-        No special token, such as padding, is among them.
+        Special tokens, such as padding, are never drawn.
         """
         random = torch.Generator().manual_seed(seed)
         rows = self._draw_ids(lengths, random)
@@ -384,40 +406,41 @@ class PretrainedSource(PerSentenceSource):
             tokens = tuple(Token(text=str(number), piece=str(number), id=number) for number in row)
             sentence = Sentence(text="", pair=None, tokens=tokens)
             singles.append(batch_of_one(sentence, self._inputs({"input_ids": row})))
-        read = join(singles)
+        read_batch = join(singles)
         if self._generator is None:
-            return [read]
+            return [read_batch]
         generated = self._draw_ids(lengths, random)
-        forced = join(
+        forced_batch = join(
             [
                 replace(single, inputs=self._generator.inputs(single.inputs, row))
                 for single, row in zip(singles, generated, strict=True)
             ]
         )
         return [
-            replace(read, kind="encoder"),
-            replace(forced, kind="cross"),
-            replace(forced, kind="decoder"),
+            replace(read_batch, kind="encoder"),
+            replace(forced_batch, kind="cross"),
+            replace(forced_batch, kind="decoder"),
         ]
 
     def _draw_ids(self, lengths: Sequence[int], random: torch.Generator) -> list[list[int]]:
+        """Return random token ids for sentences of these lengths, without special tokens."""
         config = self._model.config
         special = {value for name, value in vars(config).items() if name.endswith("_token_id")}
         n_known = self._model.get_input_embeddings().weight.shape[0]
-        plain = [number for number in range(n_known) if number not in special]
+        ids = [number for number in range(n_known) if number not in special]
         longest = min(max(lengths), self._limit or max(lengths))
         places = torch.randint(
-            len(plain), (len(lengths), longest), generator=random, device=CPU
+            len(ids), (len(lengths), longest), generator=random, device=CPU
         ).tolist()
         return [
-            [plain[place] for place in row[:length]]
+            [ids[place] for place in row[:length]]
             for row, length in zip(places, lengths, strict=True)
         ]
 
     def eager(self, batch: Batch) -> list[Tensor]:
-        """Return the model's own ``output_attentions=True`` of a batch; empty where it gives none.
+        """Return the weights of the model's own ``output_attentions=True`` for a batch; empty if it returns none.
 
-        Shapes are (batch, head, query, key), one a layer.
+        There is one tensor per layer, of shape (batch, head, query, key).
         """
         is_whole = "decoder_input_ids" in batch.inputs
         model = self._full_model if is_whole else self._model
@@ -429,63 +452,70 @@ class PretrainedSource(PerSentenceSource):
         ):
             try:
                 if self._is_traced:
-                    # Such a model chooses its attention when it is built.
+                    # A model outside the attention interface chooses its attention classes when it is built.
                     config = copy.deepcopy(model.config)
                     config._attn_implementation = "eager"
                     rebuilt = type(model)(config).to(self._device, model.dtype).eval()
                     rebuilt.load_state_dict(model.state_dict())
                     model = rebuilt
                 model.set_attn_implementation("eager")
-                made = model(**batch.inputs, output_attentions=True)
-            except Exception:  # a model without such an implementation raises whatever it likes
+                output = model(**batch.inputs, output_attentions=True)
+            except Exception:  # a model without an eager implementation may raise any exception
                 return []
         name = f"{batch.kind}_attentions" if is_whole else "attentions"
         return [
-            one.float().cpu() for one in getattr(made, name, None) or () if isinstance(one, Tensor)
+            weights.float().cpu()
+            for weights in getattr(output, name, None) or ()
+            if isinstance(weights, Tensor)
         ]
 
     def digest(self) -> str:
-        """Return a digest of the bytes of all weights, which tells models apart."""
+        """Return a digest of the bytes of all weights, which identifies the model."""
         return digest_of(self._full_model if self.generates else self._model)
 
     def untrained(self, seed: int = 0) -> PretrainedSource:
-        """Return the same architecture with weights as its own library draws them, from a seed.
+        """Return the same architecture with initial weights, drawn by the library from a seed.
 
-        Raises ModelError: the library cannot build it anew.
+        Raises ModelError: the library cannot build the model from its configuration.
         """
-        other, full_model = copy.copy(self), self._full_model if self.generates else self._model
+        untrained_source, full_model = (
+            copy.copy(self),
+            self._full_model if self.generates else self._model,
+        )
         with silence_library(), torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             with as_model_error(type(full_model).__name__, "be made anew"):
-                # Its own config: an implementation chosen for a model is written into it.
-                new = (
+                # The new model needs its own config, because the library writes the chosen implementation into it.
+                new_model = (
                     type(full_model)(copy.deepcopy(full_model.config))
                     .to(self._device, full_model.dtype)
                     .eval()
                 )
-        other.name = f"{self.name} with random weights"
-        other._owner = None
-        other._model = new.get_encoder() if self.generates else new
-        other._full_model = new if self.generates else None
+        untrained_source.name = f"{self.name} with random weights"
+        untrained_source._owner = None
+        untrained_source._model = new_model.get_encoder() if self.generates else new_model
+        untrained_source._full_model = new_model if self.generates else None
         if self._generator is not None:
-            other._generator = Generator(other.name, self._tokenizer, new, has_head=True)
-        return other
+            untrained_source._generator = Generator(
+                untrained_source.name, self._tokenizer, new_model, has_head=True
+            )
+        return untrained_source
 
     def _inputs(self, encoded: Any) -> dict[str, Tensor]:
         names = [name for name in ("input_ids", "token_type_ids") if name in encoded]
         inputs = {name: torch.tensor([encoded[name]], device=self._device) for name in names}
         inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
         return {
-            name: given
-            for name, given in inputs.items()
+            name: tensor
+            for name, tensor in inputs.items()
             if name == "input_ids" or name in self._accepted
         }
 
 
 class Generator:
-    """An encoder-decoder of the library, with its tokenizer.
+    """An encoder-decoder of transformers, with its tokenizer.
 
-    It generates freely only with a projection to words of its own (`has_head`).
+    It generates freely only if its checkpoint contains a projection to words (`has_head`).
     """
 
     def __init__(self, name: str, tokenizer: Any, model: Any, *, has_head: bool) -> None:
@@ -496,21 +526,23 @@ class Generator:
         self.kinds = kinds_of(model)
 
     def generate(self, single: Batch, target: str | None, kind: Kind, *, truncate: bool) -> Batch:
-        """Return a sentence with its generated text: the target, or without one the model's own words.
+        """Return a sentence with its generated text: the target or, without one, the model's own words.
 
-        Raises InputError: there is no token in a target; TooLongError: it has more than the decoder has positions, and
+        Raises InputError: the target has no token; TooLongError: it has more tokens than the decoder has positions, and
         may not be truncated; ModelError: the model cannot generate freely, or cannot be forced to a target.
         """
-        made = (
+        generated = (
             self._free(single.inputs["input_ids"])
             if target is None
             else self._forced(target, truncate=truncate)
         )
-        inputs = self.inputs(single.inputs, [token.id or 0 for token in made.read])
-        return batch_of_one(with_generation(single.sentences[0], made, kind, "token"), inputs, kind)
+        inputs = self.inputs(single.inputs, [token.id or 0 for token in generated.read])
+        return batch_of_one(
+            with_generation(single.sentences[0], generated, kind, "token"), inputs, kind
+        )
 
     def inputs(self, source: dict[str, Tensor], read: Sequence[int]) -> dict[str, Tensor]:
-        """Return the model's inputs: those of its encoder, and the tokens that its decoder reads."""
+        """Return the model's inputs: the encoder's inputs, and the ids of the tokens that the decoder reads."""
         numbers = torch.tensor([read], device=self._model.device)
         return {
             **source,
@@ -521,7 +553,7 @@ class Generator:
     def is_shown(self, module: nn.Module, query: Tensor, key: Tensor, batch: Batch) -> bool:
         """Return whether a layer with these queries and keys is of the batch's kind.
 
-        Raises NoAttentionError: that is not clear.
+        Raises NoAttentionError: the kind is unknown, or the numbers of queries and keys do not fit it.
         """
         kind = self.kinds.get(module)
         n_source = batch.inputs["input_ids"].shape[1]
@@ -532,17 +564,18 @@ class Generator:
             "decoder": (n_target, n_target),
         }
         if kind is None or expected[kind] != (query.shape[2], key.shape[2]):
-            named = next(
-                (name for name, other in self._model.named_modules() if other is module), "a layer"
+            layer = next(
+                (name for name, candidate in self._model.named_modules() if candidate is module),
+                "a layer",
             )
             raise NoAttentionError(
-                f"{self._name}: it is not clear what {named} looks at: its keys are neither those of the source alone "
+                f"{self._name}: it is not clear what {layer} looks at: its keys are neither those of the source alone "
                 "nor those of what was generated alone"
             )
         return kind == batch.kind
 
     def _forced(self, target: str, *, truncate: bool) -> GeneratedText:
-        """Return the tokens of a target, whatever the model would have generated (teacher forcing)."""
+        """Return the tokens of a target, which replace those that the model would generate (teacher forcing)."""
         encoded = self._tokenizer(text_target=target, verbose=False)
         ids, notes = encoded["input_ids"], tuple[Note, ...]()
         n_tokens = len(ids)
@@ -557,7 +590,7 @@ class Generator:
             ]
             notes = (Note.of("target_truncated", kept=len(ids), total=n_tokens),)
         tokens = generated_tokens(self._tokenizer, ids, target)
-        # What another model generated may be its end alone.
+        # An empty target is allowed: a model may generate nothing but the end token.
         if not tokens or (target and all(token.special for token in tokens)):
             raise InputError(
                 f"{self._name} finds no token in this target: {visible(target)[:40]!r}"
@@ -575,48 +608,49 @@ class Generator:
         )
 
     def _free(self, source: Int64[Tensor, "1 token"]) -> GeneratedText:
-        """Generate the likeliest token at each step, until the end."""
+        """Generate the most likely token at each step, until the end token or the limit."""
         if not self.has_head:
             raise ModelError(
                 f"{self._name} was saved without the projection to its words, so it generates nothing freely: give "
                 "what it should generate (target)"
             )
-        most = min(AT_MOST, self.limit or AT_MOST)
+        limit = min(AT_MOST, self.limit or AT_MOST)
         with as_model_error(self._name, "generate freely"), torch.no_grad(), silence_library():
             watch(self._model, self.native)
             self._model.generation_config.update(**GREEDY)
             start, *ids = self._model.generate(
-                input_ids=source, attention_mask=torch.ones_like(source), max_new_tokens=most
+                input_ids=source, attention_mask=torch.ones_like(source), max_new_tokens=limit
             )[0].tolist()
         end = self._model.generation_config.eos_token_id
         is_over = ids[-1] in (end if isinstance(end, list) else [end])
-        notes = () if is_over else (Note.of("generation_stopped", n=most),)
+        notes = () if is_over else (Note.of("generation_stopped", n=limit),)
         text, tokens = meaning(self._tokenizer, ids), generated_tokens(self._tokenizer, ids)
         return GeneratedText(
             text=text, tokens=tokens, read=(self._start(start), *tokens[:-1]), notes=notes
         )
 
     def _start(self, number: int) -> Token:
+        """Return the token that the decoder reads first, by its id."""
         piece = self._tokenizer.convert_ids_to_tokens(number) or f"<{number}>"
         return Token(text=visible(piece), piece=piece, id=number, special=True, segment=GENERATED)
 
 
 def _read_before(model: Any, generated: Tensor) -> Tensor:
-    """Return the token that a decoder reads before each that it generates [batch, token], as in training."""
+    """Return the ids that a decoder reads, [batch, token]: the generated ids shifted right by one, as in training."""
     if hasattr(model, "prepare_decoder_input_ids_from_labels"):
         return model.prepare_decoder_input_ids_from_labels(labels=generated)  # type: ignore[no-any-return]
-    shift, config = sys.modules[type(model).__module__].shift_tokens_right, model.config
-    return shift(generated, config.pad_token_id, config.decoder_start_token_id)  # type: ignore[no-any-return]
+    shift_right, config = sys.modules[type(model).__module__].shift_tokens_right, model.config
+    return shift_right(generated, config.pad_token_id, config.decoder_start_token_id)  # type: ignore[no-any-return]
 
 
 def kinds_of(model: Any) -> dict[nn.Module, Kind | None]:
-    """Return the kind of attention of each module of an encoder-decoder; None where that is not clear."""
+    """Return the kind of attention of each module of an encoder-decoder; None if the kind is not clear."""
     kinds: dict[nn.Module, Kind | None] = dict.fromkeys(model.get_encoder().modules(), "encoder")
     for name, module in model.get_decoder().named_modules(remove_duplicate=False):
         parts = {part.replace("_", "").lower() for part in name.split(".")}
         kind: Kind | None = (
             "cross" if parts & CROSS_NAMES else "decoder" if parts & SELF_NAMES else None
         )
-        if kinds.setdefault(module, kind) != kind:  # encoder and decoder share it
+        if kinds.setdefault(module, kind) != kind:  # encoder and decoder share this module
             kinds[module] = None
     return kinds

@@ -1,10 +1,12 @@
-"""The one place that all attention of a Hugging Face model passes through, with attnviz looking on.
+"""The attention interface of transformers, through which attnviz observes all attention of a Hugging Face model.
 
-transformers lets a function be registered as an attention implementation. Ours calls the model's native
-implementation, returns exactly its output, and shows query, key and value to whoever watches: the forward pass stays
-the model's own. Two traps (each gives numbers that are wrong and says nothing): a registered function also needs a
-registered mask, or padding is attended to; and `from_config(attn_implementation=...)` writes into its config. Of a long
-text no mask of all queries and keys is made: the library makes it for a block of queries at a time.
+transformers lets a function be registered as an attention implementation. The one registered here calls the model's
+native implementation, returns exactly its output, and passes query, key and value to the current run, so the forward
+pass stays the model's own.
+
+Two mistakes give wrong numbers without any error: a registered function also needs a registered mask, or padding is
+attended to; and `from_config(attn_implementation=...)` writes into its config. For a long text the full mask of all
+queries and keys would be too large, so the library computes it for one block of queries at a time.
 """
 
 from __future__ import annotations
@@ -22,15 +24,16 @@ from torch import Tensor, nn
 
 from attnviz.capture.stream import ForwardPass, Layer, MaskRows, Scoring, span_of
 
-# which layers a run sees: by module, queries and keys
+# Returns whether a run sees a layer, given its module, queries and keys.
 IsShown: TypeAlias = Callable[[nn.Module, Tensor, Tensor], bool]
 _watching: ContextVar[tuple[ForwardPass, IsShown] | None] = ContextVar(
     "attnviz_watching", default=None
 )
 _whole_masks: ContextVar[bool] = ContextVar("attnviz_whole_masks", default=False)
-LARGE = 2**22  # pairs of a query and a key (2,048 tokens) up to which a mask is made whole
-ROWS = 256  # queries whose mask is made at once
-# Keywords of a layer that are read below, are already in the mask, or have no part in the weights.
+# The most pairs of query and key (2,048 tokens) for which the full mask is computed at once.
+LARGE = 2**22
+ROWS = 256  # the number of queries per block when the mask is computed in blocks
+# Keywords of a layer that are read below, are already part of the mask, or do not affect the weights.
 _KNOWN = (
     {"dropout", "scaling", "is_causal", "softcap", "position_bias", "s_aux", "sliding_window"}
     | {"position_ids", "position_embeddings", "cache_position", "past_key_values", "cache"}
@@ -42,16 +45,17 @@ _KNOWN = (
 def show_layers(
     run: ForwardPass, is_shown: IsShown = lambda *_: True, *, whole_masks: bool = False
 ) -> Iterator[None]:
-    """Show `run` the layers of any model that uses a watched implementation, until the block ends.
+    """Pass the layers of any model that uses a watched implementation to `run`, until the block ends.
 
-    With `whole_masks`, masks of long texts are made whole too, for models that do more with a mask than pass it on.
+    With `whole_masks`, the masks of long texts are computed in full too, for models that do more with a mask than pass
+    it on.
     """
-    watching, whole = _watching.set((run, is_shown)), _whole_masks.set(whole_masks)
+    watching_token, masks_token = _watching.set((run, is_shown)), _whole_masks.set(whole_masks)
     try:
         yield
     finally:
-        _watching.reset(watching)
-        _whole_masks.reset(whole)
+        _watching.reset(watching_token)
+        _whole_masks.reset(masks_token)
 
 
 def _attention(
@@ -61,12 +65,16 @@ def _attention(
     key: Tensor,
     value: Tensor,
     attention_mask: Tensor | MaskRows | None,
-    **given: Any,
+    **options: Any,
 ) -> tuple[Tensor, Tensor | None]:
+    """Run the native implementation, pass the layer to the current run if it is shown there, return the output.
+
+    transformers calls it for each layer.
+    """
     run = _native(native, module)
     if callable(attention_mask):
         run = partial(_run_in_blocks, run)
-    output, weights = run(module, query, key, value, attention_mask, **given)
+    output, weights = run(module, query, key, value, attention_mask, **options)
     watching = _watching.get()
     if watching is None:
         return output, weights
@@ -80,43 +88,43 @@ def _attention(
             key=key,
             value=value,
             output=output,
-            scoring=_scoring(native, module, attention_mask, given, is_one=is_one),
+            scoring=_scoring(native, module, attention_mask, options, is_one=is_one),
         )
         unknown = [
-            name for name, value in given.items() if name not in _KNOWN and value is not None
+            name for name, value in options.items() if name not in _KNOWN and value is not None
         ]
         forward_pass.layer(layer, unknown)
     return output, weights
 
 
 class _MaskNeededError(Exception):
-    """Raised in place of computing a mask, by which the library shows that it needs one."""
+    """Raised instead of computing a mask, to find out whether the library needs one."""
 
 
 def _mask(
-    make: Callable[..., Tensor | None],
+    make_mask: Callable[..., Tensor | None],
     *,
     q_length: int,
     kv_length: int,
     q_offset: Any = 0,
     **options: Any,
 ) -> Tensor | MaskRows | None:
-    """Return the mask that the library's function makes, or a function of its rows where it would be large."""
+    """Return the mask that the library's function computes, or a function that computes its rows if it is large."""
     options["kv_length"] = kv_length
     if q_length * kv_length <= LARGE or _whole_masks.get():
-        return make(q_length=q_length, q_offset=q_offset, **options)
+        return make_mask(q_length=q_length, q_offset=q_offset, **options)
 
     def fail(*_: object) -> Tensor:
         raise _MaskNeededError
 
     try:
-        # The library itself decides whether a text needs no mask.
-        return make(q_length=q_length, q_offset=q_offset, **{**options, "mask_function": fail})
+        # The library decides whether a text needs a mask at all. If not, it returns None without calling `fail`.
+        return make_mask(q_length=q_length, q_offset=q_offset, **{**options, "mask_function": fail})
     except _MaskNeededError:
         options |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
 
     def rows(first: int, last: int) -> Tensor:
-        mask = make(q_length=last - first, q_offset=q_offset + first, **options)
+        mask = make_mask(q_length=last - first, q_offset=q_offset + first, **options)
         assert mask is not None
         return mask
 
@@ -130,30 +138,35 @@ def _run_in_blocks(
     key: Float[Tensor, "batch group key d_k"],
     value: Float[Tensor, "batch group key d_v"],
     mask: MaskRows,
-    **given: Any,
+    **options: Any,
 ) -> tuple[Float[Tensor, "batch query head d_v"], None]:
-    """Run the native implementation on a block of queries at a time, with the keys that one of them may see."""
-    bias = given.pop("position_bias", None)
+    """Run the native implementation on one block of queries at a time, with the keys that any of them may see."""
+    bias = options.pop("position_bias", None)
     outputs = []
     for first in range(0, query.shape[2], ROWS):
         last = min(first + ROWS, query.shape[2])
         rows, block = slice(first, last), mask(first, last)
         keys = slice(*span_of(block))
         if bias is not None:
-            given["position_bias"] = bias[:, :, rows, keys]
+            options["position_bias"] = bias[:, :, rows, keys]
         output, _ = run(
-            module, query[:, :, rows], key[:, :, keys], value[:, :, keys], block[..., keys], **given
+            module,
+            query[:, :, rows],
+            key[:, :, keys],
+            value[:, :, keys],
+            block[..., keys],
+            **options,
         )
         outputs.append(output)
     return torch.cat(outputs, dim=1), None
 
 
 def _native(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor | None]]:
-    """Return the implementation that the model would have used: the library's, or the eager one of its own file."""
+    """Return the implementation that the model would use: the library's, or the eager one in the model's own file."""
     if name == "eager":
         for base in type(module).__mro__:
-            if own := getattr(sys.modules[base.__module__], "eager_attention_forward", None):
-                return own  # type: ignore[no-any-return]
+            if function := getattr(sys.modules[base.__module__], "eager_attention_forward", None):
+                return function  # type: ignore[no-any-return]
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
     return ALL_ATTENTION_FUNCTIONS[name]  # type: ignore[no-any-return]
@@ -163,38 +176,38 @@ def _scoring(
     native: str,
     module: nn.Module,
     mask: Tensor | MaskRows | None,
-    given: Mapping[str, Any],
+    options: Mapping[str, Any],
     *,
     is_one: bool = False,
 ) -> Scoring:
-    """Return how the layer computes its scores.
+    """Return how the layer computes its scores, from the keywords that it was called with.
 
-    Without a mask, ``sdpa`` goes by the layer's own flag, and ``eager`` hides nothing. `is_one` is a single query after
-    all keys, which it sees.
+    Without a mask, ``sdpa`` uses the layer's ``is_causal`` flag, and ``eager`` hides no key. `is_one` says that there
+    is a single query at the end of the text, which sees all keys.
     """
-    causal = given.get("is_causal")
+    causal = options.get("is_causal")
     if causal is None:
         causal = getattr(module, "is_causal", mask is None)
     if is_one or (mask is None and native == "eager"):
         causal = False
-    bias = given.get("position_bias")
+    bias = options.get("position_bias")
     if bias is not None and not bias.any():
-        bias = None  # T5 adds zeros where it has no bias, as in cross attention
-    scaling = given.get("scaling")
+        bias = None  # T5 adds a bias of zeros in layers without one, such as cross-attention
+    scaling = options.get("scaling")
     return Scoring(
         scaling=None if scaling is None else float(scaling),
         mask=mask,
         rounded=native == "eager",
         causal=bool(causal),
         bias=bias,
-        softcap=given.get("softcap"),
-        sinks=given.get("s_aux"),
-        window=given.get("sliding_window"),
+        softcap=options.get("softcap"),
+        sinks=options.get("s_aux"),
+        window=options.get("sliding_window"),
     )
 
 
 def native_of(model: Any) -> str:
-    """Return the implementation of a freshly loaded model: ``sdpa``, or ``eager`` where it cannot use that."""
+    """Return the implementation of a freshly loaded model: ``sdpa``, or ``eager`` if the model does not support it."""
     name = model.config._attn_implementation
     return "sdpa" if name == "sdpa" else "eager"
 
@@ -204,7 +217,9 @@ def watch(model: Any, native: str) -> None:
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
-    name, made = f"attnviz_{native}", ALL_MASK_ATTENTION_FUNCTIONS[native]
+    name, make_mask = f"attnviz_{native}", ALL_MASK_ATTENTION_FUNCTIONS[native]
     AttentionInterface.register(name, partial(_attention, native))
-    AttentionMaskInterface.register(name, partial(_mask, made) if native == "sdpa" else made)
+    AttentionMaskInterface.register(
+        name, partial(_mask, make_mask) if native == "sdpa" else make_mask
+    )
     model.set_attn_implementation(name)

@@ -1,4 +1,4 @@
-"""A pretrained model and its tokenizer, loaded by their own library or refused in one line."""
+"""Loading of a pretrained model and its tokenizer by transformers; errors become one line."""
 
 from __future__ import annotations
 
@@ -24,22 +24,24 @@ from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass
 from attnviz.errors import AttnvizError, ModelError, UnreachableModelError
 from attnviz.text.display import clip, visible
 
-# tokenizers without a limit give an astronomic number; so do some configurations
+# Tokenizers without a limit report an astronomically large number, and so do some configurations.
 UNLIMITED = 1_000_000
-# The library's own names of attention. It takes any other for a kernel on the hub, whose code it loads and runs,
-# whether or not code is trusted.
+# The attention implementations that are part of transformers. It takes any other name for a kernel on the hub, whose
+# code it loads and runs even if trust_remote_code is False.
 IMPLEMENTATIONS = frozenset(
     {"eager", "sdpa", "flex_attention"}
     | {"flash_attention_2", "flash_attention_3", "flash_attention_4"}
 )
-# Files beside config.json that may name one too.
+# Files beside config.json that may also name an attention implementation.
 BESIDE = tuple(
     f"{name}_config.json" for name in ("generation", "tokenizer", "processor", "preprocessor")
 )
-MOST_LAYERS = 1_000  # that a model may have
-MOST = 2**27  # of any other size of a model
-GAIN = 0.7  # of weights drawn at random: the libraries' own are so small that all heads look everywhere alike
-# Inputs of models beside text, in words.
+MOST_LAYERS = 1_000  # the largest number of layers that a configuration may have
+MOST = 2**27  # the largest value of any other size in a configuration
+# The gain of randomly drawn weights. The libraries' own initial weights are so small that every head would attend to
+# all tokens equally.
+GAIN = 0.7
+# Model inputs other than text, in words.
 SENSES = {"image": "pictures", "video": "films", "audio": "sound"}
 
 
@@ -48,11 +50,11 @@ class Loaded:
     """A model and its tokenizer."""
 
     tokenizer: Any
-    model: Any  # the part that reads: of an encoder-decoder its encoder
-    full_model: Any = None  # with the projection to words; None where that is not loaded
-    # Whether that projection is an encoder-decoder's own, so that it can generate freely.
+    model: Any  # the model without its head; for an encoder-decoder, its encoder
+    full_model: Any = None  # the model with its projection to words; None if that is not loaded
+    # Whether the checkpoint of an encoder-decoder contains the projection to words, so that it can generate freely.
     has_head: bool = False
-    notes: tuple[Note, ...] = ()  # for the readers of its pictures
+    notes: tuple[Note, ...] = ()  # notes to show in every picture of the model
 
 
 def load(
@@ -64,24 +66,28 @@ def load(
 ) -> Loaded:
     """Load a model and its tokenizer; without a dtype, in the number format that the weights were saved in.
 
-    The options are the library's: ``revision``, ``local_files_only``, ``trust_remote_code``. A decoder that `generates`
-    comes with its projection to words. Raises ModelError: there is no vocabulary, or weights are missing.
+    The options are those of transformers: ``revision``, ``local_files_only``, ``trust_remote_code``. If `generates` is
+    true, a decoder is loaded with its projection to words.
+
+    Raises:
+        ModelError: the tokenizer has no vocabulary, or weights are missing.
     """
     from transformers import AutoTokenizer
 
     config = _read_config(location, options)
     tokenizer = AutoTokenizer.from_pretrained(location.path, **options)
-    # Where the files are missing, the library makes a tokenizer that knows its special tokens and at most a space.
+    # If the vocabulary files are missing, transformers still returns a tokenizer. It knows only its special tokens and
+    # at most a space.
     if len(tokenizer) < len(tokenizer.all_special_tokens) + 2:
-        what = (
+        problem = (
             "no vocabulary (no tokenizer.json, vocab.txt or the like): every word would be unknown"
         )
-        raise ModelError(f"{location.name} has {what}")
+        raise ModelError(f"{location.name} has {problem}")
     if getattr(tokenizer, "separate_vocabs", False):
-        what = "reads and generates words of two vocabularies, which attnviz cannot tell apart"
-        raise ModelError(f"{location.name} {what}")
-    auto, is_whole = _class_of(config, generates=generates)
-    model, report = auto.from_pretrained(
+        problem = "reads and generates words of two vocabularies, which attnviz cannot tell apart"
+        raise ModelError(f"{location.name} {problem}")
+    auto_class, is_whole = _class_of(config, generates=generates)
+    model, report = auto_class.from_pretrained(
         location.path,
         config=config,
         dtype="auto" if dtype is None else dtype,
@@ -92,19 +98,27 @@ def load(
     has_words = (
         not is_whole and model is not model.base_model and model.get_output_embeddings() is not None
     )
-    # The names of the weights that make words of the decoder's vectors.
-    own: Any = model.get_output_embeddings() if is_whole or has_words else None
-    paths = [path for path, module in model.named_modules() if own is not None and module is own]
-    head = [f"{path}.{weight}" for path in paths for weight, _ in own.named_parameters()]
-    # A pooler stands after all attention, and many checkpoints come without one; so does the projection to words.
-    if missing := sorted(
-        name for name in report["missing_keys"] if "pooler" not in name and name not in head
+    # The names of the weights of the projection to words.
+    word_projection: Any = model.get_output_embeddings() if is_whole or has_words else None
+    paths = [
+        path
+        for path, module in model.named_modules()
+        if word_projection is not None and module is word_projection
+    ]
+    projection_names = [
+        f"{path}.{weight}" for path in paths for weight, _ in word_projection.named_parameters()
+    ]
+    # The pooler and the projection to words come after all attention, and many checkpoints lack them.
+    if absent := sorted(
+        name
+        for name in report["missing_keys"]
+        if "pooler" not in name and name not in projection_names
     ):
         raise ModelError(
-            f"{location.name} lacks {len(missing)} of its weights ({missing[0]}, ...): the library would fill them "
-            "with random numbers, and the picture would not be the model"
+            f"{location.name} lacks {len(absent)} of its weights ({absent[0]}, ...): the library would fill "
+            "them with random numbers, and the picture would not be the model"
         )
-    is_there = not set(head) & set(report["missing_keys"])
+    is_there = not set(projection_names) & set(report["missing_keys"])
     if has_words:
         return Loaded(
             tokenizer=tokenizer, model=_base_of(model), full_model=model if is_there else None
@@ -113,11 +127,14 @@ def load(
         return Loaded(
             tokenizer=tokenizer, model=model.get_encoder() if config.is_encoder_decoder else model
         )
-    saved, _ = config.get_config_dict(location.path, **options)
-    # Where the library finds no projection to words, it uses the word vectors for it.
-    is_tied = own.weight is model.get_input_embeddings().weight
+    saved_config, _ = config.get_config_dict(location.path, **options)
+    # If the checkpoint has no projection to words, transformers uses the word vectors instead (tied weights), which is
+    # wrong if the configuration says that they are not tied.
+    is_tied = word_projection.weight is model.get_input_embeddings().weight
     has_head = (
-        bool(head) and is_there and not (is_tied and saved.get("tie_word_embeddings") is False)
+        bool(projection_names)
+        and is_there
+        and not (is_tied and saved_config.get("tie_word_embeddings") is False)
     )
     return Loaded(tokenizer=tokenizer, model=_base_of(model), full_model=model, has_head=has_head)
 
@@ -125,17 +142,17 @@ def load(
 def draw(
     location: Location, dtype: torch.dtype | None, options: dict[str, Any], seed: int
 ) -> Loaded:
-    """Return a model built from its configuration alone, with weights drawn from a seed."""
+    """Return a model built from only its configuration, with weights drawn from a seed."""
     config = _read_config(location, options)
-    auto, is_whole = _class_of(config)
+    auto_class, is_whole = _class_of(config)
     torch.default_generator.manual_seed(seed)
-    model = auto.from_config(config, dtype=dtype or torch.float32)
+    model = auto_class.from_config(config, dtype=dtype or torch.float32)
     for parameter in model.parameters():
         if parameter.ndim > 1:
             nn.init.xavier_uniform_(parameter, gain=GAIN)
-    numbers = SimpleNamespace(model_max_length=UNLIMITED)  # in the place of a tokenizer
+    tokenizer = SimpleNamespace(model_max_length=UNLIMITED)  # stands in for a tokenizer
     return Loaded(
-        tokenizer=numbers,
+        tokenizer=tokenizer,
         model=model.get_encoder() if config.is_encoder_decoder else model,
         full_model=model if is_whole else None,
         has_head=is_whole,
@@ -143,7 +160,7 @@ def draw(
 
 
 def _class_of(config: Any, *, generates: bool = False) -> tuple[Any, bool]:
-    """Return the library's class for a configuration, and whether it is an encoder-decoder that generates."""
+    """Return the transformers class for a configuration, and whether it is an encoder-decoder that generates."""
     from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM
     from transformers.models.auto import modeling_auto as known
 
@@ -151,7 +168,7 @@ def _class_of(config: Any, *, generates: bool = False) -> tuple[Any, bool]:
     if config.is_encoder_decoder:
         is_whole = kind in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
         return (AutoModelForSeq2SeqLM if is_whole else AutoModel), is_whole
-    # The library makes a decoder of an encoder, too, whose weights were never trained to be one.
+    # transformers can also build a decoder from an encoder such as BERT, whose weights were never trained for that.
     is_reader = kind in known.MODEL_FOR_MASKED_LM_MAPPING and not getattr(
         config, "is_decoder", False
     )
@@ -160,7 +177,10 @@ def _class_of(config: Any, *, generates: bool = False) -> tuple[Any, bool]:
 
 
 def _read_config(location: Location, options: dict[str, Any]) -> Any:
-    """Return a model's configuration, or refuse one that asks for something that attnviz must not load."""
+    """Return a model's configuration.
+
+    Raises ModelError: it names foreign attention code or impossible sizes, or the model reads other inputs than text.
+    """
     from transformers import AutoConfig, AutoModel
 
     _check_implementations(location, options)
@@ -169,90 +189,101 @@ def _read_config(location: Location, options: dict[str, Any]) -> Any:
     config.use_cache = False
     if config._attn_implementation not in {"eager", "sdpa"}:
         config._attn_implementation = None
-    kind = AutoModel._model_mapping.get(type(config), None)
-    for one in kind if isinstance(kind, tuple) else (kind,):  # before its weights are loaded
-        if one is not None and (
-            one.main_input_name != "input_ids" or "text" not in one.input_modalities
+    model_classes = AutoModel._model_mapping.get(type(config), None)
+    # Check the model's classes before its weights are loaded.
+    for model_class in model_classes if isinstance(model_classes, tuple) else (model_classes,):
+        if model_class is not None and (
+            model_class.main_input_name != "input_ids" or "text" not in model_class.input_modalities
         ):
-            read = senses(one) or "something else than text"
+            inputs_read = senses(model_class) or "something else than text"
             raise ModelError(
-                f"{location.name} reads {read}, and attnviz runs models on text alone; {LOAD_INSTEAD}"
+                f"{location.name} reads {inputs_read}, and attnviz runs models on text alone; {LOAD_INSTEAD}"
             )
     return config
 
 
 def _check_implementations(location: Location, options: dict[str, Any]) -> None:
-    """Refuse attention that is not the library's own, wherever a model's files name it."""
+    """Raise ModelError if any of a model's files names an attention implementation that is not part of transformers."""
     from huggingface_hub import try_to_load_from_cache
     from transformers import PreTrainedConfig
     from transformers.utils.hub import cached_file
 
-    where = {name: option for name, option in options.items() if name != "trust_remote_code"}
+    file_options = {name: option for name, option in options.items() if name != "trust_remote_code"}
     files: dict[str, Any] = {
-        "config.json": PreTrainedConfig.get_config_dict(location.path, **where)[0]
+        "config.json": PreTrainedConfig.get_config_dict(location.path, **file_options)[0]
     }
     for name in BESIDE:
-        if location.where == "cache":  # where the hub is not asked for what is not there
+        if location.where == "cache":  # do not ask the hub for files that the cache lacks
             path: object = try_to_load_from_cache(location.path, name, revision=options["revision"])
         else:
             path = cached_file(
-                location.path, name, _raise_exceptions_for_missing_entries=False, **where
+                location.path, name, _raise_exceptions_for_missing_entries=False, **file_options
             )
         if isinstance(path, str):
             files[name] = json.loads(Path(path).read_text(encoding="utf-8"))
-    for name, held in files.items():
-        for wanted in _implementations(held, is_named=False):
-            if wanted not in IMPLEMENTATIONS:
+    for name, content in files.items():
+        for wanted_name in _implementations(content, is_named=False):
+            if wanted_name not in IMPLEMENTATIONS:
                 raise ModelError(
-                    f"{location.name} is refused: its {name} names the attention {clip(visible(wanted), 60)!r}, which "
-                    "is not the library's own: to load it would run somebody's code"
+                    f"{location.name} is refused: its {name} names the attention {clip(visible(wanted_name), 60)!r}, "
+                    "which is not the library's own: to load it would run somebody's code"
                 )
 
 
-def _implementations(held: Any, *, is_named: bool) -> Iterator[str]:
-    if isinstance(held, dict):
-        for key, value in held.items():
-            own = key in {
+def _implementations(content: Any, *, is_named: bool) -> Iterator[str]:
+    """Yield the names of attention implementations in the parsed JSON `content`, at any depth.
+
+    `is_named` says that `content` is itself the value of an entry for the implementation.
+    """
+    if isinstance(content, dict):
+        for key, value in content.items():
+            is_name_key = key in {
                 "attn_implementation",
                 "_attn_implementation",
                 "_attn_implementation_internal",
             }
-            yield from _implementations(value, is_named=is_named or own)
-    elif isinstance(held, list):
-        for value in held:
+            yield from _implementations(value, is_named=is_named or is_name_key)
+    elif isinstance(content, list):
+        for value in content:
             yield from _implementations(value, is_named=is_named)
-    elif is_named and held is not None:
-        yield str(held)
+    elif is_named and content is not None:
+        yield str(content)
 
 
 def _check_sizes(config: Any, name: str) -> None:
-    """Refuse sizes that no model has, before hours and all memory go into building one."""
-    for one in _configs([config]):
-        for key in (field.name for field in fields(one)):
-            value, most = getattr(one, key, None), MOST_LAYERS if "layer" in key else MOST
-            # Rotary positions count in large numbers.
-            if isinstance(value, int) and value > most and "theta" not in key:
+    """Raise ModelError for sizes that no model has, before building it takes hours and all memory."""
+    for sub_config in _configs([config]):
+        for key in (field.name for field in fields(sub_config)):
+            value, max_value = (
+                getattr(sub_config, key, None),
+                MOST_LAYERS if "layer" in key else MOST,
+            )
+            # The theta of rotary positions is the base of their wavelengths, not a size, and may be larger.
+            if isinstance(value, int) and value > max_value and "theta" not in key:
                 raise ModelError(
                     f"{name} cannot be loaded: its {key} is {clip(str(value), 24)}, which no model has"
                 )
 
 
 def senses(model: Any) -> str:
-    """Return what a model or its class reads beside text, in words; empty where there is nothing."""
-    read = model.input_modalities
+    """Return in words the inputs other than text that a model or its class reads; empty if there are none."""
+    modalities = model.input_modalities
     return " and ".join(
-        SENSES[one] for one in ((read,) if isinstance(read, str) else read) if one in SENSES
+        SENSES[modality]
+        for modality in ((modalities,) if isinstance(modalities, str) else modalities)
+        if modality in SENSES
     )
 
 
-# of a model's word vectors its tokenizer has tokens for; the rest is padding of the table
+# The smallest usual share of a model's word vectors for which its tokenizer has tokens; the remaining vectors are
+# padding of the embedding table. Below it, the tokenizer may belong to another model, and a note says so.
 LEAST_SHARE = 0.98
 
 
 def adopt(model: Any, tokenizer: Any) -> Loaded:
-    """Return the base of a model in memory, whatever head it has, and its tokenizer.
+    """Return a model in memory without its head, and its tokenizer.
 
-    Raises ModelError: they do not fit together.
+    Raises ModelError: one of them has a wrong type, or they do not fit together.
     """
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -261,21 +292,21 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
             f"the model must be a name, a folder or a torch module, not of type {type(model).__name__}"
         )
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
-        given = "there is none" if tokenizer is None else f"this is a {type(tokenizer).__name__}"
+        problem = "there is none" if tokenizer is None else f"this is a {type(tokenizer).__name__}"
         raise ModelError(
-            f"a model in memory needs its Hugging Face tokenizer, as in tokenizer=...: {given}"
+            f"a model in memory needs its Hugging Face tokenizer, as in tokenizer=...: {problem}"
         )
     table: Any = model.get_input_embeddings()
-    pieces, vectors = len(tokenizer), int(table.weight.shape[0])
-    if pieces > vectors:
+    n_pieces, n_vectors = len(tokenizer), int(table.weight.shape[0])
+    if n_pieces > n_vectors:
         raise ModelError(
-            f"the tokenizer has {pieces:,} tokens, but {type(model).__name__} has {vectors:,} word vectors: it belongs "
-            "to another model"
+            f"the tokenizer has {n_pieces:,} tokens, but {type(model).__name__} has {n_vectors:,} word vectors: it "
+            "belongs to another model"
         )
     notes = (
         ()
-        if pieces >= LEAST_SHARE * vectors
-        else (Note.of("vocabulary_smaller", pieces=pieces, vectors=vectors),)
+        if n_pieces >= LEAST_SHARE * n_vectors
+        else (Note.of("vocabulary_smaller", pieces=n_pieces, vectors=n_vectors),)
     )
     has_head = model.can_generate() and model.get_output_embeddings() is not None
     reads, full_model = _base_of(model), model if has_head else None
@@ -285,7 +316,7 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
 
 
 def _base_of(model: Any) -> Any:
-    """Return a model without its head; of an encoder-decoder its encoder, of a wrapped decoder the decoder."""
+    """Return a model without its head: the encoder of an encoder-decoder, the decoder inside a wrapper."""
     if model.config.is_encoder_decoder:
         return model.get_encoder()
     base = model.base_model
@@ -294,31 +325,31 @@ def _base_of(model: Any) -> Any:
 
 
 EXCLUSIVE = RLock()
-"""Held while a run changes what all threads share: a model's mode and configuration, the library's own settings."""
+"""Held while a run changes state that all threads share: a model's mode and configuration, the library's settings."""
 
 
 @contextmanager
 def evaluated(module: nn.Module) -> Iterator[None]:
     """Put a module in evaluation mode until the block ends; each part then returns to its own mode."""
     with EXCLUSIVE:
-        training = [(one, one.training) for one in module.modules()]
+        training = [(part, part.training) for part in module.modules()]
         module.eval()
         try:
             yield
         finally:
-            for one, was in training:
-                one.training = was
+            for part, was_training in training:
+                part.training = was_training
 
 
 @contextmanager
 def keep_state(model: Any) -> Iterator[None]:
-    """Put the caller's model in evaluation mode; restore configurations and modes when the block ends."""
+    """Put the caller's model in evaluation mode; restore its configurations and modes when the block ends."""
     if model is None:
         yield
         return
     with EXCLUSIVE, as_written():
         models = [getattr(module, "config", None) for module in model.modules()]
-        kept = [(config, dict(vars(config))) for config in _configs(models)]
+        saved_settings = [(config, dict(vars(config))) for config in _configs(models)]
         generation = getattr(model, "generation_config", None)
         try:
             if generation is not None:
@@ -329,47 +360,52 @@ def keep_state(model: Any) -> Iterator[None]:
         finally:
             if generation is not None:
                 model.generation_config = generation
-            for config, fields in kept:
+            for config, fields in saved_settings:
                 vars(config).clear()
                 vars(config).update(fields)
 
 
-def _configs(held: Iterable[Any]) -> Iterator[Any]:
+def _configs(values: Iterable[Any]) -> Iterator[Any]:
+    """Yield each configuration among these values, and the configurations nested in it, once."""
     from transformers import PreTrainedConfig
 
-    waiting, seen = list(held), set()
-    while waiting:
-        config = waiting.pop()
-        if isinstance(config, PreTrainedConfig) and id(config) not in seen:
-            seen.add(id(config))
+    queue, seen_ids = list(values), set()
+    while queue:
+        config = queue.pop()
+        if isinstance(config, PreTrainedConfig) and id(config) not in seen_ids:
+            seen_ids.add(id(config))
             yield config
-            waiting += vars(config).values()
+            queue += vars(config).values()
 
 
 def limit_of(model: nn.Module, tokenizer: Any) -> int | None:
-    """Return how many tokens the model has positions for; None without such a limit. Raises ModelError."""
+    """Return the number of tokens that the model has positions for; None if there is no limit.
+
+    Raises ModelError: a limit is not a number.
+    """
     config: Any = model.config
     if getattr(config, "model_type", "") in {"t5", "mt5", "umt5", "longt5"}:
-        return None  # relative positions: the tokenizer's number is what it was trained on, not a limit
-    named = {
+        # With relative positions there is no limit; the tokenizer's number is only the length used in training.
+        return None
+    limits = {
         "model_max_length": tokenizer.model_max_length,
         "max_position_embeddings": getattr(config, "max_position_embeddings", None) or UNLIMITED,
     }
-    for name, value in named.items():
+    for name, value in limits.items():
         if not isinstance(value, int | float):
             raise ModelError(
                 f"the model's {name} must be a number, not {clip(visible(repr(value)), 40)}"
             )
     for name, module in model.named_modules():
-        # RoBERTa and its kin count positions from behind the padding token's.
+        # RoBERTa and related models count positions from padding_idx + 1.
         if (
             name.endswith("position_embeddings")
             and isinstance(module, nn.Embedding)
             and module.padding_idx is not None
         ):
-            named[name] = module.num_embeddings - module.padding_idx - 1
-    # XLNet says -1
-    limit = min((value for value in named.values() if value > 0), default=UNLIMITED)
+            limits[name] = module.num_embeddings - module.padding_idx - 1
+    # XLNet reports -1 for no limit.
+    limit = min((value for value in limits.values() if value > 0), default=UNLIMITED)
     return int(limit) if limit < UNLIMITED else None
 
 
@@ -382,53 +418,53 @@ def as_model_error(
     run: ForwardPass | None = None,
     is_typed: bool = False,
 ) -> Iterator[None]:
-    """Turn whatever a library raises into a ModelError of one line: "<name> cannot <what>: ...".
+    """Turn any exception of a library into a ModelError of one line: "<name> cannot <what>: ...".
 
-    Where the hub does not answer it is an UnreachableModelError; an error of the observers of a run stays as it is.
-    Where `is_typed`, the line names the error's class too.
+    If the hub does not answer (`is_on_hub`), it becomes an UnreachableModelError. An error of the observers of `run` is
+    raised unchanged. With `is_typed`, the line also names the error's class.
     """
     try:
         yield
     except (AttnvizError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        # The tokenizers' own language panics where a file is not as it expects.
+        # The tokenizers library is written in Rust; on a malformed file it panics, which is no subclass of Exception.
         is_panic = type(error).__name__ == "PanicException"
         if (run is not None and run.observing) or not (isinstance(error, Exception) or is_panic):
             raise
-        if is_on_hub and (broken := _connection_error(error)) is not None:
+        if is_on_hub and (connection_error := _connection_error(error)) is not None:
             raise UnreachableModelError(
-                f"{name} cannot be downloaded: {first_line(broken)}"
+                f"{name} cannot be downloaded: {first_line(connection_error)}"
             ) from error
         kind = f"{type(error).__name__}: " if is_typed else ""
         raise ModelError(f"{name} cannot {what}: {kind}{first_line(error)}") from error
 
 
 def _connection_error(error: BaseException | None) -> BaseException | None:
-    """Return the failed connection behind this error, as near to the cause as is known."""
+    """Return the connection error nearest to the root of this error's chain of causes; None if there is none."""
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
-    found = None
+    connection_error = None
     while error is not None:
         module = type(error).__module__.partition(".")[0]
         if isinstance(
             error, HfHubHTTPError | LocalEntryNotFoundError | ConnectionError
         ) or module.startswith("http"):
-            found = error
+            connection_error = error
         error = error.__cause__ or error.__context__
-    return found
+    return connection_error
 
 
 @contextmanager
 def silence_library() -> Iterator[None]:
-    """Keep the library's own bars and warnings off the screen, but for the bars of a long download."""
+    """Silence the warnings and progress bars of transformers, except for download bars, until the block ends."""
     from transformers.utils import logging as library
 
     with EXCLUSIVE:
         verbosity = library.get_verbosity()
         library.set_verbosity(logging.CRITICAL)
-        # The bars of a download are huggingface_hub's, which this leaves alone.
-        hook = library.set_tqdm_hook(lambda _, given, more: library.EmptyTqdm(*given, **more))
+        # Download bars belong to huggingface_hub, so this hook does not affect them.
+        hook = library.set_tqdm_hook(lambda _, args, kwargs: library.EmptyTqdm(*args, **kwargs))
         try:
             yield
         finally:

@@ -1,11 +1,11 @@
-"""The attention of any torch module, seen while the caller's own code runs it.
+"""The attention of any torch module, captured while the caller's own code runs the module.
 
-Three ways of computing attention are seen:
+Three ways of computing attention are recognised:
 
 - calls of `torch.nn.functional.scaled_dot_product_attention`, also under another name. The weights are computed again
-  from query, key and mask, and proved against what the call returned;
-- torch's own `MultiheadAttention`, and with it `TransformerEncoder`, `TransformerDecoder` and `Transformer`;
-- attention written by hand, a softmax whose result is multiplied by values: the weights are that very tensor.
+  from query, key and mask, and verified against the result of the call;
+- torch's `MultiheadAttention`, and with it `TransformerEncoder`, `TransformerDecoder` and `Transformer`;
+- attention written by hand: a softmax whose result is multiplied by values. The weights are that very tensor.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from attnviz.capture.observers import CPU, Batch, Block, Observer, WeightCollect
 from attnviz.capture.stream import ForwardPass, Layer, LayerObserver, Scoring, visible_keys
 from attnviz.errors import InputError, ModelError, NoAttentionError, RecordError, SelectionError
 
-AXES = 4  # of weights: batch, head, query, key
+AXES = 4  # the number of axes of weights: batch, head, query, key
 FUSED = functional.scaled_dot_product_attention
 FUSED_INPUTS = ("query", "key", "value")
 FUSED_PARAMETERS = (*FUSED_INPUTS, "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
 MULTI_HEAD = functional.multi_head_attention_forward
 MULTI_HEAD_SIGNATURE = inspect.signature(MULTI_HEAD)
-# Functions after which weights are still weights.
+# Functions whose result still counts as attention weights if their input does.
 PASS_THROUGH = frozenset(
     {"to", "type", "type_as", "float", "double", "half", "bfloat16"}
     | {"contiguous", "clone", "view", "reshape", "flatten", "squeeze", "unsqueeze", "expand"}
@@ -46,87 +46,99 @@ PASS_THROUGH = frozenset(
 )
 # Functions that multiply weights by values.
 PRODUCTS = frozenset({"matmul", "bmm", "__matmul__", "baddbmm", "einsum"})
-KEEP_AT_MOST = 4 * 2**30  # bytes of weights that are kept of a run, and that a record may have
-# The number of softmax results that wait for their product: one that no product takes soon is no attention.
+# The most bytes of weights that are kept of a run, and that a record may have.
+KEEP_AT_MOST = 4 * 2**30
+# The number of softmax results that are remembered. In attention the product with the values follows soon after the
+# softmax, so older results belong to something else, such as a classifier.
 PENDING = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenLayer:
-    """One computation of attention; its weights are computed, and verified, when they are asked for."""
+    """One computation of attention; its weights are computed and verified when they are requested."""
 
-    path: str  # the module it happened in, as ``decoder.layers.0.self_attn``; empty for the watched one itself
+    # The module that computed it, such as ``decoder.layers.0.self_attn``; empty for the watched module.
+    path: str
     shape: tuple[int, ...]  # batch, head, query, key
-    cross: bool  # whether the queries are of another sequence than the keys
-    dropped: bool  # whether dropout then left some weights out, of those that the module used
-    # what the fused function was given and returned, or the weights themselves; None where these are too large
+    cross: bool  # whether queries and keys come from different sequences
+    dropped: bool  # whether dropout then set some of the weights to 0
+    # The inputs and the output of the fused function, or the weights themselves; None if these are too large.
     held: Layer | Float[Tensor, "batch head query key"] | None
 
     @property
     def kind(self) -> Kind:
-        """The kind of attention: causal where no query of the first input sees a later key."""
+        """The kind of attention; "decoder" (causal) if no query of the first input sees a later key."""
         n_queries, n_keys = self.shape[2:]
         if self.cross:
             return "cross"
         if not isinstance(self.held, Layer):
-            seen = None if self.held is None else self.held[:1] > 0
+            is_visible = None if self.held is None else self.held[:1] > 0
         elif self.held.scoring.mask is None:
             return "decoder" if self.held.scoring.causal else "encoder"
         else:
-            found = visible_keys(self.held.scoring, 0, n_queries, n_keys, self.held.query.device)
-            seen = found[:1].expand(-1, -1, n_queries, -1)
-        return "encoder" if n_queries == 1 or seen is None or seen.triu(1).any() else "decoder"
+            visible = visible_keys(self.held.scoring, 0, n_queries, n_keys, self.held.query.device)
+            is_visible = visible[:1].expand(-1, -1, n_queries, -1)
+        return (
+            "encoder"
+            if n_queries == 1 or is_visible is None or is_visible.triu(1).any()
+            else "decoder"
+        )
 
     def show(self, run: ForwardPass, index: int, number: int) -> None:
-        """Show a run the weights of one input of the batch, as the layer of this number.
+        """Pass the weights of input `index` of the batch to a run, as layer `number`.
 
-        Raises NotVerifiedError: they are not the module's own.
+        Raises NotVerifiedError: the weights are not the module's own.
         """
-        one = slice(index, index + 1)
+        batch_slice = slice(index, index + 1)
         if isinstance(self.held, Layer):
-            query, key, value = self.held.query[one], self.held.key[one], self.held.value[one]
-            output, scoring = self.held.output[one], self.held.scoring
+            query, key, value = (
+                self.held.query[batch_slice],
+                self.held.key[batch_slice],
+                self.held.value[batch_slice],
+            )
+            output, scoring = self.held.output[batch_slice], self.held.scoring
             mask = scoring.mask
             if isinstance(mask, Tensor) and mask.ndim == AXES and len(mask) > 1:
-                scoring = replace(scoring, mask=mask[one])
-            if self.dropped:  # the output has lost some
-                given: dict[str, Any] = {"attn_mask": scoring.mask, "is_causal": scoring.causal}
-                given |= {"scale": scoring.scaling, "enable_gqa": key.shape[1] < query.shape[1]}
-                output = FUSED(query, key, value, **given).transpose(1, 2)
+                scoring = replace(scoring, mask=mask[batch_slice])
+            # With dropout, the output lacks some of the weights: compute it again without dropout.
+            if self.dropped:
+                arguments: dict[str, Any] = {"attn_mask": scoring.mask, "is_causal": scoring.causal}
+                arguments |= {"scale": scoring.scaling, "enable_gqa": key.shape[1] < query.shape[1]}
+                output = FUSED(query, key, value, **arguments).transpose(1, 2)
             run.layer(
                 Layer(
                     query=query, key=key, value=value, output=output, scoring=scoring, number=number
                 )
             )
         elif self.held is not None:
-            run.own(self.held[one], number)
+            run.own(self.held[batch_slice], number)
 
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
     """The result of a softmax, followed until it is multiplied by values."""
 
-    tensor: Tensor  # held, so that its id stays its own
+    tensor: Tensor  # kept alive, so that no other tensor can get the same id
     shape: torch.Size
     before_dropout: Tensor | None
 
 
 class AttentionTracer(TorchFunctionMode):
-    """Traces each computation of attention in its thread while this mode is on; nothing else changes.
+    """Traces each computation of attention in its thread while this mode is on; results do not change.
 
-    Computations are passed on in the order in which they run. Calls of the fused function, by whose output its weights
-    can be verified, go to `fused`; the result of a softmax that was multiplied by values, before dropout, to `own`.
-    `cross` tells whether the queries are of another sequence than the keys, where that is known; `dropped`, whether
-    dropout then left some weights out.
+    Computations are passed to a recorder in the order in which they run. A call of the fused function, whose output can
+    verify the weights, goes to the recorder's method `fused`. The result of a softmax that is multiplied by values, as
+    it was before dropout, goes to `own`. Their argument `cross` says whether queries and keys come from different
+    sequences (None if unknown); `dropped` says whether dropout then set some weights to 0.
     """
 
-    def __init__(self, shown: FunctionalRecorder | Watched) -> None:
+    def __init__(self, recorder: FunctionalRecorder | Watched) -> None:
         super().__init__()
-        self._shown = shown
+        self._shown = recorder
         self._pending: dict[int, _Weights] = {}
 
     def forget(self) -> None:
-        """Forget the softmax results that still wait for their products."""
+        """Discard the softmax results that have not been multiplied by values."""
         self._pending = {}
 
     def __torch_function__(
@@ -136,32 +148,33 @@ class AttentionTracer(TorchFunctionMode):
         args: Any = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Call a function of torch, and look at what it was given and what it returned."""
-        given = kwargs or {}
+        """Call a function of torch, and inspect its arguments and its result."""
+        keywords = kwargs or {}
         if function is MULTI_HEAD:
-            return self._multi_head(args, given)
+            return self._multi_head(args, keywords)
         if function is FUSED:
-            return self._fused(*args, **given)
-        output = function(*args, **given)
+            return self._fused(*args, **keywords)
+        output = function(*args, **keywords)
         name = getattr(function, "__name__", "")
         if name == "softmax":
-            dim = given.get("dim", args[1] if len(args) > 1 else None)
+            dim = keywords.get("dim", args[1] if len(args) > 1 else None)
             if isinstance(output, Tensor) and dim in {-1, output.ndim - 1}:
                 self._wait(_Weights(output, output.shape, None))
         elif self._pending and name in PASS_THROUGH and isinstance(output, Tensor):
             weights = self._pending.get(id(args[0]))
             if weights is not None:
-                before = weights.before_dropout
+                before_dropout = weights.before_dropout
                 if name == "dropout" and not torch.equal(output, args[0]):
-                    before = args[0]
-                self._wait(_Weights(output, weights.shape, before))
+                    before_dropout = args[0]
+                self._wait(_Weights(output, weights.shape, before_dropout))
         elif self._pending and name in PRODUCTS:
             self._multiply(name, args)
         return output
 
     def _multiply(self, name: str, args: tuple[Any, ...]) -> None:
         """Pass on weights that are now multiplied by values."""
-        # einsum begins with an equation, and baddbmm with a sum; einsum may take its operands as a list.
+        # In matmul and bmm, the weights are the first argument. In einsum the first argument is an equation, and in
+        # baddbmm a summand, so the weights are one of the others; einsum may also take its operands as a list.
         operands: Sequence[Any] = args[1:] if name in {"einsum", "baddbmm"} else args[:1]
         if operands and isinstance(operands[0], list | tuple):
             operands = operands[0]
@@ -175,28 +188,35 @@ class AttentionTracer(TorchFunctionMode):
         while len(self._pending) > PENDING:
             self._pending.pop(next(iter(self._pending)))
 
-    def _own(self, found: _Weights) -> None:
-        used = found.tensor if found.before_dropout is None else found.before_dropout
-        weights = used.detach().reshape(found.shape)
-        while weights.ndim < AXES:  # (batch, query, key) is one head; (query, key) one input too
+    def _own(self, softmax_result: _Weights) -> None:
+        """Pass on the weights of a softmax, before dropout, as [batch, head, query, key]."""
+        tensor = (
+            softmax_result.tensor
+            if softmax_result.before_dropout is None
+            else softmax_result.before_dropout
+        )
+        weights = tensor.detach().reshape(softmax_result.shape)
+        # (batch, query, key) has one head; (query, key) also has one input.
+        while weights.ndim < AXES:
             weights = weights.unsqueeze(weights.ndim - 2)
         weights = weights.flatten(0, weights.ndim - AXES)
-        self._shown.own(weights, cross=None, dropped=found.before_dropout is not None)
+        self._shown.own(weights, cross=None, dropped=softmax_result.before_dropout is not None)
 
     def _fused(
         self,
         *args: Any,
         cross: bool | None = None,
         call: Callable[..., Tensor] = FUSED,
-        **named: Any,
+        **keywords: Any,
     ) -> Tensor:
-        given = dict(zip(FUSED_PARAMETERS, args, strict=False)) | named
-        output = call(**given)
+        """Call the fused function (`call`), pass its inputs and output on as a layer, and return the output."""
+        arguments = dict(zip(FUSED_PARAMETERS, args, strict=False)) | keywords
+        output = call(**arguments)
         with torch.no_grad():
-            query, key, value = (_with_four_axes(given[name].detach()) for name in FUSED_INPUTS)
+            query, key, value = (_with_four_axes(arguments[name].detach()) for name in FUSED_INPUTS)
             native = _with_four_axes(output.detach())
-            mask = given.get("attn_mask")
-            if mask is not None and mask.ndim == given["query"].ndim == AXES - 1:
+            mask = arguments.get("attn_mask")
+            if mask is not None and mask.ndim == arguments["query"].ndim == AXES - 1:
                 mask = mask[:, None]
             layer = Layer(
                 query=query,
@@ -204,75 +224,88 @@ class AttentionTracer(TorchFunctionMode):
                 value=value,
                 output=native.transpose(1, 2),
                 scoring=Scoring(
-                    scaling=given.get("scale"), mask=mask, causal=given.get("is_causal", False)
+                    scaling=arguments.get("scale"),
+                    mask=mask,
+                    causal=arguments.get("is_causal", False),
                 ),
             )
-            self._shown.fused(layer, cross=cross, dropped=bool(given.get("dropout_p")))
+            self._shown.fused(layer, cross=cross, dropped=bool(arguments.get("dropout_p")))
         return output
 
-    def _multi_head(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> Any:
-        """Call the function behind `nn.MultiheadAttention`, inside which nothing is seen from without."""
-        bound = MULTI_HEAD_SIGNATURE.bind(*args, **given)
+    def _multi_head(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
+        """Call the function behind `nn.MultiheadAttention`, and pass its weights on.
+
+        This mode does not see the calls inside the function.
+        """
+        bound = MULTI_HEAD_SIGNATURE.bind(*args, **keywords)
         bound.apply_defaults()
-        wanted = bound.arguments
-        cross = wanted["query"] is not wanted["key"]
-        if not wanted["need_weights"]:
+        arguments = bound.arguments
+        cross = arguments["query"] is not arguments["key"]
+        if not arguments["need_weights"]:
             with self._tracing_inside(cross=cross):
                 return MULTI_HEAD(*bound.args, **bound.kwargs)
-        is_averaged = wanted["average_attn_weights"]
-        wanted["average_attn_weights"] = False
+        is_averaged = arguments["average_attn_weights"]
+        arguments["average_attn_weights"] = False
         output, weights = cast("tuple[Tensor, Tensor]", MULTI_HEAD(*bound.args, **bound.kwargs))
-        dropped = wanted["training"] and wanted["dropout_p"] > 0
-        seen = weights
+        dropped = arguments["training"] and arguments["dropout_p"] > 0
+        weights_before_dropout = weights
         if dropped:
-            # The weights returned have lost some: those before come from a run without dropout.
-            wanted["training"] = False
+            # Some of the returned weights were dropped; a second call without dropout returns all of them.
+            arguments["training"] = False
             with torch.no_grad():
-                _, seen = cast("tuple[Tensor, Tensor]", MULTI_HEAD(*bound.args, **bound.kwargs))
-        self._shown.own(_with_four_axes(seen.detach()), cross=cross, dropped=dropped)
+                _, weights_before_dropout = cast(
+                    "tuple[Tensor, Tensor]", MULTI_HEAD(*bound.args, **bound.kwargs)
+                )
+        self._shown.own(
+            _with_four_axes(weights_before_dropout.detach()), cross=cross, dropped=dropped
+        )
         return output, weights.mean(dim=-3) if is_averaged else weights
 
     @contextmanager
     def _tracing_inside(self, *, cross: bool) -> Iterator[None]:
-        """Trace calls of the fused function in torch's own, to which the mode is blind, until the block ends."""
-        with SHARED:
-            # It may be another tracer's already.
-            before, thread = functional.scaled_dot_product_attention, get_ident()
+        """Trace calls of the fused function inside torch's own code, which the mode does not see, until the block ends.
 
-            def fused(*args: Any, **named: Any) -> Tensor:
+        The function in `torch.nn.functional` is replaced meanwhile.
+        """
+        with SHARED:
+            # Another tracer may already have replaced the function.
+            previous, thread = functional.scaled_dot_product_attention, get_ident()
+
+            def fused(*args: Any, **keywords: Any) -> Tensor:
                 if get_ident() != thread:
-                    return before(*args, **named)
-                return self._fused(*args, cross=cross, call=before, **named)
+                    return previous(*args, **keywords)
+                return self._fused(*args, cross=cross, call=previous, **keywords)
 
             functional.scaled_dot_product_attention = fused
             try:
                 yield
             finally:
-                functional.scaled_dot_product_attention = before
+                functional.scaled_dot_product_attention = previous
 
 
-# Held while something changes that all threads share: a function of torch, or whether it takes its fast path.
+# Held while a setting changes that all threads share: a function of torch, or the use of its fast path.
 SHARED = RLock()
-_runs: list[None] = []  # one for each model that runs as it is written, in any thread
-_as_before = ExitStack()  # restores the fast paths of torch after the last of them
+_runs: list[None] = []  # one entry per model that runs in `as_written`, in any thread
+_as_before = ExitStack()  # restores the fast paths of torch after the last of these runs
 
 
 @contextmanager
 def as_written() -> Iterator[None]:
-    """Run models as they are written until the block ends, even where torch has a faster path or compiled them."""
+    """Run models as their code is written until the block ends, without torch's fast path or compiled code."""
     with SHARED:
         if not _runs:
             _as_before.callback(
                 torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled()
             )
             torch.backends.mha.set_fastpath_enabled(False)
-            if "torch._dynamo" in sys.modules:  # something may be compiled
+            # If the compiler is loaded, some module may be compiled.
+            if "torch._dynamo" in sys.modules:
                 _as_before.enter_context(torch.compiler.set_stance("force_eager"))
         _runs.append(None)
     try:
         yield
     finally:
-        with SHARED:  # the last of all threads leaves all as it was
+        with SHARED:  # the last run of all threads restores the settings
             _runs.pop()
             if not _runs:
                 _as_before.close()
@@ -293,24 +326,28 @@ def _silence_compile_warning() -> Iterator[None]:
     try:
         yield
     finally:
-        if rule in warnings.filters:  # what the block did with the rules stays
+        # The block may have removed the rule itself; other changes that it made to the filters remain.
+        if rule in warnings.filters:
             warnings.filters.remove(rule)  # type: ignore[attr-defined]  # a list
 
 
 class CausalityProbe(Observer):
-    """Finds out whether any query attends to a later key; only the weights of such models tell."""
+    """An observer that finds out whether any query attends to a later key.
+
+    For a model outside the attention interface, only the weights show whether it is causal.
+    """
 
     found = False
 
     def observe(self, block: Block) -> None:
-        """Look for weights above the diagonal."""
+        """Check whether the block has weights above the diagonal."""
         self.found = self.found or bool(block.weights.triu(block.first_row + 1).any())
 
 
 class FunctionalRecorder:
-    """Passes on to a run the attention of a model that computes it outside the library's interface.
+    """Passes the attention of a model to a run, if the model computes it outside the transformers interface.
 
-    With `splits`, attention over (batch x head, query, key) is split so that the heads of a sentence stand together.
+    With `splits`, weights of shape (batch x head, query, key) are reshaped to (batch, head, query, key).
     """
 
     def __init__(self, run: ForwardPass, name: str, *, splits: bool = False) -> None:
@@ -328,11 +365,15 @@ class FunctionalRecorder:
     ) -> None:
         """Pass on weights that the model itself computed.
 
-        Raises NoAttentionError: they are not of all tokens, or an observer needs queries and keys too.
+        Raises NoAttentionError: they do not cover all tokens, or an observer needs queries and keys too.
         """
-        # a record goes without
-        needed = [one for one in self._run.observers if not isinstance(one, WeightCollector)]
-        if any(isinstance(one, LayerObserver) for one in needed):
+        # Collectors of weights can do without queries and keys; other observers of layers cannot.
+        observers = [
+            observer
+            for observer in self._run.observers
+            if not isinstance(observer, WeightCollector)
+        ]
+        if any(isinstance(observer, LayerObserver) for observer in observers):
             raise NoAttentionError(
                 f"{self._name} computes its attention by itself: its weights can be shown, its queries and keys cannot"
             )
@@ -346,7 +387,7 @@ class FunctionalRecorder:
         self._run.own(weights[:, :, -self._run.batch.real.shape[1] :])
 
     def _expect(self, shape: tuple[int, ...]) -> None:
-        """Refuse weights that are not of all tokens on all tokens."""
+        """Raise NoAttentionError unless weights of this shape have a row and a column for every token."""
         (n_batch, n_rows), (_, n_keys) = self._run.batch.real.shape, self._run.batch.real_keys.shape
         n_rows = n_keys if self._run.last_rows_only else n_rows
         if (shape[0], *shape[2:]) != (n_batch, n_rows, n_keys):
@@ -358,9 +399,9 @@ class FunctionalRecorder:
 
 @final
 class Watched:
-    """A watched module: a context, and afterwards the attention of its last run; see `watch`.
+    """A context manager that watches a module, and then holds the attention of its last run; see `watch`.
 
-    Raises ModelError: it is no torch module, or its block is open already.
+    Raises ModelError: `module` is no torch module, or the block is already open.
     """
 
     def __init__(self, module: nn.Module) -> None:
@@ -369,16 +410,17 @@ class Watched:
         self.layers: list[SeenLayer] = []
         self._module, self._tracer = module, AttentionTracer(self)
         self._open: ExitStack | None = None
-        self._paths = dict[nn.Module, str]()  # of the modules inside
-        # the path of each module that runs; None of one outside the watched
+        self._paths = dict[nn.Module, str]()  # the path of each submodule
+        # The paths of the modules that are running, outermost first; None for a module outside the watched one.
         self._running: list[str | None] = []
-        self._thread = 0  # of the block
+        self._thread = 0  # the thread in which the block was opened
 
     def __enter__(self) -> Watched:
         if self._open is not None:
             raise ModelError("this block is open already: call attnviz.watch again for another one")
         with ExitStack() as stack:
-            # Hooks on all modules there are: whose attention it is then shows, and copies of the module have none.
+            # Global hooks show which module computes attention. Unlike hooks on the module itself, they leave nothing
+            # behind in copies of the module.
             self._thread = get_ident()
             self._paths = {module: path for path, module in self._module.named_modules()}
             stack.callback(register_module_forward_pre_hook(self._begin).remove)
@@ -389,11 +431,11 @@ class Watched:
         return self
 
     def __exit__(self, *_: object) -> None:
-        opened, self._open = self._open, None
+        stack, self._open = self._open, None
         self._running = []
         self._tracer.forget()
-        if opened is not None:
-            opened.close()
+        if stack is not None:
+            stack.close()
 
     def attention(
         self,
@@ -407,11 +449,11 @@ class Watched:
         """Return the record of one input of the last run.
 
         Args:
-            tokens: a label for each query; there may be more queries (padding), which are left out. None numbers them.
-            key_tokens: likewise for the keys; None where they are the queries'.
-            kind: which attention, where the module has several.
-            layers: which of `layers`, counted from 0; None takes all of the kind.
-            index: which input of the batch.
+            tokens: a label for each query; further queries (padding) are left out. None numbers the queries.
+            key_tokens: a label for each key; None if they are the queries' labels.
+            kind: the kind of attention, if the module has several.
+            layers: indices in the list `Watched.layers`, counted from 0; None takes all layers of the kind.
+            index: the index of the input in the batch.
 
         Returns:
             The record: `weights` of shape (layer, head, query, key), float32; its layers are numbered as in `layers`.
@@ -425,40 +467,45 @@ class Watched:
             SettingsError: an argument of another type.
         """
         numbers = self._chosen(kind, layers)
-        chosen = [self.layers[number] for number in numbers]
-        shape = chosen[0].shape
-        if len({layer.shape for layer in chosen}) > 1:
+        selected_layers = [self.layers[number] for number in numbers]
+        shape = selected_layers[0].shape
+        if len({layer.shape for layer in selected_layers}) > 1:
             raise SelectionError(f"the layers have different shapes: choose layers= from\n{self}")
         if not -shape[0] <= index < shape[0]:
             raise SelectionError(
                 f"there is no input {index}: the batch had {shape[0]} (counted from 0)"
             )
         queries = _tokens(tokens, shape[2], "queries")
-        same = key_tokens is None and (chosen[0].kind != "cross" or shape[2] == shape[3])
-        keys = queries if same else _tokens(key_tokens, shape[3], "keys")
-        size = 4 * len(chosen) * math.prod(shape[1:])
-        if size > KEEP_AT_MOST or any(layer.held is None for layer in chosen):
+        is_same = key_tokens is None and (
+            selected_layers[0].kind != "cross" or shape[2] == shape[3]
+        )
+        keys = queries if is_same else _tokens(key_tokens, shape[3], "keys")
+        size = 4 * len(selected_layers) * math.prod(shape[1:])
+        if size > KEEP_AT_MOST or any(layer.held is None for layer in selected_layers):
             raise InputError(
-                f"the weights of {len(chosen)} layers take {size / 2**30:.1f} GiB an input, more than attnviz keeps "
-                f"({KEEP_AT_MOST / 2**30:.0f} GiB for all of a run): choose fewer layers=, or give the module less"
+                f"the weights of {len(selected_layers)} layers take {size / 2**30:.1f} GiB an input, more than attnviz "
+                f"keeps ({KEEP_AT_MOST / 2**30:.0f} GiB for all of a run): choose fewer layers=, or give the module "
+                "less"
             )
         real, real_keys = (torch.ones(1, n, dtype=torch.bool, device=CPU) for n in shape[2:])
         batch = Batch(sentences=(), inputs={}, real=real, real_keys=real_keys)
-        keep = WeightCollector()
-        natives = {"sdpa" if isinstance(layer.held, Layer) else SOFTMAX for layer in chosen}
-        run = ForwardPass(batch=batch, observers=[keep], native=" and ".join(sorted(natives)))
+        collector = WeightCollector()
+        natives = {
+            "sdpa" if isinstance(layer.held, Layer) else SOFTMAX for layer in selected_layers
+        }
+        run = ForwardPass(batch=batch, observers=[collector], native=" and ".join(sorted(natives)))
         for number in numbers:
             self.layers[number].show(run, index % shape[0], number)
         return Attention(
-            weights=keep.weights(0)[:, :, : len(queries), : len(keys)],
+            weights=collector.weights(0)[:, :, : len(queries), : len(keys)],
             query_tokens=queries,
             key_tokens=keys,
-            kind=chosen[0].kind,
+            kind=selected_layers[0].kind,
             layers=numbers,
             model=type(self._module).__name__,
             receipt=run.receipt(""),
             text=" ".join(token.text for token in queries) if tokens is not None else "",
-            notes=(Note("dropout"),) if any(layer.dropped for layer in chosen) else (),
+            notes=(Note("dropout"),) if any(layer.dropped for layer in selected_layers) else (),
         )
 
     def __str__(self) -> str:
@@ -471,17 +518,22 @@ class Watched:
     def own(
         self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool
     ) -> None:
-        """Keep weights that the module computed itself, as long as they fit."""
+        """Keep weights that the module computed itself, as long as all of them stay within `KEEP_AT_MOST`."""
         size = weights.nbytes + sum(
-            one.held.nbytes for one in self.layers if isinstance(one.held, Tensor)
+            layer.held.nbytes for layer in self.layers if isinstance(layer.held, Tensor)
         )
-        held = weights.clone() if size <= KEEP_AT_MOST else None
-        self._keep(weights.shape, held, cross=cross, dropped=dropped)
+        kept_weights = weights.clone() if size <= KEEP_AT_MOST else None
+        self._keep(weights.shape, kept_weights, cross=cross, dropped=dropped)
 
     def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:
-        """Keep what the weights of the fused function are computed from; where that is written over, it is refused."""
-        held = replace(layer, output=layer.output.clone())
-        self._keep((*layer.query.shape[:3], layer.key.shape[2]), held, cross=cross, dropped=dropped)
+        """Keep the inputs and the output of the fused function, from which the weights can be computed later.
+
+        If the module overwrites the inputs afterwards, the weights no longer match the output and are refused.
+        """
+        kept_layer = replace(layer, output=layer.output.clone())
+        self._keep(
+            (*layer.query.shape[:3], layer.key.shape[2]), kept_layer, cross=cross, dropped=dropped
+        )
 
     def _keep(
         self,
@@ -491,6 +543,7 @@ class Watched:
         cross: bool | None,
         dropped: bool,
     ) -> None:
+        """Add a layer, with the path of the module that is running, unless that module is outside the watched one."""
         is_cross = shape[2] != shape[3] if cross is None else cross
         path = self._running[-1] if self._running else ""
         if path is not None:
@@ -499,6 +552,10 @@ class Watched:
             )
 
     def _chosen(self, kind: Kind | None, layers: Sequence[int] | None) -> tuple[int, ...]:
+        """Return the indices of the chosen layers or, if `layers` is None, of all layers of the kind.
+
+        Raises NoAttentionError: no attention was seen; SelectionError: no such layer or kind, or several kinds.
+        """
         if not self.layers:
             name = type(self._module).__name__
             raise NoAttentionError(
@@ -520,8 +577,9 @@ class Watched:
         return numbers
 
     def _begin(self, module: nn.Module, _inputs: Any) -> None:
-        """Keep where the module stands that runs; the watched module's own start forgets its last run."""
+        """Remember the path of a module that starts; a new run of the watched module discards the last one."""
         if get_ident() == self._thread:
+            # Activation checkpointing runs modules again during the backward pass, which is not a new run.
             is_again = torch._C._current_graph_task_id() >= 0
             if (
                 module is self._module
@@ -540,7 +598,7 @@ class Watched:
 
 
 def watch(module: nn.Module) -> Watched:
-    """Watch a torch module: the attention of its last run inside the block is kept.
+    """Watch a torch module and keep the attention of its last run inside the block.
 
     ::
 
@@ -548,25 +606,28 @@ def watch(module: nn.Module) -> Watched:
             model(x)
         record = seen.attention(tokens=["I", "love", "you"])
 
-    The module computes the same as without, and is left unchanged. Seen are calls of `scaled_dot_product_attention`,
-    torch's own layers, and a softmax that is multiplied by values, in the thread of the block.
+    The module's results do not change, and it is left unchanged. The block captures calls of
+    `scaled_dot_product_attention`, torch's own layers, and softmax results that are multiplied by values, in the thread
+    that opened it.
 
     Args:
-        module: any module. Compiled parts run as they are written.
+        module: any module. Compiled parts run uncompiled inside the block.
 
     Raises:
-        ModelError: it is no torch module.
+        ModelError: `module` is no torch module.
     """
     return Watched(module)
 
 
 def _with_four_axes(tensor: Tensor) -> Tensor:
-    """Return a tensor as (batch, head, token, number): three axes get a single head, more axes are a batch."""
+    """Return a tensor as (batch, head, token, d): add a head to three axes, merge all axes before the last three."""
     return tensor[:, None] if tensor.ndim == AXES - 1 else tensor.reshape(-1, *tensor.shape[-3:])
 
 
-def _tokens(given: Sequence[str | Token] | None, n: int, what: str) -> tuple[Token, ...]:
-    labels = [str(number) for number in range(n)] if given is None else list(given)
+def _tokens(tokens: Sequence[str | Token] | None, n: int, axis: str) -> tuple[Token, ...]:
+    labels = [str(number) for number in range(n)] if tokens is None else list(tokens)
     if not 0 < len(labels) <= n:
-        raise RecordError(f"there are {len(labels)} tokens for {n} {what}")
-    return tuple(Token(text=one, piece=one) if isinstance(one, str) else one for one in labels)
+        raise RecordError(f"there are {len(labels)} tokens for {n} {axis}")
+    return tuple(
+        Token(text=label, piece=label) if isinstance(label, str) else label for label in labels
+    )

@@ -1,4 +1,4 @@
-"""A torch module as a source: one in memory, or one that a function in the user's file returns."""
+"""A torch module as a source: a module in memory, or the result of a function in the user's file."""
 
 from __future__ import annotations
 
@@ -43,58 +43,58 @@ from attnviz.text.suggest import suggest
 
 
 def build(file: str, name: str) -> tuple[nn.Module, object]:
-    """Return the module that a function in a file of code returns, and its tokenizer or None.
+    """Run a file of code and its function `name`; return the function's torch module, and its tokenizer or None.
 
-    Raises ModelError: the code cannot be run, or returns something else; UnknownModelError: no such function.
+    Raises ModelError: the code fails, or returns something else; UnknownModelError: there is no such function.
     """
-    path, shown = Path(file).expanduser(), visible(file)
+    path, file_name = Path(file).expanduser(), visible(file)
     code = ModuleType(f"attnviz_own_{path.stem}")
     code.__file__ = str(path)
     sys.modules[code.__name__] = code  # pickle and dataclasses look up classes there
-    # Imports of files beside this one work as under `python file.py`.
+    # Let the code import files in its own folder, as under `python file.py`.
     folder = str(path.parent.resolve())
     sys.path.insert(0, folder)
     try:
         exec(compile(path.read_bytes(), path, "exec"), vars(code))
-        built = _function(code, name, shown)()
+        result = _function(code, name, file_name)()
     except AttnvizError:
         raise
     except (Exception, SystemExit) as error:
         raise ModelError(
-            f"{shown} cannot be run: {type(error).__name__}: {first_line(error)}"
+            f"{file_name} cannot be run: {type(error).__name__}: {first_line(error)}"
         ) from error
     finally:
         sys.path.remove(folder)
-    module, tokenizer = built if isinstance(built, tuple) and len(built) == 2 else (built, None)
+    module, tokenizer = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
     if not isinstance(module, nn.Module):
         raise ModelError(
-            f"{name}() in {shown} returns no torch module but a {type(module).__name__}: expected a module, or "
+            f"{name}() in {file_name} returns no torch module but a {type(module).__name__}: expected a module, or "
             "(module, tokenizer)"
         )
     return module, tokenizer
 
 
-def _function(code: ModuleType, name: str, shown: str) -> Callable[[], object]:
-    """Return the function of this name. Raises UnknownModelError, which lists those that there are."""
+def _function(code: ModuleType, name: str, file_name: str) -> Callable[[], object]:
+    """Return the function of this name. Raises UnknownModelError: there is none; the message lists those defined."""
     function = getattr(code, name, None)
     if callable(function):
-        return function  # type: ignore[no-any-return]  # as just seen
-    problem = f"say which function of {shown} is called"
+        return function  # type: ignore[no-any-return]  # it is callable
+    problem = f"say which function of {file_name} is called"
     if name:
-        problem = f"there is no function {visible(name)} in {shown}"
-    own = [
+        problem = f"there is no function {visible(name)} in {file_name}"
+    names = [
         key
         for key, value in vars(code).items()
         if getattr(value, "__module__", "") == code.__name__
     ]
-    raise UnknownModelError(f"{problem}{suggest(name, own)}")
+    raise UnknownModelError(f"{problem}{suggest(name, names)}")
 
 
 class ModuleSource(PerSentenceSource):
     """Any torch module that takes token ids [batch, token]; it is left unchanged.
 
-    Its tokenizer has ``encode(text)``, which returns ids, and ``decode(ids)``; or it is one of Hugging Face. Without
-    one, the module reads the bytes of a text. Raises ModelError: the tokenizer is of another kind.
+    The tokenizer has ``encode(text)``, which returns ids, and ``decode(ids)``, or is a Hugging Face tokenizer. Without
+    a tokenizer, the module reads the bytes of a text. Raises ModelError: the tokenizer lacks these methods.
     """
 
     generates = False
@@ -103,7 +103,7 @@ class ModuleSource(PerSentenceSource):
     def __init__(self, name: str, module: nn.Module, tokenizer: Any = None) -> None:
         self.name = name
         self._module, self._tokenizer = module, tokenizer
-        # only its weights say: those of the first sentence that it reads
+        # A module does not declare its kind; `_find_kind` sets it from the weights of the first sentence.
         self.kinds: tuple[Kind, ...] = ("encoder",)
         self._has_run = False
         if tokenizer is not None and not (
@@ -112,7 +112,9 @@ class ModuleSource(PerSentenceSource):
             raise ModelError(
                 f"a tokenizer has encode(text) and decode(numbers), but a {type(tokenizer).__name__} not"
             )
-        self._device = next((one.device for one in module.parameters()), torch.device("cpu"))
+        self._device = next(
+            (parameter.device for parameter in module.parameters()), torch.device("cpu")
+        )
 
     def _read(
         self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
@@ -121,7 +123,7 @@ class ModuleSource(PerSentenceSource):
 
         Raises InputError: there is a second sentence, or the tokenizer cannot read the text.
         """
-        del truncate  # how much it can read, only the module knows
+        del truncate  # the limit of a module is unknown
         if pair is not None:
             raise InputError(
                 f"{self.name} is a module of your own: it reads one sentence, and no pair"
@@ -134,7 +136,7 @@ class ModuleSource(PerSentenceSource):
         return batch_of_one(sentence, {"input_ids": ids})
 
     def _find_kind(self, ids: Int64[Tensor, "1 token"]) -> None:
-        """Run the module once, to see whether any token looks at a later one."""
+        """Run the module once to find out whether any token attends to a later one, and set `kinds`."""
         if self._has_run:
             return
         probe = CausalityProbe()
@@ -145,6 +147,7 @@ class ModuleSource(PerSentenceSource):
         self._has_run = True
 
     def _sentence(self, text: str) -> Sentence:
+        """Return the tokenized text. Raises InputError: the tokenizer fails, or finds no token."""
         try:
             tokens = own_tokens(self._tokenizer, text)
         except Exception as error:
@@ -158,12 +161,12 @@ class ModuleSource(PerSentenceSource):
         notes: tuple[Note, ...] = ()
         if self._tokenizer is None:
             notes = (Note("reads_bytes"),)
-        elif (broken := broken_syllable(tokens, text, None)) is not None:
-            notes = (Note.of("syllables_broken", syllable=broken[0], n=broken[1]),)
+        elif (syllable := broken_syllable(tokens, text, None)) is not None:
+            notes = (Note.of("syllables_broken", syllable=syllable[0], n=syllable[1]),)
         return Sentence(text=text, pair=None, tokens=tokens, notes=notes)
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
-        """Run the module and trace the functions of torch that it calls. Raises ModelError, as `Source.stream`."""
+        """Run the module and trace the torch functions that it calls. Raises ModelError, as `Source.stream`."""
         if not batch.real.all():
             raise ModelError(
                 f"{self.name} is a module of your own, and nothing tells it where padding is: give it sentences of one "
@@ -175,12 +178,12 @@ class ModuleSource(PerSentenceSource):
         return run.receipt(self.name)
 
     def _run(self, ids: Int64[Tensor, "batch token"], run: ForwardPass) -> Any:
-        failing = as_model_error(self.name, "be run on this text", run=run, is_typed=True)
+        error_handler = as_model_error(self.name, "be run on this text", run=run, is_typed=True)
         with (
             evaluated(self._module),
             torch.no_grad(),
             trace_attention(AttentionTracer(FunctionalRecorder(run, self.name))),
-            failing,
+            error_handler,
         ):
             return self._module(ids)
 
@@ -190,7 +193,7 @@ class ModuleSource(PerSentenceSource):
 
         Raises ModelError: it returns no logits, or its tokens attend to later ones.
         """
-        del most  # how much it can read, only the module knows
+        del most  # the limit of a module is unknown
         if chat:
             raise no_template(self.name)
         sentence = self._sentence(text)
@@ -218,63 +221,64 @@ class ModuleSource(PerSentenceSource):
         )
 
     def _next(self, n_first: int, read: Sequence[int], run: ForwardPass) -> Float[Tensor, " word"]:
-        """Return the logits of the token after those read; the run sees the last rows.
+        """Return the logits of the token after those in `read`; the run sees the last rows.
 
-        The first `n_first` tokens are the prompt's. Raises TooLongError: the module fails on more tokens than before.
+        `n_first` is the number of tokens of the prompt. Raises TooLongError: the module fails on this many tokens, but
+        did not fail on the prompt.
         """
         ids = torch.tensor([read], device=self._device)
         try:
-            made = self._run(ids, run)
+            output = self._run(ids, run)
         except ModelError as error:
             if error.__cause__ is None or len(read) == n_first:
                 raise
-            why = f"{type(error.__cause__).__name__}: {first_line(error.__cause__)}"
+            reason = f"{type(error.__cause__).__name__}: {first_line(error.__cause__)}"
             raise TooLongError(
-                f"{self.name} reads no more than {len(read) - 1:,} tokens ({why})"
+                f"{self.name} reads no more than {len(read) - 1:,} tokens ({reason})"
             ) from error
-        return self._logits(made)
+        return self._logits(output)
 
-    def _logits(self, made: Any) -> Float[Tensor, " word"]:
+    def _logits(self, output: Any) -> Float[Tensor, " word"]:
         """Return the logits of the last token in a module's output.
 
-        The output is a tensor, a tuple that begins with one, or an object with `logits`.
+        The output may be a tensor, a tuple that begins with one, or an object with an attribute `logits`.
 
-        Raises ModelError: it has none of them.
+        Raises ModelError: it has no logits over the vocabulary.
         """
-        first = made[0] if isinstance(made, tuple | list) and made else made
+        first = output[0] if isinstance(output, tuple | list) and output else output
         logits = getattr(first, "logits", first)
-        known = n_tokens(self._tokenizer)
-        # Some models have more ids than their vocabulary has tokens: as many as they have word vectors.
-        sizes = {known}
+        vocabulary_size = n_tokens(self._tokenizer)
+        # Some models have more logits than their vocabulary has tokens: one per word vector of a padded table.
+        sizes = {vocabulary_size}
         for module in self._module.modules():
             if isinstance(module, nn.Embedding) and (
-                known is None or module.num_embeddings > known
+                vocabulary_size is None or module.num_embeddings > vocabulary_size
             ):
                 sizes.add(module.num_embeddings)
         if isinstance(logits, Tensor) and logits.ndim == 3 and logits.shape[-1] in sizes:
-            return logits[0, -1, :known]
-        seen = type(logits).__name__
+            return logits[0, -1, :vocabulary_size]
+        result = type(logits).__name__
         if isinstance(logits, Tensor):
-            seen = f"the shape {tuple(logits.shape)}"
-        size = "" if known is None else f" of {known:,} tokens"
+            result = f"the shape {tuple(logits.shape)}"
+        size = "" if vocabulary_size is None else f" of {vocabulary_size:,} tokens"
         raise ModelError(
-            f"{self.name} generates nothing: it returns {seen}, no logits over its vocabulary{size}"
+            f"{self.name} generates nothing: it returns {result}, no logits over its vocabulary{size}"
         )
 
     def digest(self) -> str:
-        """Return a digest of the bytes of all weights, which tells models apart."""
+        """Return a digest of the bytes of all weights, which identifies the model."""
         return digest_of(self._module)
 
     def untrained(self, seed: int = 0) -> ModuleSource:
-        """Return the same module with weights as its layers draw them, from a seed.
+        """Return the same module with initial weights, drawn by its layers from a seed.
 
-        Raises ModelError: a layer has no method that draws its weights.
+        Raises ModelError: a layer has no method that initialises its weights.
         """
         module = copy.deepcopy(self._module)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             for path, part in module.named_modules():
-                # nn.MultiheadAttention and nn.Transformer have a private one.
+                # In nn.MultiheadAttention and nn.Transformer this method is private.
                 reset = getattr(part, "reset_parameters", None)
                 reset = reset or getattr(part, "_reset_parameters", None)
                 if reset is not None:
@@ -283,6 +287,6 @@ class ModuleSource(PerSentenceSource):
                     raise ModelError(
                         f"{self.name} cannot be made anew: {path or type(part).__name__} has no reset_parameters()"
                     )
-        other = copy.copy(self)
-        other.name, other._module = f"{self.name} with random weights", module
-        return other
+        untrained_source = copy.copy(self)
+        untrained_source.name, untrained_source._module = f"{self.name} with random weights", module
+        return untrained_source

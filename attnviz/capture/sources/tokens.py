@@ -1,4 +1,4 @@
-"""The tokens of a pretrained model as a person reads them."""
+"""The tokens of a pretrained model, with the labels that a person reads."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def read_tokens(
 ) -> tuple[Token, ...]:
     """Return the tokens of a sentence and its pair.
 
-    `encoded` has a mask of special tokens and, from a fast tokenizer, offsets.
+    `encoded` is the tokenizer's output, with a mask of special tokens and, from a fast tokenizer, offsets.
     """
     ids: list[int] = encoded["input_ids"]
     pieces: list[str] = tokenizer.convert_ids_to_tokens(ids)
-    fast = tokenizer.is_fast
-    segments = encoded.sequence_ids(0) if fast else [0] * len(ids)
+    is_fast = tokenizer.is_fast
+    segments = encoded.sequence_ids(0) if is_fast else [0] * len(ids)
     tokens = []
     for index, (number, piece) in enumerate(zip(ids, pieces, strict=True)):
         special = bool(encoded["special_tokens_mask"][index])
-        span = tuple(encoded["offset_mapping"][index]) if fast and not special else None
+        span = tuple(encoded["offset_mapping"][index]) if is_fast and not special else None
         tokens.append(
             Token(
                 text="",
@@ -45,15 +45,15 @@ def read_tokens(
 def generated_tokens(
     tokenizer: Any, ids: Sequence[int], text: str | None = None
 ) -> tuple[Token, ...]:
-    """Return the tokens that a model generates; `text` is their meaning, decoded where it is not given.
+    """Return the tokens that a model generates; `text` is their text, which is decoded if it is None.
 
-    Where the tokenizer makes the same tokens of the text again, it tells where each of them stands; where it does not,
-    each new token ends where the text of all tokens so far ends.
+    If tokenizing the text gives the same ids again, the tokenizer's offsets are the spans of the tokens. Otherwise each
+    token ends where the decoded text of all tokens up to it ends.
     """
     text = meaning(tokenizer, ids) if text is None else text
     if not is_of_library(tokenizer):
         return tuple(replace(token, segment=GENERATED) for token in _placed(tokenizer, ids, text))
-    # Some models have more numbers than their vocabulary has tokens.
+    # Some models have more ids than their vocabulary has tokens; such an id has no piece.
     pieces = [
         piece or f"<{number}>"
         for piece, number in zip(tokenizer.convert_ids_to_tokens(list(ids)), ids, strict=True)
@@ -77,43 +77,44 @@ def generated_tokens(
 
 
 def own_tokens(tokenizer: Any, text: str) -> tuple[Token, ...]:
-    """Return the tokens of a text, by the user's own tokenizer; without one, its bytes."""
+    """Return the tokens of a text by the user's own tokenizer, or its bytes if `tokenizer` is None."""
     if is_of_library(tokenizer):
-        more = {"return_offsets_mapping": tokenizer.is_fast, "return_special_tokens_mask": True}
-        return read_tokens(tokenizer, tokenizer(text, verbose=False, **more), text)
-    made = text.encode() if tokenizer is None else tokenizer.encode(text)
-    return _placed(tokenizer, [int(number) for number in getattr(made, "ids", made)], text)
+        options = {"return_offsets_mapping": tokenizer.is_fast, "return_special_tokens_mask": True}
+        return read_tokens(tokenizer, tokenizer(text, verbose=False, **options), text)
+    encoding = text.encode() if tokenizer is None else tokenizer.encode(text)
+    return _placed(tokenizer, [int(number) for number in getattr(encoding, "ids", encoding)], text)
 
 
 def meaning(tokenizer: Any, ids: Sequence[int]) -> str:
-    """Return the text of token ids, without the special ones of the library's; without a tokenizer they are bytes."""
+    """Return the text of token ids (bytes if `tokenizer` is None), without the special tokens of transformers."""
     if tokenizer is None:
         return bytes(ids).decode(errors="replace")
-    more = (
+    options = (
         {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
         if is_of_library(tokenizer)
         else {}
     )
-    return str(tokenizer.decode(list(ids), **more))
+    return str(tokenizer.decode(list(ids), **options))
 
 
 def n_tokens(tokenizer: Any) -> int | None:
-    """Return the size of a tokenizer's vocabulary; None where it does not say, 256 bytes without a tokenizer."""
+    """Return the size of a tokenizer's vocabulary; None if it is unknown, 256 (bytes) if `tokenizer` is None."""
     if tokenizer is None:
         return 256
     if hasattr(tokenizer, "__len__"):
         return len(tokenizer)
-    if hasattr(tokenizer, "get_vocab_size"):  # of tokenizers
+    if hasattr(tokenizer, "get_vocab_size"):  # the package tokenizers
         return int(tokenizer.get_vocab_size())
-    return getattr(tokenizer, "n_vocab", None)  # of tiktoken
+    return getattr(tokenizer, "n_vocab", None)  # the package tiktoken
 
 
 def is_of_library(tokenizer: Any) -> bool:
-    """Return whether a tokenizer is one of transformers."""
+    """Return whether a tokenizer comes from transformers."""
     return hasattr(tokenizer, "convert_ids_to_tokens")
 
 
 def _placed(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Token, ...]:
+    """Return the tokens of these ids, with their spans in the text, for a tokenizer without offsets."""
     decode = partial(meaning, tokenizer)
     decoded = [decode([number]) for number in ids]
     spans = _grown(decode, ids, text) if decode(ids) == text else _sought(decoded, text)
@@ -125,51 +126,54 @@ def _placed(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Token, ...]:
 
 
 def run_together(tokens: Sequence[Token]) -> bool:
-    """Return whether the second sentence of a pair begins right behind the first."""
+    """Return whether the second sentence of a pair follows the first one without a special token between them."""
     return any(
-        (one.segment, other.segment) == (0, 1) and not (one.special or other.special)
-        for one, other in itertools.pairwise(tokens)
+        (first.segment, second.segment) == (0, 1) and not (first.special or second.special)
+        for first, second in itertools.pairwise(tokens)
     )
 
 
 def broken_syllable(tokens: Sequence[Token], text: str, pair: str | None) -> tuple[str, int] | None:
-    """Return the first Korean syllable that is several tokens, and how many; None where there is none."""
+    """Return the first Korean syllable that is split into several tokens, and their number; None if there is none."""
     parts = [
         token for token in tokens if token.span and not token.special and token.piece.strip("▁Ġ")
     ]
-    counted = Counter(
+    counts = Counter(
         (token.segment, place) for token in parts for place in range(*(token.span or ()))
     )
     letters = (
-        ((text, pair or "")[segment][place], n) for (segment, place), n in counted.items() if n > 1
+        ((text, pair or "")[segment][place], n) for (segment, place), n in counts.items() if n > 1
     )
     return next(((letter, n) for letter, n in letters if HANGUL.match(letter)), None)
 
 
 def _spans(tokenizer: Any, ids: Sequence[int], text: str) -> list[tuple[int, int]]:
-    again = tokenizer(text_target=text, return_offsets_mapping=True, verbose=False)
-    # Where the text was cut, its end stands earlier.
+    """Return the span of each generated token in the text; see `generated_tokens`."""
+    encoding = tokenizer(text_target=text, return_offsets_mapping=True, verbose=False)
+    # If the text was truncated, `ids` has an end token earlier than the new encoding; special tokens may differ.
     special = tokenizer.all_special_ids
     is_same = all(
-        own == other or own in special for own, other in zip(ids, again["input_ids"], strict=False)
+        token_id == encoded_id or token_id in special
+        for token_id, encoded_id in zip(ids, encoding["input_ids"], strict=False)
     )
-    if is_same and len(ids) <= len(again["input_ids"]):
-        return [(start, end) for start, end in again["offset_mapping"][: len(ids)]]
+    if is_same and len(ids) <= len(encoding["input_ids"]):
+        return [(start, end) for start, end in encoding["offset_mapping"][: len(ids)]]
     return _grown(partial(meaning, tokenizer), ids, text)
 
 
 def _grown(
     decode: Callable[[Sequence[int]], str], ids: Sequence[int], text: str
 ) -> list[tuple[int, int]]:
-    """Return the span of each token, by how far the decoded text gets with it.
+    """Return the span of each token, from the lengths of the decoded text before and after it.
 
-    Some bytes of a character decode to nothing yet: they all get the span of the whole character.
+    A token may hold only some bytes of a character, so that the text up to it cannot be decoded. All tokens of such a
+    character get the span of the whole character.
     """
-    grown = [decode(ids[:n]) for n in range(len(ids) + 1)]
-    ends = [len(so_far) if text.startswith(so_far) else None for so_far in grown]
+    prefixes = [decode(ids[:n]) for n in range(len(ids) + 1)]
+    ends = [len(prefix) if text.startswith(prefix) else None for prefix in prefixes]
 
-    def nearest(some: Iterable[int | None], otherwise: int) -> int:
-        return next((end for end in some if end is not None), otherwise)
+    def nearest(candidates: Iterable[int | None], default: int) -> int:
+        return next((end for end in candidates if end is not None), default)
 
     return [
         (nearest(reversed(ends[: n + 1]), 0), nearest(ends[n + 1 :], len(text)))
@@ -178,7 +182,7 @@ def _grown(
 
 
 def _sought(pieces: Sequence[str], text: str) -> list[tuple[int, int] | None]:
-    """Return the span of each piece, searched behind the one before it; None where it is not found."""
+    """Return the span of each piece, searched after the previous one; None if it is not found."""
     spans: list[tuple[int, int] | None] = []
     place = 0
     for piece in pieces:
@@ -207,11 +211,15 @@ def _label(
     typed: tuple[str, str],
     unknown: int | None = None,
 ) -> tuple[Token, ...]:
+    """Return the tokens with the text to show.
+
+    `decoded` holds the text of each token, `typed` the two sentences, `unknown` the id of the unknown token.
+    """
     parts = _parts(tokens, decoded)
     labelled = []
     for index, token in enumerate(tokens):
-        # A token that is only the space before the word has not begun it.
-        before = tokens[index - 1] if index and decoded[index - 1].strip() else None
+        # A token that holds only the space before a word does not count as the word's beginning.
+        previous = tokens[index - 1] if index and decoded[index - 1].strip() else None
         if token.special:
             text = visible(token.piece)
         else:
@@ -219,9 +227,9 @@ def _label(
                 decoded[index],
                 part=parts[index],
                 typed=typed[token.segment][slice(*token.span)] if token.span else "",
-                continues=before is not None
+                continues=previous is not None
                 and token.word is not None
-                and before.word == token.word,
+                and previous.word == token.word,
                 unknown=unknown is not None and token.id == unknown,
             )
         labelled.append(replace(token, text=text))
@@ -232,7 +240,7 @@ def _decode(tokenizer: Any, piece: str) -> str:
     """Return a piece without its vocabulary's marks (``##``, ``Ġ``, ``▁``, ``</w>``)."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        # A byte of a character alone says nothing, and comes back empty.
+        # A piece that is one byte of a character decodes to an empty string.
         return str(tokenizer.convert_tokens_to_string([piece])) or (
             "\ufffd" if piece.strip("▁") else ""
         )
@@ -243,21 +251,21 @@ def _decode(tokenizer: Any, piece: str) -> str:
 
 
 def _parts(tokens: Sequence[Token], decoded: Sequence[str]) -> list[tuple[int, int] | None]:
-    """Return (part, parts) for each token that is some bytes of a character; None for all others."""
-    broken = [
+    """Return (part, number of parts) for each token that holds only some bytes of a character; None for others."""
+    is_broken = [
         "\ufffd" in text or (text.startswith("<0x") and text.endswith(">")) for text in decoded
     ]
     runs: list[list[int]] = []
     for index, token in enumerate(tokens):
-        before, span = tokens[index - 1], token.span
+        previous, span = tokens[index - 1], token.span
         overlap = (
             span
-            and before.span
-            and before.segment == token.segment
-            and before.span[0] < span[1]
-            and span[0] < before.span[1]
+            and previous.span
+            and previous.segment == token.segment
+            and previous.span[0] < span[1]
+            and span[0] < previous.span[1]
         )
-        if index and broken[index - 1] and broken[index] and overlap:
+        if index and is_broken[index - 1] and is_broken[index] and overlap:
             runs[-1].append(index)
         else:
             runs.append([index])

@@ -1,1 +1,1 @@
-"""One page for every figure: lengths, texts that are measured, caption, colour bar, files."""
+"""The shared parts of all figures: lengths, text measuring, the page with caption and colour bar, files."""

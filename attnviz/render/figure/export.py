@@ -1,7 +1,7 @@
-"""Figures made and written: a blank figure, Matplotlib's own settings, PNG, SVG and PDF.
+"""Creation and export of figures: a blank figure, Matplotlib's default settings, PNG, SVG and PDF.
 
-Nothing here touches pyplot, and Matplotlib's settings are what they were when a function returns: a picture looks the
-same whatever a notebook has set.
+No function uses pyplot, and Matplotlib's settings are restored when a function returns. A picture looks the same
+whatever settings a notebook has.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FALLBACKS = (
     b"'DejaVu Sans', Verdana, 'Noto Sans', 'Noto Sans CJK KR', 'Malgun Gothic',"
     b" 'Apple SD Gothic Neo', sans-serif"
 )
-"""The fonts in which an SVG is read where ours is not installed; the first are as wide."""
+"""The fonts for an SVG if attnviz's font is not installed; the first ones have letters of the same width."""
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -59,17 +59,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
         }
     },
 }
-"""By ending what Matplotlib's `savefig` is given; no file holds the time of its making."""
+"""The options for Matplotlib's `savefig`, by the file's ending; without a date, equal pictures give equal files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure, and the description that its file holds."""
+    """A figure, and the description for the metadata of its file."""
 
-    pen: Pen  # what it was drawn with
+    pen: Pen  # the pen that it was drawn with
     title: str
-    description: str  # how it is read, and the receipt
-    style: Style = STYLES["sheet"]  # what it is for
+    description: str  # how to read the picture, and the receipt
+    style: Style = STYLES["sheet"]  # the style, which sets the resolution
 
     @property
     def figure(self) -> Figure:
@@ -77,22 +77,22 @@ class Picture:
         return self.pen.figure
 
     def fitted(self, style: Style) -> Picture:
-        """Return the same figure in the size of a style; an `AttnvizWarning` tells if it cannot be read."""
+        """Return the picture in the size of a style; warn with an `AttnvizWarning` if its text becomes too small."""
         fit(self.pen, style)
         return replace(self, style=style)
 
     def write(self, path: Path | BytesIO, suffix: str) -> Typefaces:
-        """Write the picture into a file or buffer; the same picture gives the same bytes each time.
+        """Write the picture into a file or buffer, and return the fonts used and the characters that no font has.
 
-        `suffix` is one of `OPTIONS`. Return the fonts used, with the characters that none has.
+        `suffix` is one of `OPTIONS`. Equal pictures give equal bytes.
         """
         words = {"{title}": self.title, "{description}": self.description}
         fields = OPTIONS[suffix]["metadata"].items()
         options = OPTIONS[suffix] | {
             "metadata": {field: words.get(text, text) for field, text in fields}
         }
-        most = MOST_PIXELS if self.style.exact_dpi else PIXELS
-        dpi = min(self.style.dpi, most / max(self.figure.get_size_inches()))
+        max_pixels = MOST_PIXELS if self.style.exact_dpi else PIXELS
+        dpi = min(self.style.dpi, max_pixels / max(self.figure.get_size_inches()))
         buffer = BytesIO()
         with usual_settings():
             self.figure.savefig(buffer, format=suffix.removeprefix("."), dpi=dpi, **options)
@@ -106,7 +106,7 @@ class Picture:
         return self.pen.typefaces
 
     def fill(self, path: Path) -> None:
-        """Write the picture into a file, by its ending.
+        """Write the picture into a file in the format of its ending.
 
         An `AttnvizWarning` names the characters that no installed font has.
         """
@@ -131,17 +131,18 @@ def blank_figure(texts: Sequence[str]) -> Pen:
 
 @contextmanager
 def usual_settings() -> Iterator[None]:
-    """Use Matplotlib's defaults while a figure is made; the user's settings return when the block ends.
+    """Use Matplotlib's default settings until the block ends; the user's settings are then restored.
 
-    SVG files get the same names each time, and each panel stays an image of its own, a pixel a cell, sharp at any size.
-    Letters stay letters: in SVG text that can be searched and edited, in PDF TrueType, since publishers refuse Type 3.
+    In SVG files, element ids are the same each time, and each panel is a separate image with one pixel per cell, sharp
+    at any size. Text remains text: searchable and editable in SVG, TrueType in PDF, because publishers refuse Type 3
+    fonts.
     """
     from matplotlib import rc_context, rcParamsDefault
 
-    usual: dict[Any, Any] = {
+    defaults: dict[Any, Any] = {
         name: value for name, value in rcParamsDefault.items() if name != "backend"
     }
-    with rc_context(usual | LETTERS), warnings.catch_warnings():
-        # Characters without a font are named by `Picture.fill`, in words that help.
+    with rc_context(defaults | LETTERS), warnings.catch_warnings():
+        # `Picture.fill` warns about missing characters instead, with advice on what to install.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield

@@ -1,4 +1,4 @@
-"""A page in inches: lines of words above and below, panels with thin frames, colour bars. What every figure is put on.
+"""The page of a figure, measured in inches: lines of text above and below, panels with thin frames, colour bars.
 
 Places are (left, top) or (left, top, width, height), in inches from the upper left corner.
 """
@@ -30,21 +30,23 @@ from attnviz.render.fonts import boxes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_MARKS = 5.9  # steps that a colour bar may have between its numbers
+# A colour bar has fewer steps between its numbers than this: at most 5, and a margin for rounding.
+MOST_MARKS = 5.9
 
-BOXES = 6.5  # the size of what is said of characters that no font has: it fits in the margin below
+# Font size of the note about characters without a font, small enough for the bottom margin.
+BOXES = 6.5
 
 Place = tuple[float, float, float, float]  # left, top, width and height, in inches
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of words."""
+    """One line of text."""
 
     text: str
-    size: float  # of its letters, in points
+    size: float  # the font size, in points
     colour: str
-    pitch: float  # how far below it the next line stands, in inches
+    pitch: float  # the distance to the next line, in inches
 
 
 def lines(
@@ -59,8 +61,8 @@ def lines(
 ) -> list[Line]:
     """Break texts into lines of at most `width` inches, in letters of `size` points.
 
-    Each text has at most `most` lines. Without a `colour` the first text, which is the receipt, is black, the others
-    are grey. The distance from line to line is `leading` times the size.
+    Each text has at most `most` lines. Without a `colour`, the first text, which is the receipt, is black and the
+    others are grey. The distance from line to line is `leading` times the size.
     """
     return [
         Line(line, size, colour or (GREY if index else BLACK), leading * size * POINT)
@@ -70,16 +72,16 @@ def lines(
 
 
 def height_of(written: Iterable[Line]) -> float:
-    """Return the height of lines, in inches."""
+    """Return the total height of lines, in inches."""
     return math.fsum(line.pitch for line in written)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A figure of a known size, and axes over all of it, in inches from its upper left corner."""
+    """A figure of a fixed size, with axes that cover it, in inches from its upper left corner."""
 
-    pen: Pen  # what is drawn with, on its figure
-    ax: Axes  # the axes
+    pen: Pen  # the pen for the figure
+    ax: Axes  # the axes that cover the figure
 
     @property
     def size(self) -> tuple[float, float]:
@@ -88,22 +90,22 @@ class Page:
         return float(width), float(height)
 
     def text(self, left: float, top: float, text: str, size: float = TEXT, **style: Any) -> None:
-        """Write a text; `style` is what Matplotlib's `text` takes."""
+        """Write a text; `style` has further arguments of Matplotlib's `text`."""
         self.ax.text(left, top, text, **self.pen.style(size, **style))
 
     def write_upward(
         self, left: float, top: float, text: str, size: float = TEXT, **style: Any
     ) -> None:
-        """Write a text from below to above, as `upward` has it."""
-        text, turned = upward(text)
-        self.text(left, top, text, size, rotation=turned, multialignment="center", **style)
+        """Write a text that runs upward, as `upward` prepares it."""
+        text, rotation = upward(text)
+        self.text(left, top, text, size, rotation=rotation, multialignment="center", **style)
 
     def write(
         self, written: Sequence[Line], top: float, left: float = MARGIN, *, va: str = "top"
     ) -> float:
-        """Write lines below one another, and return where the next would stand.
+        """Write lines below one another, and return the top of the next line.
 
-        `va` tells which part of a line stands at its place.
+        `va` is Matplotlib's vertical alignment of each line.
         """
         for line in written:
             self.text(left, top, line.text, line.size, va=va, color=line.colour)
@@ -116,35 +118,40 @@ class Page:
         place: Place,
         interpolation: str | None = "none",
     ) -> None:
-        """Draw cells, each a pixel, with a thin frame, so that pale cells have an edge."""
+        """Draw an image with one pixel per cell, and a thin frame, so that pale cells at its border have an edge."""
         left, top, width, height = place
         extent = (left, left + width, top + height, top)
         self.ax.imshow(pixels, extent=extent, aspect="auto", interpolation=interpolation, zorder=2)
         self.frame(place)
 
     def frame(self, place: Place) -> None:
-        """Draw a thin line round a panel."""
+        """Draw a thin line around a panel."""
         self.box(place, fill=False, edgecolor=FRAME, linewidth=0.6, zorder=3)
 
     def box(self, place: Place, **style: Any) -> Any:
-        """Draw a rectangle; `style` is what Matplotlib's `Rectangle` takes."""
+        """Draw a rectangle; `style` has further arguments of Matplotlib's `Rectangle`."""
         from matplotlib.patches import Rectangle
 
         left, top, width, height = place
         return self.ax.add_artist(Rectangle((left, top), width, height, **style))
 
     def axes(self, place: Place) -> Axes:
-        """Add new axes in a place."""
+        """Add new axes at a place."""
         return self.pen.figure.add_axes(self._share(place))
 
     def move(self, ax: Axes, place: Place) -> None:
-        """Move axes that are drawn already to a place."""
+        """Move existing axes to a place."""
         ax.set_position(self._share(place))
 
     def _share(self, place: Place) -> tuple[float, float, float, float]:
-        left, top, wide, high = place
+        left, top, panel_width, panel_height = place
         width, height = self.size
-        return left / width, 1 - (top + high) / height, wide / width, high / height
+        return (
+            left / width,
+            1 - (top + panel_height) / height,
+            panel_width / width,
+            panel_height / height,
+        )
 
     def colour_bar(
         self,
@@ -154,10 +161,10 @@ class Page:
         *,
         along: bool = False,
     ) -> None:
-        """Draw the colours of a scale: upright with the lowest below, or `along` with the lowest at the left.
+        """Draw a colour bar: vertical with the lowest value at the bottom, or `along` (horizontal), lowest at the left.
 
-        `place` is left, top and length; `marks` are written beside the bar, by the share of its length. Matplotlib's
-        own bar, which the user's own axes get, needs axes and a norm, and has no place for numbers at its ends.
+        `place` is left, top and length; `marks` maps shares of the length to the texts written there. Matplotlib's
+        colour bar, which the user's own axes get, needs axes and a norm, and has no room for numbers at its ends.
         """
         left, top, length = place
         style: dict[str, Any] = {"size": max(SMALL, self.pen.least), "va": "center", "color": GREY}
@@ -174,12 +181,12 @@ class Page:
 
 
 def page_of(pen: Pen, width: float, height: float) -> Page:
-    """Give a figure a size in inches and return it as a page; a note names characters that no font has."""
+    """Set the size of a figure in inches and return it as a page, with a note about characters that no font has."""
     pen.figure.set_size_inches(width, height)
     ax = pen.figure.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, width), ylim=(height, 0))
     ax.set_axis_off()
-    ax.set_autoscale_on(False)  # what is drawn must not move the edges
+    ax.set_autoscale_on(False)  # drawing must not change the limits of the axes
     page = Page(pen, ax)
     if pen.typefaces.missing:
         (words, *_) = pen.wrap(boxes(pen.typefaces.missing), width - 2 * MARGIN, BOXES, most=1)
@@ -188,7 +195,7 @@ def page_of(pen: Pen, width: float, height: float) -> Page:
 
 
 def scale_marks(low: float, high: float) -> dict[float, str]:
-    """Return three to six round numbers along a colour bar, by the share of its length."""
+    """Return three to six round numbers along a colour bar, as texts by their share of its length."""
     if high <= low:
         return {0.0: f"{low:.3g}"}
     power = 10.0 ** math.floor(math.log10(high - low))
@@ -200,16 +207,16 @@ def scale_marks(low: float, high: float) -> dict[float, str]:
 
 
 def legend_above(ax: Axes, pen: Pen, names: Sequence[str], sample: float, **style: Any) -> float:
-    """Draw a legend above axes, in as many columns as have room; return its height in inches.
+    """Draw a legend above axes, in as many columns as fit; return its height in inches.
 
-    `sample` is the width of the handle and the gaps of an entry, in sizes of the letters; `style` has further arguments
-    of Matplotlib's `legend`.
+    `sample` is the width of an entry's handle and gaps, in font sizes; `style` has further arguments of Matplotlib's
+    `legend`.
     """
     from matplotlib.transforms import ScaledTranslation
 
     widest = pen.widest([line for name in names for line in name.split("\n")])
     room = ax.get_window_extent().width / pen.figure.dpi
-    drawn = ax.legend(
+    legend = ax.legend(
         ax.get_legend_handles_labels()[0],
         names,
         loc="lower left",
@@ -223,7 +230,7 @@ def legend_above(ax: Axes, pen: Pen, names: Sequence[str], sample: float, **styl
         borderaxespad=0,
         **style,
     )
-    for text in drawn.get_texts():
+    for text in legend.get_texts():
         text.set(**pen.style())
-    box = drawn.get_window_extent(pen.figure.canvas.get_renderer())  # type: ignore[attr-defined]
+    box = legend.get_window_extent(pen.figure.canvas.get_renderer())  # type: ignore[attr-defined]
     return float(box.height / pen.figure.dpi) + LEGEND_GAP

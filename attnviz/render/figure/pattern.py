@@ -1,4 +1,4 @@
-"""One head's pattern, large: tokens along both sides, numbers in the cells where they fit."""
+"""One head's attention pattern, large: tokens along both sides, and numbers in the cells if they fit."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def draw_on(
     cbar: bool = False,
     annot: bool | None = None,
 ) -> None:
-    """Draw the one pattern of a sheet on the user's own axes; other arguments are those of `draw_pattern`.
+    """Draw the single pattern of a sheet on the user's own axes; the other arguments are those of `draw_pattern`.
 
-    Raises SelectionError: these are no axes of a figure, or there are more patterns.
+    Raises SelectionError: `ax` is not the axes of a figure, or the sheet has several patterns.
     """
     if not hasattr(ax, "imshow"):
         raise SelectionError(f"{ax!r} is no Matplotlib axes")
@@ -66,10 +66,15 @@ def draw_on(
     from matplotlib.colors import to_rgb
 
     sheet = replace(sheet, has_blanks=has_blanks(colours(palette)))
-    back = luminance((np.array(to_rgb(root.get_facecolor())) * 255).round().astype(np.uint8))
+    background = luminance((np.array(to_rgb(root.get_facecolor())) * 255).round().astype(np.uint8))
     with usual_settings():
-        ink, quiet = (BLACK, GREY) if back > 0.18 else ("white", FRAME)
-        pen = Pen(root, typefaces_for([*texts_of(sheet), title or ""]), ink=ink, quiet=quiet)
+        text_colour, quiet_colour = (BLACK, GREY) if background > 0.18 else ("white", FRAME)
+        pen = Pen(
+            root,
+            typefaces_for([*texts_of(sheet), title or ""]),
+            ink=text_colour,
+            quiet=quiet_colour,
+        )
         draw_pattern(ax, sheet, palette, pen, title=title, cbar=cbar, annot=annot)
 
 
@@ -96,13 +101,13 @@ def draw_pattern(
         ax: the axes to draw on.
         sheet: a sheet with one panel.
         palette: the colours.
-        pen: for the figure of these axes.
-        cell: the side of a cell, in inches, on axes made for it; None on the user's own axes, which have the keys
-            below, and where the label of the image keeps the words of a caption.
-        upright: whether the keys' names stand upright.
-        title: of the user's own axes: `auto`, which names layer and head, or another one; None writes none.
-        cbar: whether the user's own axes give some of their room to a colour bar.
-        annot: whether numbers stand in the cells; None writes them where they can be read.
+        pen: the pen for the figure of these axes.
+        cell: the side of a cell in inches, on axes made for the pattern; None on the user's own axes, which have the
+            keys at the bottom and no caption (the label of the image holds its text).
+        upright: whether the labels of the keys are vertical.
+        title: the title of the user's own axes; `auto` names layer and head, None writes none.
+        cbar: whether the user's own axes give up some room for a colour bar.
+        annot: whether to write numbers in the cells; None writes them if they are large enough to read.
     """
     (panel,) = sheet.panels
     table = colours(palette)
@@ -129,19 +134,20 @@ def draw_pattern(
     )
     ax.set_yticks(range(0, len(queries), step), queries[::step], **pen.style())
     ax.tick_params(length=0, pad=3)
-    thinned = (
+    label_note = (
         sheet.say(_(" (every {nth} is named)").format(nth=Phrase(ordinal(step), str(step))))
         if step > 1
         else ""
     )
-    place = ax.get_subplotspec()  # in a grid of one's own only the outer axes say what they are
-    if place is None or place.is_last_row():
+    # In the user's grid of subplots, only the outer axes have axis labels.
+    subplot = ax.get_subplotspec()
+    if subplot is None or subplot.is_last_row():
         ax.set_xlabel(
-            sheet.say(_("key (attended to)")) + thinned, labelpad=4, **pen.style(color=pen.quiet)
+            sheet.say(_("key (attended to)")) + label_note, labelpad=4, **pen.style(color=pen.quiet)
         )
-    if place is None or place.is_first_col():
+    if subplot is None or subplot.is_first_col():
         ax.set_ylabel(
-            sheet.say(_("query (attends)")) + thinned, labelpad=4, **pen.style(color=pen.quiet)
+            sheet.say(_("query (attends)")) + label_note, labelpad=4, **pen.style(color=pen.quiet)
         )
     ax.spines[:].set(color=FRAME, linewidth=0.6)
     write_numbers(
@@ -169,25 +175,29 @@ def write_numbers(
     *,
     place: tuple[float, float, float],
 ) -> None:
-    """Write the weights of a panel into its cells, in letters of `size` points; 0 writes none.
+    """Write the weights of a panel into its cells, in a font of `size` points; size 0 writes none.
 
-    `place` is the left and upper end of the panel, and the side of a cell.
+    `place` is the left edge and the top edge of the panel, and the side of a cell.
     """
     left, top, cell = place
-    white = ink(colours(palette))[levels(panel.matrix, panel.top)]
+    is_white = ink(colours(palette))[levels(panel.matrix, panel.top)]
     for row, column in np.argwhere(panel.matrix >= BLANK) if size else ():
         text = f"{panel.matrix[row, column]:.2f}"
         style = pen.style(
-            size, color="white" if white[row, column] else BLACK, ha="center", va="center", zorder=4
+            size,
+            color="white" if is_white[row, column] else BLACK,
+            ha="center",
+            va="center",
+            zorder=4,
         )
-        where = (left + (column + 0.5) * cell, top + (row + 0.5) * cell)
-        ax.text(*where, "1" if text == "1.00" else text.removeprefix("0"), **style)
+        centre = (left + (column + 0.5) * cell, top + (row + 0.5) * cell)
+        ax.text(*centre, "1" if text == "1.00" else text.removeprefix("0"), **style)
 
 
 def number_size(cell: float, annot: bool | None, least: float = LEAST_TEXT) -> float:
-    """Return the size in points in which a number fits a cell of so many inches, or 0 for none.
+    """Return the font size in points for numbers in cells of `cell` inches, or 0 if no numbers are written.
 
-    None are written where they could not be read; with `annot` True they always are, with False never.
+    With `annot` None, numbers are written if their size is at least `least`; with True always, with False never.
     """
     size = min(TEXT + 1, cell / POINT * 0.36)
     return size if (size >= least if annot is None else annot) else 0.0

@@ -1,4 +1,4 @@
-"""Lengths, font sizes and colours of figures, and texts that are measured before they are placed."""
+"""Lengths, font sizes and colours of figures, and the measuring of texts before they are placed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
 POINT = 1 / 72  # an inch has 72 points; all lengths below are inches
 TEXT, SMALL, TITLE = 7.5, 6.0, 10.0  # font sizes, in points
-PITCH = 1.25 * TEXT * POINT  # the least distance of two labels that do not touch
+PITCH = 1.25 * TEXT * POINT  # the smallest distance at which two labels do not touch
 MARGIN, GAP = 0.15, 0.14
-LEAST_TEXT = 4.5  # print smaller than this, in points, nobody reads: fewer labels are drawn instead
-LABEL_LENGTH = 18
-LONGEST_LINE = 1000  # more characters than the widest sheet has room for in a line
-TINY = 1e-9  # inches by which widths may differ that were added in another order
+# The smallest readable font size, in points; if labels do not fit in it, fewer are drawn.
+LEAST_TEXT = 4.5
+LABEL_LENGTH = 18  # token labels are cut to this many characters
+# More characters than fit in a line of the widest sheet; limits the text that is measured.
+LONGEST_LINE = 1000
+TINY = 1e-9  # tolerance in inches for widths whose parts were added in another order
 DPI = 150.0
-PIXELS = 4000  # the widest and highest a PNG may get, in pixels
+PIXELS = 4000  # the most pixels along one side of a PNG, unless the style demands its resolution
 LEGEND_GAP = 0.09  # inches between the axes and the legend above them
 GREY, BLACK, FRAME = "#555555", "#111111", "#bbbbbb"
 
@@ -34,21 +36,22 @@ GREY, BLACK, FRAME = "#555555", "#111111", "#bbbbbb"
 class Pen:
     """A figure, with the fonts, sizes and colours of its texts."""
 
-    figure: Figure  # the figure drawn on
-    typefaces: Typefaces  # its fonts
-    least: float = LEAST_TEXT  # the smallest that letters may be, in points
-    larger: float = 1.0  # by how much the words round the picture are larger than usual, as they are on a large sheet
-    ink: str = BLACK  # the colour of what is written on the figure
-    quiet: str = GREY  # that of what matters less
+    figure: Figure  # the figure to draw on
+    typefaces: Typefaces  # the fonts
+    least: float = LEAST_TEXT  # the smallest font size, in points
+    # The factor on the font size of the texts around the picture, above 1 on a large sheet.
+    larger: float = 1.0
+    ink: str = BLACK  # the colour of text
+    quiet: str = GREY  # the colour of less important text
 
-    def style(self, size: float = TEXT, **more: Any) -> dict[str, Any]:
-        """Return the keyword arguments of a text. Dollar signs are plain characters, never mathematics."""
+    def style(self, size: float = TEXT, **options: Any) -> dict[str, Any]:
+        """Return the keyword arguments of Matplotlib's `text`; dollar signs are plain characters, not mathematics."""
         return {
             "fontfamily": self.typefaces.families,
             "fontsize": size,
             "parse_math": False,
             "color": self.ink,
-            **more,
+            **options,
         }
 
     def width(self, text: str, size: float = TEXT) -> float:
@@ -62,30 +65,31 @@ class Pen:
     def wrap(
         self, text: str, width: float, size: float = TEXT, most: int | None = None
     ) -> list[str]:
-        """Break a text into at most `most` lines no wider than `width`; only a wider word is broken.
+        """Break a text into at most `most` lines no wider than `width`; a word is broken only if it is wider.
 
-        Words are measured one by one: no font moves letters together over a space.
+        Words are measured one by one, which is exact because fonts do not kern across a space.
         """
         lines: list[str] = []
-        end = math.inf  # of the last line, in inches
+        # The width of the last line in inches; there is no line yet, so nothing fits on it.
+        line_width = math.inf
         for word in line_words(text):
-            more = self.width(" ", size) + self.width(word[:LONGEST_LINE], size)
-            if end + more <= width + TINY:
+            added_width = self.width(" ", size) + self.width(word[:LONGEST_LINE], size)
+            if line_width + added_width <= width + TINY:
                 lines[-1] += f" {word}"
-                end += more
+                line_width += added_width
                 continue
-            rest = word
-            while rest:
+            remainder = word
+            while remainder:
                 if len(lines) == most:
                     return lines
-                n = self._fitting(rest, width, size)
-                lines.append(rest[:n])
-                rest = rest[n:]
-            end = self.width(lines[-1], size)
+                n = self._fitting(remainder, width, size)
+                lines.append(remainder[:n])
+                remainder = remainder[n:]
+            line_width = self.width(lines[-1], size)
         return lines
 
     def _fitting(self, text: str, width: float, size: float) -> int:
-        """Return how many characters of a text fit, at least 1."""
+        """Return how many characters of a text fit in `width`, at least 1."""
         n = min(len(text), LONGEST_LINE)
         if self.width(text[:n], size) <= width:
             return n
@@ -94,7 +98,7 @@ class Pen:
         )
 
 
-@lru_cache(maxsize=2**14)  # the same text is measured often
+@lru_cache(maxsize=2**14)  # measuring is slow, and many texts are measured several times
 def _width(text: str, size: float, families: tuple[str, ...], dpi: float) -> float:
     from matplotlib.backends.backend_agg import RendererAgg
     from matplotlib.font_manager import FontProperties
@@ -106,14 +110,15 @@ def _width(text: str, size: float, families: tuple[str, ...], dpi: float) -> flo
 
 
 def clipped(labels: Sequence[str]) -> list[str]:
-    """Cut the longest token labels."""
+    """Return token labels cut to `LABEL_LENGTH` characters."""
     return [clip(label, LABEL_LENGTH) for label in labels]
 
 
 def upward(text: str) -> tuple[str, float]:
-    """Return a text for writing from below to above, and the angle of its rotation.
+    """Return a text to be written upward, and the angle of its rotation.
 
-    A word of few Hangul syllables, which are not read on their side, has syllable below syllable, a number below them.
+    A short Korean word is hard to read on its side. It is not rotated: its syllables are placed below one another, with
+    a number, if there is one, at the bottom.
     """
     if not re.fullmatch(r"[가-힣]{1,3}( \d+)?", text):
         return text, 90.0

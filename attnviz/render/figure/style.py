@@ -1,4 +1,4 @@
-"""Styles of pictures for one use each: their width, the size of their letters, the words that go with them."""
+"""Styles of pictures for different uses: width, font sizes, and the texts around the picture."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 
 StyleName = Literal["sheet", "slides", "paper"]
 UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}
-"""Inches in a unit of length; points are those of TeX, in which it tells a column's width."""
-NARROWEST, WIDEST = 0.5, 100.0  # inches that a picture may be wide
-MOST_PIXELS = 30_000  # dots that a side of a PNG may have
+"""The length of each unit in inches; a point is TeX's (1/72.27 inch), because LaTeX reports column widths in it."""
+NARROWEST, WIDEST = 0.5, 100.0  # limits on the width of a picture, in inches
+MOST_PIXELS = 30_000  # the most pixels along one side of a PNG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """The size, letters and accompanying words of a picture for one use."""
+    """The size, font sizes and surrounding texts of a picture for one use."""
 
-    width: float | None = None  # of the picture, in inches; None: as wide as what is on it
-    # the most that it may be high, in inches; None: as high as what is on it
+    width: float | None = None  # the width of the picture in inches; None fits it to the content
+    # The largest height of the picture in inches; None fits it to the content.
     height: float | None = None
-    # of the letters, in points: the first in which every label has room
+    # Font sizes to try, in points: the first one in which every label fits is used.
     sizes: tuple[float, ...] = (TEXT,)
-    least: float = LEAST_TEXT  # the smallest that any letters may be, in points
-    margin: float = MARGIN  # round the picture, in inches
-    dpi: float = DPI  # dots an inch of a PNG
-    # whether the sentence and the model stand above, where no other title is given
+    least: float = LEAST_TEXT  # the smallest font size, in points
+    margin: float = MARGIN  # the margin around the picture, in inches
+    dpi: float = DPI  # the resolution of a PNG, in dots per inch
+    # Whether the sentence and the model are the title if no other title is given.
     has_title: bool = True
-    # how much stands below: all that must be said, the receipt alone, or nothing
+    # The caption: "all" (notes and receipt), "receipt" (only the receipt) or "" (none).
     caption: str = "all"
-    exact_dpi: bool = False  # whether a large PNG, too, has these dots an inch
+    exact_dpi: bool = False  # whether a large PNG also has this resolution, instead of a lower one
 
 
 STYLES = {
@@ -67,13 +67,13 @@ STYLES = {
         exact_dpi=True,
     ),
 }
-"""By name; a slide has 1,920 dots across, a paper's column 3.3 inches, as at ACL, IEEE and Nature."""
+"""The styles by name. A slide is 1,920 pixels wide; a paper's column is 3.3 inches wide, as in ACL, IEEE and Nature."""
 
 
 def inches(length: str) -> float:
     """Return a length such as ``3.3in``, ``8cm``, ``84mm`` or ``240pt`` in inches.
 
-    Raises SettingsError: no number, no such unit, or a width that no picture has.
+    Raises SettingsError: there is no number or no such unit, or a picture cannot have this width.
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([^\W\d]*)\s*", length)
     if match is None or match[2] not in UNITS:
@@ -87,31 +87,35 @@ def inches(length: str) -> float:
 
 
 def style_of(style: StyleName = "sheet", width: str | None = None, dpi: int | None = None) -> Style:
-    """Return a style with another width and resolution, if they are given.
+    """Return the style of this name, with another width and resolution if they are given.
 
     Raises:
-        SettingsError: no such style, or a width or resolution that no picture can have.
+        SettingsError: there is no such style, or a picture cannot have this width or resolution.
     """
     if style not in STYLES:
         raise SettingsError(f"{style!r} is not one of {', '.join(map(repr, STYLES))}", "style")
-    made = STYLES[style]
+    new_style = STYLES[style]
     if width is not None:
-        height = made.height and made.width and made.height * inches(width) / made.width
-        made = replace(made, width=inches(width), height=height)
+        height = (
+            new_style.height
+            and new_style.width
+            and new_style.height * inches(width) / new_style.width
+        )
+        new_style = replace(new_style, width=inches(width), height=height)
     if dpi is not None:
         if not 20 <= dpi <= 2400:
             raise SettingsError(f"it must be from 20 to 2400, not {dpi}", "dpi")
-        made = replace(made, dpi=float(dpi), exact_dpi=True)
-        if made.width and made.width * dpi > MOST_PIXELS:
+        new_style = replace(new_style, dpi=float(dpi), exact_dpi=True)
+        if new_style.width and new_style.width * dpi > MOST_PIXELS:
             raise SettingsError(
                 f"a picture of more than {MOST_PIXELS:,} dots across: give fewer dots an inch",
                 "dpi",
             )
-    return made
+    return new_style
 
 
 def fit(pen: Pen, style: Style) -> None:
-    """Scale a finished picture to the size of a style; an `AttnvizWarning` tells if it cannot be read."""
+    """Scale a finished picture to the size of a style; warn with an `AttnvizWarning` if its text becomes too small."""
     width, height = map(float, pen.figure.get_size_inches())
     if style.width is None:
         enlarge(pen.figure, style.sizes[0] / TEXT)
@@ -129,9 +133,10 @@ def fit(pen: Pen, style: Style) -> None:
 
 
 def enlarge(figure: Figure, factor: float) -> None:
-    """Scale a figure and everything on it; most of Matplotlib's sizes are points, whatever the figure's size.
+    """Scale a figure and everything on it.
 
-    Only hatches stay as close as they are.
+    Changing the figure's size is not enough, because Matplotlib measures fonts, lines and markers in points. Only the
+    density of hatches does not change.
     """
     from matplotlib.artist import Artist
     from matplotlib.legend import Legend
@@ -148,7 +153,7 @@ def enlarge(figure: Figure, factor: float) -> None:
 
 
 def _enlarge_artist(artist: Artist, factor: float) -> None:
-    """Scale letters, lines and dots."""
+    """Scale the fonts, lines and markers of an artist."""
     from matplotlib.collections import Collection, PathCollection
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -176,7 +181,7 @@ def _enlarge_artist(artist: Artist, factor: float) -> None:
 
 
 def _enlarge_distances(ax: Axes, factor: float) -> None:
-    """Scale the distances of titles and labels from their axes; letters and marks are scaled already."""
+    """Scale the distances of titles and labels from their axes; fonts and tick marks are already scaled."""
     pad = cast("Any", ax).titleOffsetTrans.get_matrix()[1, 2] / ax.figure.dpi / POINT
     ax.set_title(ax.get_title(), pad=pad * factor, fontsize=ax.title.get_fontsize())
     for axis in (ax.xaxis, ax.yaxis):
@@ -187,18 +192,18 @@ def _enlarge_distances(ax: Axes, factor: float) -> None:
             pad=tick.get_pad() * factor,
             length=mark.get_markersize(),
             width=mark.get_markeredgewidth(),
-            labelsize=label.get_fontsize(),  # by which Matplotlib chooses how many there are
+            labelsize=label.get_fontsize(),  # Matplotlib chooses the number of ticks by this size
         )
 
 
 def _enlarge_legend(legend: Legend, factor: float) -> None:
-    """Scale the rows, columns and samples of a legend, which stays in its place on its axes."""
+    """Scale the rows, columns and samples of a legend, which keeps its place on its axes."""
     from matplotlib.artist import Artist
     from matplotlib.collections import Collection
     from matplotlib.offsetbox import DrawingArea, PackerBase
     from matplotlib.transforms import Affine2D
 
-    axes, larger = legend.axes.transAxes, Affine2D().scale(factor)
+    axes, scaling = legend.axes.transAxes, Affine2D().scale(factor)
     legend.set_bbox_to_anchor(
         tuple(axes.inverted().transform(legend.get_bbox_to_anchor().p0)), axes
     )
@@ -210,16 +215,16 @@ def _enlarge_legend(legend: Legend, factor: float) -> None:
         area.xdescent, area.ydescent = area.xdescent * factor, area.ydescent * factor
         for sample in area.get_children():
             if isinstance(sample, Collection):
-                sample.set_offset_transform(larger + sample.get_offset_transform())
+                sample.set_offset_transform(scaling + sample.get_offset_transform())
             else:
-                sample.set_transform(larger + Artist.get_transform(sample))
+                sample.set_transform(scaling + Artist.get_transform(sample))
 
 
 def smallest_letters(figure: Figure) -> float:
-    """Return the size of the smallest letters on a figure, in points."""
+    """Return the smallest font size on a figure, in points."""
     from matplotlib.text import Text
 
-    shown = (
+    texts = (
         text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()
     )
-    return min(float(text.get_fontsize()) for text in shown)
+    return min(float(text.get_fontsize()) for text in texts)

@@ -1,7 +1,7 @@
-"""A page that a browser opens from the disk: one file, no network, and the data in it packed.
+"""HTML pages that a browser opens from the disk: one file with compressed data, which needs no network.
 
-The scripts beside this module and those of a feature import nothing: in the page they stand one after the other, in the
-order given, in one scope of their own.
+The scripts beside this module and the scripts of a feature import nothing. In the page they are joined in the given
+order, inside one function scope.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from attnviz.text.display import hold_units
 from attnviz.text.messages import _, both, in_language, pgettext
 
 HERE = Path(__file__).parent
-# scripts that make elements, and unpack numbers
+# Scripts that create elements and unpack numbers.
 BASE = tuple(HERE / f"{name}.js" for name in ("dom", "binary"))
 SHARED = (*BASE, *(HERE / f"{name}.js" for name in ("colours", "pens", "save")))
-"""Those, and what draws: before the scripts of a page that is drawn."""
+"""The scripts of `BASE` and those for drawing, which come before the scripts of a page with pictures."""
 
 
 def build(
@@ -40,22 +40,23 @@ def build(
     body: str = "",
     rules: str = "",
 ) -> str:
-    """Return a page of labels, numbers, and the scripts and styles that show them.
+    """Return a page of labels and numbers, with the scripts and styles that show them.
 
     Args:
-        title: of the window, and the page's heading.
-        head: lines below it, which can be read without scripts too: the class of each line, and its text.
-        labels: plain values, in the element ``labels``.
-        data: numbers, which the scripts inflate from the element ``data``; there may be none.
-        own: the page's own scripts (``.js``) and styles (``.css``), in their order, after those of all pages.
+        title: the title of the window, and the page's heading.
+        head: the lines below the heading, which can be read without scripts; for each line its CSS class and its text.
+        labels: plain values for JSON, stored in the element ``labels``.
+        data: numbers, which the scripts inflate from the element ``data``; may be empty.
+        own: the page's own scripts (``.js``) and styles (``.css``), in this order, after those of all pages.
         language: `en` or `ko`.
-        shared: the scripts before its own.
-        body: HTML that can be read without scripts too; empty where all is drawn.
-        rules: styles that were computed, after the others.
+        shared: the scripts before the page's own scripts.
+        body: HTML that can be read without scripts; empty if scripts draw everything.
+        rules: computed styles, after the others.
     """
     scripts = (path.read_text("utf-8") for path in (*shared, *own) if path.suffix == ".js")
     script = _with_messages("\n".join(scripts))
-    script = '"use strict";\n(() => {\n' + script + "})();\n"  # in a scope of their own
+    # In a function scope, so that no name is global.
+    script = '"use strict";\n(() => {\n' + script + "})();\n"
     styles = [
         path.read_text("utf-8") for path in (HERE / "page.css", *own) if path.suffix == ".css"
     ]
@@ -108,10 +109,10 @@ _WAIT = _(
 
 
 def _with_messages(script: str) -> str:
-    """Put the messages of a script, ``gettext("...")``, in their places: ``["English", "Korean"]``."""
+    """Replace each ``gettext("...")`` in a script by the message in both languages, ``["English", "Korean"]``."""
 
-    def message(found: re.Match[str]) -> str:
-        *context, english = json.loads(f"[{found[1]}]")
+    def message(match: re.Match[str]) -> str:
+        *context, english = json.loads(f"[{match[1]}]")
         phrase = pgettext(context[0], english) if context else _(english)
         return json.dumps(both(phrase), ensure_ascii=False)
 
@@ -120,32 +121,35 @@ def _with_messages(script: str) -> str:
 
 
 def _in_text(data: bytes) -> str:
-    """Compress data so that browsers unpack it by themselves; filtered matches suit codes of weights best."""
+    """Return data as compressed text that browsers can unpack; the strategy Z_FILTERED gives the smallest pages."""
     packer = zlib.compressobj(6, zlib.DEFLATED, zlib.MAX_WBITS, 9, zlib.Z_FILTERED)
     return base64.b64encode(packer.compress(data) + packer.flush()).decode()
 
 
 PAPER = {False: (255, 255, 255), True: (15, 19, 21)}
-"""The colour of a page, which weight 0 has too, in light and in dark: as in `page.css`."""
+"""The background colour of a light (False) and a dark (True) page, as in `page.css`; weight 0 has the same colour."""
 
 
 def palettes(name: Palette = DEFAULT, *, signed: bool = False) -> dict[str, str]:
     """Return the colours of all levels on a light and on a dark page, in hexadecimal.
 
-    They begin with the page's own colour; those of `signed` numbers have it in their middle.
+    The first colour is the page's own; with `signed` numbers it is in the middle.
     """
     light, on_dark = (
         diverging(on_dark=dark) if signed else colours(name, on_dark=dark) for dark in (False, True)
     )
     dark = 255 - (255.0 - on_dark) * (255 - np.array(PAPER[True])) / 255
-    return {"light": light.tobytes().hex(), "dark": dark.round().astype(np.uint8).tobytes().hex()}
+    return {
+        "light": light.tobytes().hex(),
+        "dark": dark.round().astype(np.uint8).tobytes().hex(),
+    }
 
 
 def planes(values: bytes, width: int) -> bytes:
-    """Group numbers of `width` bytes by byte: all first bytes, then all second ones, which compresses better."""
+    """Group numbers of `width` bytes by byte: all first bytes, then all second bytes; this compresses better."""
     return b"".join(values[i::width] for i in range(width))
 
 
 def _hash(text: str) -> str:
-    """Return the name by which a content security policy allows an inline script or style."""
+    """Return the hash by which a content security policy allows an inline script or style."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

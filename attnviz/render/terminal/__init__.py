@@ -1,1 +1,1 @@
-"""The screen of a terminal, and what every view that writes to it shares."""
+"""The screen of a terminal, and the text and table functions that all terminal views share."""

@@ -1,4 +1,4 @@
-"""The abilities of a terminal: its width, colours and characters; and those of the one at hand."""
+"""The capabilities of a terminal: width, colours and characters."""
 
 from __future__ import annotations
 
@@ -31,19 +31,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
-    """The abilities of a terminal."""
+    """The capabilities of a terminal."""
 
     width: int = 80  # in cells
-    # whether cells have 24-bit or 256 colours of the palette, or are shaded (16 or none)
+    # Whether cells have colours of the palette (256 or 24-bit); otherwise they are shaded (16 colours or none).
     colour: bool = True
-    dark: bool = True  # whether its background is dark
-    unicode: bool = True  # whether it can show all characters
-    encoding: str = "ascii"  # those that it can show otherwise
-    palette: str = DEFAULT  # one of `attnviz.render.names.PALETTES`, or any other colormap's name
+    dark: bool = True  # whether the background is dark
+    unicode: bool = True  # whether all characters can be shown
+    # The encoding of the characters that can be shown, if `unicode` is false.
+    encoding: str = "ascii"
+    # One of `attnviz.render.names.PALETTES`, or the name of another colormap.
+    palette: str = DEFAULT
 
     @property
     def shades(self) -> str:
-        """Five steps from nothing to full, which stand for weights on screens without colour, never for signs."""
+        """Five characters from empty to full, which show weights on screens without colour; never used for signs."""
         return " ░▒▓█" if self.unicode else " .:*#"
 
     @property
@@ -53,13 +55,13 @@ class Screen:
 
     @property
     def has_blanks(self) -> bool:
-        """Whether cells of nearly no weight stay blank; else they have the palette's colour of 0."""
+        """Whether cells of weight near 0 stay blank; otherwise they have the palette's colour of 0."""
         return not self.colour or has_blanks(
             colours(self.palette, on_dark=self.dark), on_dark=self.dark
         )
 
     def language(self, wanted: str) -> str:
-        """Return the wanted language, or English where the terminal cannot show Korean."""
+        """Return the wanted language, or English if the terminal cannot show Korean."""
         return wanted if self.unicode or "가".encode(self.encoding, "ignore") else "en"
 
     def shade(self, level: int) -> str:
@@ -67,19 +69,19 @@ class Screen:
         return self.shades[math.ceil(level / (LEVELS - 1) * 4 - 0.5)]
 
     def paint(self, level: int) -> Style:
-        """Return a palette level as a background, with a readable colour of text."""
+        """Return a style with a palette level as background, and a readable text colour."""
         return _styles(self.palette, self.dark)[level]
 
     def paint_signed(self, value: float, top: float) -> Style:
-        """Return a background for a signed number, red above 0 and blue below, on a scale up to ``top``.
+        """Return a background for a signed number, red above 0 and blue below 0, on a scale up to ``top``.
 
-        Zero, and any number on a screen without colour, has no background: its sign tells enough.
+        Zero has no background. On a screen without colour no number has one; the printed sign is enough.
         """
         level = int(signed_levels(np.array([value]), top)[0])
         return _styles(None, self.dark)[level] if self.colour and level != MIDDLE else Style()
 
     def scale_bar(self, cells: int, *, signed: bool = False) -> Text:
-        """Return the colours from 0 up in so many cells, or the shades where there are none, and a space.
+        """Return the colour scale from 0 upward in `cells` cells, or the shades if there are no colours, and a space.
 
         For signed numbers the colours go from the lowest to the highest; without colours the bar is empty.
         """
@@ -94,32 +96,41 @@ class Screen:
 
 @functools.cache
 def _styles(palette: str | None, on_dark: bool) -> list[Style]:
-    """Return a style for each level of a palette, or of signed numbers; each sets both its colours."""
+    """Return a style for each level of a palette, or of signed numbers if `palette` is None.
+
+    Each style sets the text colour and the background, so that it does not depend on the terminal's own colours.
+    """
     table = diverging(on_dark=on_dark) if palette is None else colours(palette, on_dark=on_dark)
     return [
-        Style(color="#ffffff" if white else "#000000", bgcolor=hexed(colour))
-        for colour, white in zip(table, ink(table), strict=True)
+        Style(color="#ffffff" if is_white else "#000000", bgcolor=hexed(colour))
+        for colour, is_white in zip(table, ink(table), strict=True)
     ]
 
 
 def console_here() -> Console:
-    """Return standard output as a console as wide as the window, in colour where that is wanted.
+    """Return standard output as a console as wide as the window, with colours if the terminal has them.
 
-    ``NO_COLOR`` and ``FORCE_COLOR`` of the environment say so, else the terminal does.
+    The environment variables ``NO_COLOR`` and ``FORCE_COLOR`` turn colours off and on.
     """
     from rich.console import Console
 
-    plain = bool(os.environ.get("NO_COLOR"))  # Rich still prints bold and dim
-    forced = not plain and bool(os.environ.get("FORCE_COLOR"))
-    usual: dict[str, Any] = {"highlight": False, "emoji": False, "markup": False, "no_color": plain}
+    # Without colours, Rich still prints bold and dim text.
+    is_plain = bool(os.environ.get("NO_COLOR"))
+    is_forced = not is_plain and bool(os.environ.get("FORCE_COLOR"))
+    options: dict[str, Any] = {
+        "highlight": False,
+        "emoji": False,
+        "markup": False,
+        "no_color": is_plain,
+    }
     console = Console(
-        color_system=None if plain else "auto", force_terminal=forced or None, **usual
+        color_system=None if is_plain else "auto", force_terminal=is_forced or None, **options
     )
-    if forced and console.color_system not in {"256", "truecolor"}:
-        # A pipe does not say what it can show.
-        console = Console(color_system="256", force_terminal=True, **usual)
+    if is_forced and console.color_system not in {"256", "truecolor"}:
+        # Nothing is known about the reader of a pipe, so use 256 colours, which most terminals have.
+        console = Console(color_system="256", force_terminal=True, **options)
     if console.is_dumb_terminal and console.is_terminal:
-        # Rich takes 80 columns there, whatever the window has.
+        # For a dumb terminal Rich assumes 80 columns, whatever the width of the window.
         console.width = shutil.get_terminal_size().columns
     return console
 
@@ -127,7 +138,8 @@ def console_here() -> Console:
 def screen_of(console: Console, palette: str) -> Screen:
     """Return the screen that a console writes to.
 
-    Its background is taken for dark, unless ``COLORFGBG`` says otherwise or a notebook shows it.
+    The background is assumed to be dark, unless ``COLORFGBG`` names a light one (7 or 15) or a notebook shows the
+    output.
     """
     number = os.environ.get("COLORFGBG", "").rpartition(";")[2]
     return Screen(
@@ -141,6 +153,6 @@ def screen_of(console: Console, palette: str) -> Screen:
 
 
 def in_notebook() -> bool:
-    """Return whether a cell of a notebook runs the command."""
-    # IPython's kernels say so, and no terminal of today.
+    """Return whether the command runs in a cell of a notebook."""
+    # IPython's kernels set TERM to xterm-color, and current terminals do not.
     return os.environ.get("TERM") == "xterm-color"

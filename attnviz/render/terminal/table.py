@@ -1,4 +1,4 @@
-"""Tables for a terminal: columns of cells that fit the screen, one line a row unless words are folded."""
+"""Tables for a terminal: columns that fit the screen, with one line per row unless words are folded."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ GAP = 2  # cells between two columns
 class Column:
     """A column of a table; all columns of a table have the same number of cells."""
 
-    title: str  # above it
+    title: str  # the title above the column
     cells: Sequence[Text | str]  # from top to bottom
-    right: bool = False  # whether they end at one place, as numbers do
-    least: int = 0  # where it may be narrower than its widest cell, the cells that it keeps; 0 where it may not
-    gap: int | None = None  # the cells left free before it, where they are not those of the table
+    right: bool = False  # whether the cells are aligned on the right, as numbers are
+    # The smallest width, if the column may be narrower than its widest cell; 0 if it may not.
+    least: int = 0
+    gap: int | None = None  # the number of free cells before the column; None for that of the table
 
     @property
     def width(self) -> int:
@@ -33,73 +34,92 @@ class Column:
 
 
 def table(columns: Sequence[Column], screen: Screen, *, gap: int = GAP) -> Iterator[Text]:
-    """Yield the lines of a table, one for each row, no wider than the screen.
+    """Yield the lines of a table, one per row, no wider than the screen.
 
-    Cells that have no room are cut with an ellipsis; where that is not enough, the last columns are left out.
+    Cells that are too wide are cut with an ellipsis; if that is not enough, the last columns are left out.
     """
     gaps = [gap if column.gap is None else column.gap for column in columns]
     widths = [column.width for column in columns]
-    needs = [
+    min_widths = [
         min(column.least or width, width) for column, width in zip(columns, widths, strict=True)
     ]
-    while len(columns) > 2 and sum(needs) + sum(gaps[1:]) > screen.width:
-        columns, gaps, widths, needs = columns[:-1], gaps[:-1], widths[:-1], needs[:-1]
-    spare = screen.width - sum(widths) - sum(gaps[1:])
-    for cuts_cells in (False, True):  # first long titles are cut
+    while len(columns) > 2 and sum(min_widths) + sum(gaps[1:]) > screen.width:
+        columns, gaps, widths, min_widths = columns[:-1], gaps[:-1], widths[:-1], min_widths[:-1]
+    free_cells = screen.width - sum(widths) - sum(gaps[1:])
+    # The first pass cuts only titles that are wider than their column's cells; the second pass cuts cells too.
+    for cuts_cells in (False, True):
         for index, column in enumerate(columns):
-            if spare < 0 and column.least:
-                least = column.least if cuts_cells else replace(column, title="").width
-                narrower = min(widths[index], max(column.least, least, widths[index] + spare))
-                spare += widths[index] - narrower
-                widths[index] = narrower
+            if free_cells < 0 and column.least:
+                min_width = column.least if cuts_cells else replace(column, title="").width
+                new_width = min(
+                    widths[index], max(column.least, min_width, widths[index] + free_cells)
+                )
+                free_cells += widths[index] - new_width
+                widths[index] = new_width
     yield from rows(columns, widths, screen, gap=gap)
 
 
 def folded_table(columns: Sequence[Column], screen: Screen) -> Iterator[Text]:
     """Yield the lines of a table in which nothing is cut, no wider than the screen.
 
-    Sentences continue on the next line. Columns that do not fit go below, in blocks that each begin with the first one.
+    Sentences continue on the next line. Columns that do not fit follow below, in further blocks, each of which begins
+    with the first column.
     """
-    needs = [_needs(column, screen.width) for column in columns]
-    for number, widths in enumerate(_blocks(needs, screen.width)):
+    column_widths = [_needs(column, screen.width) for column in columns]
+    for number, widths in enumerate(_blocks(column_widths, screen.width)):
         if number:
             yield Text()
         block = [replace(columns[index], gap=GAP) for index in widths]
         yield from rows(block, list(widths.values()), screen, folded=True)
 
 
-def _needs(column: Column, most: int) -> tuple[int, int, int]:
-    """Return the widths in which a column has no broken word, one line a row, and a title in one line."""
+def _needs(column: Column, max_width: int) -> tuple[int, int, int]:
+    """Return three widths of a column, at most `max_width` each.
+
+    In the first no word is broken, in the second every row fits on one line, in the third the title does too.
+    """
     cells = list(map(str, column.cells))
     words = [word for cell in (column.title, *cells) for word in line_words(cell)]
-    # A shade stands behind its number with no space between, unless it is the empty one.
+    # A shade follows its number without a space; the empty shade is itself a space, which must not be stripped.
     padded = [cell_len(cell) for cell in cells if cell.endswith(" ")]
-    least = max([1, *map(cell_len, words), *padded])
-    whole = max([least, *map(cell_len, cells)])
-    return min(least, most), min(whole, most), min(max(whole, cell_len(column.title)), most)
+    word_width = max([1, *map(cell_len, words), *padded])
+    line_width = max([word_width, *map(cell_len, cells)])
+    return (
+        min(word_width, max_width),
+        min(line_width, max_width),
+        min(max(line_width, cell_len(column.title)), max_width),
+    )
 
 
-def _blocks(needs: Sequence[tuple[int, int, int]], room: int) -> Iterator[dict[int, int]]:
-    """Yield the columns that stand side by side, each with its width; every block begins with the first one."""
-    rest = list(range(1, len(needs)))
+def _blocks(column_widths: Sequence[tuple[int, int, int]], room: int) -> Iterator[dict[int, int]]:
+    """Yield blocks of columns that fit side by side, as widths by column index; every block begins with column 0.
+
+    `column_widths` holds the result of `_needs` for each column, `room` the width of the screen.
+    """
+    remaining = list(range(1, len(column_widths)))
     while True:
-        # Words of a first column that would leave no room for numbers are folded.
-        widths = {0: min(needs[0][0], max(1, room // 2 - GAP)) if rest else min(needs[0][0], room)}
-        while rest and (
-            len(widths) == 1 or sum(widths.values()) + len(widths) * GAP + needs[rest[0]][0] <= room
+        # The first column takes at most half of the room, so that numbers fit beside it; its words may be broken.
+        widths = {
+            0: min(column_widths[0][0], max(1, room // 2 - GAP))
+            if remaining
+            else min(column_widths[0][0], room)
+        }
+        while remaining and (
+            len(widths) == 1
+            or sum(widths.values()) + len(widths) * GAP + column_widths[remaining[0]][0] <= room
         ):
-            index = rest.pop(0)
-            widths[index] = min(needs[index][0], room - widths[0] - GAP)
-        free = room - GAP * (len(widths) - 1)
-        # cell by cell to the column that lacks most of its rows
-        for _ in range(free - sum(widths.values())):
-            lacking = [index for index in widths if widths[index] < needs[index][1]]
-            if not lacking:
+            index = remaining.pop(0)
+            widths[index] = min(column_widths[index][0], room - widths[0] - GAP)
+        free_cells = room - GAP * (len(widths) - 1)
+        # Distribute the free cells one by one; each goes to the column whose rows need the most lines at its width.
+        for _ in range(free_cells - sum(widths.values())):
+            candidates = [index for index in widths if widths[index] < column_widths[index][1]]
+            if not candidates:
                 break
-            widths[max(lacking, key=lambda index: needs[index][1] / widths[index])] += 1
-        titled = {index: needs[index][2] for index in widths}
-        yield titled if sum(titled.values()) <= free else widths
-        if not rest:
+            widths[max(candidates, key=lambda index: column_widths[index][1] / widths[index])] += 1
+        title_widths = {index: column_widths[index][2] for index in widths}
+        yield title_widths if sum(title_widths.values()) <= free_cells else widths
+        if not remaining:
             return
 
 
@@ -111,12 +131,12 @@ def rows(
     gap: int = GAP,
     folded: bool = False,
 ) -> Iterator[Text]:
-    """Yield the titles, if any, and the rows of columns of these widths; a wider cell is cut or folded."""
+    """Yield the titles, if any, and the rows of columns of these widths; wider cells are folded or cut."""
 
     def cut(cell: Text, width: int) -> Text:
-        short = cell.copy()
-        short.plain = fit(cell.plain, width, screen)
-        return short
+        cut_cell = cell.copy()
+        cut_cell.plain = fit(cell.plain, width, screen)
+        return cut_cell
 
     titles = [Text(column.title, "dim") for column in columns]
     cells = [
@@ -135,7 +155,7 @@ def rows(
             for cell, width in zip(row, widths, strict=True)
         ]
         height = max(map(len, stacks))
-        if any(titles) and not index:  # titles stand at the bottom of their lines
+        if any(titles) and not index:  # titles are aligned at the bottom
             stacks = [[*[Text()] * (height - len(stack)), *stack] for stack in stacks]
         for line in range(height):
             parts = [stack[line] if line < len(stack) else Text() for stack in stacks]
@@ -145,20 +165,20 @@ def rows(
 def _join(
     cells: Sequence[Text], columns: Sequence[Column], widths: Sequence[int], gap: int
 ) -> Text:
-    """Return one line of a table; a number with a background fills its column."""
+    """Return one line of a table; the background of a right-aligned cell fills the width of its column."""
     parts: list[Text | str] = []
     for cell, column, width in zip(cells, columns, widths, strict=True):
-        free = width - cell.cell_len
+        n_free = width - cell.cell_len
         if parts:
             parts.append(" " * (gap if column.gap is None else column.gap))
         if not column.right:
-            parts += [cell, " " * free]
+            parts += [cell, " " * n_free]
         elif isinstance(cell.style, Style) and cell.style.bgcolor is not None:
-            filled = cell.copy()
-            filled.pad_left(free)
-            parts.append(filled)
+            padded = cell.copy()
+            padded.pad_left(n_free)
+            parts.append(padded)
         else:
-            parts += [" " * free, cell]
+            parts += [" " * n_free, cell]
     line = Text.assemble(*parts, no_wrap=True)
     line.rstrip()
     return line

@@ -1,6 +1,6 @@
-"""Text for a terminal: in the characters that it can show, in lines that fit, cut and centred by cells.
+"""Text for a terminal: replaced characters, lines that fit, cutting and centring by cells.
 
-A cell is the place of one letter; letters of Korean and Chinese and most emoji take two.
+A cell is the place of one letter; Korean and Chinese letters and most emoji take two cells.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from rich.text import Text
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.display import HELD, hold_units, visible
 
-SENTENCE_LINES = 4  # lines of a long text that are shown: its first ones and its last
-READABLE = 100  # cells that a line of prose may have; longer lines are hard to come back from
+# The most lines of a long text that are shown: the first ones, an ellipsis and the last one.
+SENTENCE_LINES = 4
+# The most cells of a line of prose; after a longer line it is hard to find the next one.
+READABLE = 100
 MARKS = str.maketrans(
     {
         "“": '"',
@@ -43,7 +45,7 @@ MARKS = str.maketrans(
 
 
 def spell(text: str, screen: Screen, marks: Mapping[int, str] = MARKS) -> str:
-    r"""Return the text as the screen can show it; an unknown character without a substitute becomes ``\ub098``.
+    r"""Return the text as the screen can show it; a character without a substitute becomes a code such as ``\ub098``.
 
     A dot between two letters, as in "q·k", is the sign of a product, and becomes a star.
     """
@@ -55,20 +57,20 @@ def spell(text: str, screen: Screen, marks: Mapping[int, str] = MARKS) -> str:
 
 
 def fit(text: str, width: int, screen: Screen, marks: Mapping[int, str] = MARKS) -> str:
-    """Return the text in so many cells, as the screen can show it, with an ellipsis where it was cut."""
+    """Return the text in at most `width` cells, as the screen can show it, with an ellipsis if it was cut."""
     text = spell(text, screen, marks)
     if cell_len(text) <= width:
         return text
     mark = spell("…", screen, marks)
-    cut = set_cell_size(text, max(0, width - cell_len(mark)))
-    # half of a wide letter would be a space
-    return (cut if text.startswith(cut) else cut[:-1]) + mark
+    prefix = set_cell_size(text, max(0, width - cell_len(mark)))
+    # If the cut falls inside a wide letter, Rich puts a space in place of the half letter; remove that space.
+    return (prefix if text.startswith(prefix) else prefix[:-1]) + mark
 
 
 def centre(text: str, width: int) -> str:
-    """Return the text in the middle of so many cells; an odd free cell stands before it."""
-    free = max(0, width - cell_len(text))
-    return " " * ((free + 1) // 2) + text + " " * (free // 2)
+    """Return the text centred in `width` cells; if the number of free cells is odd, one more is on the left."""
+    n_free = max(0, width - cell_len(text))
+    return " " * ((n_free + 1) // 2) + text + " " * (n_free // 2)
 
 
 def wrap(
@@ -82,8 +84,8 @@ def wrap(
 ) -> list[Text]:
     """Return the text in lines no wider than the screen; an empty text has no line.
 
-    Before each line `indent` cells are left free, before the first one `first`; on a wide screen a line has at most
-    `most` cells.
+    Each line begins with `indent` free cells, the first one with `first` free cells if that is given. On a wide screen
+    a line has at most `most` cells.
     """
     if not text:
         return []
@@ -100,11 +102,11 @@ def wrap(
 
 
 def fold(text: Text, width: int) -> list[Text]:
-    """Return the text in lines of so many cells; only a word that is longer than a line is broken."""
+    """Return the text in lines of at most `width` cells; only a word that is longer than a line is broken."""
     console = Console(file=StringIO(), width=width, legacy_windows=False)
-    whole = text.copy()
-    whole.plain = hold_units(text.plain, HELD)
-    lines = list(whole.wrap(console, width, overflow="fold"))
+    joined = text.copy()
+    joined.plain = hold_units(text.plain, HELD)
+    lines = list(joined.wrap(console, width, overflow="fold"))
     for line in lines:
         line.rstrip()
         line.plain = line.plain.replace(HELD, " ")
@@ -114,18 +116,21 @@ def fold(text: Text, width: int) -> list[Text]:
 def legend(
     text: str, screen: Screen, *, cells: int = 16, indent: int = 0, most: int = READABLE
 ) -> list[Text]:
-    """Return the scale of colours and its meaning; further lines begin after `indent` cells."""
+    """Return the colour scale and its meaning; lines after the first begin with `indent` free cells."""
     bar = screen.scale_bar(cells)
     return behind(bar, wrap(text, screen, "dim", first=bar.cell_len, indent=indent, most=most))
 
 
 def behind(start: Text, lines: Sequence[Text]) -> list[Text]:
-    """Return the lines with `start` in the cells that were left free before the first."""
+    """Return the lines with `start` in the free cells at the beginning of the first line."""
     return [Text.assemble(start, lines[0][start.cell_len :], no_wrap=True), *lines[1:]]
 
 
 def shortened(lines: list[Text], screen: Screen) -> list[Text]:
-    """Return the first lines of a long text and its last, at most `SENTENCE_LINES`."""
+    """Return at most `SENTENCE_LINES` lines: the first ones, and for a long text an ellipsis and the last line.
+
+    The ellipsis is one more line.
+    """
     if len(lines) <= SENTENCE_LINES:
         return lines
     return [*lines[: SENTENCE_LINES - 1], Text(spell("…", screen), lines[0].style), lines[-1]]

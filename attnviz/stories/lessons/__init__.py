@@ -1,1 +1,1 @@
-"""The stories, a module each: a function `tell` that computes it."""
+"""The stories, one module each, whose function `build_story` computes the story."""

@@ -1,4 +1,4 @@
-"""English to Korean: which English word each decoding step attends to, and how often that is the right one."""
+"""English to Korean: which English word each decoding step attends to, and how often it is the right one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from attnviz.attention import Attention
 from attnviz.capture.attend import attend
 from attnviz.capture.source import open_source
 from attnviz.models.language import splits
+from attnviz.models.language_models import TranslationTransformer
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training import measure
 from attnviz.models.training.files import ModelCard
 from attnviz.models.training.measure import Head
-from attnviz.models.wholes import TranslationTransformer
 from attnviz.stories import common
 from attnviz.stories.record import Cell, Story, StoryView, Table
 from attnviz.text.messages import _
@@ -20,30 +20,28 @@ from attnviz.text.messages import _
 RECURRENT, TRANSFORMER = "toy-seq2seq", "toy-transformer"
 SHORT = "She is eating a green apple"
 LONG = "The animal didn't cross the street because it was too wide"
-# their translations in the small language
+# The right translations in the small language.
 TARGETS = {
     SHORT: "그녀는 초록색 사과를 먹고 있다",
     LONG: "길이 너무 넓었기 때문에 동물은 건너지 않았다",
 }
-N_PAIRS = 200  # test pairs that the alignment error rate is measured on
+N_PAIRS = 200  # test pairs for measuring the alignment error rate
 
 
 def best_head(card: ModelCard) -> Head:
-    """Return the head that was found to align best on validation pairs."""
+    """Return the head with the best alignment on validation pairs, as the card of the model says."""
     return int(card.quality["alignment layer"]), int(card.quality["alignment head"])
 
 
 def path_of(record: Attention, head: Head) -> list[int]:
-    """Return the place of the English word that each Korean word attends to most."""
-    places: list[int] = record.pattern(*head).argmax(axis=-1).tolist()
-    # the end token stands for no English word
-    return [
-        place for place, token in zip(places, record.query_tokens, strict=True) if not token.special
-    ]
+    """Return the index of the English word that each Korean word attends to most."""
+    keys: list[int] = record.pattern(*head).argmax(axis=-1).tolist()
+    # The end token does not translate an English word.
+    return [key for key, token in zip(keys, record.query_tokens, strict=True) if not token.special]
 
 
 def build_story() -> Story:
-    """Show two sentences whose order Korean turns around, and measure the alignment error rate."""
+    """Show two sentences with another word order in Korean, and measure the alignment error rate."""
     card, recurrent = common.open_model(RECURRENT, RecurrentTranslator)
     other_card, transformer = common.open_model(TRANSFORMER, TranslationTransformer)
     head, other_head = best_head(card), best_head(other_card)
@@ -57,12 +55,13 @@ def build_story() -> Story:
     diagonal = measure.diagonal_error(pairs)
     path = path_of(long, head)
 
-    shown = [(short, head), (long, head), (other_long, other_head)]
+    patterns = [(short, head), (long, head), (other_long, other_head)]
     views = []
-    for number, (record, one) in enumerate(shown):
-        moves = [there - here for here, there in pairwise(path_of(record, one))]
+    for number, (record, head_shown) in enumerate(patterns):
+        moves = [next_key - key for key, next_key in pairwise(path_of(record, head_shown))]
+        # The view shows the step after the longest move to the left.
         farthest_back = 1 + moves.index(min(moves))
-        views.append(common.row_view(record, one, farthest_back, number))
+        views.append(common.row_view(record, head_shown, farthest_back, number))
     views.append(StoryView(text=_("All heads of toy-transformer."), record=2))
     return Story(
         title=_(
@@ -103,7 +102,7 @@ def build_story() -> Story:
                 "moves go back to the left."
             ).format(
                 path=", ".join(map(str, path)),
-                backward=sum(there < here for here, there in pairwise(path)),
+                backward=sum(next_key < key for key, next_key in pairwise(path)),
                 moves=len(path) - 1,
             ),
             Table(
@@ -127,17 +126,17 @@ def build_story() -> Story:
             common.translation_panel(
                 _("{model}: “{sentence}”").format(model=record.model, sentence=record.text),
                 record,
-                one,
+                head_shown,
             )
-            for record, one in shown
+            for record, head_shown in patterns
         ],
         views=views,
-        records=[record for record, _head in shown],
+        records=[record for record, _head in patterns],
     )
 
 
 def _top(record: Attention, head: Head, step: int) -> tuple[Cell, Cell]:
-    """Return the English word that a step attends to most, with its place, and its weight."""
+    """Return the English word that a step attends to most, with its index, and its weight."""
     row = record.pattern(*head)[step]
-    place = int(row.argmax())
-    return f"{record.key_tokens[place].text} ({place})", float(row[place])
+    key = int(row.argmax())
+    return f"{record.key_tokens[key].text} ({key})", float(row[key])

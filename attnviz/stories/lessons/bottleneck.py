@@ -1,4 +1,4 @@
-"""The bottleneck: recurrent translators with attention and without, on sentences that grow longer.
+"""The bottleneck: recurrent translators with and without attention, on short and long sentences.
 
 Source: Bahdanau et al. 2015, figure 2: https://arxiv.org/abs/1409.0473
 """
@@ -26,19 +26,19 @@ from attnviz.text.messages import _
 N_SEEDS = len(registry.SEEDS)
 WITH, WITHOUT = "with", "without"
 LENGTHS = [range(3, 6), range(6, 9), range(9, 12), range(12, 15), range(15, 18), range(18, 22)]
-N_SENTENCES = 40  # in each group of lengths
-# standard errors on each side of a mean in the 95% interval of Student's t with 2 degrees of freedom, for 3 seeds
+N_SENTENCES = 40  # sentences per group of lengths
+# The 97.5% quantile of Student's t with 2 degrees of freedom, for the 95% interval of a mean over 3 seeds.
 STUDENT = 4.302653
 
 
 Kinds: TypeAlias = Mapping[str, Sequence[RecurrentTranslator]]
-"""The models of each kind, one for each seed."""
+"""The models of each kind, one per seed."""
 Results: TypeAlias = Mapping[str, Sequence[Float[Tensor, "seed sentence"]]]
-"""For each kind and group of lengths, 1 for each sentence that is right as a whole, 0 for others."""
+"""For each kind and group of lengths, 1 for each sentence translated without an error, and 0 for the others."""
 
 
 def open_kinds() -> Kinds:
-    """Open the models with attention, and those without."""
+    """Open the models with and without attention."""
     return {
         kind: [
             open_model(f"bottleneck-{kind}-{seed}", RecurrentTranslator)[1]
@@ -49,7 +49,7 @@ def open_kinds() -> Kinds:
 
 
 def unseen_pairs(n: int = N_SENTENCES) -> list[list[Pair]]:
-    """Return n test pairs for each group of lengths, of 1 to 3 clauses as in training."""
+    """Return n test pairs per group of lengths, with 1 to 3 clauses as in training."""
     groups: list[list[Pair]] = [[] for _lengths in LENGTHS]
     streams = cycle([splits.pairs("test", clauses=clauses) for clauses in (1, 2, 3)])
     while min(map(len, groups)) < n:
@@ -63,19 +63,20 @@ def unseen_pairs(n: int = N_SENTENCES) -> list[list[Pair]]:
 def faultless(
     models: Sequence[RecurrentTranslator], pairs: Sequence[Pair]
 ) -> Float[Tensor, "seed sentence"]:
-    """Return 1 for each sentence that a model translates without a fault, and 0 for the others."""
+    """Return 1 for each sentence that a model translates without an error, and 0 for the others."""
     exact = []
     for model in models:
-        right, here, *_inner = hits(model, pairs)
-        exact.append((right == here).all(dim=-1).double())
+        right, is_word, *_inner = hits(model, pairs)
+        exact.append((right == is_word).all(dim=-1).double())
     return torch.stack(exact)
 
 
 def share(values: Float[Tensor, "seed sentence"]) -> Estimate:
-    """Return the mean over seeds and sentences, with an interval for other seeds and other sentences.
+    """Return the mean over seeds and sentences, with a 95% interval for other seeds and other sentences.
 
-    The part for the few seeds is Student's t. All seeds read the same sentences, so Wilson's interval for these is
-    added to it. What seed and sentence do together is in both, so the interval is rather too wide than too narrow.
+    The uncertainty of the seeds uses Student's t, since there are only few. All seeds read the same sentences, so
+    Wilson's interval for the sentences is added (as a root of squares). The interaction of seed and sentence is part of
+    both, so the interval is too wide rather than too narrow.
     """
     by_seed = values.mean(dim=1)
     of_seeds = STUDENT * float(by_seed.std()) / math.sqrt(len(by_seed))
@@ -87,38 +88,38 @@ def share(values: Float[Tensor, "seed sentence"]) -> Estimate:
     )
 
 
-def difference(one: Estimate, other: Estimate) -> Estimate:
-    """Return one share minus another with its interval.
+def difference(first: Estimate, second: Estimate) -> Estimate:
+    """Return the difference of two shares with its 95% interval.
 
     Source: Newcombe 1998, "Interval Estimation for the Difference between Independent Proportions", method 10.
     """
-    mean = one.mean - other.mean
+    mean = first.mean - second.mean
     return Estimate(
         mean,
-        mean - math.hypot(one.mean - one.low, other.high - other.mean),
-        mean + math.hypot(one.high - one.mean, other.mean - other.low),
+        mean - math.hypot(first.mean - first.low, second.high - second.mean),
+        mean + math.hypot(first.high - first.mean, second.mean - second.low),
     )
 
 
 def compare(kinds: Kinds, groups: Sequence[Sequence[Pair]]) -> Results:
-    """Return which sentences of each group each kind of model translates without a fault."""
+    """Return, for each kind of model and each group, which sentences are translated without an error."""
     return {kind: [faultless(models, pairs) for pairs in groups] for kind, models in kinds.items()}
 
 
 def gaps(results: Results) -> tuple[Estimate, Estimate]:
-    """Return the share of faultless sentences with attention minus without, on shorter and on longer sentences."""
+    """Return the share of translations without an error, with minus without attention, for short and long sentences."""
     half = len(LENGTHS) // 2
-    found = []
+    differences = []
     for part in (slice(half), slice(half, None)):
         with_attention, without = (
             share(torch.cat(list(results[kind][part]), dim=1)) for kind in (WITH, WITHOUT)
         )
-        found.append(difference(with_attention, without))
-    return found[0], found[1]
+        differences.append(difference(with_attention, without))
+    return differences[0], differences[1]
 
 
 def build_story() -> Story:
-    """Measure six models on sentences of six groups of lengths."""
+    """Measure six models on six groups of sentence lengths."""
     groups, kinds = unseen_pairs(), open_kinds()
     results = compare(kinds, groups)
     spans = [
@@ -161,8 +162,8 @@ def build_story() -> Story:
                 ).format(n=N_SENTENCES, n_seeds=N_SEEDS),
                 [_("English words"), _("with attention"), _("without attention")],
                 [
-                    (span, one.shown(), other.shown())
-                    for span, one, other in zip(
+                    (span, with_attention.shown(), without_attention.shown())
+                    for span, with_attention, without_attention in zip(
                         spans, estimates[WITH], estimates[WITHOUT], strict=True
                     )
                 ],

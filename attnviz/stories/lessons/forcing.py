@@ -1,4 +1,4 @@
-"""Teacher forcing and free running: a decoder on the right words before, and on its own.
+"""Teacher forcing and free running: a decoder that reads the right words, or the words it generated itself.
 
 Source: Williams and Zipser 1989, "A Learning Algorithm for Continually Running Fully Recurrent Neural Networks".
 """
@@ -28,51 +28,51 @@ from attnviz.text.messages import _
 
 MODEL = "toy-seq2seq"
 SENTENCE = "She is eating a green apple"
-FORCED = "그녀는 초록색 사과를 먹는다 있다"  # "eats" instead of "eating"; the next word stays
-WRONG = 3  # the step of the wrong word
+FORCED = "그녀는 초록색 사과를 먹는다 있다"  # "eats" instead of "eating"; all else unchanged
+WRONG = 3  # the decoding step with the wrong word
 N_PAIRS = 120
-N_CLAUSES = 4  # in a test sentence; those of training have at most 3
+N_CLAUSES = 4  # clauses of a test sentence; training sentences have at most 3
 N_AFTER = 6  # steps after the first error
 
 
 class AfterError(NamedTuple):
-    """Share of right words a number of steps after the first error."""
+    """The shares of right words a number of steps after the first error."""
 
     steps: int
-    n: int  # sentences that are long enough
+    n: int  # the number of sentences that are long enough
     forced: Estimate
     free: Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translations:
-    """Words that a model generates for the same sentences, forced and free.
+    """Words that a model generates for the same sentences, with teacher forcing and running free.
 
     The end of a sentence counts as a word; zeros follow it.
     """
 
     target: Int[Tensor, "sentence step"]  # the right words
-    forced: Int[Tensor, "sentence step"]  # generated after the right words
-    free: Int[Tensor, "sentence step"]  # generated after its own words
+    forced: Int[Tensor, "sentence step"]  # generated after reading the right words
+    free: Int[Tensor, "sentence step"]  # generated after reading the model's own words
 
     @property
     def inside(self) -> Bool[Tensor, "sentence step"]:
-        """Where there is a word to be generated."""
+        """True for each step that has a word, False after the end of a sentence."""
         return self.target != 0
 
     def accuracy(self, words: Int[Tensor, "sentence step"]) -> float:
-        """Return the share of words that are right at their place."""
+        """Return the share of words that equal the target at the same step."""
         return float((words == self.target)[self.inside].double().mean())
 
     def after_error(self) -> list[AfterError]:
         """Return the share of right words at each number of steps after the first error.
 
-        The first error is the same forced and free, since both have read the same words until then.
+        The first error is the same in both ways, since until then the model reads the right words in both.
         """
         wrong = (self.free != self.target) & self.inside
         firsts = [(row, int(steps.nonzero()[0])) for row, steps in enumerate(wrong) if steps.any()]
         n_words = self.inside.sum(dim=1).tolist()
-        found = []
+        results = []
         for steps in range(1, N_AFTER + 1):
             places = [(row, at + steps) for row, at in firsts if at + steps < n_words[row]]
             shares = [
@@ -80,13 +80,13 @@ class Translations:
                 for words in (self.forced, self.free)
             ]
             forced, free = (Estimate.of_share(share, len(places)) for share in shares)
-            found.append(AfterError(steps, len(places), forced, free))
-        return found
+            results.append(AfterError(steps, len(places), forced, free))
+        return results
 
 
 @torch.inference_mode()
 def translate_both(model: Translator, source: Tensor, target: Tensor) -> Translations:
-    """Translate each sentence twice: after the right words, and after the model's own."""
+    """Translate each sentence twice, reading the right words and reading the model's own words."""
     n_steps = target.shape[1]
     free = model.translate(source, max_length=n_steps).words
     free = torch.nn.functional.pad(free, (0, n_steps - free.shape[1]))
@@ -94,10 +94,10 @@ def translate_both(model: Translator, source: Tensor, target: Tensor) -> Transla
 
 
 class Step(NamedTuple):
-    """One step of a sentence."""
+    """One decoding step of a sentence."""
 
     word: str  # generated, or forced on the model
-    chance: float
+    chance: float  # its probability
     expected: str  # the most probable word
     expected_chance: float
 
@@ -120,16 +120,16 @@ def read_steps(model: Translator, vocabulary: Vocabulary, record: Attention) -> 
 
 
 def build_story() -> Story:
-    """Force a wrong word on one sentence, and measure both ways on unseen sentences too long for the model."""
+    """Force a wrong word in one sentence, and compare both ways on sentences longer than those of training."""
     card, model = common.open_model(MODEL, RecurrentTranslator)
     vocabulary = card.target or card.source
     source = open_source(MODEL)
     records = [attend(SENTENCE, source), attend(SENTENCE, source, target=FORCED)]
     free, forced = (read_steps(model, vocabulary, record) for record in records)
     pairs = list(islice(splits.pairs("test", clauses=N_CLAUSES), N_PAIRS))
-    both = translate_both(model, *encode_pairs(pairs, model.config.end))
-    after = both.after_error()
-    last = after[-1]
+    translations = translate_both(model, *encode_pairs(pairs, model.config.end))
+    after_error = translations.after_error()
+    last = after_error[-1]
     names = [_("free running"), _("teacher forcing")]
     return Story(
         title=_(
@@ -165,8 +165,8 @@ def build_story() -> Story:
                     _("chance"),
                 ],
                 [
-                    (step, own.word, own.chance, *given)
-                    for step, (own, given) in enumerate(zip(free, forced, strict=True))
+                    (step, free_step.word, free_step.chance, *forced_step)
+                    for step, (free_step, forced_step) in enumerate(zip(free, forced, strict=True))
                 ],
             ),
             _(
@@ -192,12 +192,12 @@ def build_story() -> Story:
                 [_("steps later"), _("sentences"), _("forced: right"), _("free: right")],
                 [
                     (
-                        one.steps,
-                        one.n,
-                        common.percent(one.forced.mean),
-                        common.percent(one.free.mean),
+                        result.steps,
+                        result.n,
+                        common.percent(result.forced.mean),
+                        common.percent(result.free.mean),
                     )
-                    for one in after
+                    for result in after_error
                 ],
             ),
             _(
@@ -209,8 +209,8 @@ def build_story() -> Story:
             ).format(
                 n=len(pairs),
                 clauses=N_CLAUSES,
-                forced=common.percent(both.accuracy(both.forced)),
-                free=common.percent(both.accuracy(both.free)),
+                forced=common.percent(translations.accuracy(translations.forced)),
+                free=common.percent(translations.accuracy(translations.free)),
             ),
         ],
         picture=[
@@ -218,11 +218,11 @@ def build_story() -> Story:
             common.translation_panel(_("A wrong word forced"), records[1], (0, 0)),
             Lines(
                 _("After the first error"),
-                [float(one.steps) for one in after],
+                [float(result.steps) for result in after_error],
                 _("steps after the first error"),
                 [
-                    Series.of(names[1], [one.forced for one in after]),
-                    Series.of(names[0], [one.free for one in after]),
+                    Series.of(names[1], [result.forced for result in after_error]),
+                    Series.of(names[0], [result.free for result in after_error]),
                 ],
                 _("words right at their place"),
                 (0.0, 1.0),

@@ -1,4 +1,4 @@
-"""Why attention: gradients fade along a recurrent chain, and not along attention.
+"""Why attention: gradients vanish along a recurrent chain, but not along attention.
 
 Source: Bengio et al. 1994, "Learning Long-Term Dependencies with Gradient Descent is Difficult":
 https://doi.org/10.1109/72.279181
@@ -22,14 +22,14 @@ from attnviz.stories.record import Lines, Series, Story, Table
 from attnviz.text.messages import _
 
 MODEL, WITHOUT = "toy-seq2seq", "bottleneck-without-0"
-LENGTH = 14  # words of each English sentence
+LENGTH = 14  # words per English sentence
 N_SENTENCES, N_PROBES = 16, 4
 SEED = 0
-IN_TABLE = (0, 1, 2, 4, 6, 8, 10, 12, 13)  # distances
+IN_TABLE = (0, 1, 2, 4, 6, 8, 10, 12, 13)  # distances that the table shows
 
 
 def sentence_pairs() -> list[Pair]:
-    """Return unseen test pairs of one length."""
+    """Return unseen test pairs whose English sentences have `LENGTH` words."""
     pairs = (pair for pair in splits.pairs("test", clauses=2) if len(pair.english) == LENGTH)
     return list(islice(pairs, N_SENTENCES))
 
@@ -39,7 +39,7 @@ def jacobian_norms(
 ) -> Float[Tensor, "sentence word"]:
     """Return the Frobenius norm of d y / d x for each word.
 
-    Random vectors v of variance 1 estimate it: the mean of |v^T J|^2 is |J|^2 (Hutchinson 1990).
+    It is estimated with random vectors v of variance 1, since the mean of |v^T J|^2 is |J|^2 (Hutchinson 1990).
     """
     squares = torch.zeros(x.shape[:2])
     for _probe in range(N_PROBES):
@@ -52,16 +52,17 @@ def jacobian_norms(
 def gradient_norms(
     model: RecurrentTranslator, pairs: Sequence[Pair]
 ) -> tuple[Tensor, Tensor | None]:
-    """Return how strongly a model's results depend on each word's vector [sentence, distance from the end].
+    """Return the sizes of the gradients with respect to each word vector [sentence, distance from the end].
 
-    First along the chain, for the encoder's last state; then along attention, for the context of the step that attends
-    to the word most, or None without attention.
+    The first result is along the chain, for the last state of the encoder. The second is along attention, for the
+    context of the decoding step that attends to the word most; it is None without attention.
     """
     random = torch.Generator().manual_seed(SEED)
     source, target = encode_pairs(pairs, model.config.end)
     embedded: list[Tensor] = []
 
     def make_leaf(_module: object, _args: object, out: Tensor) -> Tensor:
+        """Replace the word vectors by a leaf of the graph, so that gradients stop there."""
         embedded.append(out.detach().requires_grad_())
         return embedded[-1]
 
@@ -75,35 +76,37 @@ def gradient_norms(
             return chain, None
         state, word = encoded.last, torch.full_like(source[:, 0], model.config.start)
         weights, norms = [], []
-        for right in target.T:
+        for right_words in target.T:
             context, row = model.attention(state, encoded.key, encoded.value, encoded.mask)
             assert row is not None
-            weights.append((row * (right[:, None] != 0)).detach())
+            # After the end of a translation no step counts.
+            weights.append((row * (right_words[:, None] != 0)).detach())
             norms.append(jacobian_norms(context, x, random))
             state = model.step(word, state, encoded)[1]
-            word = right
+            word = right_words
     step = torch.stack(weights).argmax(dim=0)  # [sentence, word]
     return chain, torch.stack(norms).gather(0, step[None])[0].flip(-1)
 
 
 def relative_means(norms: Float[Tensor, "sentence distance"]) -> list[Estimate]:
-    """Return the mean over sentences at each distance, as a share of the mean at the last word."""
+    """Return the mean over sentences at each distance, divided by the mean at the last word, with 95% intervals."""
     shares = norms.double() / norms[:, 0].double().mean()
     means = shares.mean(dim=0).tolist()
     errors = (CERTAIN * shares.std(dim=0) / len(shares) ** 0.5).tolist()
+    # The lower end stays above 0, since the axis of the picture is logarithmic.
     return [Estimate(m, max(m - e, 1e-4), m + e) for m, e in zip(means, errors, strict=True)]
 
 
 def build_story() -> Story:
-    """Compare three ways back to a word, by its distance from the end of the sentence."""
+    """Compare the gradients along three paths to a word, by its distance from the end of the sentence."""
     pairs = sentence_pairs()
     chain, attention = gradient_norms(open_model(MODEL, RecurrentTranslator)[1], pairs)
     assert attention is not None
-    alone = gradient_norms(open_model(WITHOUT, RecurrentTranslator)[1], pairs)[0]
+    chain_alone = gradient_norms(open_model(WITHOUT, RecurrentTranslator)[1], pairs)[0]
     ways = {
         _("{model}, along attention").format(model=MODEL): relative_means(attention),
         _("{model}, along the chain").format(model=MODEL): relative_means(chain),
-        _("without attention, along the chain"): relative_means(alone),
+        _("without attention, along the chain"): relative_means(chain_alone),
     }
     along_attention, along_chain, along_chain_alone = (
         percent(means[-1].mean) for means in ways.values()

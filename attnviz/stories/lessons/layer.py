@@ -1,4 +1,4 @@
-"""Length, direction and similarity of the words' vectors after each part of an encoder layer."""
+"""Length, direction and similarity of the word vectors after each part of an encoder layer."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
+from attnviz.models.language_models import LanguageEncoder
 from attnviz.models.transformer import TransformerLayer
-from attnviz.models.wholes import LanguageEncoder
 from attnviz.stories.common import encode, open_model, small, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
 from attnviz.text.messages import _
@@ -35,28 +35,29 @@ class LayerStep(NamedTuple):
 
 
 def run_layer(layer: TransformerLayer, x: Tensor) -> list[Tensor]:
-    """Return the vectors [word, d_model] at each of `STEPS`, computed one after another."""
-    attended = layer.attention(x)[0]
-    summed = x + attended
-    normed = layer.attention_norm(summed)
-    fed = layer.feed_forward(normed)
-    summed_again = normed + fed
-    output = layer.feed_forward_norm(summed_again)
-    return [step[0] for step in (x, attended, summed, normed, fed, summed_again, output)]
+    """Return the vectors [word, d_model] at each of `STEPS`."""
+    attention = layer.attention(x)[0]
+    sum_1 = x + attention
+    norm = layer.attention_norm(sum_1)
+    network = layer.feed_forward(norm)
+    sum_2 = norm + network
+    output = layer.feed_forward_norm(sum_2)
+    return [step[0] for step in (x, attention, sum_1, norm, network, sum_2, output)]
 
 
 def cosines(x: Tensor) -> Tensor:
-    """Return the cosine of every two words' vectors [word, word]."""
+    """Return the cosine of each pair of word vectors [word, word]."""
     return cosine_similarity(x[:, None], x[None], dim=-1)
 
 
 def measure(x: Tensor, layer_input: Tensor) -> LayerStep:
     """Measure the vectors [word, d_model] after one step."""
-    between, n = cosines(x), len(x)
+    pair_cosines, n = cosines(x), len(x)
     return LayerStep(
         length=float(x.norm(dim=-1).mean()),
         cosine_with_input=float(cosine_similarity(x, layer_input, dim=-1).mean()),
-        cosine_between_words=float((between.sum() - between.trace()) / (n * (n - 1))),
+        # The mean without the diagonal, where each word is compared with itself.
+        cosine_between_words=float((pair_cosines.sum() - pair_cosines.trace()) / (n * (n - 1))),
     )
 
 
@@ -66,7 +67,7 @@ def build_story() -> Story:
     card, model = open_model("toy", LanguageEncoder)
     words = words_of(SENTENCE)
     ids = encode(card.source, [words])
-    x = first = model.embedding(ids)
+    x = embedded = model.embedding(ids)
     layers = [layer for layer in model.encoder.layers if isinstance(layer, TransformerLayer)]
     steps, differences = [], []
     for layer in layers:
@@ -131,7 +132,7 @@ def build_story() -> Story:
             ).format(before=before, after=after),
         ],
         picture=[
-            _cosine_panel(_("Cosine between words: input"), first[0], words),
+            _cosine_panel(_("Cosine between words: input"), embedded[0], words),
             _cosine_panel(_("Cosine between words: output of the last layer"), x[0], words),
             Bars(
                 _("Length of the vectors at each step"),

@@ -1,6 +1,6 @@
 """Query, key and value as a library search, in which every book counts a little.
 
-The vectors are made by hand to be readable; scores, weights and results are computed by attention.
+The vectors are written by hand, so that they are readable; attention computes scores, weights and results.
 
 Source of the formula: Vaswani et al. 2017, "Attention Is All You Need", section 3.2:
 https://arxiv.org/abs/1706.03762
@@ -16,7 +16,7 @@ from attnviz.stories.record import Bars, Lines, Matrix, Series, Story, Table
 from attnviz.text.messages import _
 
 TOPICS = (_("Korea"), _("cooking"), _("history"), _("animals"), _("space"))
-KEYS = {  # how much each title speaks of each topic; all vectors have the same length
+KEYS = {  # how much each title is about each topic; all vectors have the same length
     "Korean Cooking": (1, 2, 0, 0, 0),
     "A History of Korea": (1, 0, 2, 0, 0),
     "A History of Bread": (0, 1, 2, 0, 0),
@@ -31,25 +31,25 @@ VALUES = {  # how many pages of each kind each book has
     "Animals of Korea": (0, 20, 180),
     "Animals in Space": (0, 30, 70),
 }
-# a title that one of the books has, and a title that none has
+# The title of one of the books, and a title that no book has.
 QUERIES = {"Korean Cooking": (1, 2, 0, 0, 0), "How Koreans Once Cooked": (1, 2, 2, 0, 0)}
 FACTORS = [2.0**power for power in range(-4, 5)]
 
 
 def build_story() -> Story:
-    """Search for a title that is there and one that is not, then multiply the scores."""
+    """Search for a title that exists and one that does not, then multiply the scores by several factors."""
     query, key, value = (
         torch.tensor(list(rows.values())).double() for rows in (QUERIES, KEYS, VALUES)
     )
     scores = attention_scores(query, key)
     results, weights = scaled_dot_product_attention(query, key, value)
-    # a multiple of the query gives the same multiple of its scores
+    # Multiplying the query by a factor multiplies its scores by the same factor.
     multiples = torch.tensor(FACTORS).double()[:, None] * query[:1]
     sharpened = scaled_dot_product_attention(multiples, key, value)[1]
     exact, absent = QUERIES
     best, second = sorted(weights[0].tolist(), reverse=True)[:2]
     pages = _("{recipes:.0f} pages of recipes, {dates:.0f} of dates and {animals:.0f} of animals")
-    found, mixed = (
+    exact_result, absent_result = (
         pages.format(recipes=recipes, dates=dates, animals=animals)
         for recipes, dates, animals in results.tolist()
     )
@@ -88,14 +88,14 @@ def build_story() -> Story:
             _(
                 "A dictionary would return only the book “{exact}”. Attention gives it the largest "
                 "weight, {best:.2f}, but mixes in the others: {found}."
-            ).format(exact=exact, best=best, found=found),
+            ).format(exact=exact, best=best, found=exact_result),
             _search_table(absent, scores[1], weights[1], results[1]),
             _(
                 "For “{absent}” a dictionary would return nothing. Attention mixes the books nearest "
                 "to it: {mixed}. Multiplying the scores makes the mix sharper or softer: with a large "
                 "factor the best key takes everything, as in a dictionary; with 0 all keys weigh the "
                 "same. In the picture, the lines of books with equal scores coincide."
-            ).format(absent=absent, mixed=mixed),
+            ).format(absent=absent, mixed=absent_result),
         ],
         picture=[
             Matrix(
@@ -127,6 +127,7 @@ def build_story() -> Story:
 
 
 def _search_table(title: str, scores: Tensor, weights: Tensor, result: Tensor) -> Table:
+    """Return the score, weight and weighted pages of each book, with their sums."""
     rows: list[list[str | float]] = []
     for book, score, weight in zip(KEYS, scores.tolist(), weights.tolist(), strict=True):
         rows.append([book, score, weight, *(weight * pages for pages in VALUES[book])])

@@ -1,4 +1,4 @@
-"""The mask: one sentence read in both directions, and from left to right only."""
+"""The causal mask: a sentence read in both directions, and from left to right only."""
 
 from __future__ import annotations
 
@@ -10,38 +10,39 @@ from attnviz.attention import Attention
 from attnviz.capture.attend import attend
 from attnviz.capture.source import open_source
 from attnviz.models.attention import attention_scores, causal_mask, scaled_dot_product_attention
+from attnviz.models.language_models import LanguageDecoder
 from attnviz.models.training.measure import Head
-from attnviz.models.wholes import LanguageDecoder
 from attnviz.stories import common
 from attnviz.stories.record import Bars, Series, Story, StoryView, Table
 from attnviz.text.messages import _
 
 SENTENCE = "She is eating a green apple"
-OTHER = "She is eating a green cake"  # with another last word
-ROW = 2  # the word whose row is computed by hand
+OTHER = "She is eating a green cake"  # differs only in the last word
+ROW = 2  # the index of the word whose row is computed by hand
 
 
 def read(name: str) -> tuple[Attention, np.ndarray, list[float]]:
     """Read the two sentences with a model.
 
-    Returns the record of the first one, the weight of its rows on later words [layer, head, query], and for each word
-    but the last the largest change of a weight when the last word changes.
+    Returns the record of the first one, the sum of its weights on later words [layer, head, query], and for each word
+    except the last one the largest change of a weight when the last word changes.
     """
     source = open_source(name)
-    # each sentence is read alone, since in a batch rounding could differ between them
-    record, other = (attend(text, source) for text in (SENTENCE, OTHER))
+    # Each sentence is read separately, since in a batch rounding could differ between them.
+    record, other_record = (attend(text, source) for text in (SENTENCE, OTHER))
     ahead = np.triu(record.weights, k=1).sum(axis=-1, dtype=np.float64)
-    changes = np.abs(record.weights - other.weights).max(axis=(0, 1, 3))
+    changes = np.abs(record.weights - other_record.weights).max(axis=(0, 1, 3))
     return record, ahead, changes[:-1].tolist()
 
 
 def scores_of(model: LanguageDecoder, ids: Tensor, head: Head) -> Tensor:
-    """Return a head's scores before mask and softmax [query, key]."""
+    """Return the scores of a head before mask and softmax [query, key]."""
     scores: list[Tensor] = []
 
     def attend(
         query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, Tensor]:
+        """Compute attention as usual, and keep the scores of each layer."""
         scores.append(attention_scores(query, key))
         return scaled_dot_product_attention(query, key, value, mask)
 
@@ -51,18 +52,19 @@ def scores_of(model: LanguageDecoder, ids: Tensor, head: Head) -> Tensor:
 
 @torch.inference_mode()
 def build_story() -> Story:
-    """Compare the trained encoder with the trained decoder."""
+    """Compare the attention of the trained encoder with that of the trained decoder."""
     words = common.words_of(SENTENCE)
     models = {name: read(name) for name in ("toy", "toy-decoder")}
     toy, toy_ahead, toy_changes = models["toy"]
     toy_decoder, decoder_ahead, _changes = models["toy-decoder"]
     card, decoder = common.open_model("toy-decoder", LanguageDecoder)
-    ahead = common.largest(toy_ahead)
+    ahead_head = common.largest(toy_ahead)
     weights = toy_decoder.weights
-    back = common.largest(np.tril(weights, k=-1).sum(axis=-1, dtype=np.float64))
-    pattern = weights[back]
-    scores = scores_of(decoder, common.encode(card.source, [words]), back)
+    back_head = common.largest(np.tril(weights, k=-1).sum(axis=-1, dtype=np.float64))
+    pattern = weights[back_head]
+    scores = scores_of(decoder, common.encode(card.source, [words]), back_head)
     masked = scores.masked_fill(~causal_mask(len(words)), -torch.inf)[ROW]
+    # Subtracting the largest score first does not change the weights, and exp cannot overflow.
     exponentials = (masked - masked.max()).exp()
     by_hand = exponentials / exponentials.sum()
     unmasked = scores[ROW].softmax(dim=-1)
@@ -89,7 +91,7 @@ def build_story() -> Story:
             ).format(sentence=SENTENCE),
             Table(
                 _("toy-decoder, {head}: the row of “{word}”, step by step").format(
-                    head=common.head_name(back), word=words[ROW]
+                    head=common.head_name(back_head), word=words[ROW]
                 ),
                 [_("step"), *words],
                 [(step, *row.tolist()) for step, row in steps.items()],
@@ -130,9 +132,11 @@ def build_story() -> Story:
             ).format(change=max(toy_changes)),
         ],
         picture=[
-            common.weights_panel(common.head_title("toy", ahead), toy.pattern(*ahead), words),
             common.weights_panel(
-                common.head_title("toy-decoder", back),
+                common.head_title("toy", ahead_head), toy.pattern(*ahead_head), words
+            ),
+            common.weights_panel(
+                common.head_title("toy-decoder", back_head),
                 np.where(np.tri(len(words), dtype=bool), pattern, np.nan),
                 words,
             ),
@@ -151,18 +155,20 @@ def build_story() -> Story:
                 text=_(
                     "In toy, {head}, “{word}” gives {weight:.2f} of its weight to later words."
                 ).format(
-                    head=common.head_name(ahead), word=words[ROW], weight=toy_ahead[ahead][ROW]
+                    head=common.head_name(ahead_head),
+                    word=words[ROW],
+                    weight=toy_ahead[ahead_head][ROW],
                 ),
-                head=ahead,
+                head=ahead_head,
                 query=ROW,
             ),
             StoryView(
                 text=_(
                     "In toy-decoder, {head}, the row of “{word}” ends at “{word}”; later words are "
                     "masked."
-                ).format(head=common.head_name(back), word=words[ROW]),
+                ).format(head=common.head_name(back_head), word=words[ROW]),
                 record=1,
-                head=back,
+                head=back_head,
                 query=ROW,
             ),
         ],

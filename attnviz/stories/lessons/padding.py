@@ -1,4 +1,4 @@
-"""Padding: sentences of one batch made equally long, and what goes wrong without the mask."""
+"""Padding: sentences of a batch are made equally long, which goes wrong without the mask."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attnviz.capture.attend import attend_all
 from attnviz.capture.source import open_source
 from attnviz.capture.sources.modules import watch
 from attnviz.models.attention import scaled_dot_product_attention
-from attnviz.models.wholes import LanguageEncoder, Reading
+from attnviz.models.language_models import LanguageEncoder, Reading
 from attnviz.stories import common
 from attnviz.stories.record import Bars, Matrix, Series, Story, StoryView, Table
 from attnviz.text.messages import _
@@ -26,13 +26,13 @@ PAD = "[PAD]"
 def unmasked(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Compute attention without the mask."""
+    """Compute attention, and ignore the mask."""
     del mask
     return scaled_dot_product_attention(query, key, value)
 
 
 def read_batch(model: LanguageEncoder, batch: Tensor, *, masked: bool) -> tuple[Reading, Attention]:
-    """Read a batch, and return the record of its first sentence with the padding after it."""
+    """Read a batch; return the reading, and the record of the first sentence including its padding."""
     with watch(model) as watched:
         reading = model(batch) if masked else model(batch, attend=unmasked)
     words = common.words_of(SHORT)
@@ -43,18 +43,18 @@ def read_batch(model: LanguageEncoder, batch: Tensor, *, masked: bool) -> tuple[
 
 @torch.inference_mode()
 def build_story() -> Story:
-    """Read a sentence alone, in a batch with a longer one, and in the same batch without the mask."""
+    """Read a sentence by itself, in a batch with a longer one, and in the same batch without the mask."""
     card, model = common.open_model("toy", LanguageEncoder)
     words = common.words_of(SHORT)
     n = len(words)
     batch = common.encode(card.source, [words, common.words_of(LONG)])
-    alone = model(batch[:1, :n]).vectors[0]
+    vectors_alone = model(batch[:1, :n]).vectors[0]
     records, on_padding, changes = [], [], []
     for masked in (True, False):
         reading, record = read_batch(model, batch, masked=masked)
         records.append(record)
         on_padding.append(record.weights[:, :, :n, n:].sum(axis=-1))
-        change = (reading.vectors[0, :n] - alone).norm(dim=-1) / alone.norm(dim=-1)
+        change = (reading.vectors[0, :n] - vectors_alone).norm(dim=-1) / vectors_alone.norm(dim=-1)
         changes.append(change.tolist())
     head = common.largest(on_padding[1])
     query = int(on_padding[1][head].argmax())
@@ -62,7 +62,7 @@ def build_story() -> Story:
     ways = [_("With the mask"), _("Without the mask")]
     patterns = [record.pattern(*head)[:n].copy() for record in records]
     top = float(max(pattern.max() for pattern in patterns))
-    patterns[0][:, n:] = np.nan
+    patterns[0][:, n:] = np.nan  # drawn as masked
     row = StoryView(
         text=_("With the mask, “{word}” gives the padding nothing.").format(word=words[query]),
         head=head,

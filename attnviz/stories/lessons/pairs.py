@@ -1,4 +1,4 @@
-"""Pairs of words: which attend to each other much, which little, and in which head."""
+"""Pairs of words: which attend to each other a lot, which hardly, and in which heads."""
 
 from __future__ import annotations
 
@@ -23,96 +23,105 @@ from attnviz.text.messages import _
 SENTENCE = "She is eating a green apple"
 WORDS = common.words_of(SENTENCE)
 VERB, ADJECTIVE, NOUN = "eating", "green", "apple"
-PAIRS = ((VERB, NOUN), (ADJECTIVE, NOUN), (VERB, ADJECTIVE))  # the third should attend little
-WAYS = tuple(way for pair in PAIRS for way in (pair, pair[::-1]))  # query and key
+# The words of the third pair should hardly attend to each other.
+PAIRS = ((VERB, NOUN), (ADJECTIVE, NOUN), (VERB, ADJECTIVE))
+# Each pair in both directions, as query and key.
+WAYS = tuple(way for pair in PAIRS for way in (pair, pair[::-1]))
 NAMES = [f"{word}→{other}" for word, other in WAYS]
-# distance of each word from the end of "... eating a green apple."
+# The distance of each word from the end of "... eating a green apple.".
 FROM_END = {VERB: 5, ADJECTIVE: 3, NOUN: 2}
-N_SENTENCES = 200  # to choose heads on, and as many others to test them on
+N_SENTENCES = 200  # for choosing heads, and as many others for testing them
 
 
 class Rate(NamedTuple):
     """How often the largest weight of a head goes from a query word to a key word."""
 
-    there: float
-    elsewhere: float  # equally far from the other words of the same sentences
+    there: float  # share of sentences
+    elsewhere: float  # share of the other words whose largest weight goes the same distance
 
 
 def sentences(split: Split, n: int = N_SENTENCES) -> list[GoldSentence]:
     """Return unseen sentences that end like "... eating a green apple."."""
     adjectives = {adjective["word"] for adjective in load_grammar("english").words["qualities"]}
     actions = splits.sentences(split, kind="action")
-    return list(islice((one for one in actions if one.words[-3] in adjectives), n))
+    return list(islice((sentence for sentence in actions if sentence.words[-3] in adjectives), n))
 
 
-def rates(tops: Tensor, found: Sequence[GoldSentence]) -> tuple[Tensor, Tensor]:
-    """Return how often each head's largest weight goes each way, there and elsewhere [way, layer, head].
+def rates(tops: Tensor, gold_sentences: Sequence[GoldSentence]) -> tuple[Tensor, Tensor]:
+    """Return how often each head's largest weight goes from query to key, and the same distance elsewhere.
 
-    `tops` are the keys with the largest weight [sentence, layer, head, query].
+    `tops` are the keys with the largest weight [sentence, layer, head, query]. Both results are [way, layer, head].
     """
-    rows, queries = torch.arange(len(found)), torch.arange(tops.shape[-1])
-    n = torch.tensor([len(one.words) for one in found])
-    there, elsewhere = [], []
-    for word, other in WAYS:
-        place = n - FROM_END[word]
-        target = queries + FROM_END[word] - FROM_END[other]
+    rows, queries = torch.arange(len(gold_sentences)), torch.arange(tops.shape[-1])
+    n = torch.tensor([len(sentence.words) for sentence in gold_sentences])
+    to_key, elsewhere = [], []
+    for query_word, key_word in WAYS:
+        place = n - FROM_END[query_word]
+        target = queries + FROM_END[query_word] - FROM_END[key_word]
         hits = tops == target  # (B, L, H, T)
-        there.append(hits[rows, :, :, place].float().mean(dim=0))
+        to_key.append(hits[rows, :, :, place].float().mean(dim=0))
+        # Queries inside the sentence whose key at the same distance is inside it, too (B, T).
         inside = (queries < n[:, None]) & (target >= 0) & (target < n[:, None])
-        others = inside & (queries != place[:, None])  # (B, T)
-        elsewhere.append((hits & others[:, None, None]).sum(dim=(0, 3)) / others.sum())
-    return torch.stack(there), torch.stack(elsewhere)
+        is_other = inside & (queries != place[:, None])  # (B, T)
+        elsewhere.append((hits & is_other[:, None, None]).sum(dim=(0, 3)) / is_other.sum())
+    return torch.stack(to_key), torch.stack(elsewhere)
 
 
 def choose(tops_of: common.TopKeys, n: int) -> tuple[list[Head], list[Rate]]:
-    """Return for each way the head that goes it most often, beyond elsewhere, and its rates on test sentences."""
+    """Choose a head for each way on validation sentences; return the heads and their rates on test sentences.
+
+    The chosen head has the largest rate from query to key minus the rate at the same distance elsewhere.
+    """
     validation, test = sentences("validation", n), sentences("test", n)
-    there, elsewhere = rates(tops_of(validation), validation)
-    heads = [divmod(int(lead.argmax()), lead.shape[1]) for lead in there - elsewhere]
-    there, elsewhere = rates(tops_of(test), test)
+    to_key, elsewhere = rates(tops_of(validation), validation)
+    heads = [divmod(int(lead.argmax()), lead.shape[1]) for lead in to_key - elsewhere]
+    to_key, elsewhere = rates(tops_of(test), test)
     return heads, [
-        Rate(float(there[way][head]), float(elsewhere[way][head])) for way, head in enumerate(heads)
+        Rate(float(to_key[way][head]), float(elsewhere[way][head]))
+        for way, head in enumerate(heads)
     ]
 
 
-def better_ways(found: Sequence[Rate]) -> list[int]:
-    """Return for each pair the index of the way that leads more over the same distance elsewhere."""
-    leads = [rate.there - rate.elsewhere for rate in found]
+def better_ways(rates_of_ways: Sequence[Rate]) -> list[int]:
+    """Return for each pair the index of its better way: the one with the larger lead over elsewhere."""
+    leads = [rate.there - rate.elsewhere for rate in rates_of_ways]
     return [max((2 * pair, 2 * pair + 1), key=leads.__getitem__) for pair in range(len(PAIRS))]
 
 
 @torch.inference_mode()
 def build_story(model: Model = None) -> Story:
-    """Count the three pairs in heads chosen on other sentences."""
+    """Measure how often the words of three pairs attend to each other, in heads chosen on other sentences."""
     source = common.open_own(model or TOY)
     (record,) = common.read_words(source, [SENTENCE])
     name = common.short_name(source)
     tops_of, random_tops_of, n = common.top_keys(source, N_SENTENCES)
-    heads, found = choose(tops_of, n)
-    random = [rate.there for rate in choose(random_tops_of, n)[1]]
+    heads, test_rates = choose(tops_of, n)
+    random_rates = [rate.there for rate in choose(random_tops_of, n)[1]]
     weights = record.weights
-    best = better_ways(found)
-    shares = [common.percent(found[way].there) for way in best]
+    best_ways = better_ways(test_rates)
+    shares = [common.percent(test_rates[way].there) for way in best_ways]
 
     rows, views = [], []
     for way, (word, other) in enumerate(WAYS):
         layer, head = heads[way]
         query, key = WORDS.index(word), WORDS.index(other)
         weight = float(weights[layer, head, query, key])
-        low = common.Estimate.of_share(found[way].there, n).low
-        is_clear = low > max(found[way].elsewhere, common.Estimate.of_share(random[way], n).high)
+        low = common.Estimate.of_share(test_rates[way].there, n).low
+        is_clear = low > max(
+            test_rates[way].elsewhere, common.Estimate.of_share(random_rates[way], n).high
+        )
         rows.append(
             (
                 NAMES[way],
                 f"{layer}.{head}",
-                common.percent(found[way].there),
-                common.percent(found[way].elsewhere),
-                common.percent(random[way]),
+                common.percent(test_rates[way].there),
+                common.percent(test_rates[way].elsewhere),
+                common.percent(random_rates[way]),
                 _("yes") if is_clear else _("no"),
                 weight,
             )
         )
-        if way in best:
+        if way in best_ways:
             text = _("In {head}, “{word}” gives {weight:.2f} of its weight to “{other}”.").format(
                 head=common.head_name(heads[way]), word=word, other=other, weight=weight
             )
@@ -126,8 +135,8 @@ def build_story(model: Model = None) -> Story:
         (mean[WORDS.index(a), WORDS.index(b)] + mean[WORDS.index(b), WORDS.index(a)]) / 2
         for a, b in PAIRS
     ]
-    shown = dict.fromkeys(heads[way] for way in best[:2])
-    top = float(max(weights[head].max() for head in shown))
+    shown_heads = dict.fromkeys(heads[way] for way in best_ways[:2])
+    top = float(max(weights[head].max() for head in shown_heads))
     return Story(
         title=_(
             "Heads of {name} link eating and apple in {first} of sentences, green and apple in "
@@ -171,15 +180,15 @@ def build_story(model: Model = None) -> Story:
         picture=[
             *(
                 common.weights_panel(common.head_title(name, head), weights[head], WORDS, top)
-                for head in shown
+                for head in shown_heads
             ),
             Bars(
                 _("How often the largest weight goes there"),
                 NAMES,
                 [
-                    Series(name, [rate.there for rate in found]),
-                    Series(_("elsewhere"), [rate.elsewhere for rate in found]),
-                    Series(_("random weights"), random),
+                    Series(name, [rate.there for rate in test_rates]),
+                    Series(_("elsewhere"), [rate.elsewhere for rate in test_rates]),
+                    Series(_("random weights"), random_rates),
                 ],
                 _("share of unseen sentences"),
             ),

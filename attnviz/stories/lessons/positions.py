@@ -1,4 +1,4 @@
-"""Sinusoidal positions: the table that is added to the words' vectors, and what can be read from it.
+"""Sinusoidal positions: the table that is added to the word vectors, and its properties.
 
 Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.5: https://arxiv.org/abs/1706.03762
 """
@@ -13,7 +13,7 @@ from attnviz.stories.common import signed_panel
 from attnviz.stories.record import Cell, Matrix, Story, Table
 from attnviz.text.messages import _
 
-D_MODEL = 512  # the paper's width
+D_MODEL = 512  # as in the paper
 N_POSITIONS = 64
 STARTS = (0, 10, 30)
 DISTANCES = (0, 1, 2, 5, 10, 20)
@@ -25,12 +25,12 @@ def wavelength(i: int, d_model: int) -> float:
 
 
 def dot_product_at(distance: int) -> float:
-    """Return the dot product of two positions at a distance: the sum of cos(distance / 10000^(2i/d))."""
+    """Return the dot product of two positions by their distance: the sum of cos(distance / 10000^(2i/d))."""
     return sum(math.cos(distance / 10_000 ** (2 * i / D_MODEL)) for i in range(D_MODEL // 2))
 
 
 def build_story() -> Story:
-    """Compute the table by the formula, and compare the dot products of its rows with the formula for a distance."""
+    """Compute the table of positions, and compare the dot products of its rows with `dot_product_at`."""
     table = sinusoidal_positions(N_POSITIONS, D_MODEL).double().numpy()
     dots = table @ table.T
     cosines = dots / dots[0, 0]

@@ -1,4 +1,4 @@
-"""Reference: which word "it" attends to, when it is tired and when it is wide."""
+"""Reference: which word "it" attends to, if it is tired and if it is wide."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from attnviz.text.messages import Phrase, _
 TIRED = "The animal didn't cross the street because it was too tired."
 WIDE = "The animal didn't cross the street because it was too wide."
 IT = common.words_of(TIRED).index("it")
-N_SENTENCES = measure.SAMPLES  # as many as the model's card reports on
+N_SENTENCES = measure.SAMPLES  # the number that the card of the model is based on
 
 
 class Resolution(NamedTuple):
-    """How often someone finds the noun that "it" stands for, in unseen sentences."""
+    """How often a head or a baseline finds the noun that "it" stands for, in unseen sentences."""
 
-    who: Phrase
-    right: float
-    both: float  # right also when the last word is turned
+    who: Phrase  # the head or the baseline
+    right: float  # share of sentences
+    both: float  # share of sentences that are right before and after the last word is changed
 
 
 def top_from_it(tops_of: common.TopKeys, sentences: Sequence[GoldSentence]) -> Tensor:
-    """Return the key with the largest weight from "it" [layer, head, sentence]."""
+    """Return the key that "it" attends to most [layer, head, sentence]."""
     pronouns = measure.places(sentences)[0]
     return tops_of(sentences)[torch.arange(len(sentences)), :, :, pronouns].movedim(0, -1)
 
 
 def best_head(tops_of: common.TopKeys, n: int) -> Head:
-    """Return the head that attends to the right noun most often, on validation sentences."""
+    """Return the head in which "it" attends to the right noun most often, on validation sentences."""
     sentences = measure.references("validation", n)
     hits = top_from_it(tops_of, sentences) == measure.places(sentences)[1]
     return measure.best(hits.double().mean(dim=-1))
@@ -49,48 +49,56 @@ def best_head(tops_of: common.TopKeys, n: int) -> Head:
 def resolutions(
     name: str, tops_of: common.TopKeys, random_tops_of: common.TopKeys, head: Head, n: int
 ) -> list[Resolution]:
-    """Compare a head on test sentences with the best head of random weights and with trivial baselines."""
+    """Compare a head with the best head of a random model and with trivial baselines, on test sentences.
+
+    The last word of each sentence is also changed ("turned"), so that "it" stands for the other noun.
+    """
     test = measure.references("test", n)
-    turned = measure.turn_all(test)
+    turned_sentences = measure.turn_all(test)
     it, noun = measure.places(test)
-    other_noun = measure.places(turned)[1]
+    other_noun = measure.places(turned_sentences)[1]
     random_head = best_head(random_tops_of, n)
     offset = measure.fixed_offset(measure.references("validation", n))
     first = torch.minimum(noun, other_noun)
-    mine, mine_turned = (top_from_it(tops_of, some)[head] for some in (test, turned))
-    random, random_turned = (
-        top_from_it(random_tops_of, some)[random_head] for some in (test, turned)
+    keys, keys_turned = (
+        top_from_it(tops_of, sentences)[head] for sentences in (test, turned_sentences)
+    )
+    random_keys, random_keys_turned = (
+        top_from_it(random_tops_of, sentences)[random_head]
+        for sentences in (test, turned_sentences)
     )
     ways = [
-        (_("{name} {head}").format(name=name, head=f"{head[0]}.{head[1]}"), mine, mine_turned),
+        (_("{name} {head}").format(name=name, head=f"{head[0]}.{head[1]}"), keys, keys_turned),
         (
             _("best head of random weights, {head}").format(
                 head=f"{random_head[0]}.{random_head[1]}"
             ),
-            random,
-            random_turned,
+            random_keys,
+            random_keys_turned,
         ),
         (_("always {n} words before “it”").format(n=-offset), it + offset, it + offset),
         (_("always the first noun"), first, first),
     ]
-    found = []
-    for who, here, there in ways:
-        right = here == noun
-        both = right & (there == other_noun)
-        found.append(Resolution(who, float(right.double().mean()), float(both.double().mean())))
-    return [*found, Resolution(_("a coin: either noun"), 1 / 2, 1 / 4)]
+    results = []
+    for label, key, key_turned in ways:
+        right = key == noun
+        right_twice = right & (key_turned == other_noun)
+        results.append(
+            Resolution(label, float(right.double().mean()), float(right_twice.double().mean()))
+        )
+    return [*results, Resolution(_("a coin: either noun"), 1 / 2, 1 / 4)]
 
 
 def build_story(model: Model = None) -> Story:
-    """Show the row of "it" in two sentences that differ in one word, and test its head on other sentences."""
+    """Show the row of "it" in two sentences that differ in one word, and test the head on other sentences."""
     source = common.open_own(model or TOY)
     name, is_toy = common.short_name(source), source.name == TOY
     records = list(common.read_words(source, (TIRED, WIDE)))
     words = [common.words_of(text) for text in (TIRED, WIDE)]
     tops_of, random_tops_of, n = common.top_keys(source, N_SENTENCES)
     head = best_head(tops_of, n)
-    found = resolutions(name, tops_of, random_tops_of, head, n)
-    both = common.Estimate.of_share(found[0].both, n)
+    results = resolutions(name, tops_of, random_tops_of, head, n)
+    right_twice = common.Estimate.of_share(results[0].both, n)
     patterns = [record.pattern(*head) for record in records]
     rows = [pattern[IT] for pattern in patterns]
     tops = [int(row.argmax()) for row in rows]
@@ -127,7 +135,10 @@ def build_story(model: Model = None) -> Story:
             Table(
                 _("Who finds the right noun, in {n} unseen sentences").format(n=n),
                 [_("who (layer.head)"), _("right"), _("right also when turned")],
-                [(one.who, common.percent(one.right), common.percent(one.both)) for one in found],
+                [
+                    (result.who, common.percent(result.right), common.percent(result.both))
+                    for result in results
+                ],
             ),
             _(
                 "Turned means that the last word changes, for example from tired to wide, so that “it” "
@@ -135,10 +146,10 @@ def build_story(model: Model = None) -> Story:
                 "This head is in {share} (95% interval {low} to {high}), the best head of random "
                 "weights in {random}, a coin in 25.0%."
             ).format(
-                share=common.percent(both.mean),
-                low=common.percent(both.low),
-                high=common.percent(both.high),
-                random=common.percent(found[1].both),
+                share=common.percent(right_twice.mean),
+                low=common.percent(right_twice.low),
+                high=common.percent(right_twice.high),
+                random=common.percent(results[1].both),
             ),
             *common.notes_of(records),
         ],
@@ -162,7 +173,7 @@ def build_story(model: Model = None) -> Story:
 
 
 def _views(records: Sequence[Attention], head: Head, *, is_toy: bool) -> list[StoryView]:
-    """Return views of the row of "it", of one of its scores where toy runs in the page, and of all heads."""
+    """Return views of the row of "it", of one of its scores (if toy runs in the page), and of all heads."""
     views = [common.row_view(record, head, IT, i) for i, record in enumerate(records)]
     if is_toy:
         key = int(records[0].pattern(*head)[IT].argmax())

@@ -1,4 +1,4 @@
-"""Rotary positions beside sinusoidal and learned ones: which scores depend on the distance alone.
+"""Rotary positions compared with sinusoidal and learned ones: which scores depend only on the distance.
 
 Source: Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding", section 3.2:
 https://arxiv.org/abs/2104.09864
@@ -18,57 +18,60 @@ from attnviz.stories.common import signed_panel, small
 from attnviz.stories.record import Cell, Story, Table
 from attnviz.text.messages import Phrase, _
 
-D, N = 16, 24  # numbers of a vector, and positions
+D, N = 16, 24  # the size of a vector, and the number of positions
 SEED = 0
 DISTANCE = 3
 STARTS = (0, 5, 10, 20)
 
 
 def rotate(x: Float[Tensor, "position d"]) -> Float[Tensor, "position d"]:
-    """Turn each pair of numbers (2i, 2i + 1) of each row by its angle, position / 10000^(2i/d) radians."""
+    """Rotate each pair of columns (2i, 2i + 1) by the angle position / 10000^(2i/d), in radians."""
     n, d = x.shape
     speeds = 10_000.0 ** (-2 * torch.arange(d // 2, dtype=torch.float64) / d)
-    turn = torch.arange(n, dtype=torch.float64)[:, None] * speeds  # angles [position, pair]
-    a, b = x[:, 0::2], x[:, 1::2]
-    turned = [a * turn.cos() - b * turn.sin(), a * turn.sin() + b * turn.cos()]
-    return torch.stack(turned, dim=-1).flatten(1)
+    angles = torch.arange(n, dtype=torch.float64)[:, None] * speeds  # [position, pair]
+    first, second = x[:, 0::2], x[:, 1::2]
+    columns = [
+        first * angles.cos() - second * angles.sin(),
+        first * angles.sin() + second * angles.cos(),
+    ]
+    return torch.stack(columns, dim=-1).flatten(1)
 
 
 def random_vectors() -> tuple[Tensor, Tensor, Tensor]:
     """Return the vectors of two words [d], and an untrained table of positions [position, d]."""
     random = torch.Generator().manual_seed(SEED)
-    one, other = torch.randn(2, D, generator=random, dtype=torch.float64)
-    return one, other, torch.randn(N, D, generator=random, dtype=torch.float64)
+    query, key = torch.randn(2, D, generator=random, dtype=torch.float64)
+    return query, key, torch.randn(N, D, generator=random, dtype=torch.float64)
 
 
 def scores() -> dict[Phrase, Float[Tensor, "position position"]]:
-    """Return q · k / sqrt(d) of the first word at each position and the second at each, by kind of positions.
+    """Return the scores q · k / sqrt(d) of two words at all pairs of positions, for each kind of positions.
 
-    Query and key are the words' vectors themselves: the projections are left out.
+    Query and key are the vectors of the words themselves, without projections.
     """
-    one, other, learned = random_vectors()
+    query_word, key_word, learned_table = random_vectors()
     waves = sinusoidal_positions(N, D).double()
     pairs = {
-        _("rotary"): (rotate(one.expand(N, D)), rotate(other.expand(N, D))),
-        _("sinusoidal"): (one + waves, other + waves),
-        _("learned"): (one + learned, other + learned),
+        _("rotary"): (rotate(query_word.expand(N, D)), rotate(key_word.expand(N, D))),
+        _("sinusoidal"): (query_word + waves, key_word + waves),
+        _("learned"): (query_word + learned_table, key_word + learned_table),
     }
     return {kind: query @ key.T / math.sqrt(D) for kind, (query, key) in pairs.items()}
 
 
 def spread(scores: Float[Tensor, "position position"]) -> float:
-    """Return the largest spread of a score between places at the same distance."""
+    """Return the largest difference between scores at the same distance."""
     diagonals = [scores.diagonal(distance) for distance in range(1 - N, N)]
     return float(max(diagonal.max() - diagonal.min() for diagonal in diagonals))
 
 
 def build_story() -> Story:
-    """Rotate one vector, then compare the scores of the same two words all over a sentence."""
-    found = scores()
-    rotary, sinusoidal, learned = (spread(values) for values in found.values())
+    """Compare the scores of the same two words at all positions, for three kinds of positions."""
+    scores_by_kind = scores()
+    rotary, sinusoidal, learned = (spread(values) for values in scores_by_kind.values())
     at_distance: list[Sequence[Cell]] = [
         (kind, *(float(values[start, start + DISTANCE]) for start in STARTS), small(spread(values)))
-        for kind, values in found.items()
+        for kind, values in scores_by_kind.items()
     ]
     return Story(
         title=_(
@@ -112,6 +115,6 @@ def build_story() -> Story:
                 values.numpy(),
                 (_("position of the query"), _("position of the key")),
             )
-            for kind, values in found.items()
+            for kind, values in scores_by_kind.items()
         ],
     )

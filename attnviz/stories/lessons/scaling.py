@@ -1,4 +1,4 @@
-"""Why scores are divided by sqrt(d_k), by experiment.
+"""An experiment that shows why scores are divided by sqrt(d_k).
 
 Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1 and footnote 4:
 https://arxiv.org/abs/1706.03762
@@ -23,11 +23,11 @@ SEED = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreStatistics:
-    """Statistics of the scores of one width, each a mean over queries."""
+    """Statistics of the scores for one width, each a mean over queries."""
 
     variance: Estimate
-    largest: Estimate  # weight of a row
-    slopes: Estimate  # sum of |d weight / d score| over all pairs of a row
+    largest: Estimate  # the largest weight of a row
+    slopes: Estimate  # the sum of |d weight / d score| over all pairs of keys of a row
 
 
 @torch.inference_mode()
@@ -62,30 +62,31 @@ def _mean(values: Tensor) -> Estimate:
 
 
 def build_story() -> Story:
-    """Measure the spread of scores, the weights that softmax makes of them, and the slopes that are left."""
+    """Measure the variance of scores, the largest weight after softmax, and the slopes of softmax."""
     plain, scaled = experiment()
     last, last_scaled = plain[-1], scaled[-1]
     rows = [
         (
             d_k,
-            one.variance.mean,
-            other.variance.mean,
-            one.largest.mean,
-            other.largest.mean,
-            one.slopes.mean,
-            other.slopes.mean,
+            plain_row.variance.mean,
+            scaled_row.variance.mean,
+            plain_row.largest.mean,
+            scaled_row.largest.mean,
+            plain_row.slopes.mean,
+            scaled_row.slopes.mean,
         )
-        for d_k, one, other in zip(WIDTHS, plain, scaled, strict=True)
+        for d_k, plain_row, scaled_row in zip(WIDTHS, plain, scaled, strict=True)
     ]
 
     def chart(title: str, y_title: str, name: str, top: float | None) -> Lines:
+        """Return a chart of a field of `ScoreStatistics`; the y axis is logarithmic if `top` is None."""
         return Lines(
             title,
             [float(d_k) for d_k in WIDTHS],
             "d_k",
             [
-                Series.of(_("unscaled"), [getattr(one, name) for one in plain]),
-                Series.of(_("divided by sqrt(d_k)"), [getattr(one, name) for one in scaled]),
+                Series.of(_("unscaled"), [getattr(item, name) for item in plain]),
+                Series.of(_("divided by sqrt(d_k)"), [getattr(item, name) for item in scaled]),
             ],
             y_title,
             None if top is None else (0.0, top),

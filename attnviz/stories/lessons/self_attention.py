@@ -1,4 +1,4 @@
-"""Self-attention from the vectors to the output: one head, four heads side by side, and one fused projection.
+"""Self-attention from the vectors to the output: one head, four heads in parallel, and one fused projection.
 
 Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2: https://arxiv.org/abs/1706.03762
 """
@@ -15,7 +15,7 @@ from attnviz.capture.sources.modules import watch
 from attnviz.errors import ModelError
 from attnviz.models.attention import MultiHeadAttention, SelfAttention, attention_scores, fuse
 from attnviz.models.embedding import sinusoidal_positions
-from attnviz.models.wholes import initialise, word_vector
+from attnviz.models.language_models import initialise, word_vector
 from attnviz.stories.common import row_view, small, weights_panel
 from attnviz.stories.record import Story, StoryView, Table
 from attnviz.text.messages import _
@@ -28,28 +28,28 @@ QUERY, KEY = 1, 3  # the cell that is computed by hand: row "love", column "all"
 
 
 def embed(words: Sequence[str]) -> Float[Tensor, "1 word d_model"]:
-    """Return the words' vectors with their positions, a batch of one sentence."""
+    """Return the vectors of the words with positions added, as a batch of one sentence."""
     vectors = torch.stack([word_vector(word, D_MODEL, SEED) for word in words])
     return (vectors + sinusoidal_positions(len(words), D_MODEL))[None]
 
 
 def random_models() -> tuple[SelfAttention, MultiHeadAttention]:
-    """Return one head and four heads side by side, with random weights that are always the same."""
+    """Return a model with one head and one with four heads, with random weights from a fixed seed."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(SEED)
-        one, four = SelfAttention(D_MODEL, D_K), MultiHeadAttention(D_MODEL, N_HEADS)
-        initialise(one)
-        initialise(four)
-    return one, four
+        single_head, four_heads = SelfAttention(D_MODEL, D_K), MultiHeadAttention(D_MODEL, N_HEADS)
+        initialise(single_head)
+        initialise(four_heads)
+    return single_head, four_heads
 
 
 @torch.no_grad()
 def project(
     model: MultiHeadAttention, x: Float[Tensor, "1 word d_model"]
 ) -> tuple[Float[Tensor, "1 word three_d_model"], Float[Tensor, "1 word three_d_model"]]:
-    """Return query, key and value side by side: from one fused projection, and from three."""
+    """Return query, key and value concatenated, computed by one fused projection and by three projections."""
     projections = (model.query_projection, model.key_projection, model.value_projection)
-    return fuse(*projections)(x), torch.cat([one(x) for one in projections], dim=-1)
+    return fuse(*projections)(x), torch.cat([projection(x) for projection in projections], dim=-1)
 
 
 def refusal_of(compute: Callable[..., object], *arguments: object) -> str:
@@ -62,25 +62,25 @@ def refusal_of(compute: Callable[..., object], *arguments: object) -> str:
 
 
 def spell_dot_product(query: Float[Tensor, " d_k"], key: Float[Tensor, " d_k"]) -> str:
-    """Return the products of two vectors as a sum."""
+    """Return the text of a dot product as a sum of products."""
     pairs = zip(query.tolist(), key.tolist(), strict=True)
     return " + ".join(f"({q:.3f} x {k:.3f})" for q, k in pairs)
 
 
 @torch.inference_mode()
 def build_story() -> Story:
-    """Run one head on four words, then four heads, then the three projections as one."""
+    """Run one head on four words, then four heads, then a fused projection."""
     x = embed(WORDS)
-    one, four = random_models()
-    query, key, value = one.query_projection(x), one.key_projection(x), one.value_projection(x)
+    head, multi_head = random_models()
+    query, key, value = head.query_projection(x), head.key_projection(x), head.value_projection(x)
     scores = attention_scores(query, key)
-    with watch(one) as one_watched:
-        context, weights = one(x)
-    with watch(four) as four_watched:
-        output, head_weights = four(x)
-    records = one_watched.attention(WORDS), four_watched.attention(WORDS)
-    fused, separate = project(four, x)
-    proved = small((weights @ value - context).abs().max())
+    with watch(head) as head_watch:
+        context, weights = head(x)
+    with watch(multi_head) as multi_head_watch:
+        output, head_weights = multi_head(x)
+    records = head_watch.attention(WORDS), multi_head_watch.attention(WORDS)
+    fused, separate = project(multi_head, x)
+    output_difference = small((weights @ value - context).abs().max())
     fused_difference = small((fused - separate).abs().max())
 
     row, score_row = weights[0, QUERY], scores[0, QUERY]
@@ -99,7 +99,7 @@ def build_story() -> Story:
         receipt=_(
             "verified: max difference {proved} between weights times values and the head's own "
             "output, {fused} between one projection and three"
-        ).format(proved=proved, fused=fused_difference),
+        ).format(proved=output_difference, fused=fused_difference),
         parts=[
             _(
                 "Each of the four words “{words}” is a vector of {d_model} numbers, with its position "

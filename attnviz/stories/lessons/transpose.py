@@ -1,4 +1,4 @@
-"""Transposing K: the same keys, laid out so that one product gives every score."""
+"""Transposing K: the same keys, arranged so that one matrix product gives all scores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from attnviz.text.messages import _
 
 @torch.inference_mode()
 def build_story() -> Story:
-    """Compute every q·k from the rows of K, from the columns of its transpose, and as one product."""
+    """Compute all q·k from the rows of K, from the columns of its transpose, and as one matrix product."""
     head, x = random_models()[0], embed(WORDS)[0]
     query, key = head.query_projection(x), head.key_projection(x)
     transposed = key.T.contiguous()

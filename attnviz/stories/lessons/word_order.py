@@ -1,4 +1,4 @@
-"""Word order: without positions attention sees a bag of words, with them a sentence."""
+"""Word order: without positions attention reads a bag of words, with positions a sentence."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torch import Tensor
 from attnviz.attention import Attention
 from attnviz.capture.source import Model
 from attnviz.models.language import splits
+from attnviz.models.language_models import LanguageEncoder
 from attnviz.models.registry import TOY
-from attnviz.models.wholes import LanguageEncoder
 from attnviz.stories import common
 from attnviz.stories.record import Bars, Series, Story, Table
 from attnviz.text.messages import Phrase, _
@@ -24,11 +24,11 @@ LONG = (
     "Although I did not get 95 in last TOEFL, I could get in the Ph.D program.",
     "Although I did get 95 in last TOEFL, I could not get in the Ph.D program.",
 )
-N_PAIRS = 25  # other pairs like the long one, on which the head that is shown is chosen
+N_PAIRS = 25  # other pairs like the long one, for choosing the head in the picture
 
 
 def same_words(first: Sequence[str], second: Sequence[str]) -> list[int]:
-    """Return where each word of the first sentence stands in the second; repeated words are paired in order."""
+    """Return the position in the second sentence of each word of the first; repeated words are paired in order."""
     places: dict[str, list[int]] = {}
     for place, word in enumerate(second):
         places.setdefault(word.lower(), []).append(place)
@@ -39,9 +39,10 @@ def same_words(first: Sequence[str], second: Sequence[str]) -> list[int]:
 def vector_changes(
     model: LanguageEncoder, ids: Tensor, places: Sequence[int], *, positions: bool
 ) -> tuple[float, list[float]]:
-    """Compare the vectors of each word in two sentences of the same words [2, word].
+    """Compare the vectors of each word in two sentences [2, word] that have the same words in another order.
 
-    Returns the largest difference, and for each word the length of the difference as a share of the vector's.
+    Returns the largest difference of a number, and for each word the norm of the difference divided by that of the
+    vector.
     """
     vectors = model(ids, positions=positions).vectors
     difference = vectors[0] - vectors[1, places]
@@ -50,41 +51,44 @@ def vector_changes(
 
 
 def moved_shares(records: Iterable[Attention]) -> list[np.ndarray]:
-    """Return for each pair of records the share of each row's weight that moves to other words [layer, head, query].
+    """Return, for each pair of records, the share of each row's weight that moves to other words [layer, head, query].
 
-    The weight that a row is short of 1 lies on special tokens, which count as one more word.
+    If a row sums to less than 1, the rest is on special tokens, which count as one more word.
     """
-    found, shares = list(records), []
-    for first, second in zip(found[::2], found[1::2], strict=True):
+    record_list, shares = list(records), []
+    for first, second in zip(record_list[::2], record_list[1::2], strict=True):
         places = same_words(common.words_of(first.text), common.words_of(second.text))
         change = first.weights - second.weights[:, :, places][..., places]
+        # The total variation distance: what one word loses, another gains, so the sum is halved.
         shares.append((np.abs(change).sum(axis=-1) + np.abs(change.sum(axis=-1))) / 2)
     return shares
 
 
 def other_pairs(n: int = N_PAIRS) -> list[str]:
-    """Return other sentences like the long pair, each followed by the same with its "not" in the other clause."""
+    """Return other sentences like the long pair, each followed by a copy with "not" in the other clause."""
     texts: list[str] = []
-    for one in islice(splits.sentences("validation", kind="although"), n):
-        words = [word for word in one.words if word != "not"]
-        is_first = "not" in one.words[: one.words.index(",")]
+    for gold in islice(splits.sentences("validation", kind="although"), n):
+        words = [word for word in gold.words if word != "not"]
+        is_first = "not" in gold.words[: gold.words.index(",")]
         place = words.index("could" if is_first else "did") + 1
-        turned = replace(one, words=(*words[:place], "not", *words[place:]))
-        texts += [common.sentence_text(one), common.sentence_text(turned)]
+        swapped = replace(gold, words=(*words[:place], "not", *words[place:]))
+        texts += [common.sentence_text(gold), common.sentence_text(swapped)]
     return texts
 
 
 def build_story(model: Model = None) -> Story:
-    """Read two pairs of sentences, each of the same words in two orders."""
+    """Read two pairs of sentences; both sentences of a pair have the same words in different orders."""
     source = common.open_own(model or TOY)
     name = common.short_name(source)
     records = list(common.read_words(source, [*SHORT, *LONG]))
     short_shares, shares = moved_shares(records)
-    others = moved_shares(common.read_words(source, other_pairs()))
-    head = common.largest(np.mean([one.mean(axis=-1, keepdims=True) for one in others], axis=0))
+    other_shares = moved_shares(common.read_words(source, other_pairs()))
+    head = common.largest(
+        np.mean([share.mean(axis=-1, keepdims=True) for share in other_shares], axis=0)
+    )
     patterns = [record.weights for record in records[-2:]]
     words = [common.words_of(text) for text in LONG]
-    top = float(max(pattern[head].max() for pattern in patterns))
+    largest = float(max(pattern[head].max() for pattern in patterns))
     if source.name == TOY:
         title, parts, bars = _vectors_of_toy()
     else:
@@ -124,10 +128,10 @@ def build_story(model: Model = None) -> Story:
         ],
         picture=[
             common.weights_panel(
-                _("First sentence: did not get"), patterns[0][head], words[0], top
+                _("First sentence: did not get"), patterns[0][head], words[0], largest
             ),
             common.weights_panel(
-                _("Second sentence: could not get"), patterns[1][head], words[1], top
+                _("Second sentence: could not get"), patterns[1][head], words[1], largest
             ),
             bars,
         ],
@@ -140,17 +144,17 @@ def build_story(model: Model = None) -> Story:
 
 
 def _vectors_of_toy() -> tuple[Phrase, list[Phrase | Table], Bars]:
-    """Compare toy's vectors with positions and without, which no other model lets us take away."""
+    """Compare the vectors of toy with and without positions, which cannot be removed from other models."""
     card, model = common.open_model(TOY, LanguageEncoder)
     model = model.double()  # so that rounding is far below the differences
     rows = []
     for name, pair in ((_("short pair"), SHORT), (_("long pair"), LONG)):
         words = [common.words_of(text) for text in pair]
         ids, places = common.encode(card.source, words), same_words(*words)
-        without, shares_without = vector_changes(model, ids, places, positions=False)
-        with_positions, shares = vector_changes(model, ids, places, positions=True)
-        rows.append((name, without, with_positions))
-    stays = np.array([i == place for i, place in enumerate(places)])
+        change_without, shares_without = vector_changes(model, ids, places, positions=False)
+        change_with, shares = vector_changes(model, ids, places, positions=True)
+        rows.append((name, change_without, change_with))
+    keeps_place = np.array([i == place for i, place in enumerate(places)])
     title = _(
         "The same words in two orders: their vectors differ by {without} without positions, by "
         "{with_positions:.3f} with them"
@@ -163,8 +167,8 @@ def _vectors_of_toy() -> tuple[Phrase, list[Phrase | Table], Bars]:
             _("Largest difference between a word's vectors in the two sentences"),
             [_("sentences"), _("without positions"), _("with positions")],
             [
-                (name, common.small(without), common.small(with_positions))
-                for name, without, with_positions in rows
+                (name, common.small(change_without), common.small(change_with))
+                for name, change_without, change_with in rows
             ],
         ),
         _(
@@ -173,8 +177,8 @@ def _vectors_of_toy() -> tuple[Phrase, list[Phrase | Table], Bars]:
             "long pair that change their place move by {moved} of their vector's length on average. "
             "Those that keep it move by {stayed}, only because of the words around them."
         ).format(
-            moved=common.percent(np.mean(np.array(shares)[~stays])),
-            stayed=common.percent(np.mean(np.array(shares)[stays])),
+            moved=common.percent(np.mean(np.array(shares)[~keeps_place])),
+            stayed=common.percent(np.mean(np.array(shares)[keeps_place])),
         ),
     ]
     bars = Bars(

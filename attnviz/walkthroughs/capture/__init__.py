@@ -1,1 +1,1 @@
-"""From one run of a model to the numbers of a walkthrough."""
+"""Code that turns a run of a model into a walkthrough."""

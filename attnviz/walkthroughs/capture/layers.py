@@ -15,7 +15,7 @@ from attnviz.walkthroughs.capture.run import HeadRun, numbers
 
 
 class LayerWriter:
-    """Writes down a whole layer."""
+    """A writer for the steps of a whole layer."""
 
     def __init__(
         self,
@@ -28,83 +28,88 @@ class LayerWriter:
     ) -> None:
         """Prepare to write.
 
-        `run` is the layer's self-attention and `cross` its cross attention, if it has one. Queries, keys and values are
-        made by their projections if `from_input`, else given. Without `has_projections` the results of the other
-        projections are given.
+        `run` is the layer's self-attention and `cross` its cross attention, if it has one. If `from_input`, queries,
+        keys and values are computed by their projections; otherwise they are given. Without `has_projections` only the
+        results of the other projections are written down.
         """
         self._calculation, self._run, self._cross = calculation, run, cross
         self._from_input, self._has_projections = from_input, has_projections
         self.notes: list[Note] = []
-        self._n_norms = 0  # so far: norms are numbered, with their gains and shifts
+        self._n_norms = 0  # norms written so far, since norms, gains and shifts are numbered
 
     def write(self, parts: LayerParts) -> str:
-        """Write down all parts in turn; return the name of the layer's output."""
+        """Write down all parts in order; return the name of the layer's output."""
         inputs, x = Inputs(self._calculation, self._run), numbers(parts.x)
-        first, *others = parts.parts
+        first, *later_parts = parts.parts
         if not self._from_input:
             if first.before is not None:
-                self._n_norms += 1  # the heads' own query, key and value are made from it
+                # The norm is not written, but counted: the given queries, keys and values come after it.
+                self._n_norms += 1
             inputs.write(x, of_query=True)
         elif first.before is not None:
-            every = inputs.write(x, of_query=False) or ""
+            source = inputs.write(x, of_query=False) or ""
             step = f"input_{first.before.operation}"
-            inputs.know(numbers(first.read), self._write_norm(every, first.before, step, "N"), "n")
+            inputs.know(numbers(first.read), self._write_norm(source, first.before, step, "N"), "n")
         result = self._write_attention(first, self._run, inputs)
         stream = self._write_sum(first, result, inputs.write(x, of_query=True) or "", "residual", 1)
-        for n, part in enumerate(others, start=2):
-            read = stream
+        for n, part in enumerate(later_parts, start=2):
+            part_input = stream
             if part.before is not None:
-                read = self._write_norm(stream, part.before, part.before.operation)
+                part_input = self._write_norm(stream, part.before, part.before.operation)
             if isinstance(part.work, FeedForwardCalls):
-                result = self._write_network(part.work, read)
+                result = self._write_network(part.work, part_input)
                 step = "residual_out" if part.after is None else "residual_2"
             else:
-                result = self._write_cross(part, read)
+                result = self._write_cross(part, part_input)
                 step = "residual_cross"
             stream = self._write_sum(part, result, stream, step, n)
         return stream
 
     def _write_sum(self, part: SubLayer, result: str, stream: str, step: str, n: int) -> str:
-        """Write down the sum of a part's result and the stream, and the norm that follows it."""
+        """Write down the residual sum of a part, and the norm after it; return the name of the result.
+
+        `n` is the number of the part, counted from 1.
+        """
         total = self._calculation.step(step, _numbered("residual", n), "add", result, stream)
         if part.after is None:
             return total
         last = "_out" if step == "residual_2" else ""
         return self._write_norm(total, part.after, f"{part.after.operation}{last}")
 
-    def _write_cross(self, part: SubLayer, read: str) -> str:
-        """Write down cross attention, whose queries are made of a grid that is there."""
+    def _write_cross(self, part: SubLayer, query_input: str) -> str:
+        """Write down cross attention, with queries from the grid `query_input`; return the name of its output."""
         assert self._cross is not None
         inputs = Inputs(self._calculation, self._cross)
         query = self._cross.keep.projections()[0]
         if query is not None:
-            inputs.know(numbers(query.given), read, read)
+            inputs.know(numbers(query.given), query_input, query_input)
         return self._write_attention(part, self._cross, inputs)
 
     def _write_attention(self, part: SubLayer, run: HeadRun, inputs: Inputs) -> str:
-        """Write down all heads and the output projection of their contexts."""
+        """Write down all heads and the output projection of their contexts; return the name of the output."""
         contexts = []
         for head in range(run.layer.query.shape[1]):
-            one = replace(run, head=head, suffix=f"{run.suffix}_{head}")
+            head_run = replace(run, head=head, suffix=f"{run.suffix}_{head}")
             if self._from_input:
-                self.notes += write_projections(self._calculation, one, inputs)
+                self.notes += write_projections(self._calculation, head_run, inputs)
             else:
-                one.give_own(self._calculation)
-            contexts.append(one.write_attention(self._calculation))
+                head_run.give_own(self._calculation)
+            contexts.append(head_run.write_attention(self._calculation))
         assert isinstance(part.work, Projection)
         return write_output_projection(
             self._calculation, contexts, part.work, run.suffix, is_written=self._has_projections
         )
 
-    def _write_network(self, network: FeedForwardCalls, read: str) -> str:
+    def _write_network(self, network: FeedForwardCalls, x: str) -> str:
+        """Write down the feed-forward network on the grid x; return the name of its output."""
         activation, calculation = network.activation, self._calculation
         if network.gate is None:
-            hidden = self._project("feed_forward_1", "hidden", "1", read, network.widen)
+            hidden = self._project("feed_forward_1", "hidden", "1", x, network.widen)
             active = calculation.step(activation, "active", activation, hidden)
         else:
-            gate = self._project("feed_forward_gate", "gate", "g", read, network.gate)
+            gate = self._project("feed_forward_gate", "gate", "g", x, network.gate)
             active = calculation.step(activation, "active", activation, gate)
-            hidden = self._project("feed_forward_1", "hidden", "1", read, network.widen)
+            hidden = self._project("feed_forward_1", "hidden", "1", x, network.widen)
             active = calculation.step("gated", "gated", "product", active, hidden)
         return self._project("feed_forward_2", "narrowed", "2", active, network.narrow)
 
@@ -113,6 +118,7 @@ class LayerWriter:
         return write_projection(self._calculation, names, x, projection, is_written=is_written)
 
     def _write_norm(self, x: str, norm: Norm, step: str, result: str = "") -> str:
+        """Write down a norm of x, numbered unless it has the name `result`; return the name of its output."""
         self._n_norms += 1
         calculation, n = self._calculation, self._n_norms
         weights = [calculation.give(f"gain_{n}", row_grid(norm.gain))]

@@ -1,6 +1,7 @@
 """The steps after a head's context: the output projection, a recurrent cell, and the next word.
 
-Only the likeliest words are written down; the others are one more logit, the log of the sum of their exponentials.
+Only the most likely words are written down; all other words are joined in one more logit, the log of the sum of their
+exponentials.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from attnviz.walkthroughs.capture.inputs import LARGEST_PROJECTION
 from attnviz.walkthroughs.capture.run import HeadRun, numbers
 from attnviz.walkthroughs.record import Grid
 
-MOST_WORDS = 10  # the likeliest words, which are shown
+MOST_WORDS = 10  # the number of most likely words that are shown
 
 
 def write_output(calculation: Calculation, run: HeadRun) -> list[Note]:
-    """Write down the contexts of all heads, and the output projection where it is found; return notes."""
+    """Write down the contexts of all heads and the output projection, if it is found; return notes."""
     output, layer = run.keep.projections()[3], run.layer
     if output is None:
         return _write_cell_input(calculation, run)
@@ -50,12 +51,15 @@ def write_output_projection(
     *,
     is_written: bool = True,
 ) -> str:
-    """Write down the contexts side by side and their output projection; return the name of its result."""
-    joined = contexts[0]
+    """Write down the concatenated contexts and their output projection; return the name of the result.
+
+    `is_written` is False to write down only the result, without the weights.
+    """
+    result = contexts[0]
     if len(contexts) > 1:
-        joined = calculation.step("concatenated", f"concatenated{suffix}", "concatenate", *contexts)
+        result = calculation.step("concatenated", f"concatenated{suffix}", "concatenate", *contexts)
     names = ("output", f"output{suffix}", f"o{suffix}")
-    return write_projection(calculation, names, joined, output, is_written=is_written)
+    return write_projection(calculation, names, result, output, is_written=is_written)
 
 
 def write_projection(
@@ -66,9 +70,9 @@ def write_projection(
     *,
     is_written: bool = True,
 ) -> str:
-    """Write down a projection, or its result alone.
+    """Write down a projection, or only its result if `is_written` is False; return the name of the result.
 
-    The names are those of the step, of its result, and what follows W and b.
+    `names` are the name of the step, the name of its result, and the letters after W and b.
     """
     step, result, letter = names
     weight, bias = numbers(projection.weight), projection.bias
@@ -77,11 +81,11 @@ def write_projection(
         if bias is not None:
             weights[f"b{letter}"] = row_grid(bias)
         return calculation.project(step, result, x, weights)
-    read = calculation.grids[x]
-    made = read.values @ weight
+    x_grid = calculation.grids[x]
+    values = x_grid.values @ weight
     if bias is not None:
-        made = made + numbers(bias)
-    return calculation.give(result, Grid(values=made, rows=read.rows))
+        values = values + numbers(bias)
+    return calculation.give(result, Grid(values=values, rows=x_grid.rows))
 
 
 def row_grid(values: Tensor) -> Grid:
@@ -90,7 +94,7 @@ def row_grid(values: Tensor) -> Grid:
 
 
 def _write_cell_input(calculation: Calculation, run: HeadRun) -> list[Note]:
-    """Write down what a recurrent cell reads: the word before, beside the context."""
+    """Write down the input of a recurrent cell: the vector of the previous word and the context, concatenated."""
     beside = run.keep.beside()
     if beside is None:
         return []
@@ -102,16 +106,16 @@ def _write_cell_input(calculation: Calculation, run: HeadRun) -> list[Note]:
     return [Note.of("word_before", y=name)]
 
 
-@runtime_checkable  # it is how they are told apart
+@runtime_checkable  # sources that predict words are recognized with isinstance
 class Predicting(Protocol):
-    """A source whose model predicts words."""
+    """A source whose model predicts the next word."""
 
     def word_head(self, kind: Kind) -> WordHead | None:
-        """Return what makes words of the states that this kind of attention serves; None where nothing does."""
+        """Return the projection from states to words for this kind of attention; None if there is none."""
 
 
 def write_words(calculation: Calculation, run: HeadRun) -> list[Note]:
-    """Write down the steps from the context of one query to the next word, where the model predicts one."""
+    """Write down the steps from the context of one query to the next word, if the model predicts one; return notes."""
     head = run.source.word_head(run.kind) if isinstance(run.source, Predicting) else None
     states = None if head is None else run.keep.read_by(head)
     if head is None or states is None or run.row is None:
@@ -119,42 +123,42 @@ def write_words(calculation: Calculation, run: HeadRun) -> list[Note]:
     weight, own_state = numbers(head.weight), numbers(states[run.row : run.row + 1])
     bias = np.zeros(len(weight)) if head.bias is None else numbers(head.bias)
     order = np.argsort(-(own_state @ weight.T + bias)[0]).tolist()
-    likeliest = [word for word in order if word not in head.never][:MOST_WORDS]
+    best_words = [word for word in order if word not in head.never][:MOST_WORDS]
     state = _write_cell(calculation, run)
     if state is None:
         state = calculation.give("state", Grid(values=own_state, rows=run.query_names))
-    names = tuple(head.names(likeliest))
-    weights = {"Ww": Grid(values=weight[likeliest].T, columns=names)}
+    names = tuple(head.names(best_words))
+    weights = {"Ww": Grid(values=weight[best_words].T, columns=names)}
     if head.bias is not None:
-        weights["bw"] = Grid(values=bias[likeliest][None], columns=names)
+        weights["bw"] = Grid(values=bias[best_words][None], columns=names)
     calculation.project("logits", "logits", state, weights)
     operands = ["logits"]
     logits = (calculation.grids[state].values @ weight.T + bias)[0]
-    others = np.delete(logits, likeliest)
-    if len(others):
-        total = others.max() + np.log(np.exp(others - others.max()).sum())
+    other_logits = np.delete(logits, best_words)
+    if len(other_logits):  # log-sum-exp, shifted by the largest logit so that exp does not overflow
+        total = other_logits.max() + np.log(np.exp(other_logits - other_logits.max()).sum())
         operands.append(calculation.give("others", Grid(values=np.array([[total]]))))
     calculation.step("next_word", "probabilities", "softmax", *operands)
     word = calculation.grids["probabilities"].columns[0]
-    # A query that generates its word is named by it; one that was read is followed by the next.
+    # The query of a model that translates has the name of the word it generates; otherwise the next word follows it.
     generates = run.batch.sentences[0].keys is not None
-    following = run.row if generates else run.row + 1
-    next_words = run.queries[following : following + 1]
+    next_row = run.row if generates else run.row + 1
+    next_words = run.queries[next_row : next_row + 1]
     if not next_words or next_words[0] == word:
         return [Note.of("next_chosen", word=word)]
     return [Note.of("next_given", word=word, given=next_words[0])]
 
 
 def _write_cell(calculation: Calculation, run: HeadRun) -> str | None:
-    """Write down the step of a recurrent cell, where all that it reads is there; return its new state."""
+    """Write down the step of a recurrent cell; return the name of the new state, None if an input is missing."""
     cell = next((call.module for call in run.keep.cells()), None)
     has_inputs = {"x", "concatenated"} <= set(calculation.grids)
     if not isinstance(cell, nn.GRUCell) or not has_inputs:
         return None
     weights = []
-    for symbol, read in (("x", "ih"), ("s", "hh")):
-        weight = cell.get_parameter(f"weight_{read}")
-        bias = cell.get_parameter(f"bias_{read}") if cell.bias else torch.zeros(len(weight))
+    for symbol, source in (("x", "ih"), ("s", "hh")):
+        weight = cell.get_parameter(f"weight_{source}")
+        bias = cell.get_parameter(f"bias_{source}") if cell.bias else torch.zeros(len(weight))
         weights.append(calculation.give(f"W{symbol}", Grid(values=numbers(weight.T))))
         weights.append(calculation.give(f"b{symbol}", row_grid(bias)))
     return calculation.step(

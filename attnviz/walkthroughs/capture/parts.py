@@ -1,8 +1,9 @@
 """The parts of a layer: attention, in some decoders cross attention, and the feed-forward network.
 
-No model family is named. The parts are found by following the numbers: what a part makes is added to what came in, and
-some later module reads that sum. Norms stand before the parts (pre-norm) or after the sums (post-norm). A module counts
-as a norm if a norm with its weights makes the same numbers, so a family's own class is recognized as well.
+The code knows no model family. It finds the parts by following the numbers: the output of a part is added to its input
+(the residual stream), and a later module reads that sum. Norms come before the parts (pre-norm) or after the sums
+(post-norm). A module counts as a norm if a norm with its weights gives the same numbers, so that norm classes of model
+families are recognized as well.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from attnviz.capture.projections import (
 )
 from attnviz.errors import NoAttentionError
 
-CLOSE = 1e-5  # two tensors count as equal up to this, relative to the largest number
+CLOSE = 1e-5  # tolerance for equal tensors, relative to the largest number
 
 Vectors = Float[Tensor, "token d_model"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
@@ -41,9 +42,9 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Norm:
-    """A norm that has run."""
+    """A call of a norm, with its input and output."""
 
-    operation: Literal["norm", "rms_norm"]  # the name of the step's operation
+    operation: Literal["norm", "rms_norm"]  # the name of the operation in a walkthrough
     given: Vectors
     made: Vectors
     gain: Float[Tensor, " d_model"]
@@ -53,11 +54,12 @@ class Norm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedForwardCalls:
-    """A feed-forward network that has run."""
+    """The projections and the activation of a feed-forward network."""
 
     widen: Projection
-    gate: Projection | None  # in a gated network, whose activation is multiplied with `widen`
-    activation: Activation  # follows `gate`, or `widen` where there is no gate
+    # only in a gated network, which multiplies the activation of `gate` by the result of `widen`
+    gate: Projection | None
+    activation: Activation  # follows `gate`, or `widen` if there is no gate
     narrow: Projection
 
 
@@ -68,16 +70,16 @@ Work = Projection | FeedForwardCalls  # the output projection of attention, or t
 class SubLayer:
     """One part of a layer, with its norms and the residual sum that follows it."""
 
-    before: Norm | None  # of what comes in
+    before: Norm | None  # of the residual stream, before the part (pre-norm)
     read: Vectors
     work: Work
-    after: Norm | None  # of the sum
+    after: Norm | None  # of the sum (post-norm)
     made: Vectors  # the sum, or the norm of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerParts:
-    """A whole layer."""
+    """All parts of a layer, with its input and output."""
 
     x: Vectors  # its input
     parts: tuple[SubLayer, ...]
@@ -92,7 +94,11 @@ NETWORK = (
 
 
 def parts_of(name: str, keep: ProjectionCollector, cross: ProjectionCollector | None) -> LayerParts:
-    """Return the parts of a layer. Raises NoAttentionError: the layer is built otherwise."""
+    """Return the parts of a layer.
+
+    `name` is the model's name for error messages; `keep` has the calls of the layer and its self-attention, `cross`
+    those of the cross attention if there is one. Raises NoAttentionError: the layer has an unknown structure.
+    """
     if keep.cells():
         raise NoAttentionError(
             f"{name} is recurrent: it has no layer to follow as a whole; follow one query of it instead"
@@ -101,19 +107,21 @@ def parts_of(name: str, keep: ProjectionCollector, cross: ProjectionCollector | 
     sources = [projection.given for projection in keep.projections()[:3] if projection is not None]
     missing = f"attention {SUMMED}"
     if sources:
-        # Post-norm, then pre-norm; a first layer may read its input without a norm.
-        read = sources[-1]
-        norms = [norm for norm in map(read_norm, calls) if norm and is_close(norm.made, read)]
-        starts = [(read, None, True), (read, None, False)]
+        # Try post-norm, then pre-norm without a first norm (a first layer may have none), then pre-norm.
+        attention_input = sources[-1]
+        norms = [
+            norm for norm in map(read_norm, calls) if norm and is_close(norm.made, attention_input)
+        ]
+        starts = [(attention_input, None, True), (attention_input, None, False)]
         for x, norm, is_post_norm in [*starts, *((norm.given, norm, False) for norm in norms)]:
-            parts = list(_follow(calls, keep, cross, (norm, read), x, is_post_norm))
+            parts = list(_follow(calls, keep, cross, (norm, attention_input), x, is_post_norm))
             names = [f"attention {SUMMED}", f"cross attention {SUMMED}", NETWORK]
             if cross is None:
                 del names[1]
             if len(parts) == len(names):
                 return LayerParts(x=x, parts=tuple(parts), made=parts[-1].made)
             if parts:
-                missing = names[len(parts)]
+                missing = names[len(parts)]  # the first part that was not found
     raise NoAttentionError(f"{name}: layer {keep.layer.number} cannot be followed: no {missing}")
 
 
@@ -125,7 +133,10 @@ def _follow(
     stream: Vectors,
     is_post_norm: bool,
 ) -> Iterator[SubLayer]:
-    """Yield the parts of a layer in turn, from sum to sum, up to the first that is not found."""
+    """Yield the parts of a layer, following the residual stream, until one is not found.
+
+    `read` is the input of the first part, with the norm before it; `stream` is the input of the layer.
+    """
     reads = [read]
     for collector in [keep, None] if cross is None else [keep, cross, None]:
         part = _find_part(calls, collector, reads, stream, is_post_norm)
@@ -146,19 +157,23 @@ def _find_part(
     stream: Vectors,
     is_post_norm: bool,
 ) -> SubLayer | None:
-    """Return the part whose result is added to the stream; without attention it is the network."""
+    """Return the part that reads one of `reads` and whose result is added to the stream; None if there is none.
+
+    The part is this attention, or the feed-forward network if `attention` is None.
+    """
     for before, read in reads:
         if attention is None:
-            found = _find_network(calls, read)
+            candidates = _find_network(calls, read)
         else:
             query = attention.projections()[0]
             if query is not None and not is_close(query.given, read):
                 continue
-            found = _find_output(calls, attention)
-        for work, made in found:
-            if made.shape != stream.shape:
+            candidates = _find_output(calls, attention)
+        for work, result in candidates:
+            if result.shape != stream.shape:
                 continue
-            readers = _calls_given(calls, stream + made)
+            # The residual sum must be the input of a later norm or projection.
+            readers = _calls_given(calls, stream + result)
             norms = [norm for norm in map(read_norm, readers) if norm is not None]
             if is_post_norm and norms:
                 return SubLayer(
@@ -173,7 +188,7 @@ def _find_part(
 def _find_output(
     calls: Sequence[Call], attention: ProjectionCollector
 ) -> Iterator[tuple[Work, Vectors]]:
-    """Yield the output projections that are given the contexts of all heads."""
+    """Yield the output projections, which read the contexts of all heads, each with its result."""
     contexts = in_rows(attention.layer.output.flatten(2))  # (B, Q, H, d) -> (Q, H * d)
     for call in _calls_given(calls, contexts):
         if is_linear(call.module):
@@ -181,18 +196,18 @@ def _find_output(
 
 
 def _find_network(calls: Sequence[Call], read: Vectors) -> Iterator[tuple[Work, Vectors]]:
-    """Yield the feed-forward networks that read these vectors."""
-    widened: list[tuple[Projection, Tensor]] = []
+    """Yield the feed-forward networks that read these vectors, each with its result."""
+    projections: list[tuple[Projection, Tensor]] = []
     for call in _calls_given(calls, read):
         if is_linear(call.module):
-            made, width = in_rows(call.made), call.made.shape[2]
-            widened.append((_columns(call), made))
-            if width % 2 == 0:  # one fused projection may make the gate and what it opens
+            result, width = in_rows(call.made), call.made.shape[2]
+            projections.append((_columns(call), result))
+            if width % 2 == 0:  # one fused projection may compute the gate and the gated numbers
                 half = width // 2
-                widened.append((_columns(call, 0, half), made[:, :half]))
-                widened.append((_columns(call, half, width), made[:, half:]))
+                projections.append((_columns(call, 0, half), result[:, :half]))
+                projections.append((_columns(call, half, width), result[:, half:]))
     for call in calls:
-        network = _network_into(call, widened) if is_linear(call.module) else None
+        network = _network_into(call, projections) if is_linear(call.module) else None
         if network is not None:
             yield network, in_rows(call.made)
 
@@ -200,38 +215,47 @@ def _find_network(calls: Sequence[Call], read: Vectors) -> Iterator[tuple[Work, 
 def _network_into(
     last: Call, widened: Sequence[tuple[Projection, Tensor]]
 ) -> FeedForwardCalls | None:
-    """Return the network that ends in a projection and begins with some of these; None if none fits."""
-    given = in_rows(last.given)
-    fitting = [(projection, made) for projection, made in widened if made.shape == given.shape]
+    """Return the network that ends in the projection `last` and begins with some of `widened`; None if none fits.
+
+    All activations are tried, with and without a gate, and the combination closest to the input of `last` wins.
+    """
+    expected = in_rows(last.given)
+    fitting = [
+        (projection, projected)
+        for projection, projected in widened
+        if projected.shape == expected.shape
+    ]
     candidates: list[tuple[float, Activation, Projection, Projection | None]] = []
     for activation, function in ACTIVATIONS.items():
-        for projection, made in fitting:
-            active = function(made)
-            candidates.append((distance(active, given), activation, projection, None))
-            for other, opened in fitting:
-                if other is not projection:
-                    error = distance(active * opened, given)
-                    candidates.append((error, activation, other, projection))
+        for projection, projected in fitting:
+            activated = function(projected)
+            candidates.append((distance(activated, expected), activation, projection, None))
+            for widening, factor in fitting:
+                if widening is not projection:
+                    error = distance(activated * factor, expected)
+                    candidates.append((error, activation, widening, projection))
     if not candidates:
         return None
     error, activation, widen, gate = min(candidates, key=lambda candidate: candidate[0])
-    if error > closeness(given):
+    if error > closeness(expected):
         return None
     return FeedForwardCalls(widen=widen, gate=gate, activation=activation, narrow=_columns(last))
 
 
 def _calls_given(calls: Sequence[Call], vectors: Vectors) -> list[Call]:
+    """Return the calls whose input is equal to these vectors."""
     return [call for call in calls if is_close(in_rows(call.given), vectors)]
 
 
 def _columns(call: Call, first: int = 0, last: int | None = None) -> Projection:
+    """Return the columns of a linear module from `first` to before `last` as a projection; all by default."""
     projection = projection_of(call, first, call.made.shape[2] if last is None else last)
     assert projection is not None
     return projection
 
 
 def read_norm(call: Call) -> Norm | None:
-    """Return the norm that a module is; None where no norm with its weights makes the same numbers."""
+    """Return the norm that a call computed; None if no norm with the module's weights gives the same numbers."""
     if call.given.shape != call.made.shape:
         return None
     given, made = in_rows(call.given), in_rows(call.made)
@@ -243,11 +267,13 @@ def read_norm(call: Call) -> Norm | None:
     weight = getattr(call.module, "weight", None)
     if not isinstance(weight, Tensor) or weight.shape != made.shape[1:]:
         return None
+    # Any small number among the attributes of the module may be its epsilon, whatever its name.
     epsilons = [
         value for value in vars(call.module).values() if type(value) is float and 0 <= value < 1
     ]
-    epsilons.append(torch.finfo(made.dtype).eps)  # torch's own, where a module has none
-    # Gemma's gain is 1 plus its weight.
+    # the default of torch, for a module without an epsilon
+    epsilons.append(torch.finfo(made.dtype).eps)
+    # In Gemma the gain is 1 plus the weight.
     candidates = [(gain, epsilon) for gain in (weight, 1 + weight) for epsilon in epsilons]
     errors = [distance(_rms_norm(given, *candidate), made) for candidate in candidates]
     if min(errors) > closeness(made):
@@ -266,25 +292,25 @@ def _rms_norm(x: Tensor, gain: Tensor, epsilon: float) -> Tensor:
 
 
 def in_rows(x: Tensor) -> Float[Tensor, "token width"]:
-    """Return the vectors of one sentence, a row for each token."""
+    """Return the vectors of one sentence, one row per token."""
     return x.flatten(0, -2)
 
 
-def is_close(one: Tensor, other: Tensor) -> bool:
+def is_close(a: Tensor, b: Tensor) -> bool:
     """Return whether two tensors are equal up to rounding."""
-    return one.shape == other.shape and distance(one, other) <= closeness(other)
+    return a.shape == b.shape and distance(a, b) <= closeness(b)
 
 
-def distance(one: Tensor, other: Tensor) -> float:
+def distance(a: Tensor, b: Tensor) -> float:
     """Return the largest difference of two tensors of one shape."""
-    return (_double(one) - _double(other)).abs().max().item()
+    return (_double(a) - _double(b)).abs().max().item()
 
 
 def closeness(numbers: Tensor) -> float:
-    """Return how far others may be from these numbers, farther in half precision."""
+    """Return how far other numbers may be from these to count as equal; more in half precision."""
     return max(CLOSE, 2 * torch.finfo(numbers.dtype).eps) * numbers.abs().max().item()
 
 
 def _double(numbers: Tensor) -> Tensor:
-    # on the CPU, since not every device has double precision
+    # Moved to the CPU, since not every device supports double precision.
     return numbers.detach().to("cpu", torch.float64)

@@ -17,7 +17,7 @@ from attnviz.walkthroughs.calculation import Calculation, Terms
 from attnviz.walkthroughs.record import Grid
 from attnviz.walkthroughs.settings import Score
 
-SCORE_SEED = 0  # the weights of another way to score are drawn from it
+SCORE_SEED = 0  # seed for the weights of another score function
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +25,12 @@ class HeadRun:
     """One run of a model, and the head and query that are followed."""
 
     source: Source
-    batch: Batch  # one sentence
-    keep: ProjectionCollector  # the layer
+    batch: Batch  # with one sentence
+    keep: ProjectionCollector  # has the layer and its projections
     kind: Kind
     head: int
-    row: int | None  # the number of the query; None follows all
-    suffix: str = ""  # of the names of the head's grids, where there are several heads
+    row: int | None  # the index of the query; None follows all queries
+    suffix: str = ""  # of the names of the head's grids, if there are several heads
 
     @property
     def layer(self) -> Layer:
@@ -39,7 +39,7 @@ class HeadRun:
 
     @property
     def key_head(self) -> int:
-        """The number of the key head, which may serve several query heads."""
+        """The index of the key head, which several query heads may share."""
         return self.head // (self.layer.query.shape[1] // self.layer.key.shape[1])
 
     @property
@@ -94,7 +94,7 @@ class HeadRun:
 
 
 def terms_of(run: HeadRun, score: Score, *, causal: bool) -> Terms:
-    """Return the terms of the model's scores; `score` and `causal` may change them."""
+    """Return the terms of the model's scores, changed by `score` and `causal` if the user chose other ones."""
     layer, scoring = run.layer, run.layer.scoring
     n_queries, n_keys = layer.query.shape[2], layer.key.shape[2]
     bias = None if scoring.bias is None else _of_head(scoring.bias, run)
@@ -104,16 +104,17 @@ def terms_of(run: HeadRun, score: Score, *, causal: bool) -> Terms:
         if mask.dtype == torch.bool:
             allowed = mask
         else:
-            # Added to the scores: the most negative number hides, any other is a bias.
+            # A mask of numbers is added to the scores: the most negative number hides a key, any other is a bias.
             allowed = mask > torch.finfo(mask.dtype).min / 2
-            rest = mask.masked_fill(~allowed, 0.0)
-            if rest.any():
-                bias = rest if bias is None else bias + rest
+            mask_bias = mask.masked_fill(~allowed, 0.0)
+            if mask_bias.any():
+                bias = mask_bias if bias is None else bias + mask_bias
     if causal or (scoring.causal and allowed is None):
-        places = torch.arange(n_queries, device=layer.query.device)
-        rows = run.rows_of(places)
-        earlier = torch.arange(n_keys, device=layer.query.device) <= rows[:, None]
-        allowed = earlier if allowed is None else allowed & earlier
+        positions = torch.arange(n_queries, device=layer.query.device)
+        rows = run.rows_of(positions)
+        is_earlier = torch.arange(n_keys, device=layer.query.device) <= rows[:, None]
+        allowed = is_earlier if allowed is None else allowed & is_earlier
+    # A mask that hides nothing is left out, except in a decoder, where it belongs to the method.
     if allowed is not None and allowed.all() and not causal and run.kind != "decoder":
         allowed = None
     sink = None
@@ -132,7 +133,10 @@ def terms_of(run: HeadRun, score: Score, *, causal: bool) -> Terms:
 
 
 def _of_head(pairs: Tensor, run: HeadRun) -> Tensor:
-    """Return the head and rows followed, of a mask or bias whose axes may be 1 for all."""
+    """Return the part of a mask or bias for the followed head and rows [query, key].
+
+    Axes for batch, head or query may be missing or of size 1, which means that all share the same numbers.
+    """
     n_queries, n_keys = run.layer.query.shape[2], run.layer.key.shape[2]
     pairs = pairs.reshape((1,) * (4 - pairs.ndim) + pairs.shape)[..., :n_keys]
     head = run.head if pairs.shape[1] > 1 else 0
@@ -146,7 +150,7 @@ def _name_pairs(run: HeadRun, pairs: Tensor | None) -> Grid | None:
 
 
 def _draw_weights(score: Score, d: int) -> dict[str, Grid]:
-    """Draw the weights of another score, so that scores of independent numbers keep variance 1."""
+    """Draw the weights of another score function, scaled so that scores of independent numbers have variance 1."""
     draw = np.random.default_rng(SCORE_SEED)
     if score == "general":
         return {"W": Grid(values=draw.normal(0, 1 / d, (d, d)))}
@@ -155,5 +159,5 @@ def _draw_weights(score: Score, d: int) -> dict[str, Grid]:
 
 
 def numbers(tensor: Tensor) -> np.ndarray:
-    """Return the numbers in double precision."""
+    """Return the numbers of a tensor in double precision."""
     return tensor.detach().to("cpu", torch.float64).numpy()

@@ -31,7 +31,8 @@ from attnviz.walkthroughs.capture.run import SCORE_SEED, HeadRun, numbers
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.settings import Score
 
-CROSS = "_cross"  # what the names of cross attention's grids end in, where a layer has both
+# The suffix of the names of cross attention's grids, in a layer that also has self-attention.
+CROSS = "_cross"
 
 
 def follow(
@@ -51,42 +52,46 @@ def follow(
     truncate: bool = False,
     full: bool = False,
 ) -> Walkthrough:
-    """Follow one word, or all, through one head of a model or through a whole layer; see `attnviz.walkthrough`.
+    """Follow one word, or all words, through one head or a whole layer of a model; see `attnviz.walkthrough`.
 
-    The model runs once, with its receipt. Query, keys and values are computed again from the head's own projections
-    where these are found, and the context from them, in double precision. Raises InputError: the text cannot be read by
-    the model; SelectionError: a layer, head or query that is not there, several equal words, or another score or mask
-    for a model that is not home-built; ModelError: query, key and value are not seen or not proved, or a whole layer is
-    built otherwise.
+    The model runs once and gets a receipt (twice for a decoder layer with two kinds of attention). Query, keys and
+    values are recomputed from the projections of the head if these are found, and the context from them, in double
+    precision.
+
+    Raises:
+        InputError: the model cannot read the text.
+        SelectionError: the layer, head or query does not exist, several words are equal, or another score or mask is
+            chosen for a model that is not home-built.
+        ModelError: query, key and value are not found or not verified, or the layer has an unknown structure.
     """
 
     def encode(kind: Kind | None) -> Batch:
         return source.encode([text], [pair], truncate=truncate, kind=kind, targets=[target])
 
     batch = encode(kind)
-    followed = batch.kind or source.kinds[0]
-    causal = causal and followed != "decoder"  # a decoder is causal anyway
-    _check_changes(source, followed, score, causal=causal, whole_layer=whole_layer)
+    followed_kind = batch.kind or source.kinds[0]
+    causal = causal and followed_kind != "decoder"  # a decoder always has a causal mask
+    _check_changes(source, followed_kind, score, causal=causal, whole_layer=whole_layer)
     tokens = batch.sentences[0].tokens
-    found = find_query(tokens, query, "decoder" if causal else followed)
+    query_row = find_query(tokens, query, "decoder" if causal else followed_kind)
     walks_all = all_queries or (whole_layer and query is None)
     keep = ProjectionCollector(layer)
     receipt = source.stream(batch, [keep])
     (head,) = indices_of([head], range(keep.layer.query.shape[1]), "head")
-    row = None if walks_all and len(tokens) > 1 else found
-    run = HeadRun(source=source, batch=batch, keep=keep, kind=followed, head=head, row=row)
+    row = None if walks_all and len(tokens) > 1 else query_row
+    run = HeadRun(source=source, batch=batch, keep=keep, kind=followed_kind, head=head, row=row)
     if not whole_layer:
         return _write_head(run, score, receipt, causal=causal)
-    other = None
-    if followed != "encoder" and {"decoder", "cross"} <= set(source.kinds):
-        other, receipt = _other_attention(run, encode, receipt)
-    return _write_layer(run, other, receipt, full=full)
+    other_run = None
+    if followed_kind != "encoder" and {"decoder", "cross"} <= set(source.kinds):
+        other_run, receipt = _other_attention(run, encode, receipt)
+    return _write_layer(run, other_run, receipt, full=full)
 
 
 def _check_changes(
     source: Source, kind: Kind, score: Score, *, causal: bool, whole_layer: bool
 ) -> None:
-    """Refuse another score or mask where it makes no sense."""
+    """Raise SelectionError if the score or mask cannot be changed."""
     if (score != "scaled" or causal) and not isinstance(source, HomeBuilt):
         raise SelectionError(
             f"{source.name} has its own score and mask: another is for the home-built models alone"
@@ -102,6 +107,7 @@ def _check_changes(
 
 
 def _write_head(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -> Walkthrough:
+    """Return the walkthrough of one head, compared with the model's own context unless score or mask is changed."""
     calculation = Calculation()
     notes = list(run.batch.sentences[0].notes)
     notes += write_projections(calculation, run, Inputs(calculation, run))
@@ -117,9 +123,9 @@ def _write_head(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -
         return _finish(calculation, run, notes, receipt=receipt, head=run.head, kind=kind)
     notes += [*write_output(calculation, run), *write_words(calculation, run)]
     own_context = numbers(run.rows_of(run.layer.output[0, :, run.head]))
-    from_own = Calculation()  # from the model's own query, key and value
-    run.give_own(from_own)
-    recomputed = from_own.grids[run.write_attention(from_own)].values
+    own_calculation = Calculation()  # from the model's own query, key and value
+    run.give_own(own_calculation)
+    recomputed = own_calculation.grids[run.write_attention(own_calculation)].values
     from_input = None
     if any(step.result in run.names for step in calculation.steps):
         from_input = largest_difference(calculation.grids[context].values, own_context)
@@ -136,55 +142,55 @@ def _write_head(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -
 
 
 def _write_layer(
-    run: HeadRun, other: HeadRun | None, receipt: Receipt, *, full: bool
+    run: HeadRun, other_run: HeadRun | None, receipt: Receipt, *, full: bool
 ) -> Walkthrough:
-    """Return the walkthrough of a whole layer; of a large one the projections only if `full`."""
+    """Return the walkthrough of a whole layer; the weights of a large layer are included only if `full`."""
     notes = list(run.batch.sentences[0].notes)
     first, cross = run, None
-    if other is not None:
-        notes += [*other.batch.sentences[0].notes, Note("looks_twice")]
-        first, cross = (run, other) if run.kind == "decoder" else (other, run)
+    if other_run is not None:
+        notes += [*other_run.batch.sentences[0].notes, Note("looks_twice")]
+        first, cross = (run, other_run) if run.kind == "decoder" else (other_run, run)
         cross = replace(cross, suffix=CROSS)
     parts = parts_of(run.source.name, first.keep, None if cross is None else cross.keep)
     own_output = numbers(run.rows_of(parts.made))
     n_numbers = sum(projection.weight.numel() for projection in projections_of(parts, first, cross))
-    is_whole = full or n_numbers <= LARGEST_PROJECTION
-    # Once from the model's own queries, keys and values, and once from the input, where this is written down.
+    is_complete = full or n_numbers <= LARGEST_PROJECTION
+    # Written once from the model's own queries, keys and values, and once from the input if it is written down.
     differences: list[float] = []
-    for from_input in (False, True) if is_whole else (False,):
+    for from_input in (False, True) if is_complete else (False,):
         calculation = Calculation()
         writer = LayerWriter(
-            calculation, first, cross, from_input=from_input, has_projections=is_whole
+            calculation, first, cross, from_input=from_input, has_projections=is_complete
         )
-        own = writer.write(parts)
-        differences.append(largest_difference(calculation.grids[own].values, own_output))
+        output_name = writer.write(parts)
+        differences.append(largest_difference(calculation.grids[output_name].values, own_output))
     notes += writer.notes
-    if not is_whole:
+    if not is_complete:
         notes.append(Note.of("layer_left_out", n=f"{n_numbers:,}"))
     return _finish(
         calculation,
         run,
         list(dict.fromkeys(notes)),
         receipt=receipt,
-        own=own,
+        own=output_name,
         difference=differences[0],
-        from_input=differences[1] if is_whole else None,
+        from_input=differences[1] if is_complete else None,
     )
 
 
 def _other_attention(
     run: HeadRun, encode: Callable[[Kind], Batch], receipt: Receipt
 ) -> tuple[HeadRun, Receipt]:
-    """Return the other attention of a decoder's layer, from a second run, and a receipt of both runs."""
+    """Run the model again for the other attention of a decoder layer; return that run and a receipt of both runs."""
     kind: Kind = "cross" if run.kind == "decoder" else "decoder"
     batch, keep = encode(kind), ProjectionCollector(run.layer.number)
-    second = run.source.stream(batch, [keep])
-    if second.layers != receipt.layers:
+    other_receipt = run.source.stream(batch, [keep])
+    if other_receipt.layers != receipt.layers:
         raise NoAttentionError(
             f"{run.source.name}: not every layer of its decoder attends both back and across: follow one head"
         )
-    larger = tuple(map(max, zip(receipt.differences, second.differences, strict=True)))
-    return replace(run, batch=batch, keep=keep, kind=kind), replace(receipt, differences=larger)
+    maxima = tuple(map(max, zip(receipt.differences, other_receipt.differences, strict=True)))
+    return replace(run, batch=batch, keep=keep, kind=kind), replace(receipt, differences=maxima)
 
 
 def _finish(
@@ -199,7 +205,7 @@ def _finish(
     difference: float | None = None,
     from_input: float | None = None,
 ) -> Walkthrough:
-    """Return the walkthrough of a calculation, with the model and the place that it is from."""
+    """Return the finished walkthrough of a calculation, with the model, layer, head and sentence."""
     fields: dict[str, str | int] = {"model": run.source.name, "layer": run.layer.number}
     if head is not None:
         fields["head"] = head
@@ -224,7 +230,7 @@ def _finish(
 
 
 def _shapes(run: HeadRun, receipt: Receipt) -> list[Note]:
-    """Return a note on the shapes of a library model's whole output."""
+    """Return a note on the shapes of a library model's output."""
     if isinstance(run.source, HomeBuilt | ModuleSource) or run.source.generates:
         return []
     n_queries = len(run.queries)
@@ -239,9 +245,10 @@ def _shapes(run: HeadRun, receipt: Receipt) -> list[Note]:
 
 
 def find_query(tokens: Sequence[Token], wanted: str | int | None, kind: Kind = "encoder") -> int:
-    """Return the number of the token that a person means, as `find_row` understands it.
+    """Return the index of the token that the user means; see `find_row`.
 
-    None is the first that the tokenizer did not add, of a decoder the last. Raises SelectionError: none, or several.
+    None is the first token that is not special (the last one for a decoder). Raises SelectionError: no token matches,
+    or several do.
     """
     if wanted is None:
         words = [number for number, token in enumerate(tokens) if not token.special] or [0]
@@ -249,12 +256,12 @@ def find_query(tokens: Sequence[Token], wanted: str | int | None, kind: Kind = "
     pieces: dict[tuple[int, int | None], list[str]] = {}
     for token in tokens:
         pieces.setdefault((token.segment, token.word), []).append(token.text.removeprefix("·"))
-    # A word in pieces is named by each of them: "walkthrough" is walk and ·through.
-    spelled = []
+    # A token in a word of several pieces matches its piece or the word: walk and ·through match "walkthrough".
+    spellings = []
     for token in tokens:
         text = token.text
         word = text if token.word is None else "".join(pieces[token.segment, token.word])
-        # What is read as unknown, as in "quokka→[UNK]", is named as it was typed.
+        # An unknown word, such as "quokka→[UNK]", also matches as it was typed.
         typed = text.partition("→")[0] or text
-        spelled.append((text, text.removeprefix("·"), typed, visible(token.piece), word))
-    return find_row(spelled, wanted)
+        spellings.append((text, text.removeprefix("·"), typed, visible(token.piece), word))
+    return find_row(spellings, wanted)

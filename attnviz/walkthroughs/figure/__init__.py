@@ -1,1 +1,1 @@
-"""A walkthrough on one sheet."""
+"""Pictures of walkthroughs."""

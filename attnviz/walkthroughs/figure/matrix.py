@@ -1,6 +1,6 @@
-"""A matrix of a walkthrough: measured first, then drawn in colour, with its numbers and names.
+"""A matrix of a walkthrough, which is measured first and then drawn in colour, with its numbers and names.
 
-Of long vectors the first and last numbers are drawn. Lengths are in inches, sizes of letters in points.
+Only the first and last numbers of long vectors are drawn. Lengths are in inches, font sizes in points.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from attnviz.render.palette import colours, diverging, ink, levels, signed_level
 from attnviz.walkthroughs.hand import format_number
 from attnviz.walkthroughs.view import BLANK, DIGITS, Cut, GridView, cut
 
-LETTERS = 8.0  # the size of numbers in cells, and of names beside them
-ROW_HEIGHT, NARROW_CELL, THIN_CELL = 0.25, 0.28, 0.15  # thin where no number is printed
+LETTERS = 8.0  # the font size of numbers and names
+ROW_HEIGHT, NARROW_CELL, THIN_CELL = 0.25, 0.28, 0.15  # cells are thin if no number is printed
 CELL_PAD, NAMES_GAP = 0.06, 0.07
 TITLE_HEIGHT = 0.24
 LONGEST_BAR = 0.7
-MOST_NUMBERED = 12  # columns of keys whose numbers are printed
+MOST_NUMBERED = 12  # a matrix over keys with more columns shows only colours
 GAP_ROW, GAP_COLUMN = "⋮", "…"
-STRONG = 0.72  # how far along the palette the colour of bars is
+STRONG = 0.72  # the position of the bars' colour in the palette, from 0 to 1
 
 
 class MatrixBox:
-    """A matrix that has been measured."""
+    """A matrix with the sizes of its cells and names."""
 
     def __init__(
         self,
@@ -42,17 +42,25 @@ class MatrixBox:
         followed: int | None = None,
         has_names: bool = True,
     ) -> None:
-        """Measure a matrix, of which so many rows are drawn, and so many columns of a vector.
+        """Measure a matrix.
 
-        The row that is followed gets a frame; without `has_names` rows have no names.
+        Args:
+            grid: the numbers and names.
+            pen: measures text.
+            palette: the colours of weights.
+            digits: decimals of the numbers.
+            most_rows: most rows that are drawn.
+            most_columns: most columns that are drawn of a vector.
+            followed: the row that gets a frame.
+            has_names: whether the names of the rows are drawn.
         """
         self.grid, self.pen, self.palette, self.followed = grid, pen, palette, followed
         n_rows, n_columns = grid.values.shape
         self.rows = _shorten(n_rows, most_rows)
         if followed is not None and followed not in self.rows:
             self.rows = tuple(sorted({*filter(None, self.rows), 0, followed}))
-        most = most_columns if grid.has_vectors else max(most_rows, MOST_NUMBERED)
-        self.columns = _shorten(n_columns, most)
+        column_limit = most_columns if grid.has_vectors else max(most_rows, MOST_NUMBERED)
+        self.columns = _shorten(n_columns, column_limit)
         is_numbered = grid.has_vectors or len(self.columns) <= MOST_NUMBERED
         self.texts = [
             [_number(grid, row, column, digits) for column in self.columns] for row in self.rows
@@ -64,7 +72,7 @@ class MatrixBox:
         names = clipped(grid.rows) if has_names else []
         self.row_names = _select(names, self.rows, GAP_ROW)
         self.column_names = _select(clipped(grid.columns), self.columns, GAP_COLUMN)
-        # Bold letters are wider than those that were measured.
+        # The pen measures regular letters; bold ones are up to 10% wider.
         widest_row = 1.1 * pen.widest(self.row_names, LETTERS)
         self.names_width = widest_row + NAMES_GAP if self.row_names else 0.0
         widest_name, self.names_height = pen.widest(self.column_names, LETTERS), 0.0
@@ -75,7 +83,7 @@ class MatrixBox:
 
     @property
     def title(self) -> str:
-        """The symbol, with its shape where the matrix is drawn as it is used."""
+        """The symbol; with the shape if the rows are vectors, which may be shortened."""
         if self.grid.has_vectors:
             return f"{self.grid.name} {self.grid.values.shape}"
         return self.grid.name
@@ -87,22 +95,22 @@ class MatrixBox:
 
     @property
     def has_bars(self) -> bool:
-        """True for weights of one query, which have a bar each."""
+        """True for the weights of a single query, which are drawn as bars."""
         return self.grid.is_weights and self.grid.is_upright and not self.grid.blanks
 
     @property
     def width(self) -> float:
-        """The width of everything."""
+        """The full width, with names and bars."""
         cells = self.cells_width + (LONGEST_BAR if self.has_bars else 0.0)
         return self.names_width + max(cells, self.pen.width(self.title, LETTERS))
 
     @property
     def height(self) -> float:
-        """The height of everything."""
+        """The full height, with title and names."""
         return TITLE_HEIGHT + len(self.rows) * self.row_height + self.names_height
 
     def draw(self, page: Page, left: float, top: float) -> None:
-        """Draw the matrix from this corner on."""
+        """Draw the matrix with its top left corner at (`left`, `top`)."""
         left, top = left + self.names_width, top + TITLE_HEIGHT
         page.text(left, top - 0.06, self.title, LETTERS, va="bottom", color=GREY)
         height = len(self.rows) * self.row_height
@@ -132,6 +140,7 @@ class MatrixBox:
             page.box((left, y, self.cells_width, self.row_height), **frame)
 
     def _draw_bars(self, page: Page, left: float, top: float, weights: np.ndarray) -> None:
+        """Draw a horizontal bar per weight; a weight of 1 is `LONGEST_BAR` long."""
         table = colours(self.palette)
         colour = tuple(table[round(STRONG * (len(table) - 1))] / 255)
         for i, weight in enumerate(weights):
@@ -141,7 +150,7 @@ class MatrixBox:
                 page.box(place, facecolor=colour, edgecolor="none", zorder=3)
 
     def _drawn_values(self) -> np.ndarray:
-        """Return the numbers of the drawn cells; NaN where numbers are left out or are to be filled in."""
+        """Return the numbers of the drawn cells; NaN for numbers left out and for blanks."""
         values = np.full((len(self.rows), len(self.columns)), np.nan)
         for i, row in enumerate(self.rows):
             for j, column in enumerate(self.columns):
@@ -153,7 +162,7 @@ class MatrixBox:
     def _pixels(
         self, values: np.ndarray
     ) -> tuple[UInt8[np.ndarray, "row column rgba"], np.ndarray]:
-        """Return the colours of the cells, and where white letters are easier to read."""
+        """Return the colours of the cells, and whether each cell is so dark that its text must be white."""
         has_colour = np.isfinite(values)
         finite = np.where(has_colour, values, 0.0)
         largest = float(np.abs(finite).max(initial=0.0))
@@ -177,6 +186,7 @@ def _select(names: list[str], places: Cut, gap: str) -> list[str]:
 
 
 def _number(grid: GridView, row: int | None, column: int | None, digits: int) -> str:
+    """Return the text of a cell; dots for a row or column left out, a line for a blank."""
     if row is None:
         return GAP_ROW
     if column is None:
@@ -186,14 +196,14 @@ def _number(grid: GridView, row: int | None, column: int | None, digits: int) ->
     value = float(grid.values[row, column])
     if digits > DIGITS or not np.isfinite(value) or value == round(value):
         return format_number(value, digits)
-    # Vectors have many numbers: usually one digit less.
+    # Vectors have many numbers, so they get one digit less unless the user chose the precision.
     text = f"{value:.{digits - 1 if grid.has_vectors and digits == DIGITS else digits}f}"
     return text.removeprefix("-") if float(text) == 0 else text
 
 
 def bold(text: str) -> dict[str, Any]:
-    """Return the style of bold text; only Matplotlib's own font has bold letters."""
-    own = (BASE,)
-    if typefaces_for([text]).families != own:
+    """Return the style of bold text; empty if the text needs another font than Matplotlib's, without bold letters."""
+    families = (BASE,)
+    if typefaces_for([text]).families != families:
         return {}
-    return {"fontweight": "bold", "fontfamily": own}
+    return {"fontweight": "bold", "fontfamily": families}

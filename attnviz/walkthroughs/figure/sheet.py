@@ -1,6 +1,6 @@
-"""A walkthrough on one sheet: the finding, then a card for each step, with its words and its matrices.
+"""A walkthrough on one sheet: the finding, then one card per step, with its words and its matrices.
 
-The steps of one query have a row for each key. Lengths are in inches, sizes of letters in points.
+If only one query is followed, its steps have one row per key. Lengths are in inches, font sizes in points.
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ from attnviz.walkthroughs.figure.matrix import MatrixBox, bold
 from attnviz.walkthroughs.texts import BEFORE, BY_KEY
 from attnviz.walkthroughs.view import BLANK, OF_HEADS, GridView, StepView, View, query_weights
 
-FINDING, SOURCE, TITLE, FORMULA, WORDS, SIGN = 15.0, 8.5, 9.0, 8.0, 7.5, 11.0  # sizes of letters
-WIDEST, LEAST_WIDTH = 12.9, 7.0  # of the cards together
-BADGE_WIDTH = 0.26  # of the number of a step with two digits
-SIGN_WIDTH, MATRIX_GAP = 0.3, 0.12  # between two matrices
-NARROWEST, ROOMY = 1.7, 2.7  # the width of the words of a step by key, and of others
+FINDING, SOURCE, TITLE, FORMULA, WORDS, SIGN = 15.0, 8.5, 9.0, 8.0, 7.5, 11.0  # font sizes
+WIDEST, LEAST_WIDTH = 12.9, 7.0  # limits for the width of all cards together
+BADGE_WIDTH = 0.26  # width of a step number with two digits
+SIGN_WIDTH, MATRIX_GAP = 0.3, 0.12  # widths of the sign and of the gap between two matrices
+NARROWEST, ROOMY = 1.7, 2.7  # least width of the words of a step by key, and of other steps
 CARD_GAP, LINE_GAP, SECTION_GAP = 0.4, 0.3, 0.3
-MOST_ROWS, FEW_ROWS = 48, 6  # rows of a matrix of attention, and of others
-MOST_COLUMNS, FEWEST_COLUMNS = 8, 4  # of a vector
-SMALL = (6, 8)  # larger given matrices are weights of a model, whose shape says enough
-MOST_JOINED = 3  # vectors to be concatenated that are drawn; of more only the result
+MOST_ROWS, FEW_ROWS = 48, 6  # most rows of an attention matrix, and of other matrices
+MOST_COLUMNS, FEWEST_COLUMNS = 8, 4  # most and fewest columns that are drawn of a long vector
+SMALL = (6, 8)  # (rows, columns): larger given matrices are model weights, which are not drawn
+# Most vectors drawn before a concatenation; if there are more, only the result is drawn.
+MOST_JOINED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """A step that has been measured."""
+    """A step with the sizes and places of its words and matrices."""
 
     step: StepView
     pen: Pen
     words: list[Line]  # the first lines are the title
-    # each matrix with the sign before it and its corner, from that of the first
+    # the sign before each matrix, the matrix, and its left and top edge relative to the first matrix
     matrices: list[tuple[str, MatrixBox, float, float]]
     width: float
 
@@ -55,7 +56,7 @@ class Card:
         return max([top + box.height for _, box, _, top in self.matrices], default=0.0)
 
     def draw(self, page: Page, left: float, top: float, head: float) -> None:
-        """Draw the card, its matrices below `head`."""
+        """Draw the card with its top left corner at (`left`, `top`); its matrices begin `head` below."""
         shape = "round" if self.step.heads else "circle"
         box = {"boxstyle": f"{shape},pad=0.25", "facecolor": BLACK, "edgecolor": "none"}
         badge, y = _badge_width(self.step, self.pen), top
@@ -77,16 +78,16 @@ class Card:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """The contents of a sheet, before anything is measured."""
+    """The contents of a sheet, which `measure` turns into cards."""
 
     view: View
     cards: list[StepView]
     pen: Pen
     palette: str
-    followed: Mapping[str, int]  # the row with a frame of some grids, by name
+    followed: Mapping[str, int]  # for some grids, by name, the row that has a frame
 
     def sections(self) -> list[list[list[Card]]]:
-        """Return the cards before attention, those of attention, and those after it, each in lines."""
+        """Return the cards before, in and after attention, each section broken into lines of cards."""
         grids = grids_to_draw(self.cards)
         sections = []
         for _kind, group in groupby(self.cards, key=_kind_of):
@@ -103,7 +104,7 @@ class Sheet:
         return sections
 
     def measure(self, step: StepView, parts: Sequence[tuple[str, GridView]]) -> Card:
-        """Measure a card with these of its matrices, their vectors cut as far as needed."""
+        """Measure a card with the matrices in `parts`; shorten vectors until the matrices fit into one line."""
         is_attention = step.step.name in {*BY_KEY, "context"}
         for most_columns in range(MOST_COLUMNS, FEWEST_COLUMNS - 1, -1):
             boxes: list[MatrixBox] = []
@@ -120,10 +121,10 @@ class Sheet:
                 )
                 boxes.append(box)
             matrices = _place([sign for sign, _ in parts], boxes)
-            if all(top == 0.0 for _, _, _, top in matrices):
+            if all(top == 0.0 for _, _, _, top in matrices):  # all in one line
                 break
-        least = NARROWEST if step.is_by_key else ROOMY
-        width = max([least, *(left + box.width for _, box, left, _ in matrices)])
+        least_width = NARROWEST if step.is_by_key else ROOMY
+        width = max([least_width, *(left + box.width for _, box, left, _ in matrices)])
         return Card(
             step=step,
             pen=self.pen,
@@ -134,7 +135,8 @@ class Sheet:
 
 
 def _words(step: StepView, pen: Pen, width: float) -> list[Line]:
-    # Bold letters are wider than those that were measured.
+    """Return the title, formula, shapes and explanation of a step, broken into lines of this width."""
+    # The pen measures regular letters; bold ones are up to 12% wider.
     title_width = (width - _badge_width(step, pen)) / 1.12
     words = lines(pen, [step.title], title_width, TITLE, colour=BLACK)
     for text, size, colour in (
@@ -147,7 +149,7 @@ def _words(step: StepView, pen: Pen, width: float) -> list[Line]:
 
 
 def _badge_width(step: StepView, pen: Pen) -> float:
-    """Return the width of the step's number before the title; that of several heads is longer."""
+    """Return the width of the step number before the title, which is longer if it lists several heads."""
     longer = pen.width(step.numbers, WORDS) - pen.width("00", WORDS)
     return BADGE_WIDTH + max(0.0, longer)
 
@@ -155,22 +157,22 @@ def _badge_width(step: StepView, pen: Pen) -> float:
 def _place(
     signs: Sequence[str], boxes: Sequence[MatrixBox]
 ) -> list[tuple[str, MatrixBox, float, float]]:
-    """Place matrices side by side, in as many lines as needed."""
-    placed: list[tuple[str, MatrixBox, float, float]] = []
+    """Place matrices side by side, in as many lines as needed; return each with its sign, left and top."""
+    placed_boxes: list[tuple[str, MatrixBox, float, float]] = []
     left = top = line_height = 0.0
     for sign, box in zip(signs, boxes, strict=True):
-        shown_sign = sign if placed else ""
+        shown_sign = sign if placed_boxes else ""
         before = SIGN_WIDTH if shown_sign else 0.0
-        if placed and left + before + box.width > WIDEST:
+        if placed_boxes and left + before + box.width > WIDEST:
             left, top, line_height = 0.0, top + line_height + MATRIX_GAP, 0.0
-        placed.append((shown_sign, box, left + before, top))
+        placed_boxes.append((shown_sign, box, left + before, top))
         left += before + box.width + MATRIX_GAP
         line_height = max(line_height, box.height)
-    return placed
+    return placed_boxes
 
 
 def prepare_sheet(view: View, palette: str) -> Sheet:
-    """Return everything that a sheet shows; to be called in `usual_settings`."""
+    """Return the contents of a sheet. Must be called inside `usual_settings`."""
     cards = view.cards()
     texts = [*_heading(view), *_notes(view, left_out=True), BLANK, "⋮…∞"]
     for card in cards:
@@ -188,7 +190,10 @@ def prepare_sheet(view: View, palette: str) -> Sheet:
 
 
 def _followed(view: View, cards: Sequence[StepView]) -> dict[str, int]:
-    """Return the row of the key with the largest weight, of each grid of one query that has a row for each key."""
+    """Return the row to frame, that of the key with the largest weight, for each grid with one row per key.
+
+    Empty if several queries are followed, or if cells are blank.
+    """
     weights = query_weights(view.walk)
     if weights is None or view.blanks:
         return {}
@@ -209,11 +214,11 @@ def draw(
     width: str | None = None,
     dpi: int | None = None,
 ) -> Picture:
-    """Draw the whole calculation in a style. Raises SettingsError: a width that no picture has."""
-    fitting = style_of(style, width, dpi)
+    """Draw the whole calculation in a style. Raises SettingsError: the style, width or resolution is invalid."""
+    page_style = style_of(style, width, dpi)
     with usual_settings():
         page = _draw_page(prepare_sheet(view, palette))
-    return Picture(page.pen, _heading(view)[0], view.receipt).fitted(fitting)
+    return Picture(page.pen, _heading(view)[0], view.receipt).fitted(page_style)
 
 
 def _heading(view: View) -> tuple[str, str, str]:
@@ -235,21 +240,22 @@ def _notes(view: View, *, left_out: bool) -> Iterator[str]:
 
 
 def _draw_page(sheet: Sheet) -> Page:
+    """Draw the heading, the sections with a rule above each, and the notes."""
     sections, pen = sheet.sections(), sheet.pen
-    every_line = [line for section in sections for line in section]
-    room = max(LEAST_WIDTH, *map(_line_width, every_line))
+    card_lines = [line for section in sections for line in section]
+    room = max(LEAST_WIDTH, *map(_line_width, card_lines))
     finding, source, formula = _heading(sheet.view)
-    # Bold letters are wider than those that were measured.
-    above = lines(pen, [finding], room / 1.1, FINDING, colour=BLACK, leading=1.4)
-    above += lines(pen, [source], room, SOURCE, colour=GREY, leading=1.4)
-    above += lines(pen, [formula], room, SOURCE + 1, colour=BLACK, leading=1.4)
-    below = lines(pen, _notes(sheet.view, left_out=_leaves_out(every_line)), room, WORDS)
-    inside = sum(_line_height(line) + LINE_GAP for line in every_line)
-    inside += SECTION_GAP * (len(sections) + 1)
-    height = 2 * MARGIN + height_of([*above, *below]) + inside
+    # The pen measures regular letters; bold ones are up to 10% wider.
+    heading_lines = lines(pen, [finding], room / 1.1, FINDING, colour=BLACK, leading=1.4)
+    heading_lines += lines(pen, [source], room, SOURCE, colour=GREY, leading=1.4)
+    heading_lines += lines(pen, [formula], room, SOURCE + 1, colour=BLACK, leading=1.4)
+    note_lines = lines(pen, _notes(sheet.view, left_out=_leaves_out(card_lines)), room, WORDS)
+    cards_height = sum(_line_height(line) + LINE_GAP for line in card_lines)
+    cards_height += SECTION_GAP * (len(sections) + 1)
+    height = 2 * MARGIN + height_of([*heading_lines, *note_lines]) + cards_height
     page = page_of(pen, room + 2 * MARGIN, height)
     top = MARGIN
-    for line in above:
+    for line in heading_lines:
         look = bold(line.text) if line.size == FINDING else {}
         page.text(MARGIN, top, line.text, line.size, va="top", color=line.colour, **look)
         top += line.pitch
@@ -261,12 +267,12 @@ def _draw_page(sheet: Sheet) -> Page:
                 card.draw(page, left, top, head)
                 left += card.width + CARD_GAP
             top += _line_height(cards) + LINE_GAP
-    page.write(below, _draw_rule(page, room, top))
+    page.write(note_lines, _draw_rule(page, room, top))
     return page
 
 
-def _leaves_out(every_line: Sequence[Sequence[Card]]) -> bool:
-    boxes = [box for line in every_line for card in line for _, box, _, _ in card.matrices]
+def _leaves_out(card_lines: Sequence[Sequence[Card]]) -> bool:
+    boxes = [box for line in card_lines for card in line for _, box, _, _ in card.matrices]
     return any(None in (*box.rows, *box.columns) for box in boxes)
 
 
@@ -279,7 +285,7 @@ def _line_height(cards: Sequence[Card]) -> float:
 
 
 def _draw_rule(page: Page, width: float, top: float) -> float:
-    """Draw a line from left to right, and return where what follows it begins."""
+    """Draw a horizontal line, and return the top of the contents below it."""
     y = top + SECTION_GAP / 2
     page.ax.plot([MARGIN, MARGIN + width], [y, y], color=FRAME, linewidth=0.6)
     return top + SECTION_GAP
@@ -292,32 +298,32 @@ def _kind_of(card: StepView) -> str:
 
 
 def grids_to_draw(cards: Sequence[StepView]) -> dict[int, list[tuple[str, GridView]]]:
-    """Return the matrices on each card, by its number: those that no card before it has.
+    """Return the matrices to draw on each card, by its number; each matrix is drawn only once.
 
-    A result that a step of attention needs is drawn there. Of a model's weights the shapes say enough, and of heads
-    with many rows the weights and contexts.
+    A result that a step of attention needs is drawn on the card of that step. Model weights are not drawn, since their
+    shapes are enough. If several heads have many rows, only their weights and contexts are drawn.
     """
     needed_later = {
         name for card in cards if card.step.name not in BEFORE for name in card.step.operands
     }
     results = {card.step.result for card in cards}
-    drawn: set[str] = set()
-    chosen: dict[int, list[tuple[str, GridView]]] = {}
+    drawn_names: set[str] = set()
+    grids_of_card: dict[int, list[tuple[str, GridView]]] = {}
     for card in cards:
-        given = [grid for _, grid in card.parts if grid.name not in results]
-        has_weights = len(given) > MOST_JOINED or not all(map(_is_small, given))
-        chosen[card.number] = [
+        inputs = [grid for _, grid in card.parts if grid.name not in results]
+        has_weights = len(inputs) > MOST_JOINED or not all(map(_is_small, inputs))
+        grids_of_card[card.number] = [
             (sign, grid)
             for sign, grid in card.parts
-            if grid.name not in drawn
-            and _is_shown(card, grid, grid.name in needed_later, has_weights and grid in given)
+            if grid.name not in drawn_names
+            and _is_shown(card, grid, grid.name in needed_later, has_weights and grid in inputs)
         ]
-        drawn |= {grid.name for _, grid in chosen[card.number]}
-    return chosen
+        drawn_names |= {grid.name for _, grid in grids_of_card[card.number]}
+    return grids_of_card
 
 
 def _is_shown(card: StepView, grid: GridView, is_needed_later: bool, is_of_model: bool) -> bool:
-    """Return whether a card shows one of its grids, where no card before it does."""
+    """Return whether a card draws one of its grids, which no earlier card draws."""
     name, is_result = card.step.name, grid.name == card.result.name
     if card.heads:
         return len(grid.values) <= FEW_ROWS or name in {"softmax", "context"}

@@ -1,1 +1,1 @@
-"""A walkthrough as a page: its content, then HTML and Markdown."""
+"""Pages of walkthroughs, as HTML and Markdown."""

@@ -1,4 +1,4 @@
-"""A walkthrough laid out for a page: what Markdown and HTML both say."""
+"""The contents of a walkthrough page, shared by Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.hand import one_format
 from attnviz.walkthroughs.view import BLANK, GridView, StepView, View, cut
 
-MOST, FIRST, LAST = 24, 9, 3  # columns that a page shows; of more, so many at either end
-MOST_ROWS, FIRST_ROWS, LAST_ROWS = 40, 20, 10  # rows; of a table without names a corner will do
+# A table with more than MOST columns or MOST_ROWS rows shows only the first and last of them.
+MOST, FIRST, LAST = 24, 9, 3  # columns; FIRST and LAST are also for rows without names
+MOST_ROWS, FIRST_ROWS, LAST_ROWS = 40, 20, 10  # rows
 GAP = "…"
 
 
@@ -22,36 +23,36 @@ class PageCell:
     """One cell of a table."""
 
     text: str  # the number, as shown
-    share: float = 0.0  # a weight itself, or a number by the largest of its grid; 0 of a text
-    hue: str = "t"  # of weights; ``r`` of numbers above 0 and ``b`` of those below
-    at: tuple[str, int, int] | None = None  # its grid, row and column, where it is a number
+    share: float = 0.0  # a weight, or a number divided by the largest of its grid; 0 for text
+    hue: str = "t"  # ``t`` for weights, ``r`` for numbers above 0, ``b`` for numbers below
+    at: tuple[str, int, int] | None = None  # grid, row and column of a number; None for text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageTable:
-    """Numbers with their names."""
+    """A table of numbers with the names of its rows and columns."""
 
-    corner: str  # what the names of the rows are
+    corner: str  # the heading of the row names
     columns: tuple[str, ...]
-    # a name and the cells of each row; no cells of those left out
+    # the name and the cells of each row; a row without cells stands for rows left out
     rows: tuple[tuple[str, tuple[PageCell, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A step, or numbers that were given; texts are empty where there is nothing to say."""
+    """A step or a given grid; texts are empty if there is nothing to say."""
 
-    title: str  # with the step's number where it is one
-    formula: str = ""  # with the names of its grids
-    shapes: str = ""  # the same with the shapes put in; of what is given, its shape
+    title: str  # with the number of the step, if it is a step
+    formula: str = ""  # with the names of the grids
+    shapes: str = ""  # the formula with shapes instead of names; for a given grid, its shape
     sentence: str = ""
     table: PageTable
-    remark: str = ""  # on what is left out
-    hand: str = ""  # one cell done by hand
+    remark: str = ""  # says which numbers are left out
+    hand: str = ""  # the arithmetic of one cell
 
 
 def lay_out(view: View) -> Iterator[Section]:
-    """Yield each step after the given grids that it needs, and after the last step by key a table of the keys."""
+    """Yield each step after the given grids that it uses first; after the last step by key, a table of all keys."""
     steps = view.step_views()
     by_key = [step for step in steps if step.is_by_key]
     for step in steps:
@@ -96,7 +97,7 @@ def _table(view: View, grid: GridView) -> PageTable:
 
 
 def _section_by_key(view: View, steps: Sequence[StepView]) -> Section:
-    """Return a table with a row for each key: its score, weight and alignment vector."""
+    """Return a table with one row per key: its score, weight and alignment vector."""
     writers = [_cell_writer(view, step.result) for step in steps]
 
     def cells(key: int) -> tuple[PageCell, ...]:
@@ -119,17 +120,22 @@ def _section_by_key(view: View, steps: Sequence[StepView]) -> Section:
 
 
 def _rows(
-    view: View, labels: Sequence[str], cells: Callable[[int], tuple[PageCell, ...]], named: object
+    view: View, labels: Sequence[str], cells: Callable[[int], tuple[PageCell, ...]], names: object
 ) -> tuple[tuple[str, tuple[PageCell, ...]], ...]:
-    """Return the rows of a table; of many the first and the last, and how many are left out."""
-    first, last = (FIRST_ROWS, LAST_ROWS) if named else (FIRST, LAST)
-    shown = cut(len(labels), MOST_ROWS, first, last)
-    more = view.say(_("... {n} more rows"), n=len(labels) - len(shown) + 1)
-    return tuple((more, ()) if row is None else (labels[row], cells(row)) for row in shown)
+    """Return the rows of a table; if there are many, the first, a count of those left out, and the last.
+
+    If `names` is empty or False, the rows have no names, and fewer of them are shown.
+    """
+    first, last = (FIRST_ROWS, LAST_ROWS) if names else (FIRST, LAST)
+    row_numbers = cut(len(labels), MOST_ROWS, first, last)
+    gap_label = view.say(_("... {n} more rows"), n=len(labels) - len(row_numbers) + 1)
+    return tuple(
+        (gap_label, ()) if row is None else (labels[row], cells(row)) for row in row_numbers
+    )
 
 
 def _cell_writer(view: View, grid: GridView) -> Callable[[int], tuple[PageCell, ...]]:
-    """Return a function that writes a row of a grid, all numbers alike."""
+    """Return a function that writes a row of a grid, with all numbers in one format."""
     write = one_format(grid.values, view.digits)
     columns = cut(grid.values.shape[1], MOST, FIRST, LAST)
 

@@ -1,4 +1,4 @@
-"""A walkthrough as one web page: formulas and tables to read; with its script each number says where it comes from."""
+"""A walkthrough as one web page of formulas and tables; its script shows how each number was computed."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from attnviz.walkthroughs.view import View, cell_name, line_name
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("origins.js", "walkthrough.js", "walkthrough.css"))
-LEVELS = 50  # depths of a hue
-WIDE = 10  # columns of a table that fit on paper
-DEPTH = 0.5  # the largest part of a hue, so that letters on it can be read on light and dark paper
+LEVELS = 50  # shades per hue
+WIDE = 10  # most columns that fit on paper in normal size
+DEPTH = 0.5  # the strongest shade, on which text is readable in light and dark mode
 
 
 def page(view: View) -> WebPage:
-    """The walkthrough as one web page that fetches nothing, in one language at first; English and Korean are in it."""
+    """Return the walkthrough as one self-contained web page in English and Korean, opened in the view's language."""
     walk, views = view.walk, [replace(view, lang=language) for language in LANGUAGES]
     sections = list(zip(*map(lay_out, views), strict=True))
     steps = [line for n, section in enumerate(sections) for line in _section(section, f"part-{n}")]
-    remarks = zip(*((one.signs, *one.notes) for one in views), strict=True)
+    remarks = zip(*((v.signs, *v.notes) for v in views), strict=True)
     foot = [f'<p class="faint">{_bilingual(texts)}</p>' for texts in remarks]
     labels = {
         "lang": view.lang,
         "grids": list(walk.grids),
-        "title": [one.title for one in views],
-        "source": [one.source for one in views],
-        "proof": [one.receipt for one in views],
+        "title": [v.title for v in views],
+        "source": [v.source for v in views],
+        "proof": [v.receipt for v in views],
     }
     head = [("proof proved" if walk.receipt else "proof", view.receipt)]
     if view.source:
@@ -61,7 +61,7 @@ def page(view: View) -> WebPage:
 
 
 def _section(sections: Sequence[Section], name: str) -> Iterator[str]:
-    """Yield a section, given in each language."""
+    """Yield the HTML of a section; `sections` has it in each language."""
 
     def texts(field: str) -> list[str]:
         return [getattr(section, field) for section in sections]
@@ -79,13 +79,13 @@ def _section(sections: Sequence[Section], name: str) -> Iterator[str]:
 
 
 def _bilingual(texts: Sequence[str], *, is_html: bool = False) -> str:
-    """Return a text in all languages, of which one is seen; once where all are the same."""
-    written = texts if is_html else [escape(text) for text in texts]
-    if len(set(written)) == 1:
-        return written[0]
+    """Return a text in all languages, of which the page shows one; only once if all are equal."""
+    contents = texts if is_html else [escape(text) for text in texts]
+    if len(set(contents)) == 1:
+        return contents[0]
     return "".join(
         f'<span lang="{language}">{text}</span>'
-        for language, text in zip(LANGUAGES, written, strict=True)
+        for language, text in zip(LANGUAGES, contents, strict=True)
     )
 
 
@@ -97,45 +97,48 @@ def _paragraph(name: str, texts: Sequence[str]) -> Iterator[str]:
 def _symbols(name: str, formulas: Sequence[str]) -> str:
     if not formulas[0]:
         return ""
-    written = _bilingual([mathml(formula) for formula in formulas], is_html=True)
-    return f'<span class="{name}">{written}</span>'
+    content = _bilingual([mathml(formula) for formula in formulas], is_html=True)
+    return f'<span class="{name}">{content}</span>'
 
 
 def _table(tables: Sequence[PageTable], title: str) -> Iterator[str]:
+    """Yield the HTML of a table; `tables` has it in each language, `title` is the id of its heading."""
     names = zip(*((table.corner, *table.columns) for table in tables), strict=True)
     heads = "".join(f'<th scope="col">{_bilingual(texts)}</th>' for texts in names)
-    # Who has no mouse must reach a table to scroll it, and who does not see it must hear which one it is.
+    # tabindex lets keyboard users scroll the table, and aria-labelledby lets screen readers say its title.
     yield f'<div class="table" role="group" tabindex="0" aria-labelledby="{title}">'
-    look = ' class="many"' if len(tables[0].columns) > WIDE else ""  # small on paper
-    yield f'<table{look} aria-labelledby="{title}">\n<thead><tr>{heads}</tr></thead>\n<tbody>'
+    # Wide tables are printed in a smaller font.
+    style = ' class="many"' if len(tables[0].columns) > WIDE else ""
+    yield f'<table{style} aria-labelledby="{title}">\n<thead><tr>{heads}</tr></thead>\n<tbody>'
     for rows in zip(*(table.rows for table in tables), strict=True):
         label, cells = _bilingual([label for label, _cells in rows]), rows[0][1]
-        span = "" if cells else f' colspan="{len(tables[0].columns) + 1}"'  # of rows left out
+        # A row without cells is a line about rows left out, across the whole table.
+        span = "" if cells else f' colspan="{len(tables[0].columns) + 1}"'
         yield f'<tr><th scope="row"{span}>{label}</th>{"".join(map(_cell, cells))}</tr>'
     yield "</tbody>\n</table>\n</div>"
 
 
 def _cell(cell: PageCell) -> str:
     level = round(cell.share * LEVELS)
-    look = f' class="{cell.hue} s{level}"' if level else ""
-    return f"<td{look}>{escape(cell.text)}</td>"
+    style = f' class="{cell.hue} s{level}"' if level else ""
+    return f"<td{style}>{escape(cell.text)}</td>"
 
 
 def _origins(view: View, tables: Sequence[PageTable]) -> dict[str, Any]:
-    """Return the data that the page's script reads; steps with a blank have no arithmetic.
+    """Return the data for the script of the page; steps with a blank have no arithmetic.
 
     Returns:
-        ``numbers``: six lists as long as there are numbers, since alike things pack best beside one another: grids (by
-        their place in the calculation), rows, columns, names, arithmetic and parts; a part is a grid, its rows and
-        columns (0 for all) and its name. ``tables``: of each cell of each table in reading order which of these numbers
-        it is, -1 where it is none.
+        ``numbers``: six lists with one entry per number: grids (their index in the calculation), rows, columns, names,
+        arithmetic and parts. A part is a grid, its rows and columns (0 for all) and its name. Lists of equal kinds
+        compress better than a list of numbers. ``tables``: for each cell of each table, in reading order, the index of
+        its number, -1 if it has none.
     """
     walk = view.walk
     places: dict[tuple[str, int, int], int] = {}
-    found: list[list[int]] = []
+    table_indices: list[list[int]] = []
     for table in tables:
         cells = [cell for _label, row in table.rows for cell in row]
-        found.append(
+        table_indices.append(
             [-1 if cell.at is None else places.setdefault(cell.at, len(places)) for cell in cells]
         )
     steps = {step.result: step for step in walk.steps}
@@ -154,15 +157,15 @@ def _origins(view: View, tables: Sequence[PageTable]) -> dict[str, Any]:
                 for language in LANGUAGES
             ]
             parts = _parts(walk, step, row, column, grids)
-        names = [cell_name(name, walk.grids[name], row, column, one) for one in LANGUAGES]
+        names = [cell_name(name, walk.grids[name], row, column, lang) for lang in LANGUAGES]
         numbers.append([grids[name], row, column, _once(names), _once(arithmetic), parts])
-    return {"numbers": list(zip(*numbers, strict=True)), "tables": found}
+    return {"numbers": list(zip(*numbers, strict=True)), "tables": table_indices}
 
 
 def _parts(
     walk: Walkthrough, step: CalculationStep, row: int, column: int, grids: dict[str, int]
 ) -> list[list[Any]]:
-    """Return the parts of the operands that one number is made of."""
+    """Return the parts of the operands from which one number is computed."""
     cell = ResultCell(walk, step, row, column)
     parts = []
     for name, part in zip(step.operands, OPERATIONS[step.operation].parts(cell), strict=True):
@@ -178,7 +181,7 @@ def _parts(
 
 
 def _part_name(walk: Walkthrough, name: str, part: Part, language: str) -> str:
-    """Return the name of a part, as "K, love", or "Wq, column 3"."""
+    """Return the name of a part, such as "K, love" or "Wq, column 3"."""
     grid, names = walk.grids[name], [name]
     sides = zip(("row", "column"), (grid.rows, grid.columns), part, grid.values.shape, strict=True)
     for axis, labels, numbers, size in sides:
@@ -188,5 +191,5 @@ def _part_name(walk: Walkthrough, name: str, part: Part, language: str) -> str:
 
 
 def _once(texts: list[str]) -> str | list[str]:
-    """Return a text, or a list of two where it is another in Korean."""
+    """Return the only text, or the list of both if English and Korean differ."""
     return texts[0] if len(set(texts)) == 1 else texts

@@ -1,4 +1,4 @@
-"""A walkthrough as Markdown, with tables and mathematics as GitHub draws them; and its numbers as CSV."""
+"""A walkthrough as Markdown, with tables and mathematics for GitHub, and its numbers as CSV."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from attnviz.walkthroughs.pages.mathematics import tex
 from attnviz.walkthroughs.view import View
 
 COLUMNS = ("step", "name", "grid", "row", "row_name", "column", "column_name", "value")
-# what Markdown, its tables or HTML inside it would obey
+# Characters with a meaning in Markdown, its tables, or HTML inside it.
 _MARKS = re.compile(r"[\\`*_{}\[\]<>|#&~$!@]")
-# what makes a list or a heading of a line that begins with it
+# Beginnings of a line that would make it a list or a heading.
 _BEGINNING = re.compile(r"^(\d+(?=[.)])|(?=[-+=]))")
 
 
 def markdown(view: View) -> str:
-    """Return the walkthrough as Markdown, with tables as GitHub draws them."""
+    """Return the walkthrough as Markdown, with tables for GitHub."""
     blocks = [f"# {escape(view.title)}", _paragraph(view.source)]
     for section in lay_out(view):
         blocks += _section(section)
@@ -28,7 +28,7 @@ def markdown(view: View) -> str:
 
 
 def escape(text: str) -> str:
-    """Return the text so that Markdown shows it letter for letter."""
+    """Return the text escaped, so that Markdown shows it unchanged."""
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
 
 
@@ -58,20 +58,20 @@ def _paragraph(text: str) -> str:
 
 
 def csv(view: View) -> str:
-    """Return the numbers as CSV, one line for each, in full precision; rows and columns count from 0.
+    """Return the numbers as CSV, one line per number, in full precision; rows and columns count from 0.
 
-    A number that was given has no step; the value of a blank is empty; language and precision change nothing.
+    Given numbers have no step; blanks have an empty value. The language and the precision of the view are ignored.
     """
     walk, text = view.walk, StringIO()
     writer = tables.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    shown: list[tuple[object, str, str]] = []
+    grids: list[tuple[object, str, str]] = []
     for step in view.step_views():
-        shown += [("", "", name) for name in step.inputs]
-        shown.append((step.number, step.step.name, step.step.result))
-    written = {name for _number, _step, name in shown}
-    shown += [("", "", name) for name in walk.inputs() if name not in written]
-    for number, step_name, name in shown:
+        grids += [("", "", name) for name in step.inputs]
+        grids.append((step.number, step.step.name, step.step.result))
+    listed_names = {name for _number, _step, name in grids}
+    grids += [("", "", name) for name in walk.inputs() if name not in listed_names]
+    for number, step_name, name in grids:
         grid = walk.grids[name]
         for row, values in enumerate(grid.values.tolist()):
             row_name = grid.rows[row] if grid.rows else ""

@@ -1,4 +1,4 @@
-r"""The formulas of steps as mathematics: TeX for Markdown, MathML for web pages, both from the same parts."""
+r"""The formulas of steps as TeX for Markdown and as MathML for web pages, both from the same parts."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ _PARTS = re.compile(
 
 
 def parts(formula: str) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a formula such as "scores = q K^T / sqrt(8)", part by part: what each is, and its text.
+    """Yield the kind and the text of each part of a formula such as "scores = q K^T / sqrt(8)".
 
-    It is a group of `_PARTS`, or of names a ``function`` or ``words``; a root's text is what stands under it.
+    The kind is the name of a group of `_PARTS`, or ``function`` or ``words`` for some names; the text of a root is what
+    is under it.
     """
-    # these make their own room
-    for found in _PARTS.finditer(re.sub(r"\s*([=+/*⊙·,;]|(?<=\s)-)\s+", r"\1", formula)):
-        kind = found.lastgroup or ""
-        text = found[kind]
+    # Spaces around operators are removed, since TeX and MathML add their own.
+    for match in _PARTS.finditer(re.sub(r"\s*([=+/*⊙·,;]|(?<=\s)-)\s+", r"\1", formula)):
+        kind = match.lastgroup or ""
+        text = match[kind]
         if text in _FUNCTIONS:
             kind = "function"
         elif kind == "name" and (text in _WORDS or not (text.isascii() or text in _SIGNS)):
@@ -43,12 +44,12 @@ def parts(formula: str) -> Iterator[tuple[str, str]]:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Return a symbol and its index: Wq is W with q, context_1 is context with 1."""
-    found = re.fullmatch(r"([Wbd])([a-z0-9])(?:_(.+))?|([^_]+)_(.+)", name)
-    if found is None:
+    """Return a symbol and its index: Wq gives W and q, context_1 gives context and 1."""
+    match = re.fullmatch(r"([Wbd])([a-z0-9])(?:_(.+))?|([^_]+)_(.+)", name)
+    if match is None:
         return name, ""
-    letter, *indices = found.group(1, 2, 3, 5)
-    return letter or found[4], ",".join(filter(None, indices)).replace("_", " ")
+    letter, *indices = match.group(1, 2, 3, 5)
+    return letter or match[4], ",".join(filter(None, indices)).replace("_", " ")
 
 
 _ESCAPED = {
@@ -72,14 +73,15 @@ def tex(formula: str) -> str:
 
 
 def _tex(kind: str, text: str) -> str:
+    """Return one part of a formula as TeX."""
     if kind == "root":
         return rf"\sqrt{{{''.join(starmap(_tex, parts(text)))}}} "
     if kind == "name" and text not in _SIGNS:
         symbol, index = _split(text)
         symbol = symbol if len(symbol) == 1 else rf"\mathit{{{symbol}}}"
-        below = index if re.fullmatch(r"\w|(\w,)?\d+", index) else rf"\text{{{index}}}"
-        return f"{symbol}_{{{below}}}" if index else symbol
-    written = {
+        subscript = index if re.fullmatch(r"\w|(\w,)?\d+", index) else rf"\text{{{index}}}"
+        return f"{symbol}_{{{subscript}}}" if index else symbol
+    forms = {
         "power": r"^{\top} " if text == "T" else f"^{{{text}}} ",
         "words": rf"\text{{{text}}}",
         "function": f"\\{text} " if text in {"tanh", "exp", "max"} else rf"\operatorname{{{text}}}",
@@ -87,11 +89,11 @@ def _tex(kind: str, text: str) -> str:
     }
     if text in _SIGNS:
         return f"{_SIGNS[text][1]} "
-    return written.get(kind) or "".join(_ESCAPED.get(character, character) for character in text)
+    return forms.get(kind) or "".join(_ESCAPED.get(character, character) for character in text)
 
 
 def mathml(formula: str) -> str:
-    """Return a formula as MathML, in pieces between which a line can be broken."""
+    """Return a formula as MathML, in several pieces, so that a browser can break the line between them."""
     pieces: list[list[tuple[str, str]]] = [[]]
     for kind, text in parts(formula):
         if kind == "operator" and text in "=+*⊙" and pieces[-1]:
@@ -103,17 +105,19 @@ def mathml(formula: str) -> str:
 
 
 def _row(piece: Iterable[tuple[str, str]]) -> str:
-    drawn: list[str] = []
+    """Return the parts of a formula as one MathML row; a power is joined with the element before it."""
+    elements: list[str] = []
     for kind, text in piece:
-        if kind == "power" and drawn:
-            above = "<mo>&#x22A4;</mo>" if text == "T" else f"<mn>{text}</mn>"
-            drawn.append(f"<msup>{drawn.pop()}{above}</msup>")
+        if kind == "power" and elements:
+            exponent = "<mo>&#x22A4;</mo>" if text == "T" else f"<mn>{text}</mn>"
+            elements.append(f"<msup>{elements.pop()}{exponent}</msup>")
         else:
-            drawn.append(_element(kind, text))
-    return f"<mrow>{''.join(drawn)}</mrow>"
+            elements.append(_element(kind, text))
+    return f"<mrow>{''.join(elements)}</mrow>"
 
 
 def _element(kind: str, text: str) -> str:
+    """Return one part of a formula as a MathML element."""
     if kind == "root":
         return f"<msqrt>{_row(parts(text))}</msqrt>"
     if kind == "space":
@@ -122,7 +126,7 @@ def _element(kind: str, text: str) -> str:
     if kind == "name":
         symbol, index = map(escape, _split(text))
         return f"<msub><mi>{symbol}</mi><mi>{index}</mi></msub>" if index else f"<mi>{symbol}</mi>"
-    if text in "()[]":  # without a font for mathematics they would be stretched too far
+    if text in "()[]":  # without a mathematics font, browsers stretch brackets too far
         return f'<mo stretchy="false">{text}</mo>'
     tag = {"number": "mn", "function": "mi", "words": "mtext"}.get(kind, "mo")
     return f"<{tag}>{text}</{tag}>"

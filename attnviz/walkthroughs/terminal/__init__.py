@@ -1,1 +1,1 @@
-"""A walkthrough in a terminal."""
+"""Walkthroughs in a terminal."""

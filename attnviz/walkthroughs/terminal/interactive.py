@@ -1,4 +1,4 @@
-"""A walkthrough step by step: next, back, quit."""
+"""The interactive walkthrough, step by step, with keys for next, back and quit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attnviz.text.messages import _, in_language
 from attnviz.walkthroughs.terminal.steps import draw_walk
 from attnviz.walkthroughs.view import View
 
-# Arrow keys as Unix and Windows send them; letters also as a Korean keyboard has them.
+# Arrow keys send different codes on Unix and Windows; the Korean letters are on the same keys as n, p, b and q.
 NEXT = {"n", "ㅜ", " ", "\r", "\n", "\x1b[C", "\x1bOC", "\xe0M", "\x00M"}
 BACK = {"p", "ㅔ", "b", "ㅠ", "\x7f", "\x1b[D", "\x1bOD", "\xe0K", "\x00K"}
 QUIT = {"q", "Q", "ㅂ", "\x1b", "\x04"}
@@ -23,11 +23,12 @@ KEY = re.compile(r"\x1b[\[O].|[\xe0\x00].|.", re.DOTALL)
 
 
 def browse(view: View, palette: str) -> None:
-    """Show one step after another, as the keys say, until the one that quits."""
+    """Show one step at a time, and move with the keys until the user quits."""
     place, last = 0, len(view.walk.steps) - 1
     with _key_reader() as read_keys:
         while True:
-            console = console_here()  # anew each time: the window may have another size
+            # A new console for each step, since the user may resize the window.
+            console = console_here()
             console.clear()
             for line in draw_walk(view, screen_of(console, palette), place + 1):
                 console.print(line, soft_wrap=True)
@@ -35,7 +36,8 @@ def browse(view: View, palette: str) -> None:
             status = words.format(n=place + 1, total=last + 1)
             console.print(in_language(status, view.lang), style="reverse", end="")
             sys.stdout.flush()
-            for key in KEY.findall(read_keys()) or ["q"]:  # no key: the input has ended
+            # An empty read means the end of the input: quit.
+            for key in KEY.findall(read_keys()) or ["q"]:
                 if key in QUIT:
                     sys.stdout.write("\n")
                     return
@@ -47,17 +49,17 @@ def browse(view: View, palette: str) -> None:
 
 @contextmanager
 def _key_reader() -> Iterator[Callable[[], str]]:
-    """Yield a function that waits for keys; those typed while a step is drawn are kept."""
+    """Yield a function that waits for keys; keys typed while a step is drawn are not lost."""
     try:
         import termios
         import tty
-    except ImportError:  # Windows keeps them by itself
+    except ImportError:  # Windows, which buffers keys by itself
         yield typer.getchar
         return
     keyboard = sys.stdin.fileno()
-    before = termios.tcgetattr(keyboard)
+    attributes = termios.tcgetattr(keyboard)
     tty.setcbreak(keyboard)
     try:
         yield lambda: os.read(keyboard, 64).decode(errors="replace")
     finally:
-        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, attributes)

@@ -1,4 +1,4 @@
-"""A walkthrough in a terminal: what one query makes of the keys on one screen; or every step, and one cell by hand."""
+"""A walkthrough in a terminal: an overview on one screen, or every step with the arithmetic of one cell."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from attnviz.walkthroughs.terminal.tables import (
 from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.view import GridView, StepView, View, query_weights
 
-INDENT = 3  # cells before the lines of a step
-MOST_KEYS = 24  # of more keys those with the largest weights are shown
-BAR, WIDE_BAR = 5, 16  # cells of a weight's bar
-WIDE = 100  # cells of a screen with wide bars
-FEW = 24  # rows of all steps of several queries that fit on one screen
+INDENT = 3  # columns that the lines of a step are indented by
+MOST_KEYS = 24  # if there are more keys, only those with the largest weights are shown
+BAR, WIDE_BAR = 5, 16  # character cells for the bar of a weight
+WIDE = 100  # screens at least this wide have wide bars
+FEW = 24  # most rows that all steps of several queries may have on one screen
 
 
 def draw_overview(view: View, screen: Screen) -> Iterator[Text]:
-    """Draw the calculation on one screen: a row for each key of one query, or the weights of several."""
+    """Draw the calculation on one screen: one row per key if there is one query, otherwise the weights."""
     view = _on(view, screen)
     walk, steps = view.walk, view.step_views()
     heads = len(walk.distributions())
@@ -55,7 +55,7 @@ def draw_overview(view: View, screen: Screen) -> Iterator[Text]:
 
 
 def draw_walk(view: View, screen: Screen, only: int | None = None) -> Iterator[Text]:
-    """Draw every step, in lines no wider than the screen; or only that of a number, with the keys so far."""
+    """Draw every step, or only the step with this number, in lines no wider than the screen."""
     view = _on(view, screen)
     steps = view.step_views()
     yield from view.wrap(view.title, "bold")
@@ -68,7 +68,7 @@ def draw_walk(view: View, screen: Screen, only: int | None = None) -> Iterator[T
 
 
 def _on(view: View, screen: Screen) -> ScreenView:
-    """Return the view on a screen, in English where the screen has no Korean letters."""
+    """Return the view with its screen, in English if the screen has no Korean letters."""
     return ScreenView(
         walk=view.walk,
         lang=screen.language(view.lang),
@@ -79,7 +79,7 @@ def _on(view: View, screen: Screen) -> ScreenView:
 
 
 def _foot(view: ScreenView, *, has_weights: bool) -> Iterator[Text]:
-    """Yield the key to the colours, the notes on the input, and the receipt."""
+    """Yield the legend of the colours, the notes on the input, and the receipt."""
     scales = [(True, _("numbers below and above 0"))] if view.screen.colour else []
     if has_weights:
         scales.append((False, _("weights, from 0 to 1")))
@@ -92,7 +92,7 @@ def _foot(view: ScreenView, *, has_weights: bool) -> Iterator[Text]:
 
 
 def _query_and_keys(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Text]:
-    """Yield the query, the formulas, a row for each key, and the context."""
+    """Yield the query, the formulas, one row per key, and the context."""
     walk, first = view.walk, steps[0].step
     context = next((step for step in walk.steps if step.name == "context"), None)
     yield Text()
@@ -109,22 +109,23 @@ def _query_and_keys(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Tex
 
 
 def _words(view: ScreenView) -> Iterator[Text]:
+    """Yield the table of the most likely next words with their probabilities."""
     grid = view.grid("probabilities", upright=True)
     yield Text()
     yield from view.wrap(view.say(_("Most likely next words")), "bold")
     title = view.say(_("probability"))
     yield from draw_table([Block(view, grid, range(len(grid.values)), title=title, bar=WIDE_BAR)])
-    rest = 1 - float(grid.values.sum())
-    if not view.blanks and rest > 1e-9:
+    remainder = 1 - float(grid.values.sum())
+    if not view.blanks and remainder > 1e-9:
         words = _("all other words together: {total}")
-        yield from view.wrap(view.say(words, total=view.number(rest)), "dim")
+        yield from view.wrap(view.say(words, total=view.number(remainder)), "dim")
 
 
 def _side_by_side(view: ScreenView, texts: Sequence[str]) -> Iterator[Text]:
-    """Yield texts with gaps between, as many in a line as fit."""
+    """Yield texts with gaps between them, as many per line as fit."""
     line, width = "", min(view.screen.width, READABLE)
     for text in texts:
-        # Between spaces the dot of a product would be read as a dash on a screen without it.
+        # On a screen without "·" it would become " - " between spaces, which reads as a minus.
         text = view.spell(text if view.screen.unicode else text.replace(" · ", "·"))
         if line and cell_len(line) + INDENT + cell_len(text) > width:
             yield Text(line, no_wrap=True)
@@ -139,18 +140,18 @@ def _vector(view: ScreenView, label: str, name: str) -> Iterator[Text]:
 
 
 def _several_queries(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Text]:
-    """Yield the weights of all queries and their contexts; where there is room, the scores too."""
-    shown = [step for step in steps if step.step.name in {*BY_KEY, "context"}]
-    if len(shown[0].result.values) * len(shown) > FEW:
-        shown = [step for step in shown if step.step.name in {"softmax", "context"}]
-    for step in shown:
+    """Yield the weights and contexts of all queries, and the scores too if there is room."""
+    shown_steps = [step for step in steps if step.step.name in {*BY_KEY, "context"}]
+    if len(shown_steps[0].result.values) * len(shown_steps) > FEW:
+        shown_steps = [step for step in shown_steps if step.step.name in {"softmax", "context"}]
+    for step in shown_steps:
         yield Text()
         yield from view.wrap(wording.shown_formula(step.formula), "bold")
         yield from draw_grid(view, step.result)
 
 
 def _list_of_steps(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Text]:
-    """Yield the weights of several heads if these are few, the list of steps, and the last result."""
+    """Yield the weights of several heads if they have few rows, the list of steps, and the last result."""
     weights = [view.grid(name) for name in view.walk.distributions()]
     yield Text()
     if sum(len(grid.values) for grid in weights) <= FEW // 2:
@@ -170,32 +171,33 @@ def _list_of_steps(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Text
 
 
 def _weights_of_heads(view: ScreenView, grids: Sequence[GridView]) -> Iterator[Text]:
-    """Yield the weights of several heads: of one query a row for each head, of several the heads side by side."""
+    """Yield the weights of several heads: one row per head for a single query, otherwise the heads side by side."""
     for keys in dict.fromkeys(grid.columns for grid in grids):
-        same = [grid for grid in grids if grid.columns == keys]
-        if len(same[0].values) == 1:
-            stacked = _stack(same, tuple(grid.name.removeprefix("weights_") for grid in same))
-            yield from draw_grid(view, stacked)
+        group = [grid for grid in grids if grid.columns == keys]
+        if len(group[0].values) == 1:
+            stack = _stack(group, tuple(grid.name.removeprefix("weights_") for grid in group))
+            yield from draw_grid(view, stack)
         else:
-            blocks = [Block(view, grid, rows_of(grid), title=grid.name) for grid in same]
+            blocks = [Block(view, grid, rows_of(grid), title=grid.name) for grid in group]
             yield from draw_table(blocks)
         yield Text()
 
 
 def _steps(view: ScreenView, steps: Sequence[StepView], only: int | None = None) -> Iterator[Text]:
-    """Yield each step after the given grids that it needs; or only the step of this number."""
+    """Yield each step, or only the step with this number, after the given grids that it uses first."""
     by_key = [step for step in steps if step.is_by_key]
     for step in steps:
         if only not in {None, step.number}:
             continue
-        given = [view.grid(name) for name in step.inputs]
-        is_row_each = all(len(grid.values) == 1 for grid in given)
-        if step.step.operation == "concatenate" and len(given) > 1 and is_row_each:
-            shape = f"({len(given)} x {given[0].values.shape[1]})"
+        given_grids = [view.grid(name) for name in step.inputs]
+        has_single_rows = all(len(grid.values) == 1 for grid in given_grids)
+        # Contexts of the other heads, one row each, are shown as one table.
+        if step.step.operation == "concatenate" and len(given_grids) > 1 and has_single_rows:
+            shape = f"({len(given_grids)} x {given_grids[0].values.shape[1]})"
             yield from _explain(view, "contexts", shape)
-            yield from draw_grid(view, _stack(given, step.inputs))
-            given = []
-        for grid in given:
+            yield from draw_grid(view, _stack(given_grids, step.inputs))
+            given_grids = []
+        for grid in given_grids:
             yield from _explain(view, grid.name, str(grid.values.shape))
             yield from draw_grid(view, grid)
         yield from _step(view, step)
@@ -215,7 +217,7 @@ def _explain(view: ScreenView, name: str, shape: str) -> Iterator[Text]:
 
 
 def _stack(grids: Sequence[GridView], names: tuple[str, ...]) -> GridView:
-    """Return grids of one row each as one grid with these names."""
+    """Return grids of one row each as one grid, with these names for its rows."""
     blanks = frozenset((row, column) for row, grid in enumerate(grids) for _, column in grid.blanks)
     values = np.vstack([grid.values for grid in grids])
     return replace(grids[0], values=values, rows=names, blanks=blanks)
@@ -231,9 +233,9 @@ def _step(view: ScreenView, step: StepView) -> Iterator[Text]:
 
 
 def _keys(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Text]:
-    """Yield a row for each key of one query, with its weight as a number and a bar, and the sums.
+    """Yield one row per key of the only query, with its weight as a number and a bar, and the sums.
 
-    Where not all fits side by side, values and alignment vectors follow below.
+    If not everything fits side by side, values and alignment vectors follow below.
     """
     weights = query_weights(view.walk)
     if weights is None:
@@ -256,10 +258,10 @@ def _keys(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Text]:
             last=view.say(_("sum")),
             counts_hidden=False,
         )
-    rest = float(shares.sum() - shares[rows].sum())
+    hidden_weight = float(shares.sum() - shares[rows].sum())
     if len(rows) < len(shares):
         words = _("{n} more keys with smaller weights, together {total}")
-        total = view.number(rest)
+        total = view.number(hidden_weight)
         yield from view.wrap(view.say(words, n=len(shares) - len(rows), total=total), "dim")
     has_sink = any(step.step.operation == "softmax" and step.step.operands[1:] for step in steps)
     if has_sink and not view.blanks:
@@ -268,14 +270,14 @@ def _keys(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Text]:
 
 
 def _key_blocks(view: ScreenView, steps: Sequence[StepView], rows: Sequence[int]) -> list[Block]:
-    """Return the columns of the keys' rows: the keys, what each step makes of them, and the values."""
+    """Return the columns of the table with one row per key: the keys, the result of each step, and the values."""
     bar = BAR if view.screen.width < WIDE else WIDE_BAR
     blocks = []
     first = steps[0].step
     if first.name == "scores" and "K" in first.operands:
         blocks.append(Block(view, view.grid("K"), rows, title="k"))
     weights_title = wording.column_title("softmax", view.lang)
-    if first.name == "alignment":  # the weights are given
+    if first.name == "alignment":  # the calculation starts from given weights
         grid = view.grid(first.operands[0], upright=True)
         blocks.append(Block(view, grid, rows, title=weights_title, bar=bar, is_summed=True))
     for step in steps:

@@ -1,4 +1,4 @@
-"""Tables of numbers for a terminal, coloured by sign or weight; long vectors show their first and last numbers."""
+"""Tables of numbers for a terminal, coloured by sign or weight; long vectors are shortened in the middle."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ from attnviz.text.messages import _
 from attnviz.walkthroughs.hand import format_number, one_format
 from attnviz.walkthroughs.view import BLANK, LEAST, Cut, GridView, View, cut
 
-LABEL_WIDTH, NAME_WIDTH = 14, 10  # cells of the name of a row, and of a column, at most
-MEASURED = 60  # columns at the ends of a long vector, which are as wide as all others
+LABEL_WIDTH, NAME_WIDTH = 14, 10  # largest widths of a row name and a column name
+MEASURED = 60  # columns of a long vector that are measured, at its two ends
 EIGHTHS = " ▏▎▍▌▋▊▉"
 SIGNS = {"·": "*", "⊙": "*", "∞": "inf", "≈": "~=", "Φ": "Phi", "→": "->", "√": "sqrt ", "ᵀ": "^T"}
 ARITHMETIC = MARKS | str.maketrans({**SIGNS, "…": ".."})
-"""Stand-ins for the signs of arithmetic on a screen that does not know all characters."""
+"""ASCII replacements for mathematical signs, for screens without Unicode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScreenView(View):
-    """A view on a screen."""
+    """A view together with the screen that shows it."""
 
     screen: Screen
 
     def spell(self, text: str) -> str:
-        """Return the text as the screen can show it."""
+        """Return the text with the characters that the screen lacks replaced."""
         if self.screen.unicode:
             return text
-        # Between two parts of a sentence the dot is no sign of multiplication.
+        # Between spaces the dot separates parts of a sentence; it is no multiplication sign there.
         return spell(text.replace(" · ", " - "), self.screen, ARITHMETIC)
 
     def number(self, value: float) -> str:
-        """Return a number that stands alone, with the digits of the view."""
+        """Return a number outside a table, with the digits of the view."""
         return self.spell(format_number(value, self.digits))
 
     def fit(self, text: str, width: int) -> str:
-        """Return the text in so many cells, with an ellipsis where it was cut."""
+        """Return the text in `width` cells, with an ellipsis if it was cut."""
         return fit(self.spell(text), width, self.screen, ARITHMETIC)
 
     def wrap(self, text: str, style: str = "", indent: int = 0) -> list[Text]:
-        """Return the text in lines."""
+        """Return the text wrapped to the width of the screen."""
         return wrap(self.spell(text), self.screen, style, indent=indent)
 
 
 class Block:
-    """Columns of numbers that belong together, all written alike."""
+    """Adjacent columns of numbers in one format."""
 
     def __init__(
         self,
@@ -70,8 +70,14 @@ class Block:
     ) -> None:
         """Measure the columns.
 
-        `rows` are those shown; `bar` is the length of a bar behind each number, in cells; below summed columns stand
-        their sums; columns without a name have their numbers above them, if so wished.
+        Args:
+            view: the view with its screen.
+            grid: the numbers.
+            rows: the rows to show.
+            title: a title above the columns.
+            bar: the length of the bar after each number, in character cells; 0 for no bars.
+            is_summed: whether the sum of each column is shown below it.
+            has_numbers: whether columns without names are numbered.
         """
         self.view, self.grid, self.rows = view, grid, rows
         self.title, self.bar = view.spell(title), bar
@@ -79,7 +85,7 @@ class Block:
         has_sums = is_summed and not view.blanks
         self.sums = grid.values.sum(axis=0) if has_sums else np.empty(0)
         self.is_fixed = bool(grid.columns) or self.n_columns <= LEAST
-        # Without colours a shade stands behind each weight.
+        # Without colours, a shade character follows each weight.
         self.has_shades = grid.is_weights and not view.screen.colour and not bar
         values = np.vstack([grid.values, self.sums]) if has_sums else grid.values
         self._format = one_format(values, view.digits)
@@ -92,7 +98,7 @@ class Block:
         self.column_width = max([self._number_width + self._suffix_width, *widths])
 
     def _measure(self) -> int:
-        """Return the width of the widest number; of a long vector those at the ends tell."""
+        """Return the width of the widest number; in a long vector only the two ends are measured."""
         ends = cut(self.n_columns, MEASURED, MEASURED // 2, MEASURED // 2)
         columns = [column for column in ends if column is not None]
         texts = [self._number(row, column) for row in self.rows for column in columns]
@@ -101,7 +107,7 @@ class Block:
         return max(map(cell_len, texts))
 
     def width(self, n_shown: int) -> int:
-        """Return the cells of the block with so many of its columns; dots stand in a gap, or at the end."""
+        """Return the width of the block with `n_shown` of its columns, and dots in place of the others."""
         dots = cell_len(self.view.spell("…"))
         width = n_shown * (self.column_width + 1) - 1
         if n_shown < self.n_columns:
@@ -109,7 +115,7 @@ class Block:
         return max(width, cell_len(self.title))
 
     def line(self, columns: Cut, row: int | str) -> Text:
-        """Return one line of the block: a row of its grid, the ``title``, the ``headings`` or the ``sums``."""
+        """Return one line of the block: a row of its grid, or its ``title``, ``headings`` or ``sums``."""
         text, gap = Text(self.title if row == "title" else ""), ""
         for column in columns if row != "title" else ():
             if column is None:
@@ -129,6 +135,7 @@ class Block:
         return text
 
     def _cell(self, row: int | str, column: int) -> Text:
+        """Return one cell of a line: a number with its bar or shade, a heading, or a sum."""
         width = self.column_width - self._suffix_width
         style, suffix = Style(), Text(" " * self._suffix_width)
         if row == "headings":
@@ -151,7 +158,7 @@ class Block:
         return self.view.spell(self._format(value))
 
     def _look(self, value: float) -> tuple[Style, Text]:
-        """Return the colour of a number, and its bar or shade."""
+        """Return the colour of a number, and the bar or shade after it."""
         screen = self.view.screen
         level = round(value * (LEVELS - 1)) if self.grid.is_weights else 0
         if self.bar:
@@ -166,7 +173,7 @@ class Block:
         return screen.paint_signed(value, self.grid.top) if is_finite else Style(), Text()
 
     def _bar(self, weight: float) -> str:
-        """Return a bar to an eighth of a cell; the whole width is weight 1."""
+        """Return a bar, exact to an eighth of a cell; its full width is a weight of 1."""
         if not self.view.screen.unicode:
             return "#" * round(weight * self.bar)
         cells, eighths = divmod(round(weight * self.bar * 8), 8)
@@ -181,21 +188,26 @@ def draw_table(
     last: str = "",
     counts_hidden: bool = True,
 ) -> Iterator[Text]:
-    """Yield the lines of blocks side by side, no wider than the screen; those that do not fit go below.
+    """Yield the lines of blocks side by side; blocks that do not fit the screen follow below.
 
-    `labels` name the rows, in place of the grid's own; `head` stands above them, and `last` names the line of sums.
+    Args:
+        blocks: the blocks, all with the same rows.
+        labels: the names of the rows, instead of those of the first grid.
+        head: the heading of the names.
+        last: the name of the line of sums.
+        counts_hidden: whether lines say how many rows are left out.
     """
     view = blocks[0].view
     names = [view.fit(name, LABEL_WIDTH) for name in labels or blocks[0].grid.labels]
     head, last = view.spell(head), view.spell(last)
     left = max(cell_len(name) for name in [*(names[row] for row in blocks[0].rows), head, last])
-    for number, (shown, cuts) in enumerate(_arrange(blocks, view.screen.width - left)):
-        line = partial(_line, left, shown, cuts)
+    for number, (group, cuts) in enumerate(_arrange(blocks, view.screen.width - left)):
+        line = partial(_line, left, group, cuts)
         if number:
             yield Text()
-        if head or _has(shown, "title"):
+        if head or _has(group, "title"):
             yield line("title", head, "dim")
-        if _has(shown, "headings"):
+        if _has(group, "headings"):
             yield line("headings", "", "dim")
         previous = -1
         for row in blocks[0].rows:
@@ -203,7 +215,7 @@ def draw_table(
             yield line(row, names[row])
             previous = row
         yield from _hidden(view, len(names) - previous - 1 if counts_hidden else 0)
-        if _has(shown, "sums"):
+        if _has(group, "sums"):
             yield line("sums", last, "bold")
 
 
@@ -233,24 +245,24 @@ def _line(
 
 
 def draw_grid(view: ScreenView, grid: GridView) -> Iterator[Text]:
-    """Return one grid as a table."""
+    """Yield the lines of one grid as a table."""
     return draw_table([Block(view, grid, rows_of(grid))])
 
 
 def rows_of(grid: GridView) -> list[int]:
-    """Return the rows to show; of many unnamed ones, such as those of weights, a corner will do."""
+    """Return the rows to show; fewer if they have no names, as in weight matrices."""
     n_rows = len(grid.values)
     rows = cut(n_rows, 40, 20, 10) if grid.rows or n_rows == 1 else cut(n_rows, 9, 4, 1)
     return [row for row in rows if row is not None]
 
 
 def fits(blocks: Sequence[Block], width: int) -> bool:
-    """Return whether all blocks fit side by side, shortened or not, behind the names of rows."""
+    """Return whether all blocks fit side by side after the names of the rows, perhaps with fewer columns."""
     return _count_columns(blocks, width - LABEL_WIDTH) is not None
 
 
 def _arrange(blocks: Sequence[Block], room: int) -> Iterator[tuple[Sequence[Block], Sequence[Cut]]]:
-    """Yield the blocks that stand side by side, with their columns; then those below."""
+    """Yield groups of blocks that fit side by side, each with the columns of its blocks."""
     counts = _count_columns(blocks, room)
     if counts is not None:
         cuts = []
@@ -269,7 +281,7 @@ def _arrange(blocks: Sequence[Block], room: int) -> Iterator[tuple[Sequence[Bloc
 
 
 def _count_columns(blocks: Sequence[Block], room: int) -> list[int] | None:
-    """Return how many columns of each block are shown so that all fit; None where they cannot."""
+    """Return how many columns of each block to show so that all blocks fit; None if they cannot fit."""
     counts = [
         block.n_columns if block.is_fixed else min(block.n_columns, MEASURED) for block in blocks
     ]
