@@ -145,15 +145,18 @@ def open_source(
         FileFormatError: the file of a home-built model is damaged.
         SettingsError: weights cannot be drawn at random, because no model is named or the model is home-built.
     """
-    model = None if model is None else str(model)
     notify = notify or _warn
     sizes: dict[str, int] = {}
-    code = None if model is None else _CODE.fullmatch(model)
-    if model is not None and code is None and not Path(model).expanduser().exists():
-        model, sizes = split_sizes(model)
-        if revision is None and "@" in model:
-            model, _, revision = model.partition("@")
-    is_home_built = model in names() or (model or "").endswith(".safetensors")
+    code = None
+    is_home_built = False
+    if model is not None:
+        model = str(model)
+        code = _CODE.fullmatch(model)
+        if code is None and not Path(model).expanduser().exists():
+            model, sizes = split_sizes(model)
+            if revision is None and "@" in model:
+                model, _, revision = model.partition("@")
+        is_home_built = model in names() or model.endswith(".safetensors")
     if drawn is not None and (model is None or code or is_home_built):
         raise SettingsError(
             "weights are drawn at random of a model on the hub or in a folder, which must be named"
@@ -182,12 +185,7 @@ def open_source(
     except ModelError as error:
         if model is not None:
             raise
-        name = TOY_KOREAN if is_korean(reads) else TOY
-        # Opening the substitute fails too if the device does not exist, so it comes before the notice.
-        toy = _home_built(name, device, dtype, {})
-        reason = error.reason if isinstance(error, UnreachableModelError) else str(error)
-        notify(f'{reason}; using the home-built model "{name}" instead')
-        return toy
+        return _open_substitute(error, reads, device, dtype, notify)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,6 +260,18 @@ def _expect_home_built(model: str) -> None:
         f"there is no home-built model '{clip(visible(model), 60)}'{suggest(name, names())}"
         f"{advice if name.startswith('bottleneck') else ''}"
     )
+
+
+def _open_substitute(
+    error: ModelError, reads: str, device: Device, dtype: Dtype, notify: Callable[[str], None]
+) -> Source:
+    """Open the home-built model that replaces an unavailable DistilBERT, and notify the user."""
+    name = TOY_KOREAN if is_korean(reads) else TOY
+    # Opening the substitute fails too if the device does not exist, so it comes before the notice.
+    toy = _home_built(name, device, dtype, {})
+    reason = error.reason if isinstance(error, UnreachableModelError) else str(error)
+    notify(f'{reason}; using the home-built model "{name}" instead')
+    return toy
 
 
 def _home_built(name: str, device: Device, dtype: Dtype, sizes: Mapping[str, int]) -> Source:

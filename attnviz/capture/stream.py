@@ -175,14 +175,7 @@ def weights_in_blocks(
     buffer = query.new_empty(n_batch * n_heads * min(size, n_queries) * n_keys, dtype=score_dtype)
     for first in range(0, n_queries, size):
         last = min(first + size, n_queries)
-        first_key, end_key, mask = 0, n_keys, None
-        if scoring.mask is not None:
-            mask = rows_of(scoring.mask, first, last)[..., :n_keys]
-            if not isinstance(scoring.mask, Tensor):
-                first_key, end_key = span_of(mask)
-                mask = mask[..., first_key:end_key]
-        elif scoring.causal:
-            end_key = min(last, n_keys)
+        first_key, end_key, mask = _visible_span(scoring, first, last, n_keys)
         shape = n_batch, n_heads, last - first, end_key
         block = buffer[: math.prod(shape)].view(shape)
         block[..., :first_key] = 0.0
@@ -216,6 +209,19 @@ def weights_in_blocks(
         elif first_key:
             weights = torch.nn.functional.pad(weights, (first_key, 0))
         yield first, first_key, weights
+
+
+def _visible_span(
+    scoring: Scoring, first: int, last: int, n_keys: int
+) -> tuple[int, int, Tensor | None]:
+    """Return the first and one-past-last key that these rows may see, and their mask for these keys, if any."""
+    if scoring.mask is None:
+        return 0, min(last, n_keys) if scoring.causal else n_keys, None
+    mask = rows_of(scoring.mask, first, last)[..., :n_keys]
+    if isinstance(scoring.mask, Tensor):
+        return 0, n_keys, mask
+    first_key, end_key = span_of(mask)
+    return first_key, end_key, mask[..., first_key:end_key]
 
 
 def _softmax(

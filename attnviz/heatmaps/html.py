@@ -247,13 +247,8 @@ def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Co
     labels, data = _pack(weights.reshape(-1, *weights.shape[-2:]))
     vectors, absent = (None, HELD) if is_pooled else _vectors(record)
     if vectors is not None:
-        parts = (vectors.query, vectors.key, vectors.value)
-        data += planes(b"".join(part.astype("<f4").tobytes() for part in parts), 4)
-        labels["vectors"] = {
-            "d_k": vectors.query.shape[-1],
-            "d_v": vectors.value.shape[-1],
-            "scaling": vectors.scaling,
-        }
+        labels["vectors"], packed_vectors = _pack_vectors(vectors)
+        data += packed_vectors
     queries, keys = record.query_tokens, record.key_tokens
     has_same_tokens = queries == keys
     notes = list(record.notes)
@@ -301,6 +296,17 @@ def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Co
     return Content(
         title=sheet.sentence or visible(record.model), head=head, labels=labels, data=data
     )
+
+
+def _pack_vectors(vectors: QKV) -> tuple[dict[str, object], bytes]:
+    """Return the sizes of queries, keys and values, and their numbers as bytes."""
+    sizes: dict[str, object] = {
+        "d_k": vectors.query.shape[-1],
+        "d_v": vectors.value.shape[-1],
+        "scaling": vectors.scaling,
+    }
+    parts = (vectors.query, vectors.key, vectors.value)
+    return sizes, planes(b"".join(part.astype("<f4").tobytes() for part in parts), 4)
 
 
 def _named_tokens(names: Sequence[str]) -> tuple[Token, ...]:

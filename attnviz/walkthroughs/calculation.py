@@ -279,7 +279,8 @@ def compute(step: CalculationStep, grids: Mapping[str, Grid]) -> Float64[np.ndar
             raise RecordError(f"{where} is made from {name}, which is not there")
     fewest, most = operation.n_operands
     if not fewest <= len(step.operands) <= most:
-        raise RecordError(f"{where} has {len(step.operands)} operands, not {fewest}")
+        expected = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+        raise RecordError(f"{where} has {len(step.operands)} operands, not {expected}")
     if operation.numbered != (step.number is not None):
         requirement = "needs a number" if operation.numbered else "takes no number"
         raise RecordError(f"{where} {requirement} beside its grids")

@@ -44,5 +44,8 @@ def test_what_is_shown_is_near_and_is_zero_for_zero_alone(value: float, digits: 
     read = float(format_number(value, digits))
     assert (read == 0) == (value == 0)
     assert math.isclose(
-        read, value, rel_tol=0.5 * 10.0**-digits + 1e-15, abs_tol=0.5 * 10.0**-digits * (1 + 1e-9)
+        read,
+        value,
+        rel_tol=0.5 * 10.0**-digits + 1e-15,
+        abs_tol=0.5 * 10.0**-digits * (1 + 1e-9) + 1e-15 * abs(value),
     )

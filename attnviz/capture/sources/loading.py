@@ -72,20 +72,8 @@ def load(
     Raises:
         ModelError: the tokenizer has no vocabulary, or weights are missing.
     """
-    from transformers import AutoTokenizer
-
     config = _read_config(location, options)
-    tokenizer = AutoTokenizer.from_pretrained(location.path, **options)
-    # If the vocabulary files are missing, transformers still returns a tokenizer. It knows only its special tokens and
-    # at most a space.
-    if len(tokenizer) < len(tokenizer.all_special_tokens) + 2:
-        problem = (
-            "no vocabulary (no tokenizer.json, vocab.txt or the like): every word would be unknown"
-        )
-        raise ModelError(f"{location.name} has {problem}")
-    if getattr(tokenizer, "separate_vocabs", False):
-        problem = "reads and generates words of two vocabularies, which attnviz cannot tell apart"
-        raise ModelError(f"{location.name} {problem}")
+    tokenizer = _load_tokenizer(location, options)
     auto_class, is_whole = _class_of(config, generates=generates)
     model, report = auto_class.from_pretrained(
         location.path,
@@ -98,16 +86,8 @@ def load(
     has_words = (
         not is_whole and model is not model.base_model and model.get_output_embeddings() is not None
     )
-    # The names of the weights of the projection to words.
     word_projection: Any = model.get_output_embeddings() if is_whole or has_words else None
-    paths = [
-        path
-        for path, module in model.named_modules()
-        if word_projection is not None and module is word_projection
-    ]
-    projection_names = [
-        f"{path}.{weight}" for path in paths for weight, _ in word_projection.named_parameters()
-    ]
+    projection_names = _names_of_weights(model, word_projection)
     # The pooler and the projection to words come after all attention, and many checkpoints lack them.
     if absent := sorted(
         name
@@ -118,7 +98,7 @@ def load(
             f"{location.name} lacks {len(absent)} of its weights ({absent[0]}, ...): the library would fill "
             "them with random numbers, and the picture would not be the model"
         )
-    is_there = not set(projection_names) & set(report["missing_keys"])
+    is_there = not projection_names & set(report["missing_keys"])
     if has_words:
         return Loaded(
             tokenizer=tokenizer, model=_base_of(model), full_model=model if is_there else None
@@ -137,6 +117,32 @@ def load(
         and not (is_tied and saved_config.get("tie_word_embeddings") is False)
     )
     return Loaded(tokenizer=tokenizer, model=_base_of(model), full_model=model, has_head=has_head)
+
+
+def _load_tokenizer(location: Location, options: dict[str, Any]) -> Any:
+    """Load the tokenizer. Raises ModelError: it has no vocabulary, or two of them."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(location.path, **options)
+    # If the vocabulary files are missing, transformers still returns a tokenizer. It knows only its special tokens and
+    # at most a space.
+    if len(tokenizer) < len(tokenizer.all_special_tokens) + 2:
+        problem = (
+            "no vocabulary (no tokenizer.json, vocab.txt or the like): every word would be unknown"
+        )
+        raise ModelError(f"{location.name} has {problem}")
+    if getattr(tokenizer, "separate_vocabs", False):
+        problem = "reads and generates words of two vocabularies, which attnviz cannot tell apart"
+        raise ModelError(f"{location.name} {problem}")
+    return tokenizer
+
+
+def _names_of_weights(model: Any, module: Any) -> set[str]:
+    """Return the names that the weights of a module (None: no module) have in the model."""
+    if module is None:
+        return set()
+    paths = [path for path, submodule in model.named_modules() if submodule is module]
+    return {f"{path}.{name}" for path in paths for name, _ in module.named_parameters()}
 
 
 def draw(

@@ -480,13 +480,7 @@ class Watched:
             selected_layers[0].kind != "cross" or shape[2] == shape[3]
         )
         keys = queries if is_same else _tokens(key_tokens, shape[3], "keys")
-        size = 4 * len(selected_layers) * math.prod(shape[1:])
-        if size > KEEP_AT_MOST or any(layer.held is None for layer in selected_layers):
-            raise InputError(
-                f"the weights of {len(selected_layers)} layers take {size / 2**30:.1f} GiB an input, more than attnviz "
-                f"keeps ({KEEP_AT_MOST / 2**30:.0f} GiB for all of a run): choose fewer layers=, or give the module "
-                "less"
-            )
+        _check_memory(selected_layers)
         real, real_keys = (torch.ones(1, n, dtype=torch.bool, device=CPU) for n in shape[2:])
         batch = Batch(sentences=(), inputs={}, real=real, real_keys=real_keys)
         collector = WeightCollector()
@@ -617,6 +611,16 @@ def watch(module: nn.Module) -> Watched:
         ModelError: `module` is no torch module.
     """
     return Watched(module)
+
+
+def _check_memory(layers: Sequence[SeenLayer]) -> None:
+    """Raise InputError if the weights of these layers take more memory than is kept."""
+    size = 4 * len(layers) * math.prod(layers[0].shape[1:])
+    if size > KEEP_AT_MOST or any(layer.held is None for layer in layers):
+        raise InputError(
+            f"the weights of {len(layers)} layers take {size / 2**30:.1f} GiB an input, more than attnviz "
+            f"keeps ({KEEP_AT_MOST / 2**30:.0f} GiB for all of a run): choose fewer layers=, or give the module less"
+        )
 
 
 def _with_four_axes(tensor: Tensor) -> Tensor:
