@@ -1,7 +1,7 @@
-"""The command line: parse, call, print.
+"""The command line: parse arguments, call the library, print results.
 
-Results go to standard output, everything else to standard error. Exit status 0, 1 for what went wrong, 2 for usage,
-130 after Ctrl-C.
+Results go to standard output, everything else to standard error. The exit status is 0 for success, 1 for an error, 2
+for wrong usage, and 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from attnviz.text.suggest import suggest
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-INTERRUPTED = 130  # the exit status after Ctrl-C, as shells have it
+INTERRUPTED = 130  # the exit status after Ctrl-C in shells: 128 + SIGINT
 SENTENCE_COMMANDS = {"heatmap", "generate", "walkthrough", "compare-heads", "head"}
 
 app = typer.Typer(
@@ -43,7 +43,7 @@ app = typer.Typer(
     epilog='Example: attnviz heatmap "I love all you"',
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help starts sooner, and brackets in it stay brackets
+    rich_markup_mode=None,  # plain help starts faster, and brackets in it are not markup
 )
 
 
@@ -66,7 +66,7 @@ def _begin(
         raise typer.Exit(2)
     try:
         Path.cwd()
-    except FileNotFoundError:  # libraries that load would end without a word
+    except FileNotFoundError:  # libraries would fail without a clear message
         if not {"-h", "--help"} & set(sys.argv):
             raise InputError(
                 "the current folder is no longer there: change to another one"
@@ -87,7 +87,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "doctor": (doctor.doctor, doctor.EXAMPLES),
     "train": (train.train, train.EXAMPLES),
 }
-"""Each command with its examples."""
+"""The commands by name, each with its examples."""
 
 for _name, (_command, _examples) in COMMANDS.items():
     _indented = "\n".join(f"  {line}" for line in _examples.splitlines())
@@ -129,24 +129,24 @@ REPLACED = {
 
 
 class _Output(io.FileIO):
-    """A stream whose reader may leave."""
+    """An output stream that survives when its reader closes the pipe, as in ``attnviz ... | head``."""
 
     def write(self, data: ReadableBuffer) -> int:
-        """Write; once nobody reads any more, write into nothing."""
+        """Write data; if writing fails, redirect the stream to the null device, so that later writes succeed."""
         try:
             return super().write(data)
         except OSError as error:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self.fileno())
-            os.close(nowhere)
+            null_device = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null_device, self.fileno())
+            os.close(null_device)
             if isinstance(error, BrokenPipeError):
                 return memoryview(data).nbytes
             raise OutputError(f"the output cannot be written: {error.strerror}") from None
 
 
 def _open_output(stream: TextIO | None) -> TextIO:
-    """Open a stream whose reader may leave; a character that it cannot show is written as its number."""
-    if stream is None:  # closed by whoever started us
+    """Open a stream as `_Output`; characters outside its encoding are written as escapes."""
+    if stream is None:  # closed by the parent process
         return open(os.devnull, "w", encoding="utf-8")
     raw = io.BufferedWriter(_Output(stream.fileno(), "wb", closefd=False))
     is_stderr = stream.fileno() == 2
@@ -168,22 +168,23 @@ def main() -> NoReturn:
         _pressed.set()
         raise KeyboardInterrupt
 
-    def raise_again(lost: Any) -> None:
-        if not isinstance(lost.exc_value, KeyboardInterrupt):
-            sys.__unraisablehook__(lost)
-        else:  # Ctrl-C came while Python ran a callback that can raise nothing
+    def raise_again(failure: Any) -> None:
+        if not isinstance(failure.exc_value, KeyboardInterrupt):
+            sys.__unraisablehook__(failure)
+        else:  # Ctrl-C came during a callback that cannot raise: interrupt again after it
             threading.Timer(0.01, _thread.interrupt_main).start()
 
     def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
         sys.stderr.write(f"attnviz: {message}\n")
 
     signal.signal(signal.SIGINT, interrupt)
-    for name in ("SIGTERM", "SIGHUP"):  # the window was closed: leave no half of a file behind
+    # If the window is closed, exit in order, so that no partial file is left.
+    for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # Windows has no SIGHUP
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, interrupt)
     sys.unraisablehook = raise_again
-    # A library's advice to programmers is not for the person at the terminal.
+    # Warnings of libraries are for programmers, not for users of the command line.
     warnings.simplefilter("ignore")
     warnings.simplefilter("always", AttnvizWarning)
     warnings.showwarning = show_warning
@@ -194,21 +195,22 @@ def main() -> NoReturn:
         sys.stdout.flush()
     except OutputError as error:
         status = _fail(str(error), 1)
-    # Not sys.exit: tearing down torch costs a tenth of a second, and everything is written by now.
+    # os._exit is faster than sys.exit: torch needs 0.1 s to shut down, and all output is already written.
     os._exit(status)
 
 
 @cache
 def _group() -> TyperGroup:
-    """Return all commands with their options, made once a process."""
-    made: TyperGroup = typer.main.get_command(app)  # type: ignore[assignment]  # of several commands
-    return made
+    """Return all commands with their options; they are built once per process."""
+    group: TyperGroup = typer.main.get_command(app)  # type: ignore[assignment]  # a group, as there are several commands
+    return group
 
 
 def _run() -> int:
+    """Run the command and return its exit status; print errors as one line."""
     try:
         status = _group().main(prog_name="attnviz", standalone_mode=False) or 0
-    except typer.TyperException as error:  # what was typed cannot be understood
+    except typer.TyperException as error:  # the arguments cannot be parsed
         return _report_misuse(error)
     except (typer.Abort, KeyboardInterrupt):
         status = INTERRUPTED
@@ -228,39 +230,44 @@ def _run() -> int:
     return _fail("interrupted", INTERRUPTED) if status == INTERRUPTED else int(status)
 
 
-# How torch says, in a more general error, that numbers had no room.
+# torch reports missing memory as a RuntimeError with one of these texts.
 _NO_MEMORY = re.compile("out of memory|allocate memory|not enough memory", re.IGNORECASE)
 
-# Set when Ctrl-C was pressed: while libraries load, some turn the exception into another.
+# Set when Ctrl-C was pressed, because some libraries turn KeyboardInterrupt into another exception while they load.
 _pressed = threading.Event()
 
 
 def _command_path() -> str:
-    named = [name for name in sys.argv[1:2] if name in COMMANDS]
-    return " ".join(["attnviz", *named])
+    command = [name for name in sys.argv[1:2] if name in COMMANDS]
+    return " ".join(["attnviz", *command])
 
 
 def _report_setting(error: SettingsError) -> int:
-    """Print why a setting was refused, under the name of its option."""
-    where = _command_path()
-    command = _group().commands.get(where.removeprefix("attnviz "))
+    """Print why a setting was refused, with the name of its option; return the exit status."""
+    path = _command_path()
+    command = _group().commands.get(path.removeprefix("attnviz "))
     option = next(
-        (one for one in (command.params if command else ()) if one.name == error.setting), None
+        (
+            parameter
+            for parameter in (command.params if command else ())
+            if parameter.name == error.setting
+        ),
+        None,
     )
     message = str(error)
     if option is not None:
-        shown = option.opts if option.param_type_name == "option" else [option.metavar or ""]
-        names = " / ".join(f"'{name}'" for name in shown)
+        spellings = option.opts if option.param_type_name == "option" else [option.metavar or ""]
+        names = " / ".join(f"'{name}'" for name in spellings)
         message = f"Invalid value for {names}: {error.reason}"
-    return _fail(f"{message} (see {where} --help)", 2, where)
+    return _fail(f"{message} (see {path} --help)", 2, path)
 
 
 def _report_misuse(error: typer.TyperException) -> int:
-    """Print in one line what cannot be understood, and where help is."""
+    """Print in one line what cannot be parsed, and the command for help; return the exit status."""
     context = getattr(error, "ctx", None)
     where = context.command_path if context else _command_path()
     message = error.format_message().removeprefix("Invalid value: ")
-    # Typer checks values with pydantic, whose messages begin so.
+    # Typer checks values with pydantic, whose messages begin with "Value error, ".
     message = message.replace("Value error, ", "").rstrip(".")
     if context and hasattr(error, "possibilities"):
         typed = str(getattr(error, "option_name", ""))

@@ -35,7 +35,7 @@ attnviz demo library --lang ko -o library.html"""
 
 
 def complete_demos(incomplete: str) -> list[str]:
-    """Return the names of demos that begin so."""
+    """Return the demos whose names begin with the typed text."""
     return [name for name in DEMOS if name.startswith(incomplete)]
 
 
@@ -98,9 +98,9 @@ def demo(
     from attnviz.stories import tell
 
     english = tell(name, model=model)
-    shown = english.translated(lang)
+    story = english.translated(lang)
     if JSON in paths:
-        print_json(to_json(shown))
+        print_json(to_json(story))
     else:
         from attnviz.stories import terminal
 
@@ -110,4 +110,4 @@ def demo(
         print_view(view, palette)
     for path in paths:
         if path != JSON:
-            write(shown, path, palette=palette, style=style, width=width)
+            write(story, path, palette=palette, style=style, width=width)

@@ -84,33 +84,34 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _draw(found: Diagnosis, screen: Screen) -> Iterator[Text]:
+def _draw(diagnosis: Diagnosis, screen: Screen) -> Iterator[Text]:
+    """Yield the verdict, the table of layers without empty columns, and the meaning of the columns."""
     from rich.text import Text
 
     from attnviz.render.terminal.table import Column, folded_table
     from attnviz.render.terminal.text import wrap
 
-    yield from wrap(found.verdict, screen)
+    yield from wrap(diagnosis.verdict, screen)
     yield Text()
-    layers = found.layers
+    layers = diagnosis.layers
     columns = (
-        Column("layer", [str(one.number) for one in layers], right=True),
-        Column("kind", [one.kind for one in layers]),
-        Column("heads", [str(one.heads) for one in layers], right=True),
-        Column("keys", [_number(one.key_heads) for one in layers], right=True),
-        Column("mask", [one.mask for one in layers]),
-        Column("window", [_number(one.window) for one in layers], right=True),
-        Column("output", [_number(one.output, ".1e") for one in layers], right=True),
-        Column("eager", [_number(one.eager, ".1e") for one in layers], right=True),
-        Column("extras", [", ".join(one.extras) for one in layers]),
+        Column("layer", [str(layer.number) for layer in layers], right=True),
+        Column("kind", [layer.kind for layer in layers]),
+        Column("heads", [str(layer.heads) for layer in layers], right=True),
+        Column("keys", [_number(layer.key_heads) for layer in layers], right=True),
+        Column("mask", [layer.mask for layer in layers]),
+        Column("window", [_number(layer.window) for layer in layers], right=True),
+        Column("output", [_number(layer.output, ".1e") for layer in layers], right=True),
+        Column("eager", [_number(layer.eager, ".1e") for layer in layers], right=True),
+        Column("extras", [", ".join(layer.extras) for layer in layers]),
     )
-    shown = [column for column in columns if any(map(str, column.cells))]
-    yield from folded_table(shown, screen)
+    filled = [column for column in columns if any(map(str, column.cells))]
+    yield from folded_table(filled, screen)
     yield Text()
-    told = [
-        f"{column.title}: {MEANINGS[column.title]}" for column in shown if column.title in MEANINGS
+    meanings = [
+        f"{column.title}: {MEANINGS[column.title]}" for column in filled if column.title in MEANINGS
     ]
-    yield from wrap("; ".join(told), screen, "dim")
+    yield from wrap("; ".join(meanings), screen, "dim")
 
 
 def _number(number: float | None, form: str = "") -> str:

@@ -195,7 +195,7 @@ def compare_heads(
         options |= {"layers": chosen_layers, "heads": chosen_heads}
         print_view(partial(_view, comparison, lang, options if is_table else None))
     files = [path for path in output or [_usual_path(comparison, places)] if path != JSON]
-    examples = cache(_examples)  # the same in every picture
+    examples = cache(_examples)  # computed once for all pictures
     for path in files:
         write(comparison, path, lang=lang, style=style, width=width, examples=examples)
 
@@ -213,7 +213,7 @@ def _view(
 
 
 def _usual_path(comparison: HeadComparison, places: CorpusSettings) -> Path:
-    """Return the name of the picture where none is given."""
+    """Return the default path of the picture."""
     name = comparison.model
     if comparison.against is not None:
         name = f"{name} against {comparison.against.model}"
@@ -223,7 +223,7 @@ def _usual_path(comparison: HeadComparison, places: CorpusSettings) -> Path:
 def _examples(
     shown: HeadComparison, head: tuple[int, int] | None = None
 ) -> tuple[dict[str, Attention], str]:
-    """Return the attention on examples, and tell why there is none."""
+    """Return the attention on examples; if there is none, print why."""
     from attnviz.heads.api import example_patterns
 
     patterns, unseen = example_patterns(shown, head)
@@ -357,7 +357,7 @@ def merge(
 
 
 def _read(text: str | None) -> str | None:
-    """Return the sentence, read and checked before a model is loaded for nothing."""
+    """Read and check the sentence, before the slow loading of a model."""
     if text is None:
         return None
     sentence = read_text(text)
@@ -373,6 +373,7 @@ def _check_files(
     *,
     prints_json: bool = True,
 ) -> None:
+    """Refuse files and options of pictures that cannot be used, before any work."""
     from attnviz.heads.record import HeadComparison
 
     check_outputs(paths, HeadComparison.ENDINGS, prints_json=prints_json)
@@ -413,7 +414,7 @@ def _check_view(paths: list[Path], *, is_table: bool, shows_roles: bool, has_sec
 
 
 def _check_order(sort: str, roles: list[str] | None, *, has_second: bool) -> None:
-    """Refuse an order or a role that is not there before hours of a corpus."""
+    """Refuse an unknown order or role now, not after hours of measuring a corpus."""
     if sort == DIVERGENCE and not has_second:
         raise SettingsError("there is no second model to sort by: add --against", "sort")
     if sort == "head" and not roles:
@@ -433,15 +434,18 @@ def _check_order(sort: str, roles: list[str] | None, *, has_second: bool) -> Non
 
 
 def _parse_thresholds(typed: list[str] | None) -> dict[str, float]:
-    """Parse ``previous=0.4``; or SettingsError: no such role, or no such threshold."""
+    """Parse thresholds such as ``previous=0.4``.
+
+    Raises SettingsError: there is no such role, or the threshold is invalid.
+    """
     if not typed:
         return {}
     from attnviz.heads.measures import measures_of
     from attnviz.heads.roles import with_thresholds
 
     thresholds: dict[str, float] = {}
-    for one in typed:
-        name, _, value = one.partition("=")
+    for text in typed:
+        name, _, value = text.partition("=")
         name = name.strip()
         if name in thresholds:
             raise SettingsError(f"{name!r} is given two thresholds", "threshold")
@@ -449,7 +453,7 @@ def _parse_thresholds(typed: list[str] | None) -> dict[str, float]:
             thresholds[name] = float(value)
         except ValueError:
             raise SettingsError(
-                f"{one!r} is not ROLE=X, such as previous=0.4", "threshold"
+                f"{text!r} is not ROLE=X, such as previous=0.4", "threshold"
             ) from None
     try:
         with_thresholds(measures_of(), thresholds)
@@ -459,7 +463,10 @@ def _parse_thresholds(typed: list[str] | None) -> dict[str, float]:
 
 
 def _positions(chosen: list[int] | None, n: int, what: str) -> list[int]:
-    """Return numbers from 0, none for all; or SelectionError: one is not there."""
+    """Return the chosen indices, counted from 0; an empty list stands for all.
+
+    Raises SelectionError: an index is out of range.
+    """
     from attnviz.attention import indices_of
 
     return [] if chosen is None else indices_of(chosen, range(n), what)
@@ -469,7 +476,7 @@ def _positions(chosen: list[int] | None, n: int, what: str) -> list[int]:
 def _progress_bar(
     places: CorpusSettings, expect: Callable[[int, int], object]
 ) -> Iterator[Callable[[CorpusProgress], None]]:
-    """Show how far a run is, where a person is watching more than a few sentences."""
+    """Show the progress of a run over a file, if standard error is a terminal."""
 
     def check(progress: CorpusProgress) -> None:
         if progress.shape is not None:

@@ -99,7 +99,7 @@ def heatmap(
     paths = output or []
     layers, heads = opt.parse_heads(layer, head)
     name = model_name(model, toy)
-    look: dict[str, Any] = {
+    picture_options: dict[str, Any] = {
         "palette": palette,
         "scale": scale,
         "lang": lang,
@@ -107,7 +107,7 @@ def heatmap(
         "width": width,
         "title": None if title == "none" else title,
     }
-    loading: dict[str, Any] = {
+    model_options: dict[str, Any] = {
         "device": device,
         "dtype": dtype,
         "trust_remote_code": trust_remote_code,
@@ -119,15 +119,15 @@ def heatmap(
             )
         choose = {"kind": kind, "layers": layers, "heads": heads, "truncate": truncate}
         lines = read_text(text, file).splitlines()
-        _draw_lines(lines, paths[0], name, loading, choose, look)
+        _draw_lines(lines, paths[0], name, model_options, choose, picture_options)
         return
 
     from attnviz.attention import Attention
     from attnviz.results import load_record
 
-    usual = outputs() / "heatmap.png"
-    check_outputs(paths or [usual], Attention.ENDINGS)
-    check_look(context, paths or [usual], style, width)
+    default_path = outputs() / "heatmap.png"
+    check_outputs(paths or [default_path], Attention.ENDINGS)
+    check_look(context, paths or [default_path], style, width)
     if roles is not None and not any(path.suffix.lower() == ".html" for path in paths):
         raise SettingsError("--roles shows roles on a page: name one, such as -o page.html")
     window: dict[str, Any] = {
@@ -136,7 +136,16 @@ def heatmap(
     }
     if load is not None:
         if is_typed(
-            context, "text", "file", "pair", "target", "truncate", "kind", "model", "toy", *loading
+            context,
+            "text",
+            "file",
+            "pair",
+            "target",
+            "truncate",
+            "kind",
+            "model",
+            "toy",
+            *model_options,
         ):
             raise SettingsError("--load draws a saved record: it takes no sentence and no model")
         record = load_record(load).part(**window).select(layers, heads)
@@ -146,7 +155,7 @@ def heatmap(
         second = None if pair is None else read_text(pair, None, "the second sentence")
         if second is not None:
             check_text(second, "the second sentence")
-        source = open_model(name, reads=sentence, **loading)
+        source = open_model(name, reads=sentence, **model_options)
         from attnviz.capture.attend import attend
 
         record = attend(
@@ -162,11 +171,11 @@ def heatmap(
         )
     record = _merge(record, words=words, hide_special=hide_special)
     if roles is not None:
-        look["roles"] = roles
-    # Pages are made first: roles that are of another model are refused before anything is printed.
+        picture_options["roles"] = roles
+    # Build pages first, so that roles of another model are refused before anything is printed.
     pages = {
         path: record.page(
-            **{name: look[name] for name in ("palette", "scale", "lang")}, roles=roles
+            **{name: picture_options[name] for name in ("palette", "scale", "lang")}, roles=roles
         )
         for path in paths
         if path.suffix.lower() == ".html"
@@ -196,11 +205,11 @@ def heatmap(
         if path in pages:
             write(pages[path], path)
         elif path != JSON:
-            write(record, path, **look)
+            write(record, path, **picture_options)
 
 
 def _holds_many(path: Path) -> bool:
-    """Return whether a path is a folder or a PDF, into which many sentences can be drawn."""
+    """Return whether a path is a folder or a PDF, which can hold the pictures of many sentences."""
     return path != JSON and path.suffix.lower() in {"", ".pdf"}
 
 
@@ -221,7 +230,10 @@ def _draw_lines(
     choose: dict[str, Any],
     look: dict[str, Any],
 ) -> None:
-    """Draw each line of a file; report at the end those that failed."""
+    """Draw each line of a file, and report the lines that failed at the end.
+
+    `loading` has the options of the model, `choose` those of the attention, `look` those of the pictures.
+    """
     from rich.console import Console
     from rich.progress import Progress
 
@@ -243,8 +255,8 @@ def _draw_lines(
             on_done=lambda done: bar.update(task, completed=done),
             **look,
         )
-    shown = f"{visible(str(path))}{'' if path.suffix else '/'}"
-    log_status(f"wrote {shown}: {n - len(failures)} of {n} lines")
+    shown_path = f"{visible(str(path))}{'' if path.suffix else '/'}"
+    log_status(f"wrote {shown_path}: {n - len(failures)} of {n} lines")
     for failure in failures:
         sys.stderr.write(f"attnviz: {failure}\n")
     if failures:
@@ -252,7 +264,7 @@ def _draw_lines(
 
 
 def _default_path(record: Attention, target: str | None, *, everything: bool) -> Path:
-    """Return a file in `outputs` named after the record: the same command writes the same file."""
+    """Return a file in `outputs` named after the record, so that the same command writes the same file."""
     parts: list[str] = [record.kind] if record.kind != "encoder" else []
     if not everything:
         parts += [f"layer-{_span(record.layers)}", f"head-{_span(record.heads)}"]
@@ -261,7 +273,7 @@ def _default_path(record: Attention, target: str | None, *, everything: bool) ->
 
 
 def _span(numbers: tuple[int, ...]) -> str:
-    """Return numbers as part of a file name: ``3``, ``0-5`` or ``0+2+5``."""
+    """Return numbers for a file name: ``3``, ``0-5`` or ``0+2+5``."""
     first, last = numbers[0], numbers[-1]
     if first == last:
         return str(first)
@@ -292,6 +304,6 @@ def page(
     check_outputs(paths, {".html"}, prints_json=False)
     from attnviz.heatmaps import html
 
-    made = html.tour(model, palette=palette, lang=lang, roles=roles)
+    web_page = html.tour(model, palette=palette, lang=lang, roles=roles)
     for path in paths:
-        write(made, path)
+        write(web_page, path)

@@ -1,4 +1,4 @@
-"""How help looks: options under headings, and one list of all commands."""
+"""Layout of help texts: options under headings, and one list of all commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attnviz.text.suggest import suggest
 
 
 def panels(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:
-    """Return the options of a command, each with what it means, by their headings."""
+    """Return the options of a command with their descriptions, grouped by heading."""
     rows: dict[str, list[tuple[str, str]]] = {panel: [] for panel in PANELS}
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
@@ -36,11 +36,13 @@ class Command(TyperCommand):
 
 
 class CommandGroup(TyperGroup):
-    """The command with all commands: no summary is cut, and a mistyped one is guessed at."""
+    """The main command: it lists all commands with full summaries, and suggests a name for a mistyped one."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the commands, then the options."""
-        commands = [(name, (one.help or "").split("\n")[0]) for name, one in self.commands.items()]
+        commands = [
+            (name, (command.help or "").split("\n")[0]) for name, command in self.commands.items()
+        ]
         with formatter.section("Commands"):
             formatter.write_dl(commands)
         records = [parameter.get_help_record(ctx) for parameter in self.get_params(ctx)]

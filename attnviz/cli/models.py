@@ -46,9 +46,9 @@ def models(
         return
     from attnviz.capture.source import list_models
 
-    listed = list_models((Path(), outputs()))
-    own, cached = (
-        [one.name for one in listed if one.where == where] for where in ("here", "cache")
+    entries = list_models((Path(), outputs()))
+    local, cached = (
+        [entry.name for entry in entries if entry.where == where] for where in ("here", "cache")
     )
     typer.echo("Shipped with attnviz:\n")
     for name in names():
@@ -57,8 +57,10 @@ def models(
         else:
             _tell_trained(name, measure=measure)
     _tell_bottleneck(measure=measure)
-    typer.echo("Trained here:\n" if own else "Trained here, in this folder and in outputs/: none\n")
-    for name in own:
+    typer.echo(
+        "Trained here:\n" if local else "Trained here, in this folder and in outputs/: none\n"
+    )
+    for name in local:
         _tell_trained(name, measure=measure)
     typer.echo(
         "In the cache of pretrained models:"
@@ -78,22 +80,23 @@ def _tell_words(name: str) -> None:
     from attnviz.render.terminal.text import fold
 
     if name not in trained() and not name.endswith(ENDING):
-        reads = (
+        reason = (
             "it reads any words"
             if is_random(name)
             else "it is none that comes with attnviz trained"
         )
-        raise InputError(f"the words of {visible(name)} cannot be listed: {reads}")
+        raise InputError(f"the words of {visible(name)} cannot be listed: {reason}")
     card, _ = load_home_built(name)
-    for does, vocabulary in (("reads", card.source), ("generates", card.target)):
+    for verb, vocabulary in (("reads", card.source), ("generates", card.target)):
         if vocabulary is not None:
             words = [word.replace(PIECE, "·") for word in vocabulary.words if word not in SPECIAL]
-            typer.echo(f"{visible(name)} {does} {len(words):,} words:")
+            typer.echo(f"{visible(name)} {verb} {len(words):,} words:")
             for line in fold(Text(" ".join(words)), 80):
                 typer.echo(line.plain)
 
 
 def _tell_trained(name: str, *, measure: bool) -> None:
+    """Print what a trained home-built model learned, its size and its quality; `measure` computes it again."""
     from attnviz.models.training.files import load_home_built
     from attnviz.models.training.measure import quality, quality_lines
 
@@ -112,10 +115,8 @@ def _tell_trained(name: str, *, measure: bool) -> None:
 
 
 def _tell_bottleneck(*, measure: bool) -> None:
-    """Print the translators with and without attention, and how far apart they are."""
-    names = " and ".join(
-        f"bottleneck-{which}-{SEEDS[0]} to -{SEEDS[-1]}" for which, *_ in BOTTLENECK
-    )
+    """Print the translators with and without attention, and the difference of their quality."""
+    names = " and ".join(f"bottleneck-{kind}-{SEEDS[0]} to -{SEEDS[-1]}" for kind, *_ in BOTTLENECK)
     typer.echo(f"{names}: translators that differ in attention alone, for attnviz demo bottleneck")
     if measure:
         from attnviz.stories.lessons import bottleneck

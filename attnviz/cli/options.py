@@ -1,4 +1,4 @@
-"""The options of the command line, each stated once as a type; a command lists those that it takes."""
+"""The options of the command line, each defined once as a type; a command lists the options that it takes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PANELS = (INPUT, MODEL, SHOWN, LOOK, FILES)
 
 
 def complete_models(incomplete: str) -> list[str]:
-    """Return the names of models that begin so: the home-built ones and those in the cache."""
+    """Return the home-built and cached models whose names begin with the typed text."""
     from attnviz.capture.sources.hub import cached_models
     from attnviz.models.registry import names
 
@@ -29,13 +29,16 @@ def complete_models(incomplete: str) -> list[str]:
 
 
 def complete_palettes(incomplete: str) -> list[str]:
-    """Return the names of palettes that begin so."""
+    """Return the palettes whose names begin with the typed text."""
     return [name for name in PALETTES if name.startswith(incomplete)]
 
 
 def check_palette(name: str) -> str:
-    """Return the name of a palette; or SettingsError: there is none of that name."""
-    if name.removesuffix("_r") not in PALETTES:  # those need not be loaded to be known
+    """Return the name of a palette.
+
+    Raises SettingsError: there is no such palette.
+    """
+    if name.removesuffix("_r") not in PALETTES:  # known names need no slow import
         from attnviz.render.palette import colours
 
         try:
@@ -181,7 +184,7 @@ def parse_numbers(typed: Sequence[str] | None, option: str) -> list[int] | None:
     """Parse numbers and ranges such as ``2``, ``0-3`` or ``-1``; return None if nothing was typed.
 
     Raises:
-        SettingsError: a text that is neither, or a range that is counted from the end.
+        SettingsError: a text is neither a number nor a range, or a range counts from the end.
     """
     if not typed:
         return None
@@ -206,22 +209,22 @@ def parse_heads(
     """Parse ``--layer 2 --head 3``, or ``--head 2.3``, into layers and heads; None stands for all.
 
     Raises:
-        SettingsError: no number, heads of several layers, or options that contradict each other.
+        SettingsError: a text is no number, heads are of several layers, or options contradict each other.
     """
     layers_of_heads = set()
     numbers = []
-    for one in head or ():
-        before, dot, number = one.strip().rpartition(".")
+    for text in head or ():
+        before, dot, number = text.strip().rpartition(".")
         layers_of_heads.add(before if dot else None)
         numbers.append(number)
     heads = parse_numbers(numbers, "head")
     if layers_of_heads <= {None}:
         return parse_numbers(layer, "layer"), heads
     if len(layers_of_heads) > 1:
-        shown = " and ".join(head or ())
-        raise SettingsError(f"heads {shown} are not of one layer: give --layer and --head")
-    of_heads = [str(one) for one in layers_of_heads]
-    if layer and {one.strip() for one in layer} != set(of_heads):
+        typed_heads = " and ".join(head or ())
+        raise SettingsError(f"heads {typed_heads} are not of one layer: give --layer and --head")
+    of_heads = [str(text) for text in layers_of_heads]
+    if layer and {text.strip() for text in layer} != set(of_heads):
         raise SettingsError(
             f"--layer {' and '.join(layer)} and --head {' and '.join(head or ())}"
             " contradict each other"
@@ -230,10 +233,10 @@ def parse_heads(
 
 
 def parse_slice(typed: str | None, option: str) -> slice | None:
-    """Parse a number or a range of tokens, both ends included, perhaps counted from the end.
+    """Parse a number or a range of tokens, both ends included; negative numbers count from the end.
 
     Raises:
-        SettingsError: a text that is neither.
+        SettingsError: the text is neither a number nor a range.
     """
     if typed is None:
         return None
@@ -244,5 +247,5 @@ def parse_slice(typed: str | None, option: str) -> slice | None:
     last = first if match[2] is None else int(match[2])
     if last < first and (first < 0) == (last < 0):
         raise SettingsError(f"the first of {typed!r} must not be after the last", option)
-    # A slice ends before its end, and there is no number after -1.
+    # A slice excludes its end, hence + 1; for -1, the last token, that would be 0, so the end is None.
     return slice(first, None if last == -1 else last + 1)

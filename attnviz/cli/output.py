@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from attnviz.render.figure.style import StyleName
     from attnviz.render.terminal.screen import Screen
 
-LARGEST = 2**20  # bytes of a text that is read: far more than the positions of any model
-JSON = Path("-")  # as --output: print JSON
+LARGEST = 2**20  # largest text in bytes: far more than the positions of any model
+JSON = Path("-")  # the value of --output that prints JSON
 PICTURES = {".png", ".svg", ".pdf"}
 
 _quiet = False
@@ -38,13 +38,13 @@ def set_quiet(value: bool) -> bool:
 
 
 def log_status(line: str) -> None:
-    """Print a message for a person on standard error, unless they are hidden."""
+    """Print a message on standard error, unless messages are hidden."""
     if not _quiet:
         sys.stderr.write(f"{line}\n")
 
 
 def shows_progress() -> bool:
-    """Return whether a person is watching standard error."""
+    """Return whether to show progress: standard error is a terminal and messages are not hidden."""
     return sys.stderr.isatty() and not _quiet
 
 
@@ -52,7 +52,7 @@ def read_text(text: str | None, file: Path | None = None, what: str = "the text"
     """Return the sentence from the argument, standard input or a file, without its line end.
 
     Raises:
-        SettingsError: there is none, or two.
+        SettingsError: neither or both of a sentence and a file are given.
         InputError: it cannot be read, is not UTF-8, or is longer than any model reads.
     """
     if text is not None and file is not None:
@@ -76,7 +76,7 @@ def read_text(text: str | None, file: Path | None = None, what: str = "the text"
     except OSError as error:
         raise InputError(f"{source} cannot be read: {error.strerror}") from None
     except UnicodeEncodeError:
-        return str(text)  # surrogates of another kind are refused with all that is not Unicode
+        return str(text)  # other lone surrogates are refused later, with other invalid text
     if len(raw) > LARGEST:
         raise InputError(f"{source} is too long: at most {LARGEST:,} bytes are read")
     try:
@@ -86,7 +86,7 @@ def read_text(text: str | None, file: Path | None = None, what: str = "the text"
 
 
 def model_name(model: str | None, toy: bool) -> str | None:
-    """Return the model's name; None for the default.
+    """Return the name of the model; None for the default.
 
     Raises:
         SettingsError: both ``--toy`` and another model were typed.
@@ -105,7 +105,7 @@ def open_model(
     reads: str = "",
     generates: bool = False,
 ) -> Source:
-    """Open the model that is to read a text, and say meanwhile that it is loading."""
+    """Open a model, and show that it is loading."""
     from attnviz.capture.source import open_source
 
     with loading(model) as notify:
@@ -122,7 +122,7 @@ def open_model(
 
 @contextmanager
 def loading(model: str | None) -> Iterator[Callable[[str], None]]:
-    """Say that a model is loading, where a person watches; yield what prints a line about it."""
+    """Show that a model is loading, if standard error is a terminal; yield a function that prints a line."""
     name = model or "distilbert-base-uncased"
     is_instant = name.partition(":")[0] in names()
     is_shown = shows_progress() and os.environ.get("TERM") != "dumb" and not is_instant
@@ -153,7 +153,7 @@ def check_outputs(
     """Refuse, before any work, files that cannot be written.
 
     Raises:
-        SettingsError: another ending, or one file twice.
+        SettingsError: a file has another ending, or is given twice.
         OutputError: a file cannot be written there.
     """
     from attnviz.storage.files import check_writable, use_instead
@@ -162,12 +162,12 @@ def check_outputs(
         if path == JSON and prints_json:
             continue
         if path.suffix.lower() not in endings:
-            known = ", ".join(ending.removeprefix(".") for ending in endings)
-            shown = visible(str(path))
+            endings_text = ", ".join(ending.removeprefix(".") for ending in endings)
+            shown_path = visible(str(path))
             instead = use_instead(path.suffix)
-            reason = instead or f"the ending must be one of {known}"
-            raise SettingsError(f"{shown}: {reason}", "output")
-        if [one.absolute() for one in paths].count(path.absolute()) > 1:
+            reason = instead or f"the ending must be one of {endings_text}"
+            raise SettingsError(f"{shown_path}: {reason}", "output")
+        if [other.absolute() for other in paths].count(path.absolute()) > 1:
             raise SettingsError(f"{visible(str(path))} is to be written twice", "output")
         try:
             check_writable(path)
@@ -181,7 +181,7 @@ def check_outputs(
 def check_look(
     context: Any, paths: Iterable[Path], style: StyleName, width: str | None = None
 ) -> None:
-    """Refuse, before any work, a size that no picture has, and options of pictures without one."""
+    """Refuse, before any work, an impossible size of a picture, and options of pictures if none is written."""
     from attnviz.render.figure.style import style_of
 
     style_of(style, width)
@@ -192,20 +192,20 @@ def check_look(
 
 
 def is_typed(context: Any, *names: str) -> bool:
-    """Return whether one of these options was typed, rather than left at its default."""
+    """Return whether one of these options was typed on the command line, not left at its default."""
     return any(
         getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE" for name in names
     )
 
 
 def write(result: Any, path: Path, **look: Any) -> None:
-    """Save a result and say so."""
+    """Save a result and print a message."""
     result.save(path, **look)
     log_status(f"wrote {visible(str(path))}")
 
 
 def print_view(view: Callable[[Screen], Iterable[Text]], palette: str = DEFAULT) -> None:
-    """Print what a view makes for this terminal."""
+    """Print the lines that a view draws for this terminal."""
     from attnviz.render.terminal.screen import console_here, screen_of
 
     console = console_here()

@@ -79,10 +79,10 @@ def train(
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), disable=not shows_progress()) as bar:
-        shown = bar.add_task(name, total=total)
+        task = bar.add_task(name, total=total)
 
         def tick(step: int, loss: float) -> None:
-            bar.update(shown, completed=step + 1, description=f"{name}: loss {loss:.3f}")
+            bar.update(task, completed=step + 1, description=f"{name}: loss {loss:.3f}")
 
         card = train_again(name, path, seed=seed, steps=steps, progress=tick)
     for line in quality_lines(card.quality):

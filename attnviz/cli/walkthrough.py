@@ -44,7 +44,7 @@ OF_MODEL = (
     *("model", "toy", "device", "dtype", "trust_remote_code"),
     *("text", "pair", "target", "head", "whole_layer", "kind", "score", "causal"),
 )
-"""Options that a calculation by hand does not take."""
+"""Options that a calculation by hand does not accept."""
 
 WALKTHROUGH_ENDINGS = "png, svg, pdf, html, md, csv, json, or - to print JSON"
 
@@ -208,17 +208,18 @@ def _read(text: str | None, name: str) -> str | None:
 def _show(
     walk: Walkthrough, view: dict[str, Any], palette: str, *, full: bool, interactive: bool
 ) -> None:
+    """Print the walkthrough, or browse it step by step if `interactive`."""
     from attnviz.walkthroughs.view import View
 
-    shown = View(walk=walk, **view)
+    walk_view = View(walk=walk, **view)
     if interactive:
         from attnviz.walkthroughs.terminal.interactive import browse
 
-        browse(shown, palette)
+        browse(walk_view, palette)
     else:
         from attnviz.walkthroughs.terminal.steps import draw_overview, draw_walk
 
-        print_view(partial(draw_walk if full else draw_overview, shown), palette)
+        print_view(partial(draw_walk if full else draw_overview, walk_view), palette)
 
 
 def _default_path(
@@ -229,7 +230,7 @@ def _default_path(
     *,
     solution: bool,
 ) -> Path:
-    """Return a file in `outputs` named after what is followed: the same command writes the same file."""
+    """Return a file in `outputs` named after the options, so that the same command writes the same file."""
     from attnviz.walkthroughs.view import View
 
     by_hand = f"example {example}" if example else None
@@ -245,8 +246,8 @@ def _default_path(
         parts.append(str(walk.kind))
     if exercise is not None:
         parts.append(f"{'solution' if solution else 'exercise'}-{exercise}")
-    shown = walk.text or by_hand or View(walk=walk).title
-    return picture_path("walkthrough", shown, walk.model, parts, pair=None, target=None)
+    subject = walk.text or by_hand or View(walk=walk).title
+    return picture_path("walkthrough", subject, walk.model, parts, pair=None, target=None)
 
 
 def verify(
@@ -277,23 +278,23 @@ def verify(
     inputs = walk.inputs()
     if inputs:
         typer.echo(f"given, so not computed: {_join_names(inputs)}")
-    used = {name for step in walk.steps for name in step.operands}
-    unused = tuple(name for name in inputs if name not in used)
-    if unused:
-        typer.echo(f"not used by any step, so not checked: {_join_names(unused)}")
+    used_names = {name for step in walk.steps for name in step.operands}
+    unused_names = tuple(name for name in inputs if name not in used_names)
+    if unused_names:
+        typer.echo(f"not used by any step, so not checked: {_join_names(unused_names)}")
     if walk.own is not None and walk.difference is not None:
         distance = _difference(walk.difference)
         typer.echo(f"from the model's own {walk.own}, says the file: {distance}")
-    counted = f"{_count(len(walk.steps), 'step')}, {_count(verdict.cells, 'cell')}"
+    counts = f"{_count(len(walk.steps), 'step')}, {_count(verdict.cells, 'cell')}"
     largest = _difference(max(verdict.differences))
     typer.echo(
-        f"verified: {counted}, largest difference {largest}"
+        f"verified: {counts}, largest difference {largest}"
         f" (at most {TOLERANCE:.0e} of what a cell is made of)"
     )
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 MOST_LISTED = 12  # names of grids that ``verify`` lists one by one

@@ -39,23 +39,23 @@ if TYPE_CHECKING:
     from attnviz.render.figure.export import Picture
     from attnviz.render.figure.style import StyleName
 
-ONE_MODEL = "roles are of the heads of one model on one sentence: give a sentence"  # why roles are not shown
+ONE_MODEL = "roles are of the heads of one model on one sentence: give a sentence"  # the message that refuses roles
 TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
-"""The sentences that heads are compared on where none are given."""
-OWN = 600  # of a trained home-built model: sentences of its own language
+"""The default sentences to compare heads on."""
+OWN = 600  # number of sentences for a trained home-built model, in its own language
 Examples: TypeAlias = Callable[
     ["HeadComparison", tuple[int, int] | None], "tuple[Mapping[str, Attention], str]"
 ]
-"""Gives the patterns of examples by role, and why there are none."""
+"""A function that returns the patterns of examples by role, and a reason if there are none."""
 Model: TypeAlias = "str | Path | ModelSettings | Source | None"
-"""A model by its name or folder, with how it is loaded, or open already; None is the default."""
+"""A model: its name or folder, its settings, or an open model; None is the default."""
 Sentences: TypeAlias = str | os.PathLike[str] | Iterable[str] | CorpusSettings | None
-"""One sentence, a file of them, several of them, or None for those that come with attnviz."""
+"""One sentence, a file of sentences, several sentences, or None for those that come with attnviz."""
 Opening: TypeAlias = Callable[[ModelSettings], "Source"]  # opens a model
 
 
 def open_model(model: ModelSettings) -> Source:
-    """Load a model, with nobody looking on."""
+    """Load a model without any message on the screen."""
     from attnviz.capture.source import open_source
 
     return open_source(**asdict(model))
@@ -65,20 +65,20 @@ def open_model(model: ModelSettings) -> Source:
 class CorpusProgress:
     """The progress of a run over sentences."""
 
-    n_sentences: int  # that were measured, those of an earlier run too
-    bytes_read: int = 0  # of the file of sentences
-    n_bytes: int | None = None  # of the whole file; None where that is not known
-    # layers of the model, and heads of each; None before the first sentences
+    n_sentences: int  # number of sentences measured, those of an earlier run included
+    bytes_read: int = 0  # bytes read of the file of sentences
+    n_bytes: int | None = None  # size of the file; None if unknown
+    # number of layers and of heads per layer; None before the first sentences
     shape: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a comparison comes from."""
+    """The measurements and the model behind a comparison."""
 
-    stats: Stats  # what it was computed from
-    model: ModelSettings  # how its model is loaded again
-    source: Any = None  # the model; None where none was run
+    stats: Stats  # the measurements
+    model: ModelSettings  # how to load the model again
+    source: Any = None  # the open model; None if no model was run
 
 
 def compare_heads(
@@ -98,18 +98,19 @@ def compare_heads(
     """Find out what each head of a model does, how sure that is, and which heads are alike.
 
     Args:
-        sentences: one sentence; a file with a line each, a treebank (``.conllu``), or what was measured before
+        sentences: one sentence; a file with one sentence per line, a treebank (``.conllu``) or earlier measurements
             (``.stats``); several sentences; None takes those that come with attnviz.
         model: the model: its name or folder, `ModelSettings`, an open source, or a model in memory.
         tokenizer: the tokenizer of a model in memory.
         against: a second model with the same tokenizer and the same numbers of layers and heads, measured on the same
             sentences. Each head then has its `change`, and `HeadComparison.against` is the comparison of that model.
-        settings: how it is measured.
-        thresholds: of roles, by name, where they are not the usual ones.
-        measures: what is measured, `attnviz.heads.measures.MEASURES` if None.
-        checkpoint: a ``.stats`` file that is written while a file of sentences is read, and continued from.
-        roles: of one sentence, also the roles of the heads, as `HeadComparison.roles_on`: True measures them on the
-            sentences that come with attnviz; or what was measured of this model, or its ``.stats`` file.
+        settings: the settings of the measurement.
+        thresholds: thresholds of roles by name, if they differ from the defaults.
+        measures: the measures, `attnviz.heads.measures.MEASURES` if None.
+        checkpoint: a ``.stats`` file that is written while a file of sentences is read, and from which a later run
+            continues.
+        roles: for one sentence, whether to give the roles of the heads too, as `HeadComparison.roles_on`. True measures
+            them on the sentences that come with attnviz; or give a comparison of this model, or its ``.stats`` file.
         progress: called after each window of lines.
         opening: opens a model; by default as `open_source` does.
 
@@ -154,19 +155,22 @@ def compare_heads(
         comparison = compare(
             stats.survey, corpus="; ".join(stats.corpora), thresholds=thresholds, entries=entries
         )
-    many = _roles_on(
+    roles_comparison = _roles_on(
         roles, comparison, source, run, thresholds=thresholds, measures=entries, progress=progress
     )
     origin = Origin(stats=stats, model=run.model, source=source)
     return replace(
-        comparison, origin=origin, attention=_only_sentence(comparison, origin), roles_on=many
+        comparison,
+        origin=origin,
+        attention=_only_sentence(comparison, origin),
+        roles_on=roles_comparison,
     )
 
 
 def _saved_roles(
     roles: bool | str | os.PathLike[str] | HeadComparison, lines: tuple[str, ...] | None, **how: Any
 ) -> bool | HeadComparison:
-    """Read the roles measured on many sentences; or return whether they are to be measured."""
+    """Return the comparison that gives the roles, read from a file if need be; or whether to measure it."""
     if roles and (lines is None or len(lines) != 1):
         raise errors.SettingsError(ONE_MODEL)
     if isinstance(roles, str | os.PathLike):
@@ -181,7 +185,7 @@ def _roles_on(
     run: SurveyRun,
     **how: Any,
 ) -> HeadComparison | None:
-    """Return the roles on many sentences, measured now unless they were given; refuse those of another model."""
+    """Return the comparison that gives the roles, measured now if `roles` is True; refuse one of another model."""
     if isinstance(roles, bool):
         return compare_heads(model=source, settings=run.settings, **how) if roles else None
     roles.signs.among(
@@ -191,52 +195,54 @@ def _roles_on(
 
 
 def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> Stats:
-    """Merge ``.stats`` files of parts of a corpus into another, which `compare_heads` shows.
+    """Merge the ``.stats`` files of parts of a corpus into one file, which `compare_heads` can load.
 
     Raises:
-        RecordError: there is no part; one cannot be read, is a checkpoint, was measured otherwise than the first, or
-            on the very sentences of another part.
+        RecordError: there is no part; or a part cannot be read, is a checkpoint, was measured with other settings than
+            the first, or has the same sentences as another part.
         OutputError: the file cannot be written.
     """
     from attnviz.heads import survey
 
     check_writable(Path(output))
-    whole: Stats | None = None
-    read: dict[str, Survey] = {}
+    merged_stats: Stats | None = None
+    surveys: dict[str, Survey] = {}
     for path in parts:
         part, name = _load_finished(Path(path)), visible(str(path))
-        if whole is None:
-            whole = part
+        if merged_stats is None:
+            merged_stats = part
         else:
             try:
-                merged = survey.merge(whole.survey, part.survey)
+                merged = survey.merge(merged_stats.survey, part.survey)
             except errors.RecordError as error:
                 raise errors.RecordError(f"{name}: {error}") from None
-            corpora = (*whole.corpora, *part.corpora)
-            whole = Stats(survey=merged, corpora=corpora, run=whole.run)
-        for other, before in read.items():
-            if survey.same_sentences(before, part.survey):
+            corpora = (*merged_stats.corpora, *part.corpora)
+            merged_stats = Stats(survey=merged, corpora=corpora, run=merged_stats.run)
+        for other_name, other_survey in surveys.items():
+            if survey.same_sentences(other_survey, part.survey):
                 raise errors.RecordError(
-                    f"{name} has the very sentences of {other}: no part is counted twice"
+                    f"{name} has the very sentences of {other_name}: no part is counted twice"
                 )
-        read[name] = part.survey
-    if whole is None:
+        surveys[name] = part.survey
+    if merged_stats is None:
         raise errors.RecordError("give the .stats files of the parts")
-    save_stats(whole, output)
-    return whole
+    save_stats(merged_stats, output)
+    return merged_stats
 
 
 def example_patterns(
     comparison: HeadComparison, head: tuple[int, int] | None = None
 ) -> tuple[dict[str, Attention], str]:
-    """Return by role the attention on its example; none, and why, where the model is not at hand.
+    """Return the attention on the example of each role; if the model is not available, nothing and the reason.
 
-    A model is opened again where that needs no download, and proved to be the one that was measured.
+    The model is opened again only if that needs no download, and its weights must be those that were measured.
     """
     from attnviz.heads.selection import own_card, strongest
 
-    every = strongest(comparison) if head is None else own_card(comparison.head(*head), comparison)
-    cards = [(card, card.example.text) for card in every if card.example is not None]
+    role_cards = (
+        strongest(comparison) if head is None else own_card(comparison.head(*head), comparison)
+    )
+    cards = [(card, card.example.text) for card in role_cards if card.example is not None]
     origin = comparison.origin
     if not cards or not isinstance(origin, Origin):
         return {}, ""
@@ -251,7 +257,7 @@ def example_patterns(
                 kind=comparison.kind,
                 layers=[card.head.layer],
                 heads=[card.head.head],
-                truncate=True,  # where nothing was cut, nothing is
+                truncate=True,  # cuts only sentences that were also cut when measured
             )
             for card, text in cards
         }, ""
@@ -260,7 +266,10 @@ def example_patterns(
 
 
 def stats(shown: HeadComparison) -> bytes:
-    """Return what was measured, as a ``.stats`` file holds it; or OutputError: it was not measured here."""
+    """Return the measurements in the form of a ``.stats`` file.
+
+    Raises OutputError: the comparison was not measured here.
+    """
     if not isinstance(shown.origin, Origin):
         raise errors.OutputError(
             f"this comparison was not measured here: there is no {STATS} of it"
@@ -280,23 +289,26 @@ def draw(
 ) -> Picture:
     """Draw a comparison, or one of its heads, as `HeadComparison.figure` does.
 
-    `examples` gives the patterns of examples, and why there are none; None draws none.
+    `examples` returns the patterns of examples, or the reason if there are none; None draws no patterns.
     """
     from attnviz.heads import figure
     from attnviz.render.figure.style import style_of
 
     expect_language(lang)
-    look = style_of(style, width, dpi)
+    picture_style = style_of(style, width, dpi)
     place = None if head is None else parse_head(head)
     patterns, unseen = ({}, "") if examples is None else examples(shown, place)
     if place is not None:
         picture = figure.draw_head(shown, *place, patterns=patterns, language=lang)
     else:
-        picture = figure.draw(shown, patterns=patterns, unseen=unseen, language=lang, style=look)
-    return picture.fitted(look)
+        picture = figure.draw(
+            shown, patterns=patterns, unseen=unseen, language=lang, style=picture_style
+        )
+    return picture.fitted(picture_style)
 
 
 def _only_sentence(comparison: HeadComparison, origin: Origin) -> Attention | None:
+    """Return the attention on the sentence, if the comparison has one model and one sentence."""
     texts = list(origin.stats.survey.sample.texts.values())
     if (
         origin.source is None
@@ -312,20 +324,35 @@ def _only_sentence(comparison: HeadComparison, origin: Origin) -> Attention | No
 
 
 def reopen_model(origin: Origin) -> Source:
-    """The model that was measured, opened as it was then without a download; its own code runs only if allowed now."""
-    then, now, about = origin.stats.run.model, origin.model, origin.stats.survey.about
-    name = then.model or about.model
-    called = clip(visible(name), 100)
+    """Open the measured model again with the same settings, without a download.
+
+    Code that comes with the model runs only if it is allowed now.
+
+    Raises UnreachableModelError: the model is not on this machine; ModelError: its code is not allowed to run, or its
+    weights differ from those measured.
+    """
+    old_settings, new_settings, about = (
+        origin.stats.run.model,
+        origin.model,
+        origin.stats.survey.about,
+    )
+    name = old_settings.model or about.model
+    shown_name = clip(visible(name), 100)
     if not _is_here(name):
         raise errors.UnreachableModelError(
-            f"{called} is not here, and no model is downloaded for a picture"
+            f"{shown_name} is not here, and no model is downloaded for a picture"
         )
-    if then.trust_remote_code and not now.trust_remote_code:
+    if old_settings.trust_remote_code and not new_settings.trust_remote_code:
         raise errors.ModelError(
-            f"{called} comes with code of its own, which runs only with trust_remote_code"
+            f"{shown_name} comes with code of its own, which runs only with trust_remote_code"
         )
     source = open_model(
-        replace(then, model=name, device=now.device, trust_remote_code=now.trust_remote_code)
+        replace(
+            old_settings,
+            model=name,
+            device=new_settings.device,
+            trust_remote_code=new_settings.trust_remote_code,
+        )
     )
     if source.digest() != about.weights:
         raise errors.ModelError(
@@ -335,7 +362,7 @@ def reopen_model(origin: Origin) -> Source:
 
 
 def _is_here(name: str) -> bool:
-    """Whether a model can be opened without asking the hub for it."""
+    """Return whether a model can be opened without a request to the hub."""
     if name.partition(":")[0] in names() or name.endswith(".safetensors"):
         return True
     from attnviz.capture.sources.hub import is_cached
@@ -346,17 +373,17 @@ def _is_here(name: str) -> bool:
         return (bool(name) and Path(name).expanduser().is_dir()) or is_cached(
             name, revision or None
         )
-    except (OSError, RuntimeError, ValueError):  # what names neither a folder nor a model
+    except (OSError, RuntimeError, ValueError):  # the text is no valid name of a folder or model
         return False
 
 
 def _settings_of(model: Any) -> ModelSettings:
-    """Return how a model is loaded; of one that is open or in memory, its name alone."""
+    """Return the settings of a model; for a model in memory, they have only its name."""
     if isinstance(model, ModelSettings):
         return model
-    named = model if isinstance(model, (str, os.PathLike)) else getattr(model, "name", None)
-    named = named or getattr(getattr(model, "config", None), "name_or_path", None)
-    return ModelSettings(model=str(named) if named else None)
+    name = model if isinstance(model, (str, os.PathLike)) else getattr(model, "name", None)
+    name = name or getattr(getattr(model, "config", None), "name_or_path", None)
+    return ModelSettings(model=str(name) if name else None)
 
 
 def _opener(model: Any, tokenizer: object, opening: Opening) -> Callable[[], Source]:
@@ -373,7 +400,10 @@ def _opener(model: Any, tokenizer: object, opening: Opening) -> Callable[[], Sou
 
 
 def _input_of(sentences: Sentences) -> tuple[CorpusSettings, tuple[str, ...] | None]:
-    """Where the sentences are (empty settings of the usual ones); and one sentence, or several, None of a file."""
+    """Return the place of the sentences, and the sentences themselves, if they are given directly.
+
+    The place is empty for the default sentences; the second value is None for a file.
+    """
     if isinstance(sentences, str):
         sentences = CorpusSettings(text=sentences)
     elif isinstance(sentences, os.PathLike):
@@ -411,8 +441,8 @@ def _load_finished(path: Path) -> Stats:
 
 
 def _check_checkpoint(checkpoint: Path, path: str | None) -> None:
-    """Refuse a checkpoint that nobody can continue from."""
-    # Of standard input and of a pipe nobody can tell whether it is the same.
+    """Refuse a checkpoint from which no run could continue."""
+    # Standard input or a pipe cannot be checked to be the same corpus.
     if path is None or path == "-" or (Path(path).exists() and Path(path).is_fifo()):
         raise errors.SettingsError("a checkpoint needs a file of sentences")
     if checkpoint.suffix.lower() != STATS:
@@ -431,31 +461,31 @@ def _measure(
     measures: tuple[Entry, ...],
     progress: Callable[[CorpusProgress], object] | None,
 ) -> tuple[Stats, Source | None]:
-    """Run a model, or two, over the sentences, unless a file holds what was measured.
+    """Measure one model or two on the sentences, or load the measurements from a file.
 
-    The model is None where none was run.
+    Returns the measurements and the first model, which is None if no model was run.
     """
     if place.saved is not None:
         check_saved(run.model, run.settings, checkpoint)
         return _load_finished(place.saved), None
-    opened = [_opener(one, tokenizer, opening) for one in models]
+    openers = [_opener(model, tokenizer, opening) for model in models]
     checkpoint = None if checkpoint is None else Path(checkpoint)
-    # The sentences are read as far as can be before a model is loaded for nothing.
-    corpus, mark, left = _read_corpus(place, checkpoint, run)
+    # Check the sentences and the checkpoint before the slow loading of a model.
+    corpus, corpus_mark, earlier = _read_corpus(place, checkpoint, run)
     from attnviz.heads.capture.survey import check_readable, survey_model
 
-    source, *others = [open_one() for open_one in opened]
+    source, *others = [open_one() for open_one in openers]
     second = others[0] if others else None
-    so_far = None if left is None else left.survey
+    so_far = None if earlier is None else earlier.survey
     n_lines = 0
-    if left is not None:
-        _check_weights(left.survey, source, checkpoint)
-        if left.survey.against is not None and second is not None:
-            _check_weights(left.survey.against.survey, second, checkpoint)
-        if left.n_lines is None:
-            return left, source
-        n_lines = left.n_lines
-    if texts is not None and len(texts) == 1:  # why it cannot be read is no fault of a line 1
+    if earlier is not None:
+        _check_weights(earlier.survey, source, checkpoint)
+        if earlier.survey.against is not None and second is not None:
+            _check_weights(earlier.survey.against.survey, second, checkpoint)
+        if earlier.n_lines is None:
+            return earlier, source
+        n_lines = earlier.n_lines
+    if texts is not None and len(texts) == 1:  # so that an error does not mention "line 1"
         check_readable(texts[0], source, run.settings, second)
     lines, name = (corpus, corpus.name) if corpus is not None else _lines_of(texts, source)
 
@@ -468,16 +498,18 @@ def _measure(
                 )
             )
 
-    def keep(found: Survey, n_lines: int | None) -> Stats:
+    def keep(model_survey: Survey, n_lines: int | None) -> Stats:
         if n_lines is not None:
-            tell(found.n_sentences, found.heads.sums.shape[1:3])
-        stats = Stats(survey=found, corpora=(name,), n_lines=n_lines, fingerprint=mark, run=run)
+            tell(model_survey.n_sentences, model_survey.heads.sums.shape[1:3])
+        stats = Stats(
+            survey=model_survey, corpora=(name,), n_lines=n_lines, fingerprint=corpus_mark, run=run
+        )
         if checkpoint is not None:
             save_stats(stats, checkpoint)
         return stats
 
     tell(0 if so_far is None else so_far.n_sentences)
-    found = survey_model(
+    model_survey = survey_model(
         lines,
         source,
         run.settings,
@@ -488,7 +520,7 @@ def _measure(
         tell=keep,
         corpus=name,
     )
-    return keep(found, None), source
+    return keep(model_survey, None), source
 
 
 def _read_corpus(
@@ -505,19 +537,19 @@ def _read_corpus(
 
 
 def _left_by(checkpoint: Path, mark: Fingerprint | None, run: SurveyRun) -> Stats | None:
-    """Load the checkpoint of an earlier run; refuse that of another run before a model is loaded for nothing."""
-    left = None
+    """Load the checkpoint of an earlier run; refuse that of another run."""
+    stats = None
     if checkpoint.exists():
-        left = load_stats(checkpoint)
-        _check_same_run(checkpoint, left, mark, run)
+        stats = load_stats(checkpoint)
+        _check_same_run(checkpoint, stats, mark, run)
     check_writable(checkpoint)
-    return left
+    return stats
 
 
 def _lines_of(
     texts: Sequence[str] | None, source: Source
 ) -> tuple[Iterable[CorpusLine | BadLine], str]:
-    """Return sentences that are given, or the usual ones of a model, and what they are called."""
+    """Return the given sentences, or the default sentences of a model, and their name."""
     if texts is not None:
         lines = [CorpusLine(number=number, text=text) for number, text in enumerate(texts, 1)]
         name = f"“{clip(visible(texts[0]), 60)}”" if len(lines) == 1 else "sentences"
@@ -532,23 +564,32 @@ def _lines_of(
 
 
 def _check_same_run(path: Path, before: Stats, mark: Fingerprint | None, run: SurveyRun) -> None:
-    now, then = run.words(), before.run.words()
-    names = [name for name in sorted({*now, *then}) if now.get(name) != then.get(name)]
+    """Raise RecordError, with the differences, if a checkpoint has other settings or another corpus."""
+    settings, old_settings = run.words(), before.run.words()
+    names = [
+        name
+        for name in sorted({*settings, *old_settings})
+        if settings.get(name) != old_settings.get(name)
+    ]
     differing = [
-        f"{name} is {now.get(name, 'not given')}, was {then.get(name, 'not given')}"
+        f"{name} is {settings.get(name, 'not given')}, was {old_settings.get(name, 'not given')}"
         for name in names
     ]
     if before.fingerprint != mark:
-        known = before.fingerprint
-        was = "; ".join(before.corpora) if known is None else f"{known.name}, {known.size:,} bytes"
-        differing.insert(0, f"the corpus is another (it was {visible(was)})")
+        old_mark = before.fingerprint
+        old_corpus = (
+            "; ".join(before.corpora)
+            if old_mark is None
+            else f"{old_mark.name}, {old_mark.size:,} bytes"
+        )
+        differing.insert(0, f"the corpus is another (it was {visible(old_corpus)})")
     if differing:
         raise _another_run(path, clip("; ".join(differing), 300))
 
 
-def _check_weights(found: Survey, source: Source, checkpoint: Path | None) -> None:
-    """Make sure that a checkpoint is of this very model, and not of another that had its name."""
-    if found.about.weights != source.digest():
+def _check_weights(measured: Survey, source: Source, checkpoint: Path | None) -> None:
+    """Raise RecordError if a checkpoint was measured with other weights under the same name."""
+    if measured.about.weights != source.digest():
         raise _another_run(checkpoint, f"{visible(source.name)} had other weights")
 
 

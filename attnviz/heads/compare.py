@@ -1,4 +1,4 @@
-"""From what was kept of a corpus to what each head does."""
+"""Comparison of heads: what each head does, computed from the measurements of a corpus."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from attnviz.heads.record import (
 from attnviz.heads.similarity import cluster, cut
 from attnviz.heads.survey import Survey
 
-CLUSTERS = 8  # into how many clusters heads are put, where there are so many
+CLUSTERS = 8  # number of clusters of heads; fewer if the model has fewer heads
 Place: TypeAlias = tuple[str, str]  # a head, as layer.head, and a measure
 
 
@@ -34,7 +34,7 @@ def compare(
     thresholds: Mapping[str, float] | None = None,
     entries: Iterable[Entry] = MEASURES,
 ) -> HeadComparison:
-    """Return what each head does, and how far it is from the same head of a second model, if there is one.
+    """Return what each head does, and how much it differs from the same head of a second model, if there is one.
 
     Raises SelectionError: a threshold of no role, or not between 0 and 1.
     """
@@ -54,170 +54,205 @@ def compare(
 
 
 def _compare_one(
-    found: Survey, corpus: str, thresholds: Mapping[str, float] | None, entries: Iterable[Entry]
+    model_survey: Survey,
+    corpus: str,
+    thresholds: Mapping[str, float] | None,
+    entries: Iterable[Entry],
 ) -> HeadComparison:
-    taken = measures.named((*found.measures, "variability"), entries)
-    measured = _with_peaks(found.heads, taken)
-    estimates = _shares_to_1(measured.with_one_more(survey.variability(found.places)), taken)
-    n_looked_at = len(measures.rules_of(taken))
-    if found.relations is not None:
-        n_looked_at += len(found.relations.names)
-    controls = _controls(found, n_looked_at)
-    judged = roles.with_thresholds(taken, thresholds or {})
+    """Return the comparison of the heads of one model, without a second model."""
+    known_measures = measures.named((*model_survey.measures, "variability"), entries)
+    measured = _with_peaks(model_survey.heads, known_measures)
+    estimates = _shares_to_1(
+        measured.with_one_more(survey.variability(model_survey.places)), known_measures
+    )
+    n_tested = len(measures.rules_of(known_measures))
+    if model_survey.relations is not None:
+        n_tested += len(model_survey.relations.names)
+    controls = _controls(model_survey, n_tested)
+    judged = roles.with_thresholds(known_measures, thresholds or {})
     n_layers, n_heads = estimates.value.shape[:2]
-    counts = _counts(found)
+    counts = _counts(model_survey)
     threshold = (thresholds or {}).get(roles.RELATION, relations.THRESHOLD)
     candidates: dict[str, tuple[Relation, ...]] = {}
-    if found.relations is not None:
-        hits = found.sample.found
-        # of the random weights of all seeds
+    if model_survey.relations is not None:
+        hits = model_survey.sample.found
+        # `hits` are those of models with random weights, one per seed.
         layers = next(iter(hits.values())).hits.shape[2] if hits else 0
         untrained = relations.count_links(hits.items(), layers, n_heads) if hits else None
         candidates = relations.candidates(
-            found.relations, untrained, threshold, different=counts.different, looked_at=n_looked_at
+            model_survey.relations,
+            untrained,
+            threshold,
+            different=counts.different,
+            looked_at=n_tested,
         )
     related = relations.roles_of(candidates)
-    similarity = _similarity(found)
+    similarity = _similarity(model_survey)
     clusters = None
     if similarity is not None:
         clusters = cut(similarity.linkage, min(CLUSTERS, n_layers * n_heads))
 
     def profile(layer: int, head: int) -> HeadProfile:
-        own = roles.roles_of(
+        measure_roles = roles.roles_of(
             layer, head, measures=judged, estimates=estimates, controls=controls, counts=counts
         )
-        every = (*own, *related.get((layer, head), ()))
+        all_roles = (*measure_roles, *related.get((layer, head), ()))
         return HeadProfile(
             layer=layer,
             head=head,
-            roles=tuple(sorted(every, key=lambda role: role.clearness, reverse=True)),
+            roles=tuple(sorted(all_roles, key=lambda role: role.clearness, reverse=True)),
             cluster=None if clusters is None else int(clusters[layer * n_heads + head]),
         )
 
     heads = tuple(profile(layer, head) for layer, head in np.ndindex(n_layers, n_heads))
-    linked = {key: text for key, (text, _pair) in found.sample.linked.items()}
-    by_links = relations.examples_of(found.sample.own, linked)
+    linked = {key: text for key, (text, _pair) in model_survey.sample.linked.items()}
+    by_links = relations.examples_of(model_survey.sample.own, linked)
     return HeadComparison(
-        kind=found.about.kind,  # type: ignore[arg-type]  # it was written from one
-        model=found.about.model,
+        kind=model_survey.about.kind,  # type: ignore[arg-type]  # `kind` was stored as text
+        model=model_survey.about.model,
         corpus=corpus,
-        n_sentences=found.n_sentences,
-        n_tokens=found.n_tokens,
-        n_bad=found.n_bad,
-        bad=found.bad,
-        differences=found.worst,
-        measures=taken,
+        n_sentences=model_survey.n_sentences,
+        n_tokens=model_survey.n_tokens,
+        n_bad=model_survey.n_bad,
+        bad=model_survey.bad,
+        differences=model_survey.worst,
+        measures=known_measures,
         estimates=estimates,
         controls=controls,
         heads=heads,
         similarity=similarity,
-        examples=_examples(found, by_links),
-        typical=_typical_examples(found, heads, taken, by_links),
+        examples=_examples(model_survey, by_links),
+        typical=_typical_examples(model_survey, heads, known_measures, by_links),
         relations=relations.best_of(candidates),
-        notes=tuple(_notes(found)),
+        notes=tuple(_notes(model_survey)),
     )
 
 
-def _with_peaks(heads: tally.Tally, taken: Sequence[Measure]) -> Estimates:
-    """Every measure of rows: a largest weight is at an offset or not, and of such the interval is another."""
-    found = heads.estimate()
-    at = [number for number, one in enumerate(taken) if one.takes == "peaks"]
+def _with_peaks(heads: tally.Tally, known_measures: Sequence[Measure]) -> Estimates:
+    """Return the estimates of all measures of rows.
+
+    A measure of the largest weight (``peaks``) is a proportion, yes or no per row, so its interval is computed as one.
+    """
+    estimates = heads.estimate()
+    peak_columns = [
+        column for column, measure in enumerate(known_measures) if measure.takes == "peaks"
+    ]
     peaks = tally.share(
-        heads.sums[..., at], np.broadcast_to(heads.counts, heads.sums.shape)[..., at]
+        heads.sums[..., peak_columns],
+        np.broadcast_to(heads.counts, heads.sums.shape)[..., peak_columns],
     )
-    for ends, given in ((found.low, peaks.low), (found.high, peaks.high)):
-        # none of what one group alone has
-        ends[..., at] = np.where(np.isfinite(ends[..., at]), given, np.nan)
-    return found
+    for ends, peak_ends in ((estimates.low, peaks.low), (estimates.high, peaks.high)):
+        # No interval if only one group of sentences has the measure.
+        ends[..., peak_columns] = np.where(np.isfinite(ends[..., peak_columns]), peak_ends, np.nan)
+    return estimates
 
 
-def _shares_to_1(estimates: Estimates, taken: Sequence[Measure]) -> Estimates:
-    most = np.array([1.0 if one.unit == "share" else np.inf for one in taken])
-    high = np.minimum(estimates.high, np.maximum(most, estimates.value))
+def _shares_to_1(estimates: Estimates, known_measures: Sequence[Measure]) -> Estimates:
+    """Clip the intervals to the possible values: 0 to 1 for shares, at least 0 for other measures."""
+    upper_bounds = np.array(
+        [1.0 if measure.unit == "share" else np.inf for measure in known_measures]
+    )
+    high = np.minimum(estimates.high, np.maximum(upper_bounds, estimates.value))
     return Estimates(value=estimates.value, low=np.maximum(estimates.low, 0.0), high=high)
 
 
-def _controls(found: Survey, looked_at: int) -> dict[str, Estimates]:
-    """The controls as estimates of the same measures; NaN where one is not taken."""
-    keys, shape = list(found.sample.texts), (*found.heads.sums.shape[1:3], len(found.measures) + 1)
+def _controls(model_survey: Survey, n_tested: int) -> dict[str, Estimates]:
+    """Return the controls as estimates of all measures; NaN for measures without that control.
+
+    `n_tested` is the number of roles that were tested.
+    """
+    keys, shape = (
+        list(model_survey.sample.texts),
+        (*model_survey.heads.sums.shape[1:3], len(model_survey.measures) + 1),
+    )
     controls = {}
     for name in (SHUFFLED, CHANCE):
-        if name in found.sample.controls:
-            sums, counts = found.sample.controls[name]
-            taken = tally.tally_sentences(sums, counts[:, :, None], keys).estimate()
-            controls[name] = _spread(taken, range(shape[2] - 1), shape)
-    places = [found.measures.index(name) for name in found.sample.roles]
-    if UNTRAINED in found.sample.controls:
-        sums, counts = found.sample.controls[UNTRAINED]
+        if name in model_survey.sample.controls:
+            sums, counts = model_survey.sample.controls[name]
+            estimates = tally.tally_sentences(sums, counts[:, :, None], keys).estimate()
+            controls[name] = _spread(estimates, range(shape[2] - 1), shape)
+    places = [model_survey.measures.index(name) for name in model_survey.sample.roles]
+    if UNTRAINED in model_survey.sample.controls:
+        sums, counts = model_survey.sample.controls[UNTRAINED]
         total, rows = sums.sum(axis=0, dtype=np.float64), counts.sum(axis=0, dtype=np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
             # (seed, layer, head, role)
             means = total.reshape(-1, *shape[:2], len(places)) / rows[:, None]
-        best = roles.best_of_seeds(np.fmax.reduce(means, axis=(1, 2)), looked_at)
-        controls[UNTRAINED] = _carried_over(_spread(best, places, shape), found, places)
-    fixed = found.offsets.estimate()  # (offset, share), shares come first
+        best = roles.best_of_seeds(np.fmax.reduce(means, axis=(1, 2)), n_tested)
+        controls[UNTRAINED] = _carried_over(_spread(best, places, shape), model_survey, places)
+    fixed = model_survey.offsets.estimate()  # (offset, share), shares come first
     if np.isfinite(fixed.value).any():
-        there = np.flatnonzero(np.isfinite(fixed.value).any(axis=0))
-        at = np.nanargmax(fixed.value[:, there], axis=0), there
-        controls[OFFSET] = _spread(fixed.map(lambda values: values[at]), there, shape)
+        columns = np.flatnonzero(np.isfinite(fixed.value).any(axis=0))
+        best_offsets = np.nanargmax(fixed.value[:, columns], axis=0), columns
+        controls[OFFSET] = _spread(fixed.map(lambda values: values[best_offsets]), columns, shape)
     return controls
 
 
-def _carried_over(random: Estimates, found: Survey, places: Sequence[int]) -> Estimates:
-    """Random weights held against a head: where the sentences of both let the head do less, so do random weights."""
-    sums, counts = (one.sum(axis=0, dtype=np.float64) for one in found.sample.controls[survey.OWN])
+def _carried_over(random: Estimates, model_survey: Survey, places: Sequence[int]) -> Estimates:
+    """Raise the control of random weights to the level of all sentences.
+
+    Random weights are measured on the sample only. If the head scores higher on all sentences than on the sample, the
+    control is raised by the same difference, at most to 1.
+    """
+    sums, counts = (
+        values.sum(axis=0, dtype=np.float64) for values in model_survey.sample.controls[survey.OWN]
+    )
     with np.errstate(invalid="ignore", divide="ignore"):
-        less = found.heads.estimate().value[..., places] - sums / counts[:, None]
-    more = np.maximum(np.nan_to_num(less), 0.0)
+        shortfall = model_survey.heads.estimate().value[..., places] - sums / counts[:, None]
+    increase = np.maximum(np.nan_to_num(shortfall), 0.0)
     for ends in (random.value, random.low, random.high):
-        ends[..., places] = np.minimum(ends[..., places] + more, 1.0)
+        ends[..., places] = np.minimum(ends[..., places] + increase, 1.0)
     return random
 
 
 def _spread(
-    found: Estimates, places: Sequence[int] | np.ndarray, shape: tuple[int, ...]
+    estimates: Estimates, places: Sequence[int] | np.ndarray, shape: tuple[int, ...]
 ) -> Estimates:
-    """Estimates of some measures among those of all; NaN of the others."""
+    """Return estimates of all measures: those of some measures at their places, and NaN for the others."""
 
     def spread(values: np.ndarray) -> np.ndarray:
-        every = np.full(shape, np.nan)
-        every[..., places] = values
-        return every
+        all_values = np.full(shape, np.nan)
+        all_values[..., places] = values
+        return all_values
 
-    return found.map(spread)
+    return estimates.map(spread)
 
 
-def _similarity(found: Survey) -> HeadSimilarity | None:
-    if found.similarity.n_rows == 0:
+def _similarity(model_survey: Survey) -> HeadSimilarity | None:
+    if model_survey.similarity.n_rows == 0:
         return None
-    linkage = cluster(found.similarity.distances())
-    return HeadSimilarity(divergences=found.similarity.mean(), linkage=linkage)
+    linkage = cluster(model_survey.similarity.distances())
+    return HeadSimilarity(divergences=model_survey.similarity.mean(), linkage=linkage)
 
 
-def _counts(found: Survey) -> roles.Counts:
-    """Return how many rows each measure counts, and over how many sentences they are spread."""
-    rows = found.heads.counts[:, :, 0]
-    sentences = even = tally.effective(rows)
-    if "entropy" in found.measures:
+def _counts(model_survey: Survey) -> roles.Counts:
+    """Return how many rows each measure counts, and how many sentences these rows come from."""
+    rows = model_survey.heads.counts[:, :, 0]
+    sentences = evenness = tally.effective(rows)
+    if "entropy" in model_survey.measures:
         with np.errstate(invalid="ignore"):
-            even = sentences / sentences[:, [found.measures.index("entropy")]]
-    return roles.Counts(rows=rows[0], sentences=sentences, even=even, different=_different(found))
+            evenness = sentences / sentences[:, [model_survey.measures.index("entropy")]]
+    return roles.Counts(
+        rows=rows[0], sentences=sentences, even=evenness, different=_different(model_survey)
+    )
 
 
 def _typical_examples(
-    found: Survey,
+    model_survey: Survey,
     heads: Sequence[HeadProfile],
-    taken: Sequence[Measure],
+    known_measures: Sequence[Measure],
     by_links: Mapping[Place, list[Example]],
 ) -> dict[Place, Example]:
     """Return a typical sentence of each role of each head."""
-    by_name = {one.name: one for one in taken}
+    by_name = {known.name: known for known in known_measures}
     typical: dict[Place, Example] = {}
     for head in heads:
         for role in head.roles:
             place = head.name, role.measure
             measure = by_name.get(role.measure)
-            ranked = by_links.get(place, []) if measure is None else _ranked(found, head, measure)
+            ranked = (
+                by_links.get(place, []) if measure is None else _ranked(model_survey, head, measure)
+            )
             example = selection.typical(ranked)
             if example is not None:
                 typical[place] = example
@@ -225,55 +260,58 @@ def _typical_examples(
 
 
 def _examples(
-    found: Survey, by_links: Mapping[Place, list[Example]]
+    model_survey: Survey, by_links: Mapping[Place, list[Example]]
 ) -> dict[Place, tuple[Example, ...]]:
-    """Return by head and measure the sentences where it is strongest."""
+    """Return the sentences with the highest score, by head and measure."""
     examples: dict[Place, list[Example]] = {}
-    kept = found.examples
-    for layer, head, measure, rank in np.argwhere(np.isfinite(kept.scores)).tolist():
+    stored = model_survey.examples
+    for layer, head, measure, rank in np.argwhere(np.isfinite(stored.scores)).tolist():
         place = layer, head, measure, rank
-        example = Example(text=kept.texts[int(kept.keys[place])], score=float(kept.scores[place]))
-        examples.setdefault((f"{layer}.{head}", found.measures[measure]), []).append(example)
-    examples |= {place: several[: survey.EXAMPLES] for place, several in by_links.items()}
-    return {place: tuple(several) for place, several in examples.items()}
+        example = Example(
+            text=stored.texts[int(stored.keys[place])], score=float(stored.scores[place])
+        )
+        examples.setdefault((f"{layer}.{head}", model_survey.measures[measure]), []).append(example)
+    examples |= {place: ranked[: survey.EXAMPLES] for place, ranked in by_links.items()}
+    return {place: tuple(ranked) for place, ranked in examples.items()}
 
 
-def _ranked(found: Survey, head: HeadProfile, measure: Measure) -> list[Example]:
-    """Return the sentences of the sample in the order of a measure of one head."""
-    sample = found.sample
+def _ranked(model_survey: Survey, head: HeadProfile, measure: Measure) -> list[Example]:
+    """Return the sentences of the sample, sorted by a measure of one head, highest first."""
+    sample = model_survey.sample
     if measure.name not in sample.roles or survey.OWN not in sample.controls:
         return []
     sums, counts = sample.controls[survey.OWN]
-    at = sample.roles.index(measure.name)
+    column = sample.roles.index(measure.name)
     examples = []
     for number, (text, _pair) in enumerate(sample.texts.values()):
-        n = counts[number, head.layer, at]
+        n = counts[number, head.layer, column]
         if n >= measure.enough_rows:
-            score = float(sums[number, head.layer, head.head, at] / n)
+            score = float(sums[number, head.layer, head.head, column] / n)
             examples.append(Example(text=text, score=score))
-    return sorted(examples, key=lambda one: (-one.score, one.text))
+    return sorted(examples, key=lambda item: (-item.score, item.text))
 
 
-def _different(found: Survey) -> int:
-    """Return the number of different sentences, as far as the sample tells: of few it holds all."""
-    n = len(found.sample.texts)
-    return n if n < found.sample.size else found.n_sentences
+def _different(model_survey: Survey) -> int:
+    """Return the number of different sentences: exact if all fit into the sample, else the number of all sentences."""
+    n = len(model_survey.sample.texts)
+    return n if n < model_survey.sample.size else model_survey.n_sentences
 
 
-def _notes(found: Survey) -> Iterator[Note]:
-    if not found.heads.counts[0].any():
+def _notes(model_survey: Survey) -> Iterator[Note]:
+    """Yield the caveats of a survey."""
+    if not model_survey.heads.counts[0].any():
         yield Note("nothing_measured")
-    n = _different(found)
+    n = _different(model_survey)
     if n < roles.FEWEST_DIFFERENT:
         yield Note.of("few_sentences", different=n, fewest=roles.FEWEST_DIFFERENT)
-    if found.sample.no_random:
-        yield Note.of("no_random_weights", why=found.sample.no_random)
-    if found.n_cut:
-        yield Note.of("sentences_cut", n=found.n_cut)
-    if found.n_bad:
-        line, reason = found.bad[0]
-        yield Note.of("bad_lines", n=found.n_bad, line=line, reason=reason)
-    if found.relations is not None:
-        if not found.sample.found and not found.sample.no_random:
+    if model_survey.sample.no_random:
+        yield Note.of("no_random_weights", why=model_survey.sample.no_random)
+    if model_survey.n_cut:
+        yield Note.of("sentences_cut", n=model_survey.n_cut)
+    if model_survey.n_bad:
+        line, reason = model_survey.bad[0]
+        yield Note.of("bad_lines", n=model_survey.n_bad, line=line, reason=reason)
+    if model_survey.relations is not None:
+        if not model_survey.sample.found and not model_survey.sample.no_random:
             yield Note("relations_uncontrolled")
-        yield from relations.notes(found.relations)
+        yield from relations.notes(model_survey.relations)

@@ -1,4 +1,4 @@
-"""Heads as files: ``.csv``, a row a head; ``.json``, everything."""
+"""Files of heads: ``.csv`` with one row per head, ``.json`` with everything."""
 
 from __future__ import annotations
 
@@ -15,39 +15,40 @@ from attnviz.heads.words import note_words, proof, reason
 from attnviz.storage.encoding import to_text, with_nulls
 from attnviz.text.display import visible
 
-# what a table says of a head, by the names of its columns; None of an empty cell
+# the cells of a head by column name; None is an empty cell
 Row = dict[str, object]
 
 
 def to_csv(found: HeadComparison) -> str:
-    """Return a comparison as CSV: a line of names, then a row for each head, layer after layer.
+    """Return a comparison as CSV: a header, then one row per head, ordered by layer.
 
-    The role is the clearest. ``established`` is empty where there is no role, ``cluster`` where heads
-    were not compared, a number where nothing was counted. Each measure has its value, ``_low`` and ``_high``, the ends
-    of its 95 % interval, and the value of each control, such as ``_shuffled``; ``_untrained`` is that of the best heads
-    of random weights, in the mean of several seeds. With a second model there are also ``divergence``, in nats, with
-    both ends of its interval, and the clearest role in that model, ``role_after``, and ``established_after``.
+    ``role`` is the clearest role. ``established`` is empty if there is no role, ``cluster`` if heads were not compared,
+    and a number if nothing was counted. Each measure has its value; ``_low`` and ``_high``, the ends of its 95%
+    interval; and the value of each control, such as ``_shuffled``. ``_untrained`` is the value of the best head of
+    random weights, the mean over several seeds. With a second model there are also ``divergence`` in nats with both
+    ends of its interval, ``role_after``, the clearest role in that model, and ``established_after``.
     """
-    written = io.StringIO()
+    buffer = io.StringIO()
     rows = _rows(found)
-    table = csv.DictWriter(written, rows[0], lineterminator="\n")
+    table = csv.DictWriter(buffer, rows[0], lineterminator="\n")
     table.writeheader()
     table.writerows({name: with_nulls(value) for name, value in row.items()} for row in rows)
-    return written.getvalue()
+    return buffer.getvalue()
 
 
 def frame(found: HeadComparison) -> Any:
-    """The table of the CSV file as a pandas data frame; NaN and None where a cell is empty."""
+    """Return the table of the CSV file as a pandas data frame; empty cells are NaN or None."""
     from pandas import DataFrame
 
     return DataFrame(_rows(found))
 
 
-def _rows(found: HeadComparison) -> list[Row]:
-    return [_row_of_head(found, head) for head in found.heads]
+def _rows(comparison: HeadComparison) -> list[Row]:
+    return [_row_of_head(comparison, head) for head in comparison.heads]
 
 
 def _row_of_head(comparison: HeadComparison, head: HeadProfile) -> Row:
+    """Return the cells of one head by column name."""
     role = head.role
     row: Row = {
         "layer": head.layer,
@@ -60,30 +61,35 @@ def _row_of_head(comparison: HeadComparison, head: HeadProfile) -> Row:
         "cluster": head.cluster,
     }
     if head.change is not None:
-        after = head.change.role
+        second_role = head.change.role
         row |= {
             "divergence": head.change.divergence,
             "divergence_low": head.change.low,
             "divergence_high": head.change.high,
-            "role_after": after and after.name,
-            "established_after": after and after.established,
+            "role_after": second_role and second_role.name,
+            "established_after": second_role and second_role.established,
         }
-    e = comparison.estimates
-    parts = {"": e.value, "_low": e.low, "_high": e.high}
+    estimates = comparison.estimates
+    parts = {"": estimates.value, "_low": estimates.low, "_high": estimates.high}
     parts |= {f"_{name}": control.value for name, control in comparison.controls.items()}
-    for at, measure in enumerate(comparison.names):
+    for column, measure in enumerate(comparison.names):
         row |= {
-            f"{measure}{end}": float(part[head.layer, head.head, at]) for end, part in parts.items()
+            f"{measure}{end}": float(part[head.layer, head.head, column])
+            for end, part in parts.items()
         }
     return row
 
 
 def to_json(found: HeadComparison) -> str:
-    """Return all that is in a comparison. Raises RecordError: a text holds half a character."""
+    """Return a comparison as JSON.
+
+    Raises RecordError: a text has half a character (a lone surrogate).
+    """
     return to_text(with_nulls(_comparison(found)), "the comparison")
 
 
 def _comparison(comparison: HeadComparison) -> dict[str, Any]:
+    """Return the fields of the JSON file; a second model is nested under ``against``."""
     return {
         "format": "attnviz-comparison",
         "version": 1,
@@ -94,11 +100,11 @@ def _comparison(comparison: HeadComparison) -> dict[str, Any]:
         "axes": ["layer", "head", "measure"],
         "measures": [
             {
-                "name": one.name,
-                **({"unit": one.unit, "meaning": one.meaning} if one.unit else {}),
-                **({"narrow": True} if one.narrow and one.unit else {}),
+                "name": item.name,
+                **({"unit": item.unit, "meaning": item.meaning} if item.unit else {}),
+                **({"narrow": True} if item.narrow and item.unit else {}),
             }
-            for one in comparison.measures
+            for item in comparison.measures
         ],
         "estimates": asdict(comparison.estimates),
         "controls": {name: asdict(control) for name, control in comparison.controls.items()},
@@ -116,14 +122,14 @@ def _comparison(comparison: HeadComparison) -> dict[str, Any]:
         ],
         "similarity": None if comparison.similarity is None else asdict(comparison.similarity),
         "examples": _examples(comparison.examples),
-        "typical": _examples({place: (one,) for place, one in comparison.typical.items()}),
-        "relations": [_relation(one) for one in comparison.relations],
+        "typical": _examples({place: (item,) for place, item in comparison.typical.items()}),
+        "relations": [_relation(item) for item in comparison.relations],
         **({} if comparison.against is None else {"against": _comparison(comparison.against)}),
     }
 
 
 def _change(head: HeadProfile) -> dict[str, Any]:
-    """Return the divergence of a head from a second model, and its role there; nothing without one."""
+    """Return the divergence of a head from a second model and its role there; empty without a second model."""
     if head.change is None:
         return {}
     role = head.change.role
@@ -136,7 +142,7 @@ def _change(head: HeadProfile) -> dict[str, Any]:
 
 
 def _role(role: Role) -> dict[str, Any]:
-    """A role without what only pictures need."""
+    """Return the fields of a role, without those that only pictures need."""
     rule = role.rule
     return {
         "name": role.name,
@@ -145,32 +151,33 @@ def _role(role: Role) -> dict[str, Any]:
         "threshold": rule.threshold,
         **_fields(role, "measure", "score", "low", "high", "established"),
         "reason": reason(role.doubt),
-        "controls": [_control(one) for one in role.controls],
+        "controls": [_control(control) for control in role.controls],
     }
 
 
-def _relation(one: Relation) -> dict[str, Any]:
+def _relation(relation: Relation) -> dict[str, Any]:
+    """Return the fields of a relation."""
     return {
-        **_fields(one, "name", "n", "layer", "head", "reverse"),
-        "accuracy": one.role.score,
-        **_fields(one.role, "low", "high", "established"),
-        "reason": reason(one.role.doubt),
-        "controls": [_control(control) for control in one.role.controls],
+        **_fields(relation, "name", "n", "layer", "head", "reverse"),
+        "accuracy": relation.role.score,
+        **_fields(relation.role, "low", "high", "established"),
+        "reason": reason(relation.role.doubt),
+        "controls": [_control(control) for control in relation.role.controls],
     }
 
 
-def _control(one: Control) -> dict[str, Any]:
-    return {**asdict(one), "what": str(CONTROLS[one.name].describe(one))}
+def _control(control: Control) -> dict[str, Any]:
+    return {**asdict(control), "what": str(CONTROLS[control.name].describe(control))}
 
 
 def _examples(
     examples: Mapping[tuple[str, str], Sequence[Example]],
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for (head, measure), several in examples.items():
-        found.setdefault(head, {})[measure] = [asdict(example) for example in several]
-    return found
+    by_head: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for (head, measure), ranked in examples.items():
+        by_head.setdefault(head, {})[measure] = [asdict(example) for example in ranked]
+    return by_head
 
 
-def _fields(one: object, *names: str) -> dict[str, object]:
-    return {name: getattr(one, name) for name in names}
+def _fields(record: object, *names: str) -> dict[str, object]:
+    return {name: getattr(record, name) for name in names}

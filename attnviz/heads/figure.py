@@ -1,6 +1,6 @@
-"""Heads as figures: the sheet of all heads with examples of their roles, and the page of one head.
+"""Figures of heads: the sheet of all heads with examples of their roles, and the page of one head.
 
-Places are in inches from the upper left corner of the page.
+Positions are in inches from the upper left corner of the page.
 """
 
 from __future__ import annotations
@@ -50,30 +50,32 @@ from attnviz.text.messages import Phrase, _, in_language, join_phrases
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WIDTH = 12.0  # inches of the sheet
-# inches: a narrower picture has the map and the table alone, one below the other; a slide, side by side
+WIDTH = 12.0  # width of the sheet in inches
+# Inches. A picture narrower than COLUMN has only the map, and the table below it; a slide has them side by side.
 COLUMN, SLIDE = 7.0, 8.8
-CELLS = (0.16, 0.42)  # inches of a cell of the map, at least and at most
-WORD = (0.84, 0.26)  # inches of a cell with a word in it, at most
-WIDEST, HIGHEST = 5.1, 7.0  # inches of the map, for which cells are made smaller
-BESIDE, ABOVE = 0.45, 0.4  # inches of the numbers of layers and of heads
-ENTRY, BETWEEN, KEY = 0.205, 0.16, 0.45  # inches: a line of a table, between columns, a sign
+CELLS = (0.16, 0.42)  # smallest and largest width of a cell of the map, in inches
+WORD = (0.84, 0.26)  # largest width and height of a cell with a word, in inches
+WIDEST, HIGHEST = 5.1, 7.0  # largest size of the map in inches; cells shrink to fit
+BESIDE, ABOVE = 0.45, 0.4  # inches for the layer numbers (left) and the head numbers (above)
+# Inches: height of a table row, space between columns, width of a role sign.
+ENTRY, BETWEEN, KEY = 0.205, 0.16, 0.45
 GAP = 0.45  # inches between the map and a table
 EMPTY, PLAIN = "#f4f4f4", "#555555"  # the colours of a head without a clear role
-CHANGED = 12  # so many heads are named that differ most from those of a second model
-ACROSS, SIDE, CARD_GAP = 4, 1.45, 0.25  # cards in a row, inches of a pattern, inches between cards
-MOST_TOKENS = 24  # tokens of a pattern; that of a longer sentence is pooled
-LABEL, LEADING = 11, 1.35 * TEXT * POINT  # letters of a token beside its row, inches of a line
+CHANGED = 12  # number of heads in the table of those that differ most from a second model
+ACROSS, SIDE, CARD_GAP = 4, 1.45, 0.25  # cards per row; inches: side of a pattern, between cards
+MOST_TOKENS = 24  # largest number of tokens of a pattern; longer sentences are pooled
+LABEL, LEADING = 11, 1.35 * TEXT * POINT  # letters of a token label; line height in inches
 HEAD_WIDTH, LEFT, HEAD_SIDE, BARS = 10.0, 4.2, 3.2, 1.4
-"""Inches of the page of one head, of its left column, of its example and of its bars by offset."""
-NAMES, ROW = 0.95, 0.24  # inches of the names of measures, and of a row
+"""Sizes of the page of one head, in inches: width of the page and of its left column, side of the example pattern,
+height of the bars by offset."""
+NAMES, ROW = 0.95, 0.24  # inches: width of the names of measures, height of a row
 MARKERS = {
     "shuffled": ("x", "#d55e00"),
     "untrained": ("^", "#009e73"),
     "offset": ("s", "#999999"),
     "chance": ("D", "#cc79a7"),
 }
-"""The shape and the colour of each control."""
+"""The marker and the colour of each control."""
 AXES = _("Rows are queries, columns are keys; colour: weight.")
 Inches: TypeAlias = tuple[float, float]
 
@@ -83,12 +85,12 @@ def _say(text: str, language: str) -> str:
 
 
 def _begin(pen: Pen, width: float) -> Page:
-    """Return a page that is drawn from above to below; `_end` tells how high it is."""
+    """Return a page that is drawn from top to bottom; `_end` sets its height."""
     return page_of(pen, width, 1.0)
 
 
 def _end(page: Page, height: float) -> None:
-    """Make a page so high; the line about characters that no font has moves with its lower edge."""
+    """Set the height of a page; the line about characters missing from the fonts moves with its lower edge."""
     width, before = page.size
     page.pen.figure.set_size_inches(width, height)
     page.ax.set_ylim(height, 0)
@@ -115,10 +117,12 @@ def draw(
     language: str = "en",
     style: Style = STYLES["sheet"],
 ) -> Picture:
-    """A picture of a comparison; of one sentence, where its weights are known, what each head attends to in it.
+    """Draw a comparison; for one sentence with known weights, draw what each head attends to in it.
 
-    On a slide and in a column stand the map and the roles alone, in letters that can be read there. `patterns` has
-    the attention of examples by role; `unseen` says why there are none. Raises SelectionError: a pattern lacks a head.
+    A slide or a narrow column has only the map and the roles, in readable letters. `patterns` has the attention on the
+    examples, by role; `unseen` says why there are no patterns.
+
+    Raises SelectionError: a pattern lacks a head.
     """
     record = comparison.attention
     narrow = style.width is not None and (bool(style.height) or style.width < COLUMN)
@@ -132,62 +136,66 @@ def draw(
         [words.model_names(comparison), words.description(comparison), words.sample(comparison)],
         " · ",
     )
-    about, what = _say(model, language), _say(_title_of_cards(comparison, unseen), language)
+    subtitle, card_title = (
+        _say(model, language),
+        _say(_title_of_cards(comparison, unseen), language),
+    )
     notes = [_say(text, language) for text in _notes(comparison)]
     with usual_settings():
-        said = [title, about, what, *notes, *_texts_of(columns), "√→–·●○≤"]
-        pen = blank_figure([*said, *(text for card in cards for text in card.texts)])
-        full = WIDTH - 2 * MARGIN
+        drawn_texts = [title, subtitle, card_title, *notes, *_texts_of(columns), "√→–·●○≤"]
+        pen = blank_figure([*drawn_texts, *(text for card in cards for text in card.texts)])
+        text_width = WIDTH - 2 * MARGIN
         page = _begin(pen, WIDTH)
-        heading = [*lines(pen, [title], full, 1.35 * TITLE, leading=1.5)]
-        heading += lines(pen, [about], full, colour=GREY)
+        heading = [*lines(pen, [title], text_width, 1.35 * TITLE, leading=1.5)]
+        heading += lines(pen, [subtitle], text_width, colour=GREY)
         top = page.write(heading, MARGIN) + 0.16
         if record is None:
-            below = _draw_roles(page, comparison, columns, top, language)
+            lower_end = _draw_roles(page, comparison, columns, top, language)
         else:
-            below = _draw_words(page, record, top, language)
+            lower_end = _draw_words(page, record, top, language)
         if comparison.against is not None:
-            below = _draw_changes(page, comparison, below, language)
+            lower_end = _draw_changes(page, comparison, lower_end, language)
         if cards:
-            below = _draw_cards(page, cards, what, below)
-        _end(page, page.write(lines(pen, notes, full), below) + MARGIN)
+            lower_end = _draw_cards(page, cards, card_title, lower_end)
+        _end(page, page.write(lines(pen, notes, text_width), lower_end) + MARGIN)
     return _picture(pen, title, comparison)
 
 
 def _draw_narrow(comparison: HeadComparison, style: Style, language: str) -> Picture:
-    """Draw the map and the table of roles alone: on a slide side by side, in a column below one another."""
-    margin, beside = style.margin, bool(style.height)
+    """Draw only the map and the table of roles: side by side on a slide, one below the other in a column."""
+    margin, is_slide = style.margin, bool(style.height)
     columns = _in_language(tables.role_table(by_role(comparison)), language)
     title = _say(words.finding(comparison), language)
     notes = _notes(comparison) if style.caption == "all" else []
     if style.caption == "receipt":
         notes = [words.proof(comparison)]
-    said = [_say(text, language) for text in notes]
+    foot_lines = [_say(text, language) for text in notes]
     with usual_settings():
-        pen = blank_figure([title, *said, *_texts_of(columns)])
-        width = SLIDE if beside else style.width or SLIDE
-        if not beside:
+        pen = blank_figure([title, *foot_lines, *_texts_of(columns)])
+        width = SLIDE if is_slide else style.width or SLIDE
+        if not is_slide:
             pen = replace(pen, least=style.least)
-        cell = _map_cell(comparison, 4.7 if beside else width - 2 * margin - BESIDE)
-        left = margin + (_grid_size(comparison, cell)[0] + GAP if beside else 0.0)
-        shown = _fitting(pen, columns, width - margin - left)
-        width = max(width, left + _table_width(pen, shown) + margin)
+        cell = _map_cell(comparison, 4.7 if is_slide else width - 2 * margin - BESIDE)
+        left = margin + (_grid_size(comparison, cell)[0] + GAP if is_slide else 0.0)
+        columns_shown = _fitting(pen, columns, width - margin - left)
+        width = max(width, left + _table_width(pen, columns_shown) + margin)
         page = _begin(pen, width)
         top = margin
         if style.has_title:
-            above = lines(pen, [title], width - 2 * margin, TITLE, leading=1.5)
-            top = page.write(above, margin, margin) + 0.1
+            title_lines = lines(pen, [title], width - 2 * margin, TITLE, leading=1.5)
+            top = page.write(title_lines, margin, margin) + 0.1
         _draw_map(page, comparison, (margin, top), cell, language)
-        below = top + _grid_size(comparison, cell)[1]
-        table_top = top if beside else below + 0.12
-        _draw_table(page, shown, (left, table_top))
-        below = max(below, table_top + ENTRY * (1 + len(shown[0].cells)))
-        foot = page.write(lines(pen, said, width - 2 * margin), below + 0.1, margin)
+        lower_end = top + _grid_size(comparison, cell)[1]
+        table_top = top if is_slide else lower_end + 0.12
+        _draw_table(page, columns_shown, (left, table_top))
+        lower_end = max(lower_end, table_top + ENTRY * (1 + len(columns_shown[0].cells)))
+        foot = page.write(lines(pen, foot_lines, width - 2 * margin), lower_end + 0.1, margin)
         _end(page, foot + margin)
     return _picture(pen, title, comparison)
 
 
 def _title_of_cards(comparison: HeadComparison, unseen: str) -> str:
+    """Return the title above the cards; `unseen` says why there are no patterns."""
     if unseen:
         return _("Examples; their patterns are not shown: {why}").format(why=visible(unseen))
     title = _("A typical example of the clearest roles. {axes}")
@@ -197,6 +205,7 @@ def _title_of_cards(comparison: HeadComparison, unseen: str) -> str:
 
 
 def _notes(comparison: HeadComparison) -> list[str]:
+    """Return the notes at the foot of the sheet."""
     notes = [words.proof(comparison), *map(words.note_words, comparison.notes)]
     if comparison.attention is None:
         established = _(
@@ -210,28 +219,28 @@ def _notes(comparison: HeadComparison) -> list[str]:
 
 
 def _map_cell(comparison: HeadComparison, widest: float = WIDEST) -> Inches:
-    """Return width and height of a cell of the map, in inches."""
-    most = min(CELLS[1], widest / comparison.n_heads, HIGHEST / comparison.n_layers)
-    side = max(CELLS[0], most)
+    """Return the width and height of a cell of the map, in inches."""
+    largest = min(CELLS[1], widest / comparison.n_heads, HIGHEST / comparison.n_layers)
+    side = max(CELLS[0], largest)
     return side, max(CELLS[0], 0.75 * side)
 
 
 def _grid_size(comparison: HeadComparison, cell: Inches) -> Inches:
-    """Return width and height of a map with its numbers, in inches."""
+    """Return the width and height of a map with its numbers, in inches."""
     return BESIDE + comparison.n_heads * cell[0], ABOVE + comparison.n_layers * cell[1]
 
 
 def _draw_roles(
     page: Page, comparison: HeadComparison, columns: Sequence[Column], top: float, language: str
 ) -> float:
-    """Draw the map of roles beside their table; return where both end."""
+    """Draw the map of roles beside their table; return the lower end of both."""
     cell = _map_cell(comparison)
     width, height = _grid_size(comparison, cell)
     _draw_map(page, comparison, (MARGIN, top), cell, language)
     left = MARGIN + max(width, 1.7) + GAP
-    shown = _fitting(page.pen, columns, WIDTH - MARGIN - left)
-    _draw_table(page, shown, (left, top))
-    return top + max(height, ENTRY * (1 + len(shown[0].cells))) + 0.3
+    columns_shown = _fitting(page.pen, columns, WIDTH - MARGIN - left)
+    _draw_table(page, columns_shown, (left, top))
+    return top + max(height, ENTRY * (1 + len(columns_shown[0].cells))) + 0.3
 
 
 def _draw_map(
@@ -243,7 +252,7 @@ def _draw_map(
 
 
 def _place(head: tuple[int, int], corner: Inches, cell: Inches) -> Place:
-    """Return where the cell of a head stands on a map at this corner."""
+    """Return the position and size of the cell of a head, on a map with this upper left corner."""
     left, top = corner[0] + BESIDE + head[1] * cell[0], corner[1] + ABOVE + head[0] * cell[1]
     return left, top, cell[0], cell[1]
 
@@ -251,7 +260,7 @@ def _place(head: tuple[int, int], corner: Inches, cell: Inches) -> Place:
 def _number_grid(
     page: Page, shape: tuple[int, int], corner: Inches, cell: Inches, language: str
 ) -> None:
-    """Write the numbers of layers and heads along a map, as many as have room."""
+    """Write the numbers of layers and heads along a map; numbers that do not fit are left out."""
     left, top = corner[0] + BESIDE, corner[1] + ABOVE
     for head in range(0, shape[1], max(1, math.ceil(PITCH / cell[0]))):
         page.text(left + (head + 0.5) * cell[0], top - 0.05, str(head), ha="center", va="bottom")
@@ -264,7 +273,7 @@ def _number_grid(
 
 
 def _draw_sign(page: Page, role: Role | None, place: Place) -> None:
-    """Draw the sign of a role in its colour; pale where it is not established."""
+    """Draw the sign of a role in its colour, pale if the role is not established."""
     colour = EMPTY if role is None else role.rule.colour
     if role is not None and not role.established:
         colour = _paler(colour)
@@ -277,7 +286,7 @@ def _paler(colour: str) -> str:
 
 
 def _draw_cell(page: Page, colour: str, text: str, place: Place) -> None:
-    """Draw a cell with a text in its middle, in letters that have room; none where these are too small."""
+    """Draw a cell with a text in its middle, scaled to fit; no text if the letters would be too small."""
     left, top, width, height = place
     linewidth = 1.0 if height > 0.15 else 0.3
     page.box(place, facecolor=colour, edgecolor="white", linewidth=linewidth, zorder=2)
@@ -290,7 +299,7 @@ def _draw_cell(page: Page, colour: str, text: str, place: Place) -> None:
 
 
 def _in_language(columns: Iterable[Column], language: str) -> list[Column]:
-    """Return columns in one language, with what a terminal would obey spelled out."""
+    """Return columns in one language, with control characters made visible."""
     return [
         replace(
             column,
@@ -306,18 +315,18 @@ def _texts_of(columns: Iterable[Column]) -> list[str]:
 
 
 def _column_width(pen: Pen, column: Column) -> float:
-    # The first column of the roles has their signs, which are drawn in cells.
+    # A column of roles without a title has their signs, which are drawn as cells.
     if not column.title and column.roles:
         return KEY
     return pen.widest([column.title, *column.cells])
 
 
 def _table_width(pen: Pen, columns: Sequence[Column]) -> float:
-    return sum(_column_width(pen, one) for one in columns) + BETWEEN * (len(columns) - 1)
+    return sum(_column_width(pen, column) for column in columns) + BETWEEN * (len(columns) - 1)
 
 
 def _fitting(pen: Pen, columns: Sequence[Column], room: float) -> list[Column]:
-    """Return the first columns, as many as have room; two at least."""
+    """Return as many of the first columns as fit into `room`, but at least two."""
     n = len(columns)
     while n > 2 and _table_width(pen, columns[:n]) > room:
         n -= 1
@@ -325,7 +334,7 @@ def _fitting(pen: Pen, columns: Sequence[Column], room: float) -> list[Column]:
 
 
 def _draw_table(page: Page, columns: Sequence[Column], corner: Inches) -> None:
-    """Draw a table; roles that are not established are grey, and signs are drawn in cells."""
+    """Draw a table; roles that are not established are grey, and signs are drawn as cells."""
     left, top = corner
     roles = columns[0].roles
     for column in columns:
@@ -341,13 +350,13 @@ def _draw_table(page: Page, columns: Sequence[Column], corner: Inches) -> None:
                     page.frame(place)
                 continue
             role = roles[row] if roles else None
-            quiet = bool(roles) and not (role and role.established)
-            page.text(at, middle, text, ha=ha, va="center", color=GREY if quiet else BLACK)
+            is_grey = bool(roles) and not (role and role.established)
+            page.text(at, middle, text, ha=ha, va="center", color=GREY if is_grey else BLACK)
         left += width + BETWEEN
 
 
 def _draw_words(page: Page, record: Attention, top: float, language: str) -> float:
-    """Draw for each head the word that receives most of its attention, in the colour of that share."""
+    """Draw for each head the word that receives most of its attention, in the colour of its share."""
     received = received_by_words(record)
     n_layers, n_heads = received.shape[:2]
     cell = min(WORD[0], (WIDTH - 2 * MARGIN - BESIDE) / n_heads), min(WORD[1], HIGHEST / n_layers)
@@ -376,12 +385,12 @@ def _draw_values(
 
 
 def _draw_changes(page: Page, comparison: HeadComparison, top: float, language: str) -> float:
-    """Draw how far each head is from that of the second model, beside the heads that differ most; return the end."""
+    """Draw the divergence of each head from the second model, and a table of the largest; return the lower end."""
     cell = _map_cell(comparison)
-    said = [words.DIVERGENCE]
+    captions = [words.DIVERGENCE]
     if comparison.against is not None:
-        said.append(words.changes(comparison, comparison.against))
-    texts = [_say(text, language) for text in said]
+        captions.append(words.changes(comparison, comparison.against))
+    texts = [_say(text, language) for text in captions]
     top = page.write(lines(page.pen, texts, WIDTH - 2 * MARGIN), top) + 0.08
     values = np.array([head.change.divergence for head in comparison.heads if head.change])
     values = values.reshape(comparison.n_layers, comparison.n_heads)
@@ -389,16 +398,16 @@ def _draw_changes(page: Page, comparison: HeadComparison, top: float, language: 
         place: "" if np.isnan(values[place]) else f"{values[place]:.2f}"[1:]
         for place in np.ndindex(*values.shape)
     }
-    # The darkest colour is the largest divergence of these two models.
+    # Scale to the largest divergence, which gets the darkest colour; 1e-9 avoids a division by 0.
     shades = np.nan_to_num(values / max(np.nanmax(values, initial=0.0), 1e-9))
     _draw_values(page, shades, numbers, (MARGIN, top), cell, language)
     width, height = _grid_size(comparison, cell)
     left = MARGIN + max(width, 1.7) + GAP
-    most = min(CHANGED, max(1, int(height / ENTRY) - 1))
-    columns = _in_language(tables.change_table(comparison, most), language)
-    shown = _fitting(page.pen, columns, WIDTH - MARGIN - left)
-    _draw_table(page, shown, (left, top))
-    return top + max(height, ENTRY * (1 + len(shown[0].cells))) + 0.24
+    n_rows = min(CHANGED, max(1, int(height / ENTRY) - 1))
+    columns = _in_language(tables.change_table(comparison, n_rows), language)
+    columns_shown = _fitting(page.pen, columns, WIDTH - MARGIN - left)
+    _draw_table(page, columns_shown, (left, top))
+    return top + max(height, ENTRY * (1 + len(columns_shown[0].cells))) + 0.24
 
 
 # The cards.
@@ -406,17 +415,17 @@ def _draw_changes(page: Page, comparison: HeadComparison, top: float, language: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadCard:
-    """A card: a role or a link, the head that shows it, a sentence, and the weights there."""
+    """A card with a role or a link, its head, a sentence, and the weights on it."""
 
     role: Role | None
     title: str
-    text: str  # what the head does
+    text: str  # description of the role or link
     sentence: str
-    sheet: Sheet | None  # the weights, from 0 to 1; None where they are not known
+    sheet: Sheet | None  # the weights, from 0 to 1; None if unknown
 
     @property
     def texts(self) -> list[str]:
-        """All texts of the card, for its fonts."""
+        """All texts of the card, to choose fonts."""
         tokens = [] if self.sheet is None else [*self.sheet.query_labels, *self.sheet.key_labels]
         return [self.title, self.text, self.sentence, *tokens]
 
@@ -424,7 +433,7 @@ class HeadCard:
 def _cards_of(
     comparison: HeadComparison, patterns: Mapping[str, Attention], language: str
 ) -> list[HeadCard]:
-    """Return a card for each of the clearest roles; of one sentence, for its strongest links."""
+    """Return a card for each of the clearest roles, or, for one sentence, for each of its strongest links."""
     record = comparison.attention
     if record is None:
         return [
@@ -445,6 +454,7 @@ def _cards_of(
 
 
 def _card_of(card: RoleCard, record: Attention | None, language: str) -> HeadCard:
+    """Return the card of a role; `record` has the attention on its example."""
     if card.example is None:
         sentence = _say(_("no example among the sentences kept"), language)
     else:
@@ -467,22 +477,22 @@ def _labels(tokens: Iterable[str]) -> list[str]:
 
 
 def _label_room(pen: Pen, sheets: Iterable[Sheet]) -> Inches:
-    """Return the inches that the words take at the left of patterns and above them."""
-    shown = list(sheets)
-    left = [label for sheet in shown for label in _labels(sheet.query_labels)]
-    above = [label for sheet in shown for label in _labels(sheet.key_labels)]
+    """Return the width of the labels to the left of patterns and the height of those above, in inches."""
+    all_sheets = list(sheets)
+    left = [label for sheet in all_sheets for label in _labels(sheet.query_labels)]
+    above = [label for sheet in all_sheets for label in _labels(sheet.key_labels)]
     return pen.widest(left) + 0.05, pen.widest(above) + 0.08
 
 
-def _draw_cards(page: Page, cards: Sequence[HeadCard], what: str, top: float) -> float:
-    """Draw cards of one size, `ACROSS` in a row, below what they are, and return where they end."""
+def _draw_cards(page: Page, cards: Sequence[HeadCard], title: str, top: float) -> float:
+    """Draw the title and below it the cards, `ACROSS` per row; return the lower end."""
     sheets = [card.sheet for card in cards if card.sheet is not None]
     if sheets:
         bar = WIDTH - MARGIN - 1.02, top, 0.9
         page.colour_bar(colours(), bar, {0.0: "0", 1.0: "1"}, along=True)
-    top = page.write(lines(page.pen, [what], WIDTH - 2 * MARGIN - 1.5, TEXT + 1), top) + 0.12
+    top = page.write(lines(page.pen, [title], WIDTH - 2 * MARGIN - 1.5, TEXT + 1), top) + 0.12
     pen, width = page.pen, (WIDTH - 2 * MARGIN - (ACROSS - 1) * CARD_GAP) / ACROSS
-    written = [
+    card_lines = [
         [
             Line(line, TEXT, colour, LEADING)
             for text, colour in ((card.text, BLACK), (card.sentence, GREY))
@@ -491,9 +501,9 @@ def _draw_cards(page: Page, cards: Sequence[HeadCard], what: str, top: float) ->
         for card in cards
     ]
     left, above = _label_room(pen, sheets)
-    text_height = max(map(height_of, written)) + 1.6 * LEADING
+    text_height = max(map(height_of, card_lines)) + 1.6 * LEADING
     pitch = text_height + 0.14 + (above + SIDE + 0.06 if sheets else 0.0)
-    for number, (card, said) in enumerate(zip(cards, written, strict=True)):
+    for number, (card, lines_of_card) in enumerate(zip(cards, card_lines, strict=True)):
         row, column = divmod(number, ACROSS)
         x, y = MARGIN + column * (width + CARD_GAP), top + row * pitch
         inset = 0.0
@@ -501,20 +511,20 @@ def _draw_cards(page: Page, cards: Sequence[HeadCard], what: str, top: float) ->
             _draw_sign(page, card.role, (x, y - 0.02, KEY, 0.17))
             inset = KEY + 0.08
         page.text(x + inset, y + 0.015, clip(card.title, 40), TEXT + 0.5, va="top")
-        page.write(said, y + 1.6 * LEADING, x)
+        page.write(lines_of_card, y + 1.6 * LEADING, x)
         if card.sheet is not None:
             _draw_pattern(page, card.sheet, (x + left, y + text_height + above), SIDE)
     return top + pitch * -(-len(cards) // ACROSS)
 
 
 def _two_lines(pen: Pen, text: str, width: float) -> list[str]:
-    """Break a text into at most two lines, with an ellipsis where it was cut."""
+    """Break a text into at most two lines, with an ellipsis if it was cut."""
     first, *rest = [*pen.wrap(text, width, TEXT, 3), ""]
     return [first, rest[0][:-1] + "…"] if len(rest) > 2 else [first, *rest[:-1]]
 
 
 def _draw_pattern(page: Page, sheet: Sheet, corner: Inches, side: float) -> None:
-    """Draw a pattern with its words at the left and above, as many as have room."""
+    """Draw a pattern with its tokens on the left and above; labels that do not fit are left out."""
     left, top = corner
     queries, keys = _labels(sheet.query_labels), _labels(sheet.key_labels)
     cell = min(0.3, side / max(len(queries), len(keys)))
@@ -523,11 +533,13 @@ def _draw_pattern(page: Page, sheet: Sheet, corner: Inches, side: float) -> None
     panel = sheet.panels[0]
     place = left, top, cell * len(keys), cell * len(queries)
     page.image(pixels(panel.matrix, panel.top, colours()), place)
-    for at in range(0, len(queries), step):
-        page.text(left - 0.05, top + (at + 0.5) * cell, queries[at], size, ha="right", va="center")
-    for at in range(0, len(keys), step):
+    for index in range(0, len(queries), step):
+        page.text(
+            left - 0.05, top + (index + 0.5) * cell, queries[index], size, ha="right", va="center"
+        )
+    for index in range(0, len(keys), step):
         style: dict[str, Any] = {"ha": "center", "va": "bottom", "rotation": 90}
-        page.text(left + (at + 0.5) * cell, top - 0.05, keys[at], size, **style)
+        page.text(left + (index + 0.5) * cell, top - 0.05, keys[index], size, **style)
 
 
 # The page of one head.
@@ -541,7 +553,7 @@ def draw_head(
     patterns: Mapping[str, Attention] | None = None,
     language: str = "en",
 ) -> Picture:
-    """A picture of one head: its roles and an example, its measures beside their controls, its weight by offset.
+    """Draw one head: its roles and an example, its measures with their controls, and its weight by offset.
 
     Raises SelectionError: there is no such head.
     """
@@ -551,25 +563,35 @@ def draw_head(
         for card in own_card(profile, comparison)
     ]
     heading = _say(_title_of_head(profile), language)
-    said = [words.closest_roles(comparison, profile)]
+    role_texts = [words.closest_roles(comparison, profile)]
     if profile.roles:
-        said = [text(role) for role in profile.roles for text in (words.role_score, words.how_sure)]
-    roles = [_say(text, language) for text in said]
-    about = f"{visible(words.model_names(comparison))} · {_say(words.sample(comparison), language)}"
-    below = [_say(text, language) for text in _notes_of_head(comparison, profile)]
+        role_texts = [
+            text(role) for role in profile.roles for text in (words.role_score, words.how_sure)
+        ]
+    roles = [_say(text, language) for text in role_texts]
+    subtitle = (
+        f"{visible(words.model_names(comparison))} · {_say(words.sample(comparison), language)}"
+    )
+    notes = [_say(text, language) for text in _notes_of_head(comparison, profile)]
     with usual_settings():
-        texts = [heading, about, *roles, *below, *(text for card in cards for text in card.texts)]
+        texts = [
+            heading,
+            subtitle,
+            *roles,
+            *notes,
+            *(text for card in cards for text in card.texts),
+        ]
         pen = blank_figure([*texts, "√→–·—“”…●○"])
-        full = HEAD_WIDTH - 2 * MARGIN
+        text_width = HEAD_WIDTH - 2 * MARGIN
         page = _begin(pen, HEAD_WIDTH)
-        top = page.write(lines(pen, [heading], full, 1.35 * TITLE, leading=1.5), MARGIN)
-        top = page.write(lines(pen, [about], full, colour=GREY), top) + 0.25
+        top = page.write(lines(pen, [heading], text_width, 1.35 * TITLE, leading=1.5), MARGIN)
+        top = page.write(lines(pen, [subtitle], text_width, colour=GREY), top) + 0.25
         left_end = page.write(lines(pen, roles, LEFT, colour=BLACK), top)
         for card in cards:
             left_end = page.write(lines(pen, [card.sentence], LEFT, colour=GREY), left_end + 0.1)
             if card.sheet is not None:
-                beside, above = _label_room(pen, [card.sheet])
-                corner = MARGIN + beside, left_end + above + 0.1
+                label_width, label_height = _label_room(pen, [card.sheet])
+                corner = MARGIN + label_width, left_end + label_height + 0.1
                 _draw_pattern(page, card.sheet, corner, HEAD_SIDE)
                 left_end = corner[1] + HEAD_SIDE
         shares = _shares(comparison)
@@ -577,7 +599,10 @@ def draw_head(
         width = HEAD_WIDTH - MARGIN - 0.1 - right
         bars_top = top + 0.2 + dots + 1.0
         right_end = bars_top + BARS + 0.4 if comparison.offsets else bars_top
-        _end(page, page.write(lines(pen, below, full), max(left_end, right_end) + 0.15) + MARGIN)
+        _end(
+            page,
+            page.write(lines(pen, notes, text_width), max(left_end, right_end) + 0.15) + MARGIN,
+        )
         if shares:
             ax = page.axes((right, top + 0.2, width, dots))
             _draw_measures(ax, pen, comparison, profile, language)
@@ -596,33 +621,33 @@ def _title_of_head(profile: HeadProfile) -> Phrase:
 
 
 def _notes_of_head(comparison: HeadComparison, profile: HeadProfile) -> list[str]:
-    alike = words.list_alike(comparison, profile)
-    notes = [words.proof(comparison), *([alike] if alike else [])]
+    similar_heads = words.list_alike(comparison, profile)
+    notes = [words.proof(comparison), *([similar_heads] if similar_heads else [])]
     notes += map(words.note_words, comparison.notes)
     return [*notes, words.TOO_NARROW, words.NOT_EXPLANATION]
 
 
 def _shares(comparison: HeadComparison) -> list[str]:
-    """Return the measures that are shares of 1, without those by offset and those of norms."""
+    """Return the names of the shares, without those at fixed offsets and the norm-based ones."""
     return [
-        one.name
-        for one in comparison.measures
-        if one.unit == "share" and one.offset is None and one.takes != "norms"
+        measure.name
+        for measure in comparison.measures
+        if measure.unit == "share" and measure.offset is None and measure.takes != "norms"
     ]
 
 
 def _draw_offsets(
     ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadProfile, language: str
 ) -> None:
-    """Draw the mean weight at each offset as bars with their intervals."""
+    """Draw the mean weight at each offset as a bar with its interval."""
     offsets = comparison.offsets
-    found = np.array([comparison.at_offset(offset, profile) for offset in offsets])
+    estimates = np.array([comparison.at_offset(offset, profile) for offset in offsets])
     colour = profile.role.rule.colour if profile.role else PLAIN
-    ax.bar(offsets, np.nan_to_num(found[:, 0]), width=0.75, color=colour, zorder=2)
-    for offset, (_value, low, high) in zip(offsets, found, strict=True):
+    ax.bar(offsets, np.nan_to_num(estimates[:, 0]), width=0.75, color=colour, zorder=2)
+    for offset, (_value, low, high) in zip(offsets, estimates, strict=True):
         if not math.isnan(low):
             ax.plot([offset, offset], [low, high], color=BLACK, linewidth=1.0, zorder=3)
-    top = float(np.nanmax([*found.ravel(), 0.05]))
+    top = float(np.nanmax([*estimates.ravel(), 0.05]))
     ax.set(ylim=(0, min(1.0, 1.08 * top)), xlim=(offsets[0] - 0.6, offsets[-1] + 0.6))
     names = [f"{offset:+d}" if offset else "0" for offset in offsets]
     ax.set_xticks(offsets, names, **pen.style(SMALL))
@@ -632,30 +657,36 @@ def _draw_offsets(
 def _draw_measures(
     ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadProfile, language: str
 ) -> None:
-    """Draw each share as a dot with its interval, and its controls beside it."""
+    """Draw each share as a dot with its interval, with the controls in the same row."""
     names = _shares(comparison)
     rows = np.arange(len(names))
-    found = np.array([comparison.estimate(name, *profile.place) for name in names])
+    estimates = np.array([comparison.estimate(name, *profile.place) for name in names])
     colour = profile.role.rule.colour if profile.role else PLAIN
-    known = ~np.isnan(found[:, 1])
+    has_interval = ~np.isnan(estimates[:, 1])
     style: dict[str, Any] = {"linewidth": 2.4, "alpha": 0.6, "zorder": 4}
-    ax.hlines(rows[known], found[known, 1], found[known, 2], color=colour, **style)
+    ax.hlines(
+        rows[has_interval],
+        estimates[has_interval, 1],
+        estimates[has_interval, 2],
+        color=colour,
+        **style,
+    )
     label = _say(_("this head"), language)
-    ax.scatter(found[:, 0], rows, s=30, color=colour, edgecolor="white", label=label, zorder=5)
+    ax.scatter(estimates[:, 0], rows, s=30, color=colour, edgecolor="white", label=label, zorder=5)
     for control, (marker, shade) in MARKERS.items():
         if control in comparison.controls:
             values = [comparison.control(control, name, profile) for name in names]
             label = _say(CONTROLS[control].title, language)
-            drawn = ax.scatter(
+            markers = ax.scatter(
                 values, rows, marker=marker, s=16, color=shade, label=label, zorder=6
             )
             if marker != "x":
-                drawn.set_facecolor("none")
-                drawn.set_edgecolor(shade)
+                markers.set_facecolor("none")
+                markers.set_edgecolor(shade)
     ax.set(xlim=(-0.02, 1.02), ylim=(len(names) - 0.5, -0.5))
-    narrow = {one.name for one in comparison.measures if one.narrow}
-    marked = [f"~{name}" if name in narrow else name for name in names]
-    ax.set_yticks(rows, marked, **pen.style(SMALL + 0.5))
+    narrow = {measure.name for measure in comparison.measures if measure.narrow}
+    labels = [f"~{name}" if name in narrow else name for name in names]
+    ax.set_yticks(rows, labels, **pen.style(SMALL + 0.5))
     ticks = np.linspace(0, 1, 6)
     ax.set_xticks(ticks, [f"{x:.1f}" for x in ticks], **pen.style(SMALL))
     legend = ax.legend(

@@ -1,4 +1,4 @@
-"""``.stats`` files: what was measured of a corpus, to go on from and to merge."""
+"""``.stats`` files: the measurements of a corpus, which can be continued and merged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attnviz.storage import encoding
 from attnviz.storage.corpora.corpus import Fingerprint
 from attnviz.text.corpus import Annotation, Link
 
-DEFAULT = "the default"  # what messages call the model where none was named
+DEFAULT = "the default"  # the name in messages of a model that was not named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,27 +28,27 @@ class SurveyRun:
     against: str | None = None  # the second model, if there is one
 
     def words(self) -> dict[str, str]:
-        """All of it as messages tell it, by the names of settings; without what is not given."""
-        given = {**asdict(self.model), **asdict(self.settings), "against": self.against}
-        usual = {"model": DEFAULT, "kind": "the usual"}
+        """Return the settings in words for messages, by name; settings that are not given are left out."""
+        options = {**asdict(self.model), **asdict(self.settings), "against": self.against}
+        defaults = {"model": DEFAULT, "kind": "the usual"}
         return {
-            name: str(usual[name] if value is None else value)
-            for name, value in given.items()
-            if value is not None or name in usual
+            name: str(defaults[name] if value is None else value)
+            for name, value in options.items()
+            if value is not None or name in defaults
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """A survey and how it came about."""
+    """A survey, its corpus and its settings."""
 
     survey: Survey  # the survey
-    corpora: tuple[str, ...]  # what was read, in a few words each
-    # of the corpus, read by a run that goes on; None for one that is finished
+    corpora: tuple[str, ...]  # short descriptions of the corpora
+    # number of lines read so far, if the file is a checkpoint; None for a finished run
     n_lines: int | None = None
-    # of the corpus; None where it has none, as standard input has not
+    # the fingerprint of the corpus file; None if there is no file, as for standard input
     fingerprint: Fingerprint | None = None
-    run: SurveyRun  # how it was measured, which must be the same for a run to go on
+    run: SurveyRun  # the settings, which must be the same to continue a run
 
 
 CLASSES = (
@@ -74,17 +74,23 @@ CLASSES = (
 
 
 def save_stats(stats: Stats, path: str | os.PathLike[str]) -> Path:
-    """Write a survey whole or not at all. Raises OutputError: another ending, or it cannot be written."""
+    """Write a survey to a file; a failed write leaves no partial file.
+
+    Raises OutputError: another ending, or the file cannot be written.
+    """
     return encoding.write(stats, path)
 
 
 def load_stats(path: str | os.PathLike[str]) -> Stats:
-    """Read a survey that attnviz saved. Raises FileFormatError, in one line: it cannot be read, or holds no survey."""
+    """Read a survey that attnviz saved.
+
+    Raises FileFormatError: the file cannot be read, or holds no survey.
+    """
     return encoding.read(path, CLASSES, Stats, lambda stats: is_whole(stats.survey))
 
 
 def is_whole(found: Survey) -> bool:
-    """Whether the parts of a survey fit together."""
+    """Return whether the parts of a survey fit together."""
     n_layers, n_heads, n_measures = found.heads.sums.shape[1:]
     return (
         _fits_against(found)
@@ -96,15 +102,15 @@ def is_whole(found: Survey) -> bool:
     )
 
 
-def _fits_against(found: Survey) -> bool:
-    """Whether the survey of a second model, if there is one, is of the same heads and sentences."""
-    if found.against is None:
+def _fits_against(measured: Survey) -> bool:
+    """Return whether the survey of a second model, if any, has the same heads and sentences."""
+    if measured.against is None:
         return True
-    second, divergences = found.against.survey, found.against.divergences
+    second_survey, divergences = measured.against.survey, measured.against.divergences
     return (
-        second.against is None
-        and is_whole(second)
-        and second.heads.sums.shape == found.heads.sums.shape
-        and divergences.sums.shape == found.heads.sums.shape[:3]
-        and second.n_sentences == divergences.n_sentences == found.n_sentences
+        second_survey.against is None
+        and is_whole(second_survey)
+        and second_survey.heads.sums.shape == measured.heads.sums.shape
+        and divergences.sums.shape == measured.heads.sums.shape[:3]
+        and second_survey.n_sentences == divergences.n_sentences == measured.n_sentences
     )

@@ -1,4 +1,4 @@
-"""All heads on one page: a map, a table to sort, each head."""
+"""The page of all heads: a map, a sortable table, and each head."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ OWN = tuple(SCRIPTS / name for name in ("heads.js", "heads.css"))
 
 
 def page(comparison: HeadComparison, lang: str = "en") -> WebPage:
-    """A comparison as one HTML page to explore, in English or Korean at first; both are in it."""
-    measures = [one for one in comparison.measures if one.offset is None]
+    """Return a comparison as one interactive HTML page in English and Korean; `lang` is shown first."""
+    measures = [measure for measure in comparison.measures if measure.offset is None]
     roles = [role for head in comparison.heads for role in head.roles]
     roles += [head.change.role for head in comparison.heads if head.change and head.change.role]
     title = _("What each head does")
@@ -39,12 +39,12 @@ def page(comparison: HeadComparison, lang: str = "en") -> WebPage:
         "notes": list(map(_pair, _notes(comparison))),
         "measures": [
             {
-                "name": visible(one.label),
-                "unit": one.unit,
-                "narrow": one.narrow,
-                "words": _pair(one.meaning),
+                "name": visible(measure.label),
+                "unit": measure.unit,
+                "narrow": measure.narrow,
+                "words": _pair(measure.meaning),
             }
-            for one in measures
+            for measure in measures
         ],
         "rules": [
             {
@@ -57,19 +57,20 @@ def page(comparison: HeadComparison, lang: str = "en") -> WebPage:
             for rule in dict.fromkeys(role.rule for role in roles)
         ],
         "profiles": [
-            _profile(comparison, head, [one.name for one in measures]) for head in comparison.heads
+            _profile(comparison, head, [measure.name for measure in measures])
+            for head in comparison.heads
         ],
         "palette": palettes(),
     }
     head = [("model", model), ("sample", sample), ("proof proved", proof)]
-    shown = [(name, visible(in_language(text, lang))) for name, text in head]
+    heading = [(name, visible(in_language(text, lang))) for name, text in head]
     return WebPage(
-        build(in_language(title, lang), shown, labels=labels, data=b"", own=OWN, language=lang)
+        build(in_language(title, lang), heading, labels=labels, data=b"", own=OWN, language=lang)
     )
 
 
 def _pair(text: str) -> list[str]:
-    """Return a text in English and Korean, with what a page would obey spelled out."""
+    """Return a text in English and Korean, with control characters made visible."""
     return list(map(visible, both(text)))
 
 
@@ -86,7 +87,8 @@ def _notes(comparison: HeadComparison) -> list[str]:
 
 
 def _profile(comparison: HeadComparison, head: HeadProfile, measures: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    """Return the data of one head for the script of the page."""
+    data: dict[str, Any] = {
         "name": head.name,
         "roles": [_role(comparison, head, role) for role in head.roles],
         "change": None,
@@ -94,14 +96,15 @@ def _profile(comparison: HeadComparison, head: HeadProfile, measures: list[str])
     }
     if head.change is not None:
         change, role = head.change, head.change.role
-        found["change"] = {
+        data["change"] = {
             "divergence": list(map(_number, (change.divergence, change.low, change.high))),
             "role": role and {"rule": role.name, "sure": role.established},
         }
-    return found
+    return data
 
 
 def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str, Any]:
+    """Return the data of one role for the script of the page."""
     example = example_of(comparison, head, role)
     return {
         "rule": role.name,
@@ -114,13 +117,13 @@ def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str
         "why": _pair(words.how_sure(role)),
         "controls": [
             {
-                "words": _pair(CONTROLS[one.name].describe(one)),
-                "value": _number(one.value),
-                "low": _number(one.low),
-                "high": _number(one.high),
-                "out": one.rules_out,
+                "words": _pair(CONTROLS[control.name].describe(control)),
+                "value": _number(control.value),
+                "low": _number(control.low),
+                "high": _number(control.high),
+                "out": control.rules_out,
             }
-            for one in role.controls
+            for control in role.controls
         ],
         "example": example and {"text": visible(example.text), "score": _number(example.score)},
     }

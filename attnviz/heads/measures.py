@@ -1,11 +1,11 @@
-"""The measures of heads: one entry each, with its computation, its unit, its words, and the role that it may give.
+"""The measures of heads: one entry each, with its computation, its unit, its description and its possible role.
 
-A measure is a mean over rows. A row is counted where its token is real and sees two keys or more: with one key there
-is nothing to choose. Of a share, only rows that see such a key are counted: no row of a causal model sees the next
+A measure is a mean over rows. A row is counted if its token is real and sees at least two keys: with one key there is
+nothing to choose. A share counts only the rows that see a key of its kind: no row of a causal model sees the next
 token. A is the head's pattern: row i is the query, column j the key.
 
 To add a measure, write one entry: `attnviz.compare_heads(..., measures=(*MEASURES, mine))` measures it, shows it and
-names heads for it. A share needs only to say which keys it asks for::
+names heads after it. A share only has to say which keys it asks for::
 
     second = Measure(
         name="second",
@@ -18,9 +18,11 @@ names heads for it. A share needs only to say which keys it asks for::
 Thresholds of roles are those of Clark et al. 2019 (section 3) and Voita et al. 2019 (section 5.1) where they give one:
 previous and next token more than half of the weight; first token, separators and punctuation more than 0.6; broad an
 entropy of 3.8 nats on 128 tokens, which is 0.78 of the largest; a positional head has its largest weight at one fixed
-offset in 90 % of its rows. All can be set. Colours are Paul Tol's muted scheme, which colour-blind readers tell apart
-(https://sronpersonalpages.nl/~pault/); punctuation has the orange of his light scheme, a relation the blue of his
-vibrant one, which a terminal of 256 colours does not take for that of the next token.
+offset in 90% of its rows. All of them can be changed.
+
+Colours are Paul Tol's muted scheme, which colour-blind readers tell apart (https://sronpersonalpages.nl/~pault/).
+Punctuation has the orange of his light scheme. A relation has the blue of his vibrant scheme, which differs from the
+colour of the next token even in a terminal of 256 colours.
 """
 
 from __future__ import annotations
@@ -34,15 +36,15 @@ from typing import Any, Literal, TypeAlias
 from attnviz.text.messages import _
 
 CHANCE, SHUFFLED, UNTRAINED, OFFSET = "chance", "shuffled", "untrained", "offset"
-"""The controls. Three can rule a role out: the head's own weights dealt out to keys at random, the best head of random
-weights, the best fixed offset. The fourth, the head on sentences with their tokens shuffled, tells what it goes by: one
-that looks at a position does so on any words."""
+"""The controls. Three can rule a role out: the head's own weights assigned to keys at random, the best head of random
+weights, and the best fixed offset. The fourth is the head on sentences with shuffled tokens. It tells whether the head
+follows positions or words: a positional head attends to its position whatever the words are."""
 BROAD = round(3.8 / math.log(128), 3)
-"""The entropy from which on Clark et al. call a head broad, as a share of the largest."""
-MAX_OFFSET = 8  # how far fixed offsets go, in tokens before and after the query
+"""The smallest entropy of a head that Clark et al. call broad, as a share of the largest possible entropy."""
+MAX_OFFSET = 8  # the largest fixed offset, in tokens before and after the query
 OFFSETS = tuple(range(-MAX_OFFSET, MAX_OFFSET + 1))
-ENOUGH_ROWS = 3  # a sentence is no example of a measure that counts fewer of its rows
-GREY = "#555555"  # of a role that names no colour
+ENOUGH_ROWS = 3  # a sentence is an example of a measure only if at least 3 of its rows are counted
+GREY = "#555555"  # the colour of a role that sets no other
 About: TypeAlias = Literal["position", "content", "spread"]
 """Subject of a role: the position of a key, its content, or the spread of the weights."""
 
@@ -51,22 +53,22 @@ RULED_OUT_BY: dict[About, tuple[str, ...]] = {
     "content": (CHANCE, UNTRAINED, OFFSET),
     "spread": (UNTRAINED,),
 }
-"""The controls whose interval a head's must lie above."""
+"""The controls that can rule a role out: the interval of the head must lie above theirs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleRule:
     """A role that a measure may give."""
 
-    name: str  # of the role, in files
+    name: str  # the name of the role in files
     words: str  # what the head does, in plain words
-    threshold: float  # from which value of the measure on
-    about: About = "content"  # what it is about, which says the controls that can rule it out
-    short: str = ""  # its name where it is shown, and where it is typed
-    also: tuple[str, ...] = ()  # other names by which it can be asked for
-    sign: str = ""  # the role in a few characters, for who sees no colours
+    threshold: float  # the smallest value of the measure that gives the role
+    about: About = "content"  # subject of the role; it selects the controls (`RULED_OUT_BY`)
+    short: str = ""  # the name that users see and type
+    also: tuple[str, ...] = ()  # other names that users may type
+    sign: str = ""  # the role in a few characters, for readers who see no colours
     colour: str = GREY  # as ``#rrggbb``
-    # the name by which roles of one sort are chosen and set a threshold; its own by default
+    # the name of a group of roles that are selected together and share a threshold; by default the name of the role
     family: str = ""
 
     def __post_init__(self) -> None:
@@ -87,36 +89,39 @@ Takes: TypeAlias = Literal["keys", "rows", "received", "norms", "peaks", "places
 class Measure:
     """A number about a head."""
 
-    name: str  # in tables, files and messages
-    label: str  # short, for a column
-    meaning: str  # in a few words
-    unit: str = (
-        "share"  # 0 to 1, or ``nats`` or ``tokens``; empty of a measure that another version took
-    )
-    # what it is computed of:
-    # ``keys``: `compute` is given `Rows` and returns the keys asked for; measured is the weight on them. Two controls
-    # come with it: norm-based weights, and the best fixed offset.
-    # ``rows``: `compute` is given `Rows` and returns sums and counts, as `Rows.total` makes them.
-    # ``received``: `compute` is given `Received`, what each key of a layer got from all rows.
-    # ``norms``: as ``keys``, of norm-based weights. ``peaks``: rows whose largest weight is at `offset`.
-    # ``places``: how the pattern varies between sentences. ``unknown``: of another version, read from a file.
+    name: str  # the name in tables, files and messages
+    label: str  # a short title of its column
+    meaning: str  # a description in a few words
+    unit: str = "share"  # 0 to 1, or ``nats`` or ``tokens``; empty for a measure of another version
+    # The input of the measure:
+    # ``keys``: `compute` takes `Rows` and returns a mask of keys; the measure is the weight on these keys. Such a share
+    # also gets a norm-based measure and the control of the best fixed offset.
+    # ``rows``: `compute` takes `Rows` and returns sums and counts, in the form of `Rows.total`.
+    # ``received``: `compute` takes `Received`, the weight that each key of a layer received from all rows.
+    # ``norms``: like ``keys``, with norm-based weights.
+    # ``peaks``: the share of rows whose largest weight is at `offset`.
+    # ``places``: how much the pattern varies between sentences.
+    # ``unknown``: a measure of another version, read from a file.
     takes: Takes = "keys"
-    compute: Callable[[Any], Any] | None = None  # the computation; None where `takes` says all
-    # what a head does where the measure is large; None where that is no role
+    # the computation; None if `takes` already determines it
+    compute: Callable[[Any], Any] | None = None
+    # the role of a head whose measure is large; None if there is no such role
     role: RoleRule | None = None
-    # of a measure at a fixed offset, how many tokens after the query; negative before it
+    # the position of the key after the query, in tokens (negative: before it); None for a measure without an offset
     offset: int | None = None
-    family: str = ""  # of such a measure, the name of the entry that it is made of
-    enough_rows: int = ENOUGH_ROWS  # a sentence that counts fewer rows is no example
-    # whether its 95 % interval is not to be trusted: fewer than 92 of 100 samples of real text held the mean in it
+    family: str = ""  # the name of its `AtOffsets` entry, for a measure at an offset
+    enough_rows: int = ENOUGH_ROWS  # a sentence needs this many counted rows to be an example
+    # whether its 95% interval is too narrow: for real text, fewer than 92 of 100 intervals contained the mean
     # (`tests/benchmarks/coverage.py`)
     narrow: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by name where it is an entry below, else by all its fields."""
+        """Pickle by name if the measure is one of `MEASURES`, else by all its fields."""
         if replace(_entry(self.name), compute=self.compute) == self:
             return _entry, (self.name,)
-        return partial(Measure, **{one.name: getattr(self, one.name) for one in fields(self)}), ()
+        return partial(
+            Measure, **{field.name: getattr(self, field.name) for field in fields(self)}
+        ), ()
 
 
 def _entry(name: str) -> Measure:
@@ -125,10 +130,10 @@ def _entry(name: str) -> Measure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtOffsets:
-    """A measure that is taken at each fixed offset."""
+    """A family of measures, one for each fixed offset."""
 
-    family: str  # its name without the offset
-    at: Callable[[int], Measure]  # makes the measure at an offset
+    family: str  # the name of the measures without the offset
+    at: Callable[[int], Measure]  # returns the measure at an offset
 
 
 Entry: TypeAlias = Measure | AtOffsets
@@ -146,14 +151,15 @@ def _weight_at(offset: int) -> Measure:
 
 
 def _peak_at(offset: int) -> Measure:
-    n, way = abs(offset), "back" if offset < 0 else "ahead"
+    """Return the measure of rows whose largest weight is at an offset; offsets beyond 1 also give a role."""
+    distance, direction = abs(offset), "back" if offset < 0 else "ahead"
     words = _("attends {n} tokens back") if offset < 0 else _("attends {n} tokens ahead")
     role = RoleRule(
         name=f"offset_{offset:+d}",
-        words=words.format(n=n),
+        words=words.format(n=distance),
         threshold=0.9,
         about="position",
-        short=f"{n} {way}",
+        short=f"{distance} {direction}",
         also=(f"{offset:+d}",),
         sign=f"{offset:+d}",
         colour="#44aa99",
@@ -232,7 +238,7 @@ MEASURES: tuple[Entry, ...] = (
             colour="#cc6677",
         ),
     ),
-    # such as [SEP]: the sum of A over them (Clark et al. 2019, section 3.2)
+    # the sum of A over tokens such as [SEP] (Clark et al. 2019, section 3.2)
     Measure(
         name="separator",
         label="sep",
@@ -247,7 +253,7 @@ MEASURES: tuple[Entry, ...] = (
             colour="#882255",
         ),
     ),
-    # the sum of A over them (Clark et al. 2019, section 3.2)
+    # the sum of A over punctuation marks (Clark et al. 2019, section 3.2)
     Measure(
         name="punctuation",
         label="punct",
@@ -263,7 +269,7 @@ MEASURES: tuple[Entry, ...] = (
             colour="#ee8866",
         ),
     ),
-    # the sum of A over them (Wang et al. 2023, duplicate token heads)
+    # the sum of A over earlier copies of the token (Wang et al. 2023, duplicate token heads)
     Measure(
         name="same_word",
         label="same",
@@ -280,7 +286,7 @@ MEASURES: tuple[Entry, ...] = (
             colour="#aa4499",
         ),
     ),
-    # what came right after its earlier copies: the sum of A over it (Olsson et al. 2022)
+    # the sum of A over the tokens right after earlier copies of the token (Olsson et al. 2022)
     Measure(
         name="induction",
         label="induct",
@@ -320,7 +326,7 @@ MEASURES: tuple[Entry, ...] = (
             colour="#ddcc77",
         ),
     ),
-    # `attnviz.heads.capture.rows.SimilarWords`
+    # computed by `attnviz.heads.capture.rows.SimilarWords`
     Measure(
         name="meaning",
         label="sim",
@@ -371,9 +377,9 @@ MEASURES: tuple[Entry, ...] = (
         meaning=_("largest mean weight that a single key draws from the rows that see it"),
     ),
     AtOffsets(family="offset", at=_weight_at),  # A[i, i + o]
-    # Voita et al. 2019, section 5.1, positional heads: there 0.9 of the rows
+    # positional heads of Voita et al. 2019, section 5.1, which require 0.9 of the rows
     AtOffsets(family="peak", at=_peak_at),
-    # after Vig and Belinkov 2019: `attnviz.heads.survey.variability`
+    # after Vig and Belinkov 2019; computed by `attnviz.heads.survey.variability`
     Measure(
         name="variability",
         label="varies",
@@ -381,20 +387,25 @@ MEASURES: tuple[Entry, ...] = (
         meaning=_("how far the pattern depends on the words"),
     ),
 )
-"""All that is measured of a head, where nothing else is set."""
+"""The measures of a head, unless a caller gives others."""
 
 
 def measures_of(entries: Iterable[Entry] = MEASURES) -> tuple[Measure, ...]:
-    """All that the entries measure of a head, in the order in which it is kept: shares come first."""
+    """Return the measures that the entries define, in the order in which they are stored: shares come first."""
     entries = tuple(entries)
-    single = [one for one in entries if isinstance(one, Measure)]
-    shares = [one for one in single if one.takes == "keys"]
+    measures = [entry for entry in entries if isinstance(entry, Measure)]
+    shares = [entry for entry in measures if entry.takes == "keys"]
     return (
         *shares,
-        *(one for one in single if one.takes in {"rows", "received"}),
-        *(_norm_measure(one) for one in shares),
-        *(one.at(offset) for one in entries if isinstance(one, AtOffsets) for offset in OFFSETS),
-        *(one for one in single if one.takes == "places"),
+        *(entry for entry in measures if entry.takes in {"rows", "received"}),
+        *(_norm_measure(entry) for entry in shares),
+        *(
+            entry.at(offset)
+            for entry in entries
+            if isinstance(entry, AtOffsets)
+            for offset in OFFSETS
+        ),
+        *(entry for entry in measures if entry.takes == "places"),
     )
 
 
@@ -410,13 +421,13 @@ def _norm_measure(share: Measure) -> Measure:
 
 
 def of_rows(measures: Iterable[Measure]) -> tuple[Measure, ...]:
-    """Return the measures that single rows give; how a pattern varies is seen on many sentences only."""
-    return tuple(one for one in measures if one.takes != "places")
+    """Return the measures that single rows give: all but those that compare many sentences."""
+    return tuple(measure for measure in measures if measure.takes != "places")
 
 
 def named(names: Sequence[str], entries: Iterable[Entry] = MEASURES) -> tuple[Measure, ...]:
-    """The measures of these names, as files have them; of a name that no entry has, one that says no more than that."""
-    known = {one.name: one for one in measures_of(entries)}
+    """Return the measures of these names, as files have them; an unknown name gives a measure without a unit."""
+    known = {measure.name: measure for measure in measures_of(entries)}
     return tuple(
         known.get(name) or Measure(name=name, label=name, unit="", meaning="", takes="unknown")
         for name in names
@@ -424,5 +435,5 @@ def named(names: Sequence[str], entries: Iterable[Entry] = MEASURES) -> tuple[Me
 
 
 def rules_of(measures: Iterable[Measure]) -> tuple[tuple[Measure, RoleRule], ...]:
-    """The roles that measures may give, each with the measure that it is judged by."""
-    return tuple((one, one.role) for one in measures if one.role is not None)
+    """Return the roles that measures may give, each with its measure."""
+    return tuple((measure, measure.role) for measure in measures if measure.role is not None)

@@ -1,4 +1,4 @@
-"""The measures of each head with their intervals and controls, and the roles that they give."""
+"""Records of head comparisons: measures with intervals and controls, and the roles that follow from them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Estimates:
-    """Means with their 95 % intervals; NaN where nothing was counted, or there was too little to resample."""
+    """Means with their 95% intervals; NaN if nothing was counted, or too little for an interval."""
 
     value: Float64[np.ndarray, " ..."]  # the mean
     low: Float64[np.ndarray, " ..."]  # the lower end of its interval
@@ -38,71 +38,72 @@ class Estimates:
 
     @classmethod
     def of(cls, value: ArrayLike, low: ArrayLike, high: ArrayLike) -> Estimates:
-        """From numbers that may be one each, which numpy does not call an array."""
+        """Return estimates from arrays or from single numbers."""
         return cls(value=np.asarray(value), low=np.asarray(low), high=np.asarray(high))
 
     def at(self, *place: int) -> tuple[float, float, float]:
-        """One of them: its value and both ends of its interval."""
+        """Return the estimate at one index: its value and both ends of its interval."""
         return float(self.value[place]), float(self.low[place]), float(self.high[place])
 
     def map(self, change: Callable[[np.ndarray], np.ndarray]) -> Estimates:
-        """The estimates whose three arrays are what `change` makes of these."""
+        """Return new estimates, with `change` applied to each of the three arrays."""
         return Estimates(value=change(self.value), low=change(self.low), high=change(self.high))
 
     def with_one_more(self, other: Estimates) -> Estimates:
-        """Append another measure of each head."""
+        """Return estimates with one more measure of each head, on the last axis."""
         parts = ((self.value, other.value), (self.low, other.low), (self.high, other.high))
         return Estimates.of(*(np.concatenate([a, b[..., None]], axis=-1) for a, b in parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """The value of a measure where a head cannot have the role."""
+    """The value of a measure under a control, that is, for something that cannot have the role."""
 
     name: str  # one of `attnviz.heads.roles.CONTROLS`
-    value: float  # the measure
-    low: float  # the lower end of its interval; of random weights, how low the best head of another seed may be
-    high: float  # the upper end; of random weights, how high, corrected for all that is looked at
-    # whether the role is not established where its interval overlaps this one. Shuffled tokens do not rule out that a
-    # head looks at a position: it then does so whatever the words are
+    value: float  # the value of the measure
+    low: float  # the lower end of its interval; for random weights, the lower bound for the best head of another seed
+    high: float  # the upper end; for random weights, the upper bound, corrected for the number of roles tested
+    # Whether the control can rule the role out: the role is not established if both intervals overlap. Shuffled tokens
+    # cannot: a head that attends to a position does so whatever the words are.
     rules_out: bool
-    offset: int | None = None  # of relations between words, the best fixed offset, in words
+    offset: int | None = None  # the best fixed offset in words, for relations between words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """Something that a head does, as far as its numbers reach."""
+    """A role of a head, with the numbers that support it."""
 
-    rule: RoleRule  # which role
-    measure: str  # the name of what it is judged by
-    score: float  # the measure
+    rule: RoleRule  # the rule that defines the role
+    measure: str  # the name of the measure that gives the role
+    score: float  # the value of the measure
     low: float  # the lower end of its interval
     high: float  # the upper end
-    controls: tuple[Control, ...]  # what the score is held against
-    doubt: Note | None = None  # why it is not established; None where it is
-    narrow: bool = False  # whether its interval is not to be trusted
+    controls: tuple[Control, ...]  # the controls that the score is compared with
+    doubt: Note | None = None  # why the role is not established; None if it is
+    narrow: bool = False  # whether its interval is too narrow: see `Measure.narrow`
 
     @property
     def name(self) -> str:
-        """Such as ``previous``."""
+        """The name of the role, such as ``previous``."""
         return self.rule.name
 
     @property
     def established(self) -> bool:
-        """Whether nothing that could rule it out does: see `attnviz.heads.roles.doubt`."""
+        """Whether no control or other doubt rules the role out: see `attnviz.heads.roles.doubt`."""
         return self.doubt is None
 
     @property
     def rival(self) -> Control | None:
-        """Of the controls that could rule it out the one whose interval reaches highest; None without any."""
-        held = [one for one in self.controls if one.rules_out and not math.isnan(one.high)]
-        return max(held, key=lambda control: control.high, default=None)
+        """The control with the highest interval among those that could rule the role out; None if there is none."""
+        rivals = [item for item in self.controls if item.rules_out and not math.isnan(item.high)]
+        return max(rivals, key=lambda control: control.high, default=None)
 
     @property
     def clearness(self) -> tuple[bool, float]:
-        """Return the order of roles: established ones first, then by how far each is above its threshold."""
-        least = self.rule.threshold
-        return self.established, (self.score - least) / max(1 - least, 1e-9)
+        """The sort key of roles: established roles first, then by how far the score is above the threshold."""
+        threshold = self.rule.threshold
+        # 1e-9 avoids a division by 0 for a threshold of 1.
+        return self.established, (self.score - threshold) / max(1 - threshold, 1e-9)
 
 
 NO_ROLE = _("no clear role")
@@ -110,52 +111,53 @@ NO_ROLE = _("no clear role")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadChange:
-    """A head in a second model, on the same sentences."""
+    """Difference between a head and the same head of a second model, on the same sentences."""
 
-    # the mean Jensen-Shannon divergence between the head's rows in the two models, in nats: 0 where they are the same,
-    # ln 2 where they share no key; NaN where no row was counted
+    # the mean Jensen-Shannon divergence between the head's rows in the two models, in nats: 0 if they are equal, ln 2
+    # if they share no key; NaN if no row was counted
     divergence: float
     low: float  # the lower end of its interval
     high: float  # the upper end
-    role: Role | None  # the clearest role in the second model; None where it has none
+    role: Role | None  # the clearest role in the second model; None if it has no role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadProfile:
-    """One head."""
+    """The roles of one head."""
 
-    layer: int  # its layer, counted from 0
-    head: int  # its number, likewise
-    # what it does, the clearest first; none where no measure reaches its threshold
+    layer: int  # the layer, counted from 0
+    head: int  # the head, counted from 0
+    # its roles, the clearest first; empty if no measure reaches its threshold
     roles: tuple[Role, ...]
-    # the number of the cluster of heads like it, from 0; None where heads were not compared
+    # the number of its cluster of similar heads, from 0; None if heads were not compared
     cluster: int | None = None
-    change: HeadChange | None = None  # the head in a second model; None where there is none
+    # the difference from a second model; None if there is no second model
+    change: HeadChange | None = None
 
     @property
     def name(self) -> str:
-        """``layer.head``."""
+        """The name, ``layer.head``."""
         return f"{self.layer}.{self.head}"
 
     @property
     def place(self) -> tuple[int, int]:
-        """Its layer and its number."""
+        """The layer and the head."""
         return self.layer, self.head
 
     @property
     def role(self) -> Role | None:
-        """The clearest; None where there is none."""
+        """The clearest role; None if the head has no role."""
         return self.roles[0] if self.roles else None
 
     @property
     def words(self) -> str:
-        """Describe the role in plain words."""
+        """The description of the role in plain words."""
         return self.role.rule.words if self.role else NO_ROLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A sentence where a measure of a head is large."""
+    """A sentence in which a measure of a head is large."""
 
     text: str  # the sentence
     score: float  # the measure on it
@@ -163,30 +165,35 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """A relation between words and a head that finds it, chosen on one half of the sentences, scored on the other."""
+    """A relation between words and the head that finds it best.
+
+    The head is chosen on one half of the sentences and scored on the other half.
+    """
 
     name: str  # such as ``nsubj`` or ``coreference``
-    n: int  # how often it comes up in the half that scores
-    layer: int  # of the head
-    head: int  # its number
-    reverse: bool  # the other way round: of all words, the one depended on looks most at the one that depends
-    # the role that follows, established or not: its score is the share of cases in which the head is right; its
-    # controls are the best fixed offset, in words after the one that depends, and the best head of random weights
+    n: int  # how often it occurs in the half that is scored
+    layer: int  # the layer of the head
+    head: int  # the number of the head
+    # False: the dependent word attends most to its governor; True: of all words,
+    # the governor attends most to the dependent word
+    reverse: bool
+    # The role, established or not. Its score is the share of cases in which the head is right. Its controls are the
+    # best fixed offset (in words after the dependent word) and the best head of random weights.
     role: Role
 
     def control(self, name: str) -> Control | None:
-        """One of its controls; None where it was not taken."""
-        return next((one for one in self.role.controls if one.name == name), None)
+        """Return a control of the role by name; None if it was not measured."""
+        return next((control for control in self.role.controls if control.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeadSimilarity:
     """The similarity of heads."""
 
-    # the mean Jensen-Shannon divergence of their rows, in nats; heads of all layers one after another
+    # the mean Jensen-Shannon divergence of each pair of heads, in nats; heads are ordered by layer, then by number
     divergences: Float64[np.ndarray, "one other"]
-    # how they join into clusters, as scipy writes it: two clusters, their distance (the square root of the
-    # divergence, a metric), how many heads
+    # the merges into clusters in the form of scipy: two clusters, their distance (the square root of the divergence,
+    # which is a metric), and the number of heads
     linkage: Float64[np.ndarray, "merge 4"]
 
 
@@ -196,41 +203,42 @@ class HeadComparison:
 
     ENDINGS = (".png", ".svg", ".pdf", ".html", ".csv", ".json", ".stats")
 
-    model: str  # its name
-    kind: Kind  # which attention it is
-    corpus: str  # what it was measured on, in a few words
-    n_sentences: int  # how many sentences
-    n_tokens: int  # how many tokens they have, special ones too
+    model: str  # the name of the model
+    kind: Kind  # the kind of attention
+    corpus: str  # a short description of the sentences
+    n_sentences: int  # number of sentences
+    n_tokens: int  # number of tokens, special tokens included
     differences: tuple[float, ...]  # the largest difference of each layer's receipts, over all runs
-    measures: tuple[Measure, ...]  # what was measured
-    estimates: Estimates  # each measure of each head
-    # by name, the same measures taken otherwise: ``chance`` and ``shuffled`` for each head, ``untrained`` for each head
-    # of random weights, ``offset`` for the shares that the best fixed offset has, alike for each head
+    measures: tuple[Measure, ...]  # the measures, in the order of the last axis of `estimates`
+    estimates: Estimates  # each measure of each head, of shape (layer, head, measure)
+    # the same measures under each control, by name: ``chance`` and ``shuffled`` are measured for each head,
+    # ``untrained`` with random weights; ``offset`` is the best fixed offset, for shares only, the same for
+    # all heads
     controls: Mapping[str, Estimates]
-    heads: tuple[HeadProfile, ...]  # each head's roles, layer after layer
-    # how alike heads are; None where they were not compared
+    heads: tuple[HeadProfile, ...]  # all heads with their roles, ordered by layer, then by number
+    # how similar heads are; None if they were not compared
     similarity: HeadSimilarity | None = None
-    # by layer.head and measure, the sentences where it is strongest; likewise of the roles of heads, a sentence like
-    # those where it is strong: see `attnviz.heads.selection.typical`
+    # by ``layer.head`` and measure: `examples` has the sentences with the highest score, `typical` has one typical
+    # sentence for each role (see `attnviz.heads.selection.typical`)
     examples: Mapping[tuple[str, str], tuple[Example, ...]] = field(default_factory=dict)
     typical: Mapping[tuple[str, str], Example] = field(default_factory=dict)
-    # what heads find of the words that belong together; the most frequent first
+    # the relations between words that heads find, the most frequent first
     relations: tuple[Relation, ...] = ()
-    n_bad: int = 0  # how many lines could not be used
-    bad: tuple[tuple[int, str], ...] = ()  # the first of them: number and reason
-    # what a reader should know, as `attnviz.heads.words.note_words` says it
+    n_bad: int = 0  # number of lines that could not be used
+    bad: tuple[tuple[int, str], ...] = ()  # the first of these lines: number and reason
+    # caveats for the reader; `attnviz.heads.words.note_words` puts them into words
     notes: tuple[Note, ...] = ()
-    # what it was computed from, as `attnviz.heads.api.Origin`; None of one made otherwise
+    # an `attnviz.heads.api.Origin`: the measurements and the model; None if unknown
     origin: object = None
-    # of one sentence all its weights; None of more, or with no model at hand
+    # all weights, if one sentence was measured; None for several sentences, or if no model was run
     attention: Attention | None = None
-    # of one sentence, the comparison on many that tells the heads' roles
+    # a comparison on many sentences that gives the roles of the heads, if one sentence was measured
     roles_on: HeadComparison | None = None
     against: HeadComparison | None = None  # a second model on the same sentences
-    names: tuple[str, ...] = field(init=False)  # of the measures
+    names: tuple[str, ...] = field(init=False)  # the names of the measures
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", tuple(one.name for one in self.measures))
+        object.__setattr__(self, "names", tuple(measure.name for measure in self.measures))
 
     def __repr__(self) -> str:
         n_sure = self.n_established
@@ -252,8 +260,8 @@ class HeadComparison:
 
     @property
     def signs(self) -> HeadSigns:
-        """The clearest established role of each head that has one, to be shown on other pictures of the model."""
-        found = {
+        """The sign of the clearest role of each head, if it is established, for other pictures of the model."""
+        signs = {
             head.place: HeadSign(
                 head.role.rule.sign, head.role.rule.colour, both(head.role.rule.words)
             )
@@ -261,34 +269,36 @@ class HeadComparison:
             if head.role and head.role.established
         }
         return HeadSigns(
-            model=self.model, kind=self.kind, n_layers=self.n_layers, n_heads=self.n_heads, of=found
+            model=self.model, kind=self.kind, n_layers=self.n_layers, n_heads=self.n_heads, of=signs
         )
 
     @property
     def n_heads(self) -> int:
-        """The number of heads of a layer."""
+        """The number of heads per layer."""
         return int(self.estimates.value.shape[1])
 
     @property
     def offsets(self) -> tuple[int, ...]:
         """The fixed offsets that were measured."""
         return tuple(
-            one.offset for one in self.measures if one.family == "offset" and one.offset is not None
+            measure.offset
+            for measure in self.measures
+            if measure.family == "offset" and measure.offset is not None
         )
 
     @property
     def clusters(self) -> dict[int, list[str]]:
-        """The names of the heads in each cluster, by its number; none where heads were not compared."""
-        found: dict[int, list[str]] = {}
+        """The names of the heads in each cluster, by cluster number; empty if heads were not compared."""
+        clusters: dict[int, list[str]] = {}
         for head in self.heads:
             if head.cluster is not None:
-                found.setdefault(head.cluster, []).append(head.name)
-        return found
+                clusters.setdefault(head.cluster, []).append(head.name)
+        return clusters
 
     def head(self, layer: Place | int, head: int | None = None) -> HeadProfile:
-        """One head: ``head(1, 2)``, ``head("1.2")``, or ``comparison[1, 2]``.
+        """Return one head: ``head(1, 2)``, ``head("1.2")``, or ``comparison[1, 2]``.
 
-        Raises SelectionError: there is none of that number, or it is no head.
+        Raises SelectionError: there is no such head, or the text is not a head.
         """
         layer, head = parse_head(layer if head is None else (layer, head))
         (row,) = indices_of([layer], range(self.n_layers), "layer")
@@ -296,28 +306,28 @@ class HeadComparison:
         return self.heads[row * self.n_heads + column]
 
     def nearest(self, head: HeadProfile, n: int) -> list[tuple[HeadProfile, float]]:
-        """The heads most like one and the mean divergence from each, in nats; none where heads were not compared."""
+        """Return the `n` most similar heads, each with its mean divergence in nats; empty if unknown."""
         if self.similarity is None:
             return []
-        own = head.layer * self.n_heads + head.head
-        row = self.similarity.divergences[own]
+        index = head.layer * self.n_heads + head.head
+        row = self.similarity.divergences[index]
         order = [
             int(other)
             for other in np.argsort(row, kind="stable")
-            if other != own and np.isfinite(row[other])
+            if other != index and np.isfinite(row[other])
         ]
         return [(self.heads[other], float(row[other])) for other in order[:n]]
 
     def __getitem__(self, place: Place) -> HeadProfile:
-        """One head, as `head`."""
+        """Return one head, as `head` does."""
         return self.head(place)
 
     def estimate(
         self, measure: str, layer: Place | int, head: int | None = None
     ) -> tuple[float, float, float]:
-        """A measure of one head, and both ends of its 95 % interval, in the measure's unit.
+        """Return a measure of one head and both ends of its 95% interval, in the unit of the measure.
 
-        Raises SelectionError: there is no such measure; and as `head`.
+        Raises SelectionError: there is no such measure or head.
         """
         place = self.head(layer, head).place
         if not isinstance(measure, str) or measure not in self.names:
@@ -327,22 +337,25 @@ class HeadComparison:
         return self.estimates.at(*place, self.names.index(measure))
 
     def at_offset(self, offset: int, head: HeadProfile) -> tuple[float, float, float]:
-        """The mean weight of a head at a fixed offset, and both ends of its interval."""
+        """Return the mean weight of a head at a fixed offset, and both ends of its interval."""
         return self.estimate(f"offset_{offset:+d}", *head.place)
 
     def control(self, name: str, measure: str, head: HeadProfile) -> float:
-        """The value that a control has for a measure of a head."""
+        """Return the value of a control for a measure of a head."""
         place = (*head.place, self.names.index(measure))
         return float(self.controls[name].value[place])
 
     def to_frame(self) -> Any:
-        """A pandas data frame: a row a head, the columns of the CSV file; NaN where there is no number."""
+        """Return a pandas data frame with one row per head and the columns of the CSV file; NaN for missing numbers."""
         from attnviz.heads.export import frame
 
         return frame(self)
 
     def page(self, lang: str = "en") -> WebPage:
-        """Make a page to explore, in English or Korean at first. Raises SelectionError: another language."""
+        """Return an interactive page, whose first language is `lang` (English or Korean).
+
+        Raises SelectionError: there is no such language.
+        """
         from attnviz.heads.html import page
         from attnviz.text.messages import expect_language
 
@@ -368,7 +381,7 @@ class HeadComparison:
     ) -> Figure:
         """Draw the sheet of all heads, or the page of one head (``(1, 2)`` or ``"1.2"``).
 
-        Patterns of examples are drawn where the model is at hand.
+        Patterns of examples are drawn if the model is available.
 
         Raises:
             SelectionError: there is no such head or language.
@@ -389,11 +402,11 @@ class HeadComparison:
         dpi: int | None = None,
         examples: Examples | None = None,
     ) -> Path:
-        """Write it, whole or not at all, by its ending.
+        """Write the comparison to a file, in the format of its ending; a failed write leaves no partial file.
 
-        ``.png``, ``.svg`` and ``.pdf`` are pictures, of all heads or the page of one `head`; ``.html`` is a page to
-        explore; ``.csv`` and ``.json`` are tables of all numbers; ``.stats`` is what a run goes on from, and what is
-        merged. `examples` gives the patterns of examples, as for `attnviz.heads.api.draw`.
+        ``.png``, ``.svg`` and ``.pdf`` are pictures of all heads, or of one `head`; ``.html`` is an interactive page;
+        ``.csv`` and ``.json`` are tables of all numbers; ``.stats`` holds the measurements, which can be loaded,
+        merged and continued. `examples` gives the patterns of examples, as for `attnviz.heads.api.draw`.
 
         Raises:
             OutputError: another ending, or a file that cannot be written.

@@ -1,11 +1,12 @@
-"""The relations of Universal Dependencies by name, with words for the heads that find them."""
+"""The relations of Universal Dependencies by name, with the words that describe heads that find them."""
 
 from __future__ import annotations
 
 from attnviz.text.messages import _, pgettext
 
-# Of each relation of Universal Dependencies 2 (https://universaldependencies.org/u/dep/; the root belongs to no other
-# word), and of two of attnviz's own, the word that the dependent belongs to, as short names have it, and the dependent.
+# The relations of Universal Dependencies 2 (https://universaldependencies.org/u/dep/), without "root", which links to
+# no other word, and two relations of attnviz ("agreement", "coreference"). Each has its governor, the word that the
+# dependent belongs to, in the form of short names; and a description of the dependent.
 RELATIONS = {
     "acl": ("noun", pgettext("acl", "clause")),
     "acl:relcl": ("noun", _("relative clause")),
@@ -53,7 +54,7 @@ RELATIONS = {
     "vocative": ("clause", _("name called")),
     "xcomp": ("verb", _("open clause")),
 }
-# the words of short names as sentences have them
+# the governors in the form of sentences
 HEAD_WORDS = {
     "noun": pgettext("relation", "noun"),
     "verb": pgettext("relation", "verb"),
@@ -71,9 +72,9 @@ HEAD_WORDS = {
     "stand-in": pgettext("relation", "word that stands in"),
     "repair": pgettext("relation", "repair"),
 }
-# the word that depends in the short name, where that is not the name of the relation
+# the dependent in short names, if it is not the name of the relation
 DEPENDENTS = {"agreement": "verb", "coreference": "pronoun"}
-# other names by which a relation can be asked for
+# other names that users may type for a relation
 ALSO = {
     "amod": ("adjective",),
     "coreference": ("coref",),
@@ -83,7 +84,7 @@ ALSO = {
     "obj": ("object", "dobj"),
     "obl:agent": ("agent",),
 }
-# of the roles of the relations that are found most
+# the colours of the relations that heads find most often
 COLOURS = {
     "advmod": "#8c2807",
     "agreement": "#f20c6c",

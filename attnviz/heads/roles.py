@@ -28,28 +28,29 @@ from attnviz.text.display import clip
 from attnviz.text.messages import Phrase, _, pgettext
 from attnviz.text.suggest import suggest
 
-# what the threshold of all roles is called that relations between words speak for
+# the name of the threshold that all roles from relations between words share
 RELATION = "relation"
 SEEN = 0.25
-"""A fixed offset makes a role only where at least this share of the rows sees a key there: of an offset as long as the
-sentences a single row sees one, and its largest weight is there or not."""
+"""A fixed offset gives a role only if at least this share of the rows sees a key there. If the offset is almost as long
+as the sentences, only one row per sentence sees such a key, which says too little."""
 FEWEST_DIFFERENT, FEWEST_CASES, FEWEST_SENTENCES = 10, 10, 5
-"""Nothing is established on fewer different sentences than the first of these; nor where what is counted (rows, or
-links between words) comes up less often than the second, or is spread over fewer sentences than the third."""
+"""A role needs at least this many different sentences in the corpus, this many cases (rows, or links between words),
+and this many sentences that have such cases."""
 UNEVEN = 0.85
-"""The least evenness with which counted cases are spread over sentences, compared with rows.
+"""Smallest evenness of the counted cases over sentences, relative to that of rows.
 
-A repeated word, for example, occurs in few and mostly long sentences; an interval from so few is too narrow."""
+A repeated word, for example, occurs in few and mostly long sentences; an interval from few sentences is too narrow."""
 TOO_FEW = {"too_few_different", "too_few_cases", "too_few_sentences", "too_few_for_control"}
-"""The codes of doubts that too little was measured to say anything."""
+"""The codes of the doubts that mean: too little was measured."""
 FAMILY_ERROR = 0.05
-"""How often, at most, any head of random weights does more than the best heads of others, in all that is looked at."""
+"""The error rate for all roles together: the largest probability that a model with random weights exceeds the upper
+bound in any of them."""
 
 
 class ControlKind(NamedTuple):
     """A kind of control that a score is compared with."""
 
-    title: Phrase  # above its column
+    title: Phrase  # the title of its column
     words: Phrase  # the description
 
     def describe(self, control: Control) -> Phrase:
@@ -82,14 +83,15 @@ def doubt(
     different: int,
     even: float = 1.0,
 ) -> Note | None:
-    """Why a role is not established; None where it is: the one rule. `needs` are controls that must have been taken.
+    """Return why a role is not established, or None if it is. This is the only place that decides it.
 
-    `low` is the lower end of the score's interval. `cases`, rows or links between words, are spread over so many
-    `sentences`, as `attnviz.heads.tally.effective` counts them; `even` is that as a share of the same number for all
-    rows. The corpus has so many `different` sentences.
+    `low` is the lower end of the interval of the score. `needs` names the controls that must have been measured.
+    `cases` is the number of rows or links between words, and `sentences` the effective number of sentences with such
+    cases (`attnviz.heads.tally.effective`); `even` is `sentences` relative to the same number for all rows.
+    `different` is the number of different sentences of the corpus.
     """
-    if few := _too_few(low, cases, sentences, different):
-        return few
+    if shortage := _too_few(low, cases, sentences, different):
+        return shortage
     if score < threshold:
         return Note.of("below_threshold", percent=round(100 * threshold))
     if missing := set(needs) - {control.name for control in controls}:
@@ -110,23 +112,24 @@ def best_of_seeds(
 ) -> Estimates:
     """Return the best head of random weights: the mean of several seeds, and its interval.
 
-    The upper end is above the best head of one more model of random weights, in all but `FAMILY_ERROR` of models
-    for everything that is looked at together: it is the upper bound of a prediction by Student's t, with
-    Bonferroni's correction for the number of roles and relations. That the heads are many is in it, since each seed
-    gives its best. `noise` is how much of the variance between seeds comes from having few cases: that is in the
-    interval of what is held against it already.
+    The upper end is a prediction bound: the best head of one more model with random weights stays below it, with
+    probability 1 - `FAMILY_ERROR` for all tested roles together. It uses Student's t with Bonferroni's correction for
+    the number of roles and relations (`looked_at`). No correction for the number of heads is needed, since each seed
+    already gives its best head. `noise` is the part of the variance between seeds that comes from few cases; it is
+    subtracted because the interval of the tested head already contains it.
     """
     n = len(best)
     value = best.mean(axis=0)
-    if n < 2:  # one seed says nothing of the next
+    if n < 2:  # the variance between seeds needs two seeds
         return Estimates.of(value, value * np.nan, value * np.nan)
-    varied = best.var(axis=0, ddof=1)
-    apart = np.sqrt(np.maximum(varied - noise, 0.0) + varied / n)
-    far = student(n - 1, FAMILY_ERROR / max(looked_at, 1)) * apart
-    return Estimates.of(value, np.maximum(value - far, 0.0), np.minimum(value + far, 1.0))
+    variance = best.var(axis=0, ddof=1)
+    deviation = np.sqrt(np.maximum(variance - noise, 0.0) + variance / n)
+    margin = student(n - 1, FAMILY_ERROR / max(looked_at, 1)) * deviation
+    return Estimates.of(value, np.maximum(value - margin, 0.0), np.minimum(value + margin, 1.0))
 
 
 def _too_few(low: float, cases: float, sentences: float, different: int) -> Note | None:
+    """Return the doubt that too little was measured, or None if there is enough."""
     if different < FEWEST_DIFFERENT:
         return Note.of("too_few_different", n=different, fewest=FEWEST_DIFFERENT)
     if cases < FEWEST_CASES:
@@ -137,7 +140,7 @@ def _too_few(low: float, cases: float, sentences: float, different: int) -> Note
 
 
 def spelling(name: str) -> str:
-    """A name as it is compared with others: in small letters, ``a -> b`` and ``a to b`` as ``a > b``."""
+    """Normalize a name for comparison: lower case, with ``a -> b`` and ``a to b`` as ``a > b``."""
     words = (
         name.lower()
         .replace("->", ">")
@@ -150,21 +153,22 @@ def spelling(name: str) -> str:
 
 
 def names_of(rule: RoleRule) -> set[str]:
-    """All that a role can be asked for by, as `spelling` spells it."""
+    """Return all names that users may type for a role, normalized by `spelling`."""
     return {spelling(name) for name in (rule.name, rule.short, rule.sign, *rule.also)}
 
 
 def with_thresholds(
     measures: Sequence[Measure], changed: Mapping[str, float]
 ) -> tuple[Measure, ...]:
-    """The measures, their roles with other thresholds; ``offset`` changes those of all fixed offsets.
+    """Return the measures with other thresholds of their roles; ``offset`` changes those of all fixed offsets.
 
-    That of ``relation`` is checked too, though relations between words make roles of their own. Raises SelectionError:
-    there is no role of that name, or a threshold is not between 0 and 1.
+    The threshold of ``relation`` is only checked here, because relations between words are not measures.
+
+    Raises SelectionError: there is no role of that name, or a threshold is not between 0 and 1.
     """
     known = {name: rule.family for _, rule in rules_of(measures) for name in names_of(rule)}
     known |= {family: family for family in {*known.values(), RELATION}}
-    wanted = {}
+    thresholds = {}
     for name, value in changed.items():
         family = known.get(spelling(name))
         if family is None:
@@ -174,14 +178,16 @@ def with_thresholds(
             raise SelectionError(
                 f"the threshold of {name} must be above 0 and at most 1, not {value:g}"
             )
-        wanted[family] = value
+        thresholds[family] = value
     return tuple(
         replace(
-            one,
-            role=one.role
-            and replace(one.role, threshold=wanted.get(one.role.family, one.role.threshold)),
+            measure,
+            role=measure.role
+            and replace(
+                measure.role, threshold=thresholds.get(measure.role.family, measure.role.threshold)
+            ),
         )
-        for one in measures
+        for measure in measures
     )
 
 
@@ -189,10 +195,11 @@ def with_thresholds(
 class Counts:
     """The number of cases behind each measure."""
 
-    rows: Float64[np.ndarray, "layer measure"]  # for each measure
-    sentences: Float64[np.ndarray, "layer measure"]  # over how many sentences these are spread
-    even: Float64[np.ndarray, "layer measure"]  # that, as a share of the same number for all rows
-    different: int  # how many different sentences there are
+    rows: Float64[np.ndarray, "layer measure"]  # number of rows that each measure counts
+    sentences: Float64[np.ndarray, "layer measure"]  # effective number of sentences with such rows
+    # `sentences` relative to the same number for all rows
+    even: Float64[np.ndarray, "layer measure"]
+    different: int  # number of different sentences
 
 
 def roles_of(
@@ -204,33 +211,34 @@ def roles_of(
     controls: Mapping[str, Estimates],
     counts: Counts,
 ) -> list[Role]:
-    """The roles of one head, in the order of the measures that these are judged by."""
-    names = [one.name for one in measures]
+    """Return the roles of one head, in the order of their measures."""
+    names = [measure.name for measure in measures]
     roles = []
-    for at, measure in enumerate(measures):
-        score, low, high = estimates.at(layer, head, at)
-        if (rule := measure.role) is None or not score >= rule.threshold:  # NaN is not
+    for column, measure in enumerate(measures):
+        score, low, high = estimates.at(layer, head, column)
+        # `not >=` instead of `<`, so that NaN gives no role.
+        if (rule := measure.role) is None or not score >= rule.threshold:
             continue
-        rows = float(counts.rows[layer, at])
+        rows = float(counts.rows[layer, column])
         if measure.offset is not None and rows < SEEN * counts.rows[layer, names.index("entropy")]:
             continue
-        beats = RULED_OUT_BY[rule.about]  # the controls that the head's interval must lie above
-        taken = tuple(
-            Control(name=name, value=value, low=ends[0], high=ends[1], rules_out=name in beats)
-            for name, one in controls.items()
-            for value, *ends in [one.at(layer, head, at)]
+        ruling_out = RULED_OUT_BY[rule.about]  # the interval of the head must lie above them
+        controls_of_head = tuple(
+            Control(name=name, value=value, low=ends[0], high=ends[1], rules_out=name in ruling_out)
+            for name, control in controls.items()
+            for value, *ends in [control.at(layer, head, column)]
             if not math.isnan(value)
         )
-        why = doubt(
+        reason = doubt(
             score,
             low,
-            taken,
+            controls_of_head,
             threshold=rule.threshold,
-            needs={*beats} - {OFFSET},
+            needs={*ruling_out} - {OFFSET},
             cases=rows,
-            sentences=float(counts.sentences[layer, at]),
+            sentences=float(counts.sentences[layer, column]),
             different=counts.different,
-            even=1.0 if measure.family else float(counts.even[layer, at]),
+            even=1.0 if measure.family else float(counts.even[layer, column]),
         )
         roles.append(
             Role(
@@ -239,8 +247,8 @@ def roles_of(
                 score=score,
                 low=low,
                 high=high,
-                controls=taken,
-                doubt=why,
+                controls=controls_of_head,
+                doubt=reason,
                 narrow=measure.narrow,
             )
         )

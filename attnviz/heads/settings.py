@@ -10,16 +10,16 @@ from attnviz.errors import SettingsError
 from attnviz.models.registry import Device, Dtype
 from attnviz.text.display import check_sentence
 
-CONTROLS = 50  # of how many sentences controls are taken where nothing else is set
-DIVERGENCE = "divergence"  # orders the table by how far each head is from that of the second model
-STATS = ".stats"  # the ending of a file that is drawn, merged and gone on with
+CONTROLS = 50  # default number of sentences that controls are measured on
+DIVERGENCE = "divergence"  # sorts the table by the difference from the second model
+STATS = ".stats"  # the ending of files of measurements, which can be drawn, merged and continued
 
 Place = str | tuple[int, int]  # a head: ``"1.2"`` or ``(1, 2)``, negative from the end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
-    """A model by its name, and how it is loaded."""
+    """The name of a model and how to load it."""
 
     model: str | None = None  # None for the default
     device: Device = "auto"
@@ -29,15 +29,16 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusSettings:
-    """Where the sentences are; those that come with attnviz where nothing is given.
+    """Where to find the sentences; by default the sentences that come with attnviz.
 
-    Raises SettingsError: several places, or none that can be named.
+    Raises SettingsError: several places are given, or an empty file name.
     """
 
     text: str | None = None  # one sentence
-    corpus: str | None = None  # a file of sentences, a line each; ``-`` is standard input
-    treebank: str | None = None  # a treebank, which tells the relations between words
-    load: Path | None = None  # a ``.stats`` file; beside a sentence, of the roles of the heads
+    corpus: str | None = None  # a file with one sentence per line; ``-`` is standard input
+    treebank: str | None = None  # a treebank, which has the relations between words
+    # a ``.stats`` file; together with a sentence, it gives the roles of the heads
+    load: Path | None = None
 
     def __post_init__(self) -> None:
         places = {
@@ -46,10 +47,10 @@ class CorpusSettings:
             "a treebank": self.treebank,
             "a .stats file": self.saved,
         }
-        given = [name for name, value in places.items() if value is not None]
-        if len(given) > 1:
+        named_places = [name for name, value in places.items() if value is not None]
+        if len(named_places) > 1:
             raise SettingsError(
-                f"give one of {' and '.join(given)}: they say where the sentences are"
+                f"give one of {' and '.join(named_places)}: they say where the sentences are"
             )
         check_sentence(self.text)
         if "" in {self.corpus, self.treebank}:
@@ -62,27 +63,31 @@ class CorpusSettings:
 
     @property
     def saved(self) -> Path | None:
-        """The file of earlier measurements, if they are to be shown."""
+        """The file of earlier measurements to show; None if the file only gives roles."""
         return self.load if self.text is None else None
 
     @property
     def roles(self) -> Path | None:
-        """The file of earlier measurements, if it tells the roles of the heads that read a sentence."""
+        """The file of earlier measurements that gives the roles of heads for a sentence; None without a sentence."""
         return None if self.text is None else self.load
 
     @property
     def shown(self) -> str:
-        """The part of a picture's name that tells the sentences."""
+        """The name of the sentences in the file name of a picture."""
         return self.text or Path(self.path or self.load or "samples").name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveySettings:
-    """The settings of a measurement. Raises SettingsError: a negative number of controls."""
+    """The settings of a measurement.
+
+    Raises SettingsError: a negative number of controls.
+    """
 
     kind: Literal["encoder", "decoder", "cross"] | None = None
-    truncate: bool = False  # whether sentences that are too long are cut, rather than left out
-    controls: int = CONTROLS  # how many of the sentences the controls are measured on
+    # whether to cut sentences that are too long, instead of leaving them out
+    truncate: bool = False
+    controls: int = CONTROLS  # the number of sentences that controls are measured on
 
     def __post_init__(self) -> None:
         if self.controls < 0:
@@ -90,13 +95,13 @@ class SurveySettings:
 
 
 def check_saved(model: ModelSettings, survey: SurveySettings, checkpoint: object) -> None:
-    """Refuse to measure otherwise what was measured before, by a `SettingsError`."""
-    given = {
+    """Raise SettingsError if a saved file is given together with settings of a new measurement."""
+    options = {
         "model": model.model is not None,
         "dtype": model.dtype != "auto",
         "checkpoint": checkpoint is not None,
         "kind, truncate and controls": survey != SurveySettings(),
     }
-    for name, is_given in given.items():
+    for name, is_given in options.items():
         if is_given:
             raise SettingsError(f"a saved file is shown as it was measured: omit {name}")

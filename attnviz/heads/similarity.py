@@ -1,4 +1,4 @@
-"""Heads that are alike, put together in clusters, from a matrix of distances such as `Divergences.distances`."""
+"""Clusters of similar heads, from a matrix of distances such as `Divergences.distances`."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from jaxtyping import Float64, Int64
 
 Distances = Float64[np.ndarray, "head head"]
 Linkage = Float64[np.ndarray, "merge 4"]
-"""A tree of merges as scipy writes it: the two clusters merged, their distance, the number of heads in the new cluster.
+"""A tree of merges in the form of scipy: the two clusters, their distance, the number of heads in the new cluster.
 
-Numbers below the number of heads are heads; merge k makes the cluster of number heads + k.
+Clusters 0 to heads - 1 are the single heads; merge k makes cluster heads + k.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Divergences:
-    """The divergences of all pairs of heads, summed over rows: sums of parts add up to the sum of the whole."""
+    """The divergences of all pairs of heads, summed over rows, so that the sums of parts of a corpus add up."""
 
     total: Float64[np.ndarray, "head head"]  # the sum over rows, in nats
-    n_rows: int  # how many rows there were
+    n_rows: int  # number of rows
 
     def __add__(self, other: Divergences) -> Divergences:
-        """Both together."""
+        """Add the sums of two parts of a corpus."""
         return Divergences(total=self.total + other.total, n_rows=self.n_rows + other.n_rows)
 
     def mean(self) -> Float64[np.ndarray, "head head"]:
-        """The mean divergence of a row, in nats, from 0 to ln 2; NaN without any row."""
+        """Return the mean divergence per row, in nats, from 0 to ln 2; NaN if there is no row."""
         return self.total / self.n_rows
 
     def distances(self) -> Float64[np.ndarray, "head head"]:
-        """The Jensen-Shannon distances, the square roots of the mean divergences, by which heads are grouped.
+        """Return the Jensen-Shannon distances, the square roots of the mean divergences, for clustering.
 
         The root of the divergence is a metric (Endres and Schindelin 2003), and so is the root of a mean of squares.
         """
-        far: Float64[np.ndarray, "head head"] = np.sqrt(self.mean())
-        return far
+        distances: Float64[np.ndarray, "head head"] = np.sqrt(self.mean())
+        return distances
 
 
 def cluster(distances: Distances) -> Linkage:
@@ -44,17 +44,17 @@ def cluster(distances: Distances) -> Linkage:
     from scipy.cluster.hierarchy import average
     from scipy.spatial.distance import squareform
 
-    if len(distances) == 1:  # scipy makes no tree of one head
+    if len(distances) == 1:  # scipy cannot cluster one head
         return np.empty((0, 4))
     tree: Linkage = average(squareform(distances, checks=False))
     return tree
 
 
 def cut(tree: Linkage, n: int) -> Int64[np.ndarray, " head"]:
-    """Return the cluster of each head, of `n`, numbered by their first heads."""
+    """Cut the tree into `n` clusters and return the cluster of each head, numbered by their first heads."""
     if len(tree) == 0:
         return np.zeros(1, dtype=np.int64)
     from scipy.cluster.hierarchy import cut_tree
 
-    found: Int64[np.ndarray, " head"] = cut_tree(tree, n_clusters=n)[:, 0]
-    return found
+    clusters: Int64[np.ndarray, " head"] = cut_tree(tree, n_clusters=n)[:, 0]
+    return clusters

@@ -1,4 +1,4 @@
-"""Sums and a few sentences, kept of a corpus while it streams by; two surveys can be merged."""
+"""Surveys: sums and a few sentences, collected from a corpus that streams by. Two surveys can be merged."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from attnviz.heads.similarity import Divergences
 from attnviz.heads.tally import Tally
 from attnviz.text.corpus import Annotation, BadLine
 
-GROUPS = 8  # tables of positions are kept for so many groups of sentences, so that their spread can be seen
-EXAMPLES = 3  # sentences kept for each head and measure: those where it is strongest
-BAD_LINES = 20  # bad lines of which number and reason are kept; all are counted
+GROUPS = 8  # number of groups of sentences with a table of positions each, for the jackknife
+EXAMPLES = 3  # number of sentences kept per head and measure: those with the highest score
+BAD_LINES = 20  # number of bad lines kept with line number and reason; all of them are counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Places:
-    """Weights by place, among the first tokens of sentences: a place is a row and a column."""
+    """Sums of weights by place, that is, by row and column, among the first tokens of sentences."""
 
-    # of the weights, by group of sentences
+    # sums of the weights, by group of sentences
     sums: Float64[np.ndarray, "group layer head row column"]
-    squares: Float64[np.ndarray, "group layer head row column"]  # of their squares
-    counts: Float64[np.ndarray, "group layer row column"]  # how many sentences have the place
+    squares: Float64[np.ndarray, "group layer head row column"]  # sums of their squares
+    counts: Float64[np.ndarray, "group layer row column"]  # number of sentences that have the place
 
     def __add__(self, other: Places) -> Places:
-        """Both together."""
+        """Add the sums of two parts of a corpus."""
         return Places(
             sums=self.sums + other.sums,
             squares=self.squares + other.squares,
@@ -42,11 +42,11 @@ class Places:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Examples:
-    """For each head and measure the sentences where it is strongest."""
+    """The sentences with the highest score, for each head and measure."""
 
-    # the measure on that sentence, the largest first; minus infinity where there is none
+    # the measure on each sentence, the largest first; minus infinity if there is no sentence
     scores: Float64[np.ndarray, "layer head measure example"]
-    keys: UInt64[np.ndarray, "layer head measure example"]  # which sentence
+    keys: UInt64[np.ndarray, "layer head measure example"]  # the key of the sentence
     texts: Mapping[int, str]  # the sentences, by their keys
 
 
@@ -54,13 +54,13 @@ class Examples:
 class About:
     """The settings that two surveys must share to be merged."""
 
-    model: str  # its name
-    weights: str  # their digest
-    kind: str  # which attention
-    sample: int  # how many sentences controls are taken of
+    model: str  # the name of the model
+    weights: str  # the digest of its weights
+    kind: str  # the kind of attention
+    sample: int  # the number of sentences that controls are measured on
 
     def words(self) -> dict[str, str]:
-        """Each of them as messages name it, in alphabetical order."""
+        """Return the settings under the names that messages use, in alphabetical order."""
         return {
             "kind": self.kind,
             "model": self.model,
@@ -70,64 +70,64 @@ class About:
 
 
 PerSentence: TypeAlias = tuple[Float[np.ndarray, "_ _ _ _"], Float[np.ndarray, "_ _ _"]]
-"""Sums (sentence, layer, head, measure) and counts (sentence, layer, measure); of several models the layers of all one
-after another, and the counts of any of them."""
-OWN = "own"  # in a sample, what the model's own heads do, not otherwise but as they are
+"""Sums (sentence, layer, head, measure) and counts (sentence, layer, measure). For several models, the sums have the
+layers of all models one after another; the counts are those of one model, since they are equal."""
+OWN = "own"  # the key in `Sample.controls` of the measures of the model itself, without any control
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sample:
-    """Sentences drawn by their keys, the smallest: of the same corpus always the same ones."""
+    """A sample of sentences: those with the smallest keys, so that the same corpus always gives the same sample."""
 
-    size: int  # how many at most
+    size: int  # the largest number of sentences
     texts: Mapping[int, tuple[str, str | None]]  # the sentences, by their keys
-    # measures that may give one: of these alone are `OWN` and the random weights of seeds
+    # names of the measures that may give a role; `OWN` and random weights are stored for these only
     roles: tuple[str, ...] = ()
-    # measures taken otherwise, by name, and `OWN`
+    # the measures under each control, by its name, and without a control (`OWN`)
     controls: Mapping[str, PerSentence] = field(default_factory=dict)
-    # the sentences that the controls of relations are taken of, as `relations.sample_links` draws them
+    # the sentences for the controls of relations, drawn by `relations.sample_links`
     linked: Mapping[int, tuple[str, str | None]] = field(default_factory=dict)
-    # of these, the words that belong together
+    # the annotation of these sentences: which words belong together
     annotated: Mapping[int, Annotation] = field(default_factory=dict)
-    # likewise what heads of random weights find of that, the layers of all seeds in a row
+    # the links of these sentences that heads of random weights find; the layers of all seeds one after another
     found: Mapping[int, LinkHits] = field(default_factory=dict)
-    # likewise what the model's own find, for examples
+    # the links of these sentences that the model's own heads find, for examples
     own: Mapping[int, LinkHits] = field(default_factory=dict)
-    no_random: str = ""  # why no random weights could be made of the model; empty where they could
+    no_random: str = ""  # why the model could not be built with random weights; empty if it could
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Survey:
-    """All that is known of a corpus so far."""
+    """All measurements of a corpus so far."""
 
-    about: About  # what makes two surveys ones of the same kind
-    measures: tuple[str, ...]  # the names of the measures, those of shares first
-    heads: Tally  # each measure's sums for each head
-    offsets: Tally  # the same for heads made up that always look at one fixed offset: its one layer
-    places: Places  # for how far a pattern is position alone
-    examples: Examples  # the strongest sentences
-    sample: Sample  # the sentences that controls are taken of
-    similarity: Divergences  # of all pairs of heads
-    # what heads find of words that belong together; None where none is said to
+    about: About  # the settings that two surveys must share to be merged
+    measures: tuple[str, ...]  # the names of the measures, shares first
+    heads: Tally  # the sums of each measure for each head
+    offsets: Tally  # the same sums for imaginary heads that always attend to one fixed offset
+    places: Places  # weights by place, for the measure of variability
+    examples: Examples  # the sentences with the highest scores
+    sample: Sample  # the sentences that controls are measured on
+    similarity: Divergences  # the divergences of all pairs of heads
+    # the links between words that heads find; None if no sentence is annotated
     relations: Relations | None = None
-    n_tokens: int = 0  # tokens read, special ones too
-    n_cut: int = 0  # sentences of which the model took the first tokens only
-    n_bad: int = 0  # lines that could not be used
-    bad: tuple[tuple[int, str], ...] = ()  # the first of them: number and reason
-    worst: tuple[float, ...] = ()  # the largest difference of each layer's receipt
-    tolerance: float = 0.0  # how much of it is accepted
+    n_tokens: int = 0  # number of tokens, special tokens included
+    n_cut: int = 0  # number of sentences that were cut because they are too long
+    n_bad: int = 0  # number of lines that could not be used
+    bad: tuple[tuple[int, str], ...] = ()  # the first of these lines: number and reason
+    worst: tuple[float, ...] = ()  # the largest difference from the model's own output, per layer
+    tolerance: float = 0.0  # the largest difference that is accepted
     dtype: str = ""  # the model's number format
     against: Against | None = None  # a second model on the same sentences; None without one
 
     @property
     def n_sentences(self) -> int:
-        """The number of sentences read."""
+        """The number of sentences measured."""
         return self.heads.n_sentences
 
     def with_bad(self, bad: Sequence[BadLine], n_bad: int) -> Survey:
-        """The survey with so many more unusable lines, the first of which are `bad`."""
-        named = [(line.number, line.reason) for line in bad]
-        return replace(self, n_bad=self.n_bad + n_bad, bad=(*self.bad, *named)[:BAD_LINES])
+        """Return the survey with `n_bad` more unusable lines, of which `bad` are the first."""
+        lines = [(line.number, line.reason) for line in bad]
+        return replace(self, n_bad=self.n_bad + n_bad, bad=(*self.bad, *lines)[:BAD_LINES])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -146,16 +146,22 @@ class Against:
 
 
 def same_sentences(one: Survey, other: Survey) -> bool:
-    """Whether both were measured on the same sentences, as often: how many each group has depends on their words."""
+    """Return whether two surveys were measured on the same sentences.
+
+    The group of a sentence is a hash of its words, so equal sentences give equal counts in each group.
+    """
     if one.measures != other.measures or "sink" not in one.measures:
         return False
-    at = one.measures.index("sink")  # counted once a sentence
-    drawn, drawn_after = (found.heads.counts[:, 0, 0, at] for found in (one, other))
-    return one.n_sentences == other.n_sentences and np.array_equal(drawn, drawn_after)
+    column = one.measures.index("sink")  # this measure is counted once per sentence
+    counts, other_counts = (survey.heads.counts[:, 0, 0, column] for survey in (one, other))
+    return one.n_sentences == other.n_sentences and np.array_equal(counts, other_counts)
 
 
 def merge(one: Survey, other: Survey) -> Survey:
-    """The survey of both corpora together. Raises RecordError: they are not of the same kind; it says what differs."""
+    """Merge the surveys of two corpora.
+
+    Raises RecordError: they have different settings, measures or shapes; the message says which.
+    """
     _check_same_kind(one, other)
     linked = one.relations or other.relations
     if one.relations is not None and other.relations is not None:
@@ -180,9 +186,12 @@ def merge(one: Survey, other: Survey) -> Survey:
 
 
 def _check_same_kind(one: Survey, other: Survey) -> None:
-    here, there = one.about.words(), other.about.words()
+    """Raise RecordError if two surveys cannot be merged."""
+    settings, other_settings = one.about.words(), other.about.words()
     differing = [
-        f"{name}: {value} and {there[name]}" for name, value in here.items() if there[name] != value
+        f"{name}: {value} and {other_settings[name]}"
+        for name, value in settings.items()
+        if other_settings[name] != value
     ]
     if differing:
         raise RecordError(f"these cannot be put together, they differ in {'; '.join(differing)}")
@@ -193,14 +202,14 @@ def _check_same_kind(one: Survey, other: Survey) -> None:
 
 
 def merge_examples(one: Examples, other: Examples) -> Examples:
-    """The strongest of both; of equally strong ones, those of the smaller key."""
+    """Return the sentences with the highest scores of both; if scores are equal, the smaller key comes first."""
     scores = np.concatenate([one.scores, other.scores], axis=-1)
     keys = np.concatenate([one.keys, other.keys], axis=-1)
-    again = (keys[..., :, None] == keys[..., None, :]) & np.tril(
+    is_copy = (keys[..., :, None] == keys[..., None, :]) & np.tril(
         np.ones((keys.shape[-1],) * 2, dtype=bool), -1
     )
-    # a sentence that comes twice is one example
-    scores = np.where(again.any(axis=-1), -np.inf, scores)
+    # A sentence that occurs twice is only one example.
+    scores = np.where(is_copy.any(axis=-1), -np.inf, scores)
     order = np.lexsort((keys, -scores), axis=-1)[..., :EXAMPLES]
     return _examples(
         np.take_along_axis(scores, order, -1),
@@ -214,51 +223,60 @@ def _examples(
     keys: UInt64[np.ndarray, "layer head measure some"],
     texts: Mapping[int, str],
 ) -> Examples:
+    """Return examples with only the texts that are needed."""
     keys = np.where(np.isfinite(scores), keys, np.uint64(0))
-    kept = set(keys.ravel().tolist())
+    used_keys = set(keys.ravel().tolist())
     return Examples(
-        scores=scores, keys=keys, texts={key: text for key, text in texts.items() if key in kept}
+        scores=scores,
+        keys=keys,
+        texts={key: text for key, text in texts.items() if key in used_keys},
     )
 
 
 def merge_samples(one: Sample, other: Sample) -> Sample:
-    """The sentences of the smallest keys of both, with the controls that both have taken."""
+    """Return the sentences with the smallest keys of both samples, with the controls that both have."""
     texts = dict(sorted({**one.texts, **other.texts}.items())[: one.size])
-    at = {key: (which, row) for which in (other, one) for row, key in enumerate(which.texts)}
+    # `one` comes last, so its entry wins if both samples have a sentence.
+    row_of_key = {
+        key: (sample, row) for sample in (other, one) for row, key in enumerate(sample.texts)
+    }
     controls = {}
-    # of no sentence there are none
+    # Without sentences there are no controls.
     for name in [name for name in one.controls if name in other.controls and texts]:
-        parts = [(at[key][0].controls[name], at[key][1]) for key in texts]
+        parts = [(row_of_key[key][0].controls[name], row_of_key[key][1]) for key in texts]
         sums, counts = (np.stack([part[side][row] for part, row in parts]) for side in (0, 1))
         controls[name] = sums, counts
-    said = relations.sample_links((*one.annotated.items(), *other.annotated.items()))
+    annotated = relations.sample_links((*one.annotated.items(), *other.annotated.items()))
     linked = {**one.linked, **other.linked}
     return Sample(
         size=one.size,
         texts=texts,
         roles=one.roles or other.roles,
         controls=controls,
-        linked={key: linked[key] for key in said},
-        annotated=said,
+        linked={key: linked[key] for key in annotated},
+        annotated=annotated,
         found=_relations_found_by(
-            said, [(other.annotated, other.found), (one.annotated, one.found)]
+            annotated, [(other.annotated, other.found), (one.annotated, one.found)]
         ),
-        own=_relations_found_by(said, [(other.annotated, other.own), (one.annotated, one.own)]),
+        own=_relations_found_by(
+            annotated, [(other.annotated, other.own), (one.annotated, one.own)]
+        ),
         no_random=one.no_random or other.no_random,
     )
 
 
 def _relations_found_by(
-    said: Mapping[int, Annotation],
+    wanted: Mapping[int, Annotation],
     parts: Sequence[tuple[Mapping[int, Annotation], Mapping[int, LinkHits]]],
 ) -> dict[int, LinkHits]:
-    found = {
-        key: there[key]
-        for annotated, there in parts
-        for key, one in annotated.items()
-        if key in there and said.get(key) == one
+    """Return the hits of all annotated sentences; empty if one of them has no hits."""
+    hits = {
+        key: hits_of_part[key]
+        for annotated, hits_of_part in parts
+        for key, annotation in annotated.items()
+        if key in hits_of_part and wanted.get(key) == annotation
     }
-    return {key: found[key] for key in said} if found.keys() == said.keys() else {}
+    return {key: hits[key] for key in wanted} if hits.keys() == wanted.keys() else {}
 
 
 def examples_of(
@@ -268,19 +286,22 @@ def examples_of(
     texts: Sequence[str],
     enough: Float64[np.ndarray, " measure"],
 ) -> Examples:
-    """Sentences as examples, each of every head."""
-    once, first = np.unique(np.array(keys, dtype=np.uint64), return_index=True)
-    sums, counts = sums[first], counts[first, :, None]
+    """Return the sentences of a batch with the highest scores, for each head and measure.
+
+    `enough` is the number of rows that a measure must count in a sentence.
+    """
+    unique_keys, first_rows = np.unique(np.array(keys, dtype=np.uint64), return_index=True)
+    sums, counts = sums[first_rows], counts[first_rows, :, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         scores = np.where(counts >= enough, sums / counts, -np.inf)
-    found = []
-    for _ in range(min(EXAMPLES, len(once))):
-        # of equally strong ones the first, which has the smallest key
-        at = scores.argmax(axis=0)[None]
-        found.append((np.take_along_axis(scores, at, 0)[0], once[at[0]]))
-        np.put_along_axis(scores, at, -np.inf, 0)
-    strongest, which = (np.stack(some, axis=-1) for some in zip(*found, strict=True))
-    return _examples(strongest, which, dict(zip(keys, texts, strict=True)))
+    ranked = []
+    for _ in range(min(EXAMPLES, len(unique_keys))):
+        # If scores are equal, argmax takes the first sentence, which has the smallest key.
+        best = scores.argmax(axis=0)[None]
+        ranked.append((np.take_along_axis(scores, best, 0)[0], unique_keys[best[0]]))
+        np.put_along_axis(scores, best, -np.inf, 0)
+    strongest, strongest_keys = (np.stack(values, axis=-1) for values in zip(*ranked, strict=True))
+    return _examples(strongest, strongest_keys, dict(zip(keys, texts, strict=True)))
 
 
 def places_of(
@@ -288,41 +309,45 @@ def places_of(
     seen: Bool[np.ndarray, "sentence layer row column"],
     keys: Sequence[int],
 ) -> Places:
-    """The weights of sentences by place."""
+    """Return the sums of weights by place."""
     sums, squares = np.zeros((2, GROUPS, *corner.shape[1:]))
     counts = np.zeros((GROUPS, *seen.shape[1:]))
-    for key, weights, there in zip(keys, corner, seen, strict=True):
+    for key, weights, is_seen in zip(keys, corner, seen, strict=True):
         group = key % GROUPS
         sums[group] += weights
         squares[group] += np.square(weights, dtype=np.float64)
-        counts[group] += there
+        counts[group] += is_seen
     return Places(sums=sums, squares=squares, counts=counts)
 
 
 def variability(places: Places) -> Estimates:
-    """Return how far a head's pattern changes with the words: 0 where position alone makes it.
+    """Return how much the pattern of a head changes with the words: 0 if it depends on positions only.
 
-    The variance of a weight over sentences, summed over places, as a share of the mean square; both weighed by how many
-    sentences have the place. Its interval is that of a jackknife that leaves out one group of sentences at a time.
+    It is the variance of a weight over sentences, summed over places, as a share of the mean square; each place counts
+    by the number of sentences that have it. The interval is that of a jackknife over groups of sentences.
 
     Source: after Vig and Belinkov 2019, "Analyzing the Structure of Attention in a Transformer Language Model", section
-    4.3 (attention variability), with squares in place of absolute differences, so that it is made of sums.
+    4.3 (attention variability), with squares in place of absolute differences, so that sums are enough.
     """
     return tally.interval(_without_each(places))
 
 
 def _without_each(places: Places) -> Float64[np.ndarray, "group layer head"]:
-    """Return how far patterns change over all groups, then without each; NaN without an empty one."""
-    chosen = np.concatenate([np.ones((1, len(places.counts))), 1 - np.eye(len(places.counts))])
+    """Return the variability over all groups, then without each group; NaN without an empty group."""
+    group_weights = np.concatenate(
+        [np.ones((1, len(places.counts))), 1 - np.eye(len(places.counts))]
+    )
     n, total, squares = (
-        np.tensordot(chosen, values, 1)
+        np.tensordot(group_weights, values, 1)
         for values in (places.counts[:, :, None], places.sums, places.squares)
     )
-    twice = n > 1  # (group, L, 1, row, column)
+    has_variance = n > 1  # (group, L, 1, row, column)
     with np.errstate(invalid="ignore", divide="ignore"):
-        varied = np.where(twice, (squares - total**2 / n) * n / (n - 1), 0.0).sum(axis=(3, 4))
+        variance = np.where(has_variance, (squares - total**2 / n) * n / (n - 1), 0.0).sum(
+            axis=(3, 4)
+        )
         share: np.ndarray = np.clip(
-            varied / np.where(twice, squares, 0.0).sum(axis=(3, 4)), 0.0, 1.0
+            variance / np.where(has_variance, squares, 0.0).sum(axis=(3, 4)), 0.0, 1.0
         )
     share[1:][~places.counts.any(axis=(1, 2, 3))] = np.nan
     return share

@@ -33,8 +33,8 @@ from attnviz.heads.words import (
 )
 from attnviz.text.messages import _, join_phrases, pgettext
 
-NAMED = 3  # so many heads of a role are named
-NO_SIGN = "·"  # stands for a head without a clear role
+NAMED = 3  # number of heads named per role
+NO_SIGN = "·"  # the sign of a head without a clear role
 HEAD, ROLE, SCORE = _("head"), _("role"), pgettext("heads", "score")
 INTERVAL = _("95% interval")
 
@@ -45,20 +45,20 @@ class Column:
 
     title: str
     cells: Sequence[str]
-    right: bool = False  # whether cells are aligned at the right, as numbers are
-    least: int = 0  # letters that a narrow terminal keeps of each cell; 0 for all
-    roles: Sequence[Role | None] = ()  # for each cell the role whose colour it has
+    right: bool = False  # whether cells are right-aligned, like numbers
+    least: int = 0  # smallest width in a narrow terminal, in letters; 0 keeps the full width
+    roles: Sequence[Role | None] = ()  # the role of each cell, which gives its colour
 
 
 def sign_of(role: Role | None) -> str:
-    """Return the sign of a role, with a question mark where it is not established."""
+    """Return the sign of a role, with a question mark if it is not established."""
     if role is None:
         return NO_SIGN
     return role.rule.sign if role.established else f"{role.rule.sign}?"
 
 
 def role_table(rows: Sequence[Sequence[HeadRole]]) -> list[Column]:
-    """Return the roles of a model, as `attnviz.heads.selection.by_role` groups its heads."""
+    """Return the table of roles, one row per group of `attnviz.heads.selection.by_role`."""
     roles = [row[0].role for row in rows]
     return [
         Column(
@@ -79,13 +79,14 @@ def role_table(rows: Sequence[Sequence[HeadRole]]) -> list[Column]:
 
 
 def role_name(role: Role | None) -> str:
-    """Return the short name of a role, and why it is not established."""
+    """Return the short name of a role, with the reason if it is not established."""
     if role is None or role.established:
         return role.rule.short if role else marked_role(None)
     return join_phrases([role.rule.short, short_reason(role.doubt)], " · ")
 
 
 def _score_columns(roles: Sequence[Role | None]) -> list[Column]:
+    """Return the columns of the score and its interval; cells without a role are empty."""
     return [
         Column(
             title=SCORE, cells=[rounded(role.score) if role else "" for role in roles], right=True
@@ -101,7 +102,7 @@ def _score_columns(roles: Sequence[Role | None]) -> list[Column]:
 
 
 def _rival(role: Role | None) -> str:
-    """Return the control that comes closest: the upper end of its interval."""
+    """Return the upper end of the interval of the strongest control, with its name."""
     if role is None or role.rival is None:
         return ""
     control = role.rival
@@ -118,7 +119,7 @@ def _names(row: Sequence[HeadRole]) -> str:
 def head_table(
     comparison: HeadComparison, rows: Sequence[HeadRole], sort: str = "head"
 ) -> list[Column]:
-    """Return heads with their roles, and a measure that they are sorted by."""
+    """Return the table of heads with their roles, and the measure that they are sorted by."""
     heads, roles = [head for head, _role in rows], [role for _head, role in rows]
     columns = [
         Column(title=HEAD, cells=[head.name for head in heads]),
@@ -142,13 +143,18 @@ def head_table(
 
 
 def _change_columns(heads: Sequence[HeadProfile]) -> list[Column]:
-    """Return how far heads are from those of the second model, and their roles there."""
+    """Return columns with the divergence of heads from a second model, and their roles there."""
     changes = [head.change for head in heads if head.change is not None]
-    after = [change.role for change in changes]
+    second_roles = [change.role for change in changes]
     divergences = [rounded(change.divergence) for change in changes]
     return [
         Column(title=_("JSD"), cells=divergences, right=True),
-        Column(title=_("role after"), cells=list(map(marked_role, after)), least=10, roles=after),
+        Column(
+            title=_("role after"),
+            cells=list(map(marked_role, second_roles)),
+            least=10,
+            roles=second_roles,
+        ),
     ]
 
 
@@ -160,25 +166,25 @@ def _control_value(role: Role | None, name: str) -> str:
 
 
 def relation_table(relations: Sequence[Relation]) -> list[Column]:
-    """Return what heads find in a treebank, established or not."""
-    roles = [one.role for one in relations]
-    fixed = [one.control(OFFSET) for one in relations]
-    offsets = [f"{one.offset:+d} {_up_to(one)}" if one else MISSING for one in fixed]
-    random = [_up_to(one.control(UNTRAINED)) for one in relations]
-    score, between = _score_columns(roles)
+    """Return the table of relations and the head that finds each best, established or not."""
+    roles = [item.role for item in relations]
+    offset_controls = [item.control(OFFSET) for item in relations]
+    offsets = [f"{item.offset:+d} {_up_to(item)}" if item else MISSING for item in offset_controls]
+    untrained_highs = [_up_to(item.control(UNTRAINED)) for item in relations]
+    score, intervals = _score_columns(roles)
     return [
         Column(title=_("relation"), cells=list(map(marked_role, roles)), least=20),
-        Column(title="n", cells=[f"{one.n:,}" for one in relations], right=True),
-        Column(title=HEAD, cells=[f"{one.layer}.{one.head}" for one in relations]),
+        Column(title="n", cells=[f"{item.n:,}" for item in relations], right=True),
+        Column(title=HEAD, cells=[f"{item.layer}.{item.head}" for item in relations]),
         replace(score, title=pgettext("heads", "right")),
-        between,
+        intervals,
         Column(title=CONTROLS[OFFSET].title, cells=offsets, right=True),
-        Column(title=CONTROLS[UNTRAINED].title, cells=random, right=True),
+        Column(title=CONTROLS[UNTRAINED].title, cells=untrained_highs, right=True),
     ]
 
 
 def _up_to(control: Control | None) -> str:
-    """Return the upper end of a control's interval, which a score's lower end must lie above."""
+    """Return the upper end of the interval of a control; the lower end of a score must lie above it."""
     if control is None or math.isnan(control.high):
         return MISSING
     return f"≤{rounded(control.high)}"
@@ -188,30 +194,30 @@ def change_table(comparison: HeadComparison, most: int) -> list[Column]:
     """Return the heads that differ most from the same heads of the second model."""
     rows = choose_heads(comparison, sort=DIVERGENCE, layers=range(comparison.n_layers))[:most]
     heads = [head for head, _role in rows]
-    between = [interval(head.change.low, head.change.high) for head in heads if head.change]
-    jsd, after = _change_columns(heads)
+    intervals = [interval(head.change.low, head.change.high) for head in heads if head.change]
+    jsd, second_roles = _change_columns(heads)
     return [
         Column(title=HEAD, cells=[head.name for head in heads]),
         jsd,
-        Column(title=INTERVAL, cells=between, right=True),
+        Column(title=INTERVAL, cells=intervals, right=True),
         Column(title=ROLE, cells=[marked_role(head.role) for head in heads]),
-        after,
+        second_roles,
     ]
 
 
 def kind_table(roles_on: HeadComparison, record: Attention) -> list[Column]:
-    """Return the four kinds of heads that lectures name, on one sentence."""
+    """Return the table of the four kinds of heads named in lectures, for one sentence."""
     kinds = head_kinds(roles_on, record)
-    roles = [one.role for one in kinds]
-    names = [join_phrases([MARKS[one.role is not None], one.name]) for one in kinds]
+    roles = [kind.role for kind in kinds]
+    names = [join_phrases([MARKS[kind.role is not None], kind.name]) for kind in kinds]
     scores = [
         f"{role.rule.short} {rounded(role.score)}" if role else _("no such head") for role in roles
     ]
-    lecture = [_link_words(one.lecture, names_head=one.head is None) for one in kinds]
-    strongest = [_link_words(one.strongest) for one in kinds]
+    lecture = [_link_words(kind.lecture, names_head=kind.head is None) for kind in kinds]
+    strongest = [_link_words(kind.strongest) for kind in kinds]
     return [
         Column(title=_("kind"), cells=names, roles=roles),
-        Column(title=HEAD, cells=[one.head.name if one.head else MISSING for one in kinds]),
+        Column(title=HEAD, cells=[kind.head.name if kind.head else MISSING for kind in kinds]),
         Column(title=ROLE, cells=scores, least=10),
         Column(title=_("link in the lecture"), cells=lecture, least=12),
         Column(title=_("strongest link"), cells=strongest, least=12),
@@ -219,6 +225,7 @@ def kind_table(roles_on: HeadComparison, record: Attention) -> list[Column]:
 
 
 def _link_words(link: WordLink | None, *, names_head: bool = False) -> str:
+    """Return a link with its weight and, if `names_head`, its head; empty for None."""
     if link is None:
         return ""
     words = f"{link.words} {rounded(link.weight)}"
@@ -239,54 +246,60 @@ def link_table(record: Attention) -> list[Column]:
 
 def measure_table(comparison: HeadComparison, profile: HeadProfile) -> list[Column]:
     """Return the measures of one head with their intervals and controls."""
-    measures = [one for one in comparison.measures if one.offset is None]
-    found = [comparison.estimate(one.name, *profile.place) for one in measures]
-    between = [
-        interval(low, high, narrow=one.narrow)
-        for one, (_value, low, high) in zip(measures, found, strict=True)
+    measures = [item for item in comparison.measures if item.offset is None]
+    estimates = [comparison.estimate(item.name, *profile.place) for item in measures]
+    intervals = [
+        interval(low, high, narrow=item.narrow)
+        for item, (_value, low, high) in zip(measures, estimates, strict=True)
     ]
     columns = [
-        Column(title=_("measure"), cells=[one.name for one in measures]),
+        Column(title=_("measure"), cells=[item.name for item in measures]),
         Column(
-            title=pgettext("heads", "value"), cells=[rounded(one[0]) for one in found], right=True
+            title=pgettext("heads", "value"),
+            cells=[rounded(item[0]) for item in estimates],
+            right=True,
         ),
-        Column(title=INTERVAL, cells=between, right=True),
+        Column(title=INTERVAL, cells=intervals, right=True),
     ]
     for name, kind in CONTROLS.items():
         if name in comparison.controls:
-            values = [comparison.control(name, one.name, profile) for one in measures]
+            values = [comparison.control(name, item.name, profile) for item in measures]
             columns.append(Column(title=kind.title, cells=list(map(rounded, values)), right=True))
-    meanings = [one.meaning for one in measures]
+    meanings = [item.meaning for item in measures]
     return [*columns, Column(title=_("what it measures"), cells=meanings, least=24)]
 
 
 def offset_table(comparison: HeadComparison, profile: HeadProfile) -> list[Column]:
     """Return the mean weight of one head at each fixed offset."""
-    found = [comparison.at_offset(offset, profile) for offset in comparison.offsets]
+    estimates = [comparison.at_offset(offset, profile) for offset in comparison.offsets]
     return [
         Column(
             title=_("offset"),
             cells=[f"{offset:+d}" if offset else "0" for offset in comparison.offsets],
             right=True,
         ),
-        Column(title=_("weight"), cells=[rounded(one[0]) for one in found], right=True),
-        Column(title=INTERVAL, cells=[interval(*one[1:]) for one in found], right=True),
+        Column(
+            title=_("weight"), cells=[rounded(estimate[0]) for estimate in estimates], right=True
+        ),
+        Column(
+            title=INTERVAL, cells=[interval(*estimate[1:]) for estimate in estimates], right=True
+        ),
     ]
 
 
 def example_table(comparison: HeadComparison, profile: HeadProfile) -> list[Column]:
-    """Return for each measure of one head the sentence where it is largest."""
-    found = examples_of(comparison, profile)
+    """Return the sentence with the highest score for each measure of one head."""
+    examples = examples_of(comparison, profile)
     return [
-        Column(title=_("measure"), cells=[name for name, _example in found]),
+        Column(title=_("measure"), cells=[name for name, _example in examples]),
         Column(
             title=pgettext("heads", "value"),
-            cells=[rounded(example.score) for _name, example in found],
+            cells=[rounded(example.score) for _name, example in examples],
             right=True,
         ),
         Column(
             title=_("the sentence where it is largest"),
-            cells=[example.text for _name, example in found],
+            cells=[example.text for _name, example in examples],
             least=20,
         ),
     ]

@@ -1,14 +1,16 @@
-"""Sums over sentences that merge, and what they say: means with their 95 % intervals.
+"""Sums over sentences, and the means with 95% intervals that follow from them.
 
 A sentence gives each measure a sum over its rows and a count of them; the mean of a corpus is the sum of the sums over
-the sum of the counts. For the interval the sentences are kept in `GROUPS` groups, drawn from their own words: neither
-the order of sentences nor how they are split into parts changes it, and a sentence that comes twice is in one group, so
-that copies make no interval narrower. The mean is taken again without each of the groups in turn (the jackknife); how
-far these means lie apart, and how skewed, gives the interval.
+the sum of the counts. Sums of different parts of a corpus add up.
 
-What was tried, on samples of 5 to 400 sentences of real text (`tests/benchmarks/coverage.py` measures it): the
-percentiles of 400 Poisson bootstraps hold the truth least often; Student's t of the jackknife is right where sentences
-weigh alike; on the scale of logarithms or log odds it gains little; corrected for skewness it is right most often.
+For the interval, the sentences are divided into `GROUPS` groups by a hash of their words. The interval therefore
+depends neither on the order of sentences nor on how they are split into parts. Copies of a sentence are in one group,
+so they make no interval narrower. The mean is computed again without each group in turn (the jackknife); the spread and
+the skewness of these means give the interval.
+
+Several methods were compared on samples of 5 to 400 sentences of real text (`tests/benchmarks/coverage.py`). The
+percentiles of 400 Poisson bootstraps contain the true mean least often. Student's t of the jackknife is right if all
+sentences have similar weight. Logarithms or log odds improve it little; a correction for skewness improves it most.
 """
 
 from __future__ import annotations
@@ -25,30 +27,30 @@ from jaxtyping import Float, Float64, Int64, Real
 from attnviz.heads.record import Estimates
 
 _Number = TypeVar("_Number", float, np.ndarray)
-GROUPS = 32  # groups of sentences, so that it can be seen how far they differ
-Z = 1.959963984540054  # the normal quantile of a 95 % interval
-LEVEL = 0.95  # how often an interval should hold the truth
+GROUPS = 32  # number of groups of sentences for the jackknife
+Z = 1.959963984540054  # the normal quantile of a 95% interval
+LEVEL = 0.95  # how often an interval should contain the true mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tally:
-    """Sums and counts over sentences: of the corpus first, then of each group."""
+    """Sums and counts over sentences: first of the whole corpus, then of each group."""
 
-    # of each number measured; its last axis may be of another length than that of the counts' leading axes
+    # the sum of each measured number; its axes may be longer than those of `counts`
     sums: Float64[np.ndarray, "group ..."]
-    # how many rows were counted for it; broadcasts against `sums`
+    # the number of rows counted for it; broadcasts against `sums`
     counts: Float64[np.ndarray, "group ..."]
-    n_sentences: int = 0  # how many sentences were added
+    n_sentences: int = 0  # the number of sentences added
 
     def merge(self, other: Tally) -> Tally:
-        """Both together: exactly what one tally of all the sentences holds, but for the rounding of sums."""
+        """Add two tallies: the result equals one tally of all sentences, up to rounding."""
         n = self.n_sentences + other.n_sentences
         return Tally(sums=self.sums + other.sums, counts=self.counts + other.counts, n_sentences=n)
 
     def estimate(self) -> Estimates:
-        """Means and their intervals, none of which goes below 0, as nothing that is measured does."""
-        found = interval(left_out(self.sums, self.counts), effective(self.counts))
-        return Estimates.of(found.value, np.maximum(found.low, 0.0), found.high)
+        """Return the means with their intervals, clipped at 0 because no measure is negative."""
+        estimates = interval(left_out(self.sums, self.counts), effective(self.counts))
+        return Estimates.of(estimates.value, np.maximum(estimates.low, 0.0), estimates.high)
 
 
 def tally_sentences(
@@ -56,7 +58,7 @@ def tally_sentences(
     counts: Float[np.ndarray, "sentence ..."],
     keys: Sequence[int],
 ) -> Tally:
-    """A tally of some sentences."""
+    """Return the tally of some sentences; `keys` are their hashes (`key_of`), which choose the group."""
     groups = np.array([key % GROUPS for key in keys], dtype=np.int64)
     return Tally(
         sums=sum_groups(sums, groups), counts=sum_groups(counts, groups), n_sentences=len(keys)
@@ -66,17 +68,21 @@ def tally_sentences(
 def sum_groups(
     values: Real[np.ndarray, "some ..."], groups: Int64[np.ndarray, " some"]
 ) -> Float64[np.ndarray, "group ..."]:
-    """The sum of all, then that of each group; whole numbers stay exact."""
-    chosen = np.concatenate([np.ones((1, len(groups))), groups == np.arange(GROUPS)[:, None]])
+    """Return the sum of all values, then the sum of each group; integers stay exact."""
+    membership = np.concatenate([np.ones((1, len(groups))), groups == np.arange(GROUPS)[:, None]])
     return np.asarray(
-        (chosen @ values.reshape(len(groups), -1)).reshape(GROUPS + 1, *values.shape[1:])
+        (membership @ values.reshape(len(groups), -1)).reshape(GROUPS + 1, *values.shape[1:])
     )
 
 
 def left_out(
     sums: Real[np.ndarray, "group ..."], counts: Real[np.ndarray, "group ..."]
 ) -> Float64[np.ndarray, "group ..."]:
-    """The mean of all, then without each group; NaN without one that has no row, and where no row is left."""
+    """Return the mean of all groups, then the mean without each group.
+
+    The mean without a group is NaN if that group has no row, or if no row is left without it.
+    """
+    # Row 0 stays the total; row g becomes the total without group g.
     rest, rows = sums.astype(np.float64), counts.astype(np.float64)
     rest[1:], rows[1:] = sums[:1] - sums[1:], np.where(counts[1:] != 0, counts[:1] - counts[1:], 0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -86,30 +92,32 @@ def left_out(
 def interval(
     means: Float64[np.ndarray, "group ..."], sentences: Float64[np.ndarray, " ..."] | None = None
 ) -> Estimates:
-    """A number with its interval, of what it comes to for all sentences and without each group.
+    """Return a mean with its 95% interval, from the means of all sentences and without each group (`left_out`).
 
-    It is the jackknife's (Tukey 1958) with Student's t, of so many degrees of freedom as sentences count alike,
-    less one, and with the skewness of the groups taken into account (Hall 1992, "On the removal of skewness by
-    transformation"). What was counted in one group alone has no interval: nothing says how far another would
-    differ. `sentences` says over how many groups what was counted is spread; None takes all that have any.
+    It is the interval of the jackknife (Tukey 1958) with Student's t, corrected for the skewness of the groups (Hall
+    1992, "On the removal of skewness by transformation"). The degrees of freedom are the effective number of
+    `sentences` (see `effective`), at most the number of groups, minus 1; None takes the number of groups. A measure
+    that was counted in only one group has no interval, because its spread is unknown.
     """
-    value, there = means[0], np.isfinite(means[1:])
-    n = there.sum(axis=0)
+    value, is_known = means[0], np.isfinite(means[1:])
+    n = is_known.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        apart = np.where(there, np.where(there, means[1:], 0.0).sum(axis=0) / n - means[1:], 0.0)
-        squares = (apart**2).sum(axis=0)
+        deviations = np.where(
+            is_known, np.where(is_known, means[1:], 0.0).sum(axis=0) / n - means[1:], 0.0
+        )
+        squares = (deviations**2).sum(axis=0)
         error = np.sqrt((n - 1) / n * squares)
-        skewness = np.nan_to_num((apart**3).sum(axis=0) / n / (squares / n) ** 1.5)
+        skewness = np.nan_to_num((deviations**3).sum(axis=0) / n / (squares / n) ** 1.5)
     freedom = np.broadcast_to(
         n if sentences is None else np.nan_to_num(np.minimum(sentences, n)), n.shape
     )
-    t = np.array([student(max(int(one), 1)) for one in np.rint(freedom - 1).ravel()]).reshape(
-        n.shape
-    )
+    t = np.array(
+        [student(max(int(degrees), 1)) for degrees in np.rint(freedom - 1).ravel()]
+    ).reshape(n.shape)
     low, high = (value - error * _unskew(side * t, skewness, np.maximum(n, 1)) for side in (1, -1))
-    known = n > 1
-    low = np.where(known, np.minimum(low, value), np.nan)
-    high = np.where(known, np.maximum(high, value), np.nan)
+    has_interval = n > 1
+    low = np.where(has_interval, np.minimum(low, value), np.nan)
+    high = np.where(has_interval, np.maximum(high, value), np.nan)
     return Estimates.of(value, low, high)
 
 
@@ -118,27 +126,27 @@ def _unskew(
     skewness: Float64[np.ndarray, " ..."],
     n: Int64[np.ndarray, " ..."],
 ) -> Float64[np.ndarray, " ..."]:
-    """Where Hall's transformation of Student's t comes to this; t itself where nothing is skewed."""
-    root, even = np.sqrt(n), np.abs(skewness) < 1e-6
-    bent = np.where(even, 1.0, skewness)
-    turned = np.cbrt(1 + bent * (t / root - bent / (6 * n))) - 1
-    return np.asarray(np.where(even, t, 3 * root / bent * turned))
+    """Return the inverse of Hall's transformation at t, which corrects for skewness; t itself if nothing is skewed."""
+    root, is_symmetric = np.sqrt(n), np.abs(skewness) < 1e-6
+    safe_skewness = np.where(is_symmetric, 1.0, skewness)
+    transformed = np.cbrt(1 + safe_skewness * (t / root - safe_skewness / (6 * n))) - 1
+    return np.asarray(np.where(is_symmetric, t, 3 * root / safe_skewness * transformed))
 
 
 @cache
 def student(freedom: int, tail: float = (1 - LEVEL) / 2) -> float:
-    """Return what Student's t of so many degrees of freedom exceeds with this probability."""
-    # The same number as scipy.stats.t.isf, whose import takes half a second longer.
+    """Return the value that Student's t with `freedom` degrees of freedom exceeds with probability `tail`."""
+    # This is scipy.stats.t.isf, whose import would take half a second longer.
     from scipy.special import stdtrit
 
     return -float(stdtrit(freedom, tail))
 
 
 def effective(counts: Real[np.ndarray, "group ..."]) -> Float64[np.ndarray, " ..."]:
-    """Over how many groups of sentences what was counted is spread; NaN where nothing was. Copies are one sentence.
+    """Return the effective number of groups of sentences behind a count; NaN if nothing was counted.
 
-    It is as many as give a mean that varies as much where each counts alike (Kish 1965, "Survey Sampling"): the square
-    of the sum over the sum of squares.
+    It is the number of groups of equal size whose mean would vary as much (Kish 1965, "Survey Sampling"): the square of
+    the sum of the counts over the sum of their squares. Copies of a sentence are in one group.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(
@@ -147,30 +155,32 @@ def effective(counts: Real[np.ndarray, "group ..."]) -> Float64[np.ndarray, " ..
 
 
 def share(hits: Real[np.ndarray, "group ..."], counts: Real[np.ndarray, "group ..."]) -> Estimates:
-    """Of things that are so or not, how many are: with Wilson's interval for as many as speak for themselves.
+    """Return a proportion (hits over counts) with Wilson's interval for the effective number of cases.
 
-    Those of one sentence go together: so many count as give a share that varies as much as it does from group to group
-    of sentences (Korn and Graubard 1998, "Confidence intervals for proportions with small expected number of positive
-    counts"), never more than there are. Where ten are all so no group differs from another, and Wilson's interval says
-    that ten out of ten may well come from a share of 0.73.
+    The cases of one sentence are not independent. The effective number is therefore the number of independent cases
+    whose proportion would vary as much as it does between groups of sentences, at most the real number (Korn and
+    Graubard 1998, "Confidence intervals for proportions with small expected number of positive counts"). Wilson's
+    interval also holds if no group differs from another: ten hits out of ten may come from a proportion of 0.73.
     """
     means = left_out(hits, counts)
-    value, there = means[0], np.isfinite(means[1:])
-    n = np.maximum(there.sum(axis=0), 1)
+    value, is_known = means[0], np.isfinite(means[1:])
+    n = np.maximum(is_known.sum(axis=0), 1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        apart = np.where(there, np.where(there, means[1:], 0.0).sum(axis=0) / n - means[1:], 0.0)
-        alone = value * (1 - value) / ((n - 1) / n * (apart**2).sum(axis=0))
-        low, high = wilson(value, np.fmin(alone, counts[0]))
+        deviations = np.where(
+            is_known, np.where(is_known, means[1:], 0.0).sum(axis=0) / n - means[1:], 0.0
+        )
+        n_independent = value * (1 - value) / ((n - 1) / n * (deviations**2).sum(axis=0))
+        low, high = wilson(value, np.fmin(n_independent, counts[0]))
     return Estimates.of(value, np.clip(low, 0.0, value), np.clip(high, value, 1.0))
 
 
 def wilson(share: _Number, n: _Number | int) -> tuple[_Number, _Number]:
-    """Both ends of the 95 % interval of a share of n things (Wilson 1927, "Probable Inference")."""
+    """Return both ends of the 95% interval of a proportion of n cases (Wilson 1927, "Probable Inference")."""
     middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
     half = Z / (1 + Z**2 / n) * (share * (1 - share) / n + Z**2 / (4 * n**2)) ** 0.5
     return middle - half, middle + half
 
 
 def key_of(text: str, pair: str | None = None) -> int:
-    """A number for a sentence, from its words alone."""
+    """Return a hash of a sentence, which depends on its words only."""
     return int.from_bytes(blake2b(repr((text, pair)).encode(), digest_size=8).digest(), "little")

@@ -1,4 +1,4 @@
-"""Heads in a terminal: all on one screen, in a table, on one sentence, or one of them."""
+"""Views of heads in a terminal: an overview, a table, the heads on one sentence, and one head."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import fit, spell, wrap
 from attnviz.text.messages import _, in_language, join_phrases
 
-WIDE = 116  # cells of a window from which on each role stands with what it does
-READABLE = 110  # cells that a line of prose may have; longer lines are hard to come back from
-ROLES = 24  # so many roles are shown on the first screen
-CHANGED = 6  # so many heads are named that differ most from those of a second model
-CELL = 6, 10  # cells that a head takes on a map, at least and at most
-REACH = 4  # tokens before and after the query that a small pattern shows
-BAR = 30  # cells of the longest bar
+WIDE = 116  # columns of a window that is wide enough for descriptions beside the roles
+READABLE = 110  # longest line of prose; after longer lines it is hard to find the next one
+ROLES = 24  # number of roles in the overview
+CHANGED = 6  # number of heads in the table of those that differ most from a second model
+CELL = 6, 10  # smallest and largest width of a head on a map, in characters
+REACH = 4  # largest offset of a small pattern, before and after the query
+BAR = 30  # characters of the longest bar
 BARS, BARS_ASCII = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
-# the least weight that the full height of a small pattern stands for: an even head looks even
+# The full height of a small pattern is at least this weight, so that an even head looks even.
 LEAST_TOP = 0.2
 
 
@@ -50,11 +50,11 @@ class Writer:
     language: str = "en"
 
     def say(self, text: str) -> str:
-        """Return a text as the screen shows it."""
+        """Return a text in the language of the view and the characters of the screen."""
         return spell(in_language(text, self.language), self.screen)
 
     def prose(self, text: str, style: str | Style = "", indent: int = 0) -> list[Text]:
-        """Return a text in lines that can be read; those after the first are indented."""
+        """Return a text in lines of readable length; all lines but the first are indented."""
         return wrap(self.say(text), self.screen, style, first=0, indent=indent, most=READABLE)
 
     def column(self, column: tables.Column) -> render.Column:
@@ -66,13 +66,13 @@ class Writer:
         return render.Column(self.say(column.title), cells, right=column.right, least=column.least)
 
     def table(self, columns: Sequence[tables.Column], *extra: render.Column) -> Iterator[Text]:
-        """Yield the lines of a table; the last columns are left out where they have no room."""
+        """Yield the lines of a table; the last columns are left out if they do not fit."""
         gap = 2 if self.screen.width > 100 else 1
         return render.table([*map(self.column, columns), *extra], self.screen, gap=gap)
 
 
 def role_style(role: Role | None, screen: Screen) -> Style:
-    """Return the colour of a role; dim without one, italic where it is not established."""
+    """Return the style of a role: in its colour, italic if it is not established; dim without a role."""
     if role is None:
         return Style(dim=True)
     colour = readable(role.rule.colour, dark=screen.dark) if screen.colour else None
@@ -80,7 +80,7 @@ def role_style(role: Role | None, screen: Screen) -> Style:
 
 
 def bars(values: Sequence[float], screen: Screen) -> str:
-    """Return a small pattern, a bar of its height for each weight."""
+    """Return a small pattern: one bar per weight, with its height."""
     top = max([LEAST_TOP, *(value for value in values if not math.isnan(value))])
     steps = BARS if screen.unicode else BARS_ASCII
     return "".join(
@@ -90,13 +90,13 @@ def bars(values: Sequence[float], screen: Screen) -> str:
 
 
 def bar(share: float, screen: Screen) -> str:
-    """Return a share of 1 as a bar; blank where there is none."""
+    """Return a share (0 to 1) as a horizontal bar; empty for NaN."""
     n = 0 if math.isnan(share) else round(share * BAR)
     return ("█" if screen.unicode else "#") * n
 
 
 def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "en") -> list[Text]:
-    """The first screen of a comparison; of one sentence what each head attends to in it."""
+    """Draw the overview of a comparison; for one sentence, draw what each head attends to in it."""
     out = Writer(screen, language)
     if comparison.attention is not None:
         return draw_sentence(comparison, comparison.attention, out)
@@ -104,8 +104,8 @@ def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "e
     lines = _heading(_("What each head does"), comparison, out)
     lines += _map(comparison, out, lambda head: _sign(head, screen))
     lines += _changes(comparison, out)
-    shown = rows[:ROLES]
-    columns = tables.role_table(shown)
+    first_rows = rows[:ROLES]
+    columns = tables.role_table(first_rows)
     if screen.width < WIDE:
         columns.pop()
     lines += out.table(columns)
@@ -114,12 +114,12 @@ def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "e
         lines += out.prose(more, "dim")
     lines += [Text(), *_relation_counts(comparison, out)]
     if screen.width < WIDE:
-        lines += _terms([row[0].role for row in shown], out)
+        lines += _terms([row[0].role for row in first_rows], out)
     lines += out.prose(words.ESTABLISHED, "dim")
     lines += out.prose(_("To beat: the highest control that could rule the role out."), "dim")
-    best = rows[0][0].head
+    best_head = rows[0][0].head
     more = _("More: --table (all heads and relations), attnviz head {head}, -o heads.csv")
-    return [*lines, *_ending(comparison, out), *out.prose(more.format(head=best.name), "dim")]
+    return [*lines, *_ending(comparison, out), *out.prose(more.format(head=best_head.name), "dim")]
 
 
 def _heading(title: str, comparison: HeadComparison, out: Writer) -> list[Text]:
@@ -133,7 +133,7 @@ def _heading(title: str, comparison: HeadComparison, out: Writer) -> list[Text]:
 
 
 def _ending(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
-    """The lines below every view: notes, and the receipt."""
+    """Yield the last lines of every view: the notes and the receipt."""
     for note in comparison.notes:
         yield from out.prose(_("Note: {note}").format(note=words.note_words(note)))
     yield from out.prose(words.proof(comparison), "bold")
@@ -142,23 +142,24 @@ def _ending(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
 def _map(
     comparison: HeadComparison, out: Writer, cell_of: Callable[[HeadProfile], Text]
 ) -> Iterator[Text]:
-    """A cell for each head, layers downward and heads across, in bands where there are too many."""
-    left = len(str(comparison.n_layers - 1)) + 2
-    least, most = CELL
-    n_bands = -(-comparison.n_heads * least // max(least, out.screen.width - left))
-    across = -(-comparison.n_heads // n_bands)
-    width = max(least, min(most, (out.screen.width - left) // across))
-    for start in range(0, comparison.n_heads, across):
-        numbers = range(start, min(start + across, comparison.n_heads))
+    """Draw a cell for each head, one row per layer; if there are too many heads, draw several bands."""
+    margin = len(str(comparison.n_layers - 1)) + 2
+    min_width, max_width = CELL
+    # -(-a // b) rounds up.
+    n_bands = -(-comparison.n_heads * min_width // max(min_width, out.screen.width - margin))
+    n_across = -(-comparison.n_heads // n_bands)
+    width = max(min_width, min(max_width, (out.screen.width - margin) // n_across))
+    for start in range(0, comparison.n_heads, n_across):
+        numbers = range(start, min(start + n_across, comparison.n_heads))
         titles = "".join(f"{number:<{width}}" for number in numbers)
-        yield Text(" " * left + titles.rstrip(), "dim", no_wrap=True)
+        yield Text(" " * margin + titles.rstrip(), "dim", no_wrap=True)
         for layer in range(comparison.n_layers):
-            line = Text(f"{layer:<{left}}", "dim", no_wrap=True)
+            line = Text(f"{layer:<{margin}}", "dim", no_wrap=True)
             for number in numbers:
                 cell = cell_of(comparison.heads[layer * comparison.n_heads + number])
-                plain = fit(cell.plain, width - 1, out.screen)
-                line.append(plain, cell.style)
-                line.append(" " * (width - Text(plain).cell_len))
+                text = fit(cell.plain, width - 1, out.screen)
+                line.append(text, cell.style)
+                line.append(" " * (width - Text(text).cell_len))
             line.rstrip()
             yield line
         yield Text()
@@ -190,15 +191,16 @@ def _changes(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
 
 
 def _relation_counts(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
+    """Yield a line with the number of relations that heads are established to find."""
     relations = comparison.relations
     if not relations:
         return
-    doubts = [one.role.doubt for one in relations]
-    few = sum(doubt is not None and doubt.code in TOO_FEW for doubt in doubts)
+    doubts = [relation.role.doubt for relation in relations]
+    n_too_few = sum(doubt is not None and doubt.code in TOO_FEW for doubt in doubts)
     text = _(
         "Relations between words that a head is established to find: {sure} of {n}; too rare to "
         "say: {few}."
-    ).format(n=len(relations), sure=doubts.count(None), few=few)
+    ).format(n=len(relations), sure=doubts.count(None), few=n_too_few)
     yield from out.prose(join_phrases([text, words.HALVES]), "dim")
 
 
@@ -221,10 +223,10 @@ def draw_sentence(comparison: HeadComparison, record: Attention, out: Writer) ->
     received = received_by_words(record)
 
     def cell(head: HeadProfile) -> Text:
-        most = int(received[head.place].argmax())
-        share = min(float(received[head.place][most]), 1.0)
+        key = int(received[head.place].argmax())
+        share = min(float(received[head.place][key]), 1.0)
         style = out.screen.paint(round(share * (LEVELS - 1))) if out.screen.colour else Style()
-        return Text(record.key_tokens[most].text, style)
+        return Text(record.key_tokens[key].text, style)
 
     lines = _heading(_("Heads on one sentence"), comparison, out)
     if comparison.roles_on is None:
@@ -266,7 +268,7 @@ def draw_table(
     heads: Sequence[int] = (),
     language: str = "en",
 ) -> list[Text]:
-    """All heads, their clusters, and all relations.
+    """Draw the table of all heads, their clusters, and all relations.
 
     Raises SelectionError: there is no such measure, role, layer or head.
     """
@@ -297,6 +299,7 @@ def draw_table(
 def _head_lines(
     comparison: HeadComparison, rows: Sequence[HeadRole], out: Writer, sort: str
 ) -> Iterator[Text]:
+    """Yield the table of heads, with a small pattern by offset if all its offsets were measured."""
     columns = list(map(out.column, tables.head_table(comparison, rows, sort)))
     if set(range(-REACH, REACH + 1)) <= set(comparison.offsets):
         patterns: list[Text | str] = [
@@ -314,7 +317,7 @@ def _by_offset(comparison: HeadComparison, head: HeadProfile, reach: int) -> lis
 
 
 def _clusters(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
-    """The clusters of similar heads, and the heads that are alone."""
+    """Yield the clusters of similar heads, and the heads that are in no cluster with others."""
     groups = [names for _number, names in sorted(comparison.clusters.items())]
     if len(groups) < 2:
         return
@@ -322,14 +325,15 @@ def _clusters(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
     for names in groups:
         if len(names) > 1:
             yield from out.prose(f"{len(names):>4}  {' '.join(names)}", indent=6)
-    alone = [names[0] for names in groups if len(names) == 1]
-    if alone:
-        text = _("Each alone: {heads}").format(heads=" ".join(alone))
+    single_heads = [names[0] for names in groups if len(names) == 1]
+    if single_heads:
+        text = _("Each alone: {heads}").format(heads=" ".join(single_heads))
         yield from (Text("      ") + line for line in out.prose(text))
     yield Text()
 
 
 def _relation_legend(out: Writer) -> Iterator[Text]:
+    """Explain the columns of the table of relations."""
     text = _(
         "right: how often the largest weight is on the right word; offset: the best fixed one, in "
         "words; random: the best head of random weights; ≤ is the upper end of an interval."
@@ -339,6 +343,7 @@ def _relation_legend(out: Writer) -> Iterator[Text]:
 
 
 def _legend(comparison: HeadComparison, rows: Sequence[HeadRole], out: Writer) -> Iterator[Text]:
+    """Explain the roles, controls and signs of the table of heads."""
     yield from _terms(list({row.role.rule: row.role for row in rows if row.role}.values()), out)
     yield from out.prose(words.ESTABLISHED, "dim")
     controls = [
@@ -369,7 +374,10 @@ def draw_head(
     full: bool = False,
     language: str = "en",
 ) -> list[Text]:
-    """One head's page, or in full all that is known of it. Raises SelectionError: there is no such head."""
+    """Draw one head; `full` adds all its measures, controls and sentences.
+
+    Raises SelectionError: there is no such head.
+    """
     profile, out = comparison.head(layer, head), Writer(screen, language)
     title = _("Layer {layer}, head {head}").format(layer=profile.layer, head=profile.head)
     lines = [*_heading(title, comparison, out), *_roles(profile, comparison, out), Text()]
@@ -381,8 +389,8 @@ def draw_head(
         text = _("Mean weight by offset, from -{reach} to +{reach}: ").format(reach=reach)
         start = out.say(text)
         lines.append(Text.assemble(start, (pattern, role_style(profile.role, screen))))
-    if alike := words.list_alike(comparison, profile):
-        lines += out.prose(alike)
+    if similar_heads := words.list_alike(comparison, profile):
+        lines += out.prose(similar_heads)
     lines += _ending(comparison, out)
     if not full:
         lines += out.prose(_("More: --full (all measures, controls and sentences)"), "dim")
@@ -390,6 +398,7 @@ def draw_head(
 
 
 def _roles(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Iterator[Text]:
+    """Yield the roles of a head with a typical sentence each, and its role in a second model."""
     if not profile.roles:
         yield from out.prose(words.closest_roles(comparison, profile))
     for role in profile.roles:
@@ -413,20 +422,20 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Ite
 
 
 def _details(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Iterator[Text]:
-    """All measures of a head with their controls, its pattern by offset, sentences and relations."""
+    """Yield all measures of a head with their controls, its weight by offset, its sentences and relations."""
     yield from out.table(tables.measure_table(comparison, profile))
     yield Text()
     if comparison.offsets:
         yield from out.prose(_("Mean weight by offset (0 is the token itself, -1 the one before)"))
-        values = [comparison.at_offset(one, profile)[0] for one in comparison.offsets]
-        drawn = [bar(value, out.screen) for value in values]
-        yield from out.table(tables.offset_table(comparison, profile), render.Column("", drawn))
+        values = [comparison.at_offset(item, profile)[0] for item in comparison.offsets]
+        bar_cells = [bar(value, out.screen) for value in values]
+        yield from out.table(tables.offset_table(comparison, profile), render.Column("", bar_cells))
         yield Text()
     yield from out.table(tables.example_table(comparison, profile))
     yield Text()
-    own = [one for one in comparison.relations if (one.layer, one.head) == profile.place]
-    if own:
-        yield from out.table(tables.relation_table(own))
+    relations = [item for item in comparison.relations if (item.layer, item.head) == profile.place]
+    if relations:
+        yield from out.table(tables.relation_table(relations))
         yield from _relation_legend(out)
     yield from out.prose(words.ESTABLISHED, "dim")
     yield from out.prose(words.TOO_NARROW, "dim")

@@ -1,6 +1,6 @@
-"""Sentences that every view of heads has: the model, the sentences, notes, doubts, the receipt.
+"""Texts shared by all views of heads: the model, the sentences, notes, doubts, the receipt.
 
-Each is in English and in Korean at once; the view chooses.
+Each text holds English and Korean; the view chooses the language.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from attnviz.text.display import visible
 from attnviz.text.messages import Phrase, _, join_phrases, ngettext
 from attnviz.text.notes import Templates, sentence
 
-SAMPLES = "sentences shipped with attnviz"  # the name of the corpus where none is given
-OWN = "sentences of its own language that it never saw"  # likewise of a trained home-built model
+SAMPLES = "sentences shipped with attnviz"  # the name of the default corpus
+OWN = "sentences of its own language that it never saw"  # the name of the corpus of a trained home-built model
 CORPORA = {
     SAMPLES: _("Sentences shipped with attnviz"),
     OWN: _("Sentences of its own language that it never saw"),
@@ -26,10 +26,10 @@ KINDS = {
     "decoder": _("causal self-attention"),
     "cross": _("cross-attention"),
 }
-MARKS = {True: "●", False: "○"}  # before a role: whether it is established
-MISSING = "—"  # stands for a number that was not measured
-CLOSEST = 3  # so many roles are named that a head without one comes closest to
-ALIKE = 4  # so many of the heads most like one are named
+MARKS = {True: "●", False: "○"}  # the mark before a role, by whether it is established
+MISSING = "—"  # shown for a number that was not measured
+CLOSEST = 3  # number of roles named for a head without a role: the closest ones
+ALIKE = 4  # number of most similar heads named
 
 ESTABLISHED = _(
     "● Established: the 95% interval of the score lies above every control that could rule the "
@@ -93,7 +93,7 @@ DOUBTS: Templates = {
 
 
 def rounded(value: float, digits: int = 2) -> str:
-    """Return a number with so many decimals, without the sign of a zero; a dash for NaN."""
+    """Return a number with `digits` decimals and no sign for zero; a dash for NaN."""
     if math.isnan(value):
         return MISSING
     text = f"{value:.{digits}f}"
@@ -101,7 +101,7 @@ def rounded(value: float, digits: int = 2) -> str:
 
 
 def interval(low: float, high: float, *, narrow: bool = False) -> str:
-    """Return an interval as ``0.12–0.34``, behind ``~`` where it is too narrow; a dash for NaN."""
+    """Return an interval as ``0.12–0.34``, after ``~`` if it is too narrow; a dash for NaN."""
     if math.isnan(low + high):
         return MISSING
     return f"{'~' if narrow else ''}{rounded(low)}–{rounded(high)}"
@@ -109,8 +109,8 @@ def interval(low: float, high: float, *, narrow: bool = False) -> str:
 
 def with_interval(value: float, low: float, high: float, *, narrow: bool = False) -> str:
     """Return a number with its interval, if it has one, as ``0.23 (0.12–0.34)``."""
-    between = interval(low, high, narrow=narrow)
-    return rounded(value) if between == MISSING else f"{rounded(value)} ({between})"
+    ends = interval(low, high, narrow=narrow)
+    return rounded(value) if ends == MISSING else f"{rounded(value)} ({ends})"
 
 
 def count_heads(n: int) -> Phrase:
@@ -134,7 +134,7 @@ def count_tokens(n: int) -> Phrase:
 
 
 def model_names(comparison: HeadComparison) -> str:
-    """Return the name of the model, and of the second one behind an arrow."""
+    """Return the name of the model, and of the second model after an arrow."""
     if comparison.against is None:
         return comparison.model
     return f"{comparison.model} → {comparison.against.model}"
@@ -178,7 +178,7 @@ def note_words(note: Note) -> Phrase:
 
 
 def reason(doubt: Note | None) -> Phrase:
-    """Return why a role is not established; nothing where it is."""
+    """Return why a role is not established; empty if it is."""
     if doubt is None:
         return Phrase("", "")
     fields = dict(doubt.fields)
@@ -188,7 +188,7 @@ def reason(doubt: Note | None) -> Phrase:
 
 
 def short_reason(doubt: Note | None) -> Phrase:
-    """Return why a role is not established in two or three words; nothing where it is."""
+    """Return why a role is not established, in two or three words; empty if it is."""
     if doubt is None:
         return Phrase("", "")
     if doubt.code in TOO_FEW:
@@ -207,10 +207,14 @@ def how_sure(role: Role) -> Phrase:
         return _("Not established: {why}").format(why=reason(role.doubt))
     controls = [
         join_phrases(
-            [CONTROLS[one.name].describe(one), with_interval(one.value, one.low, one.high)], ": "
+            [
+                CONTROLS[control.name].describe(control),
+                with_interval(control.value, control.low, control.high),
+            ],
+            ": ",
         )
-        for one in role.controls
-        if one.rules_out
+        for control in role.controls
+        if control.rules_out
     ]
     return _("Established: above {controls}").format(controls=join_phrases(controls, "; "))
 
@@ -221,7 +225,7 @@ def role_words(role: Role | None) -> str:
 
 
 def marked_role(role: Role | None) -> str:
-    """Return the short name of a role behind its mark, and why it is not established."""
+    """Return the mark and short name of a role, with the reason if it is not established."""
     if role is None:
         return NO_ROLE
     name = f"{MARKS[role.established]} {role.rule.short}"
@@ -237,13 +241,13 @@ def role_score(role: Role) -> Phrase:
 
 
 def closest_roles(comparison: HeadComparison, profile: HeadProfile) -> Phrase:
-    """Return the roles that a head without one comes closest to."""
+    """Return the roles whose thresholds a head without a role comes closest to."""
     scores = [
         (comparison.estimate(measure.name, *profile.place)[0], rule)
         for measure, rule in rules_of(comparison.measures)
     ]
     measured = [(score, rule) for score, rule in scores if not math.isnan(score)]
-    measured.sort(key=lambda one: -one[0] / one[1].threshold)
+    measured.sort(key=lambda pair: -pair[0] / pair[1].threshold)
     roles = [
         _("{role} {score} (threshold {threshold})").format(
             role=rule.short, score=rounded(score), threshold=rounded(rule.threshold)
@@ -254,23 +258,23 @@ def closest_roles(comparison: HeadComparison, profile: HeadProfile) -> Phrase:
 
 
 def list_alike(comparison: HeadComparison, profile: HeadProfile) -> Phrase | None:
-    """Return the heads most like one with their roles; None where heads were not compared."""
-    near = [
+    """Return the most similar heads with their roles; None if heads were not compared."""
+    similar_heads = [
         _("{head} ({role})").format(
             head=other.name, role=other.role.rule.short if other.role else NO_ROLE
         )
         for other, _divergence in comparison.nearest(profile, ALIKE)
     ]
-    if not near:
+    if not similar_heads:
         return None
-    return _("Most similar heads: {heads}").format(heads=join_phrases(near, ", "))
+    return _("Most similar heads: {heads}").format(heads=join_phrases(similar_heads, ", "))
 
 
 def changes(comparison: HeadComparison, second: HeadComparison) -> Phrase:
-    """Return how many heads have another clearest role in the second model."""
+    """Return how many heads have a different clearest role in the second model."""
     pairs = zip(comparison.heads, second.heads, strict=True)
     n = sum(
-        (one.role and one.role.name) != (other.role and other.role.name) for one, other in pairs
+        (head.role and head.role.name) != (other.role and other.role.name) for head, other in pairs
     )
     text = _("Heads whose clearest role is another one in {second}: {n:,} of {n_heads:,}.")
     return text.format(n=n, n_heads=len(comparison.heads), second=visible(second.model))

@@ -1,6 +1,6 @@
-"""Heads measured while their rows stream by: what is kept of a batch are sums, a few numbers for each head.
+"""Measures of heads, computed while their rows stream by: only a few sums per head are kept of a batch.
 
-And which links between words each head finds, by attention from word to word that is built likewise.
+The word-to-word attention is summed in the same way; it tells which links between words each head finds.
 """
 
 from __future__ import annotations
@@ -28,42 +28,46 @@ from attnviz.heads.measures import OFFSETS, Measure, measures_of, of_rows
 from attnviz.heads.relations import LinkHits
 from attnviz.text.corpus import Annotation
 
-CORNER = 16  # patterns are compared place by place within so many first tokens
+# Patterns of different sentences are compared cell by cell, within the first 16 tokens only.
+CORNER = 16
 MOST_PAIRS = 2**17
-"""Pairs of a query and a key of one sentence whose rows are all kept for comparing heads (362 tokens); of a longer
-sentence, so many rows, evenly spaced, as make no more."""
+"""Largest number of query-key pairs kept per sentence to compare heads. A sentence of up to 362 tokens keeps all its
+rows; a longer one keeps evenly spaced rows, so that it stays below this limit."""
 MOST_AT_ONCE = 2**23
-"""Pairs of a query and a key, times shares, that are measured at once: several usual batches, or some rows of a long
-sentence, for which all that is worked out takes 100 MB."""
+"""Largest number of query-key pairs, times shares, that is measured at once. This fits several usual batches, or some
+rows of a long sentence; the intermediate results then take about 100 MB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchMeasures:
     """The measures of the sentences of a batch."""
 
-    # of each measure, the sum over a sentence's rows
+    # the sum of each measure over the rows of a sentence
     sums: Float64[np.ndarray, "batch layer head measure"]
     counts: Float64[np.ndarray, "batch layer measure"]  # how many rows were counted
-    # weights among the first `CORNER` tokens, 0 beyond the sentence
+    # weights among the first `CORNER` tokens; 0 after the end of the sentence
     corner: Float[np.ndarray, "batch layer head 16 16"]
-    corner_seen: Bool[np.ndarray, "batch layer 16 16"]  # where a weight was counted there
-    # sums of the shares (of those at no fixed offset) for heads made up, each of which looks at one offset always; of
-    # the first layer, and where the model lets it
+    corner_seen: Bool[np.ndarray, "batch layer 16 16"]  # True if a weight was counted in this cell
+    # Sums of the shares that have no fixed offset, for imaginary heads that always attend to one offset (the control
+    # "offset"). They are computed in the first layer only, and only for keys that the model lets a row see.
     fixed: Float64[np.ndarray, "batch offset share"]
     fixed_counts: Float64[np.ndarray, "batch share"]  # how many rows were counted
-    # if kept, the rows of all heads [batch, heads, rows, key], 0 where there is padding, and which of these rows count
-    # [batch, rows]
+    # Empty, or two tensors: the rows of all heads [batch, heads, rows, key], with 0 for padding, and whether each row
+    # is counted [batch, rows].
     rows: tuple[Tensor, ...] = ()
 
 
 class MeasureHeads:
     """Measures every head of every layer on each sentence of a batch.
 
-    Without `handed`, each layer's output projection as `FindWeights` found it, no norm-based measure is counted;
-    without `embeddings`, the model's own vectors of its vocabulary, no similarity of words. `keep_rows` is for
-    comparing heads with one another. `dealt` has a seed for each sentence: the weights of its rows are dealt out to
-    its keys at random. `measures` are those that rows give, as `measures_of` orders them; None takes the usual
-    ones.
+    Args:
+        handed: the output projection of each layer, from `FindWeights.handed`; without it, no norm-based measure is
+            counted.
+        keep_rows: whether to keep rows of attention, which are needed to compare heads with one another.
+        dealt: one seed per sentence. If given, the weights of each sentence are assigned to its keys in a random
+            order (the control "chance").
+        measures: measures that single rows give, in the order of `measures_of`; None takes the usual ones.
+        embeddings: the model's own word vectors; without them, no similarity of words is counted.
     """
 
     def __init__(
@@ -77,32 +81,39 @@ class MeasureHeads:
     ) -> None:
         self._embeddings, self._dealt = embeddings, dealt
         self.handed, self.keep_rows = handed or {}, keep_rows
-        self.measures = every = of_rows(measures_of()) if measures is None else measures
+        if measures is None:
+            measures = of_rows(measures_of())
+        self.measures = measures
         self.at = {
-            takes: [number for number, one in enumerate(every) if one.takes == takes]
+            takes: [index for index, measure in enumerate(measures) if measure.takes == takes]
             for takes in ("keys", "rows", "received", "norms", "peaks")
         }
-        """The places among all measures of those that are computed of one thing."""
-        keys = [every[number] for number in self.at["keys"]]
-        column = {one.offset: number for number, one in enumerate(keys) if one.family == "offset"}
-        self.peak_columns = [column[every[number].offset] for number in self.at["peaks"]]
-        """Of each measure of largest weights, the share of weight at the same offset: as many rows count."""
-        self.shares = slice(sum(one.offset is None for one in keys))
-        """Shares at no fixed offset, which come first; of each of them there is a norm-based one."""
+        """The indices of measures by what they are computed from (`Measure.takes`)."""
+        shares = [measures[index] for index in self.at["keys"]]
+        column_of_offset = {
+            share.offset: column for column, share in enumerate(shares) if share.family == "offset"
+        }
+        self.peak_columns = [column_of_offset[measures[index].offset] for index in self.at["peaks"]]
+        """For each measure of the largest weight (`peaks`), the column of the share at the same offset. Both count the
+        same rows, so its count is used for the measure too."""
+        # `measures_of` puts the shares without a fixed offset first, so a slice from 0 selects them.
+        n_without_offset = len([share for share in shares if share.offset is None])
+        self.shares = slice(n_without_offset)
+        """The shares without a fixed offset; each of them also has a norm-based measure."""
 
     def begin(self, batch: Batch) -> None:
-        """Read the tokens of a new batch, and forget the last one."""
+        """Read the tokens of a new batch and forget the last batch."""
         self.marks = marks_of(batch, self._embeddings)
         self.order = None if self._dealt is None else _orders(self.marks.keys, self._dealt)
         self._known: tuple[Tensor, heads.Targets] | None = None
         self._layers: list[_OneLayer] = []
 
     def observe_layer(self, layer: Layer) -> None:
-        """A new layer begins."""
+        """Begin a new layer."""
         self._layers.append(_OneLayer(self, layer, is_first=not self._layers))
 
     def observe(self, block: Block) -> None:
-        """Measure these rows, few enough at a time that what is worked out on the way stays small."""
+        """Measure the rows of a block, a few at a time so that the intermediate results stay small."""
         n_batch, _, n_rows, n_keys = block.weights.shape
         step = max(1, MOST_AT_ONCE // (n_batch * n_keys * len(self.at["keys"])))
         for start in range(0, n_rows, step):
@@ -112,7 +123,7 @@ class MeasureHeads:
             )
 
     def targets_of(self, rows: Rows, *, whole: bool) -> heads.Targets:
-        """Where the keys of each share are: worked out once for all layers whose rows see the same in one block."""
+        """Return the target keys of each share; layers whose rows see the same keys in one block share the result."""
         if self._known is not None and whole and torch.equal(self._known[0], rows.seen):
             return self._known[1]
         targets = heads.targets_of(rows, [self.computation(number) for number in self.at["keys"]])
@@ -121,26 +132,38 @@ class MeasureHeads:
         return targets
 
     def computation(self, number: int) -> Callable[[Any], Any]:
-        """The computation of a measure. Raises RecordError: it has none."""
-        one = self.measures[number]
-        if one.compute is None:
-            raise RecordError(f"the measure {one.name!r} takes {one.takes} and computes nothing")
-        return one.compute
+        """Return the computation of a measure.
+
+        Raises RecordError: it has none.
+        """
+        measure = self.measures[number]
+        if measure.compute is None:
+            raise RecordError(
+                f"the measure {measure.name!r} takes {measure.takes} and computes nothing"
+            )
+        return measure.compute
 
     @torch.inference_mode()
     def result(self) -> BatchMeasures:
-        """Return the measures of the batch. Raises NoAttentionError: the layers have different numbers of heads."""
-        done = [layer.done(self) for layer in self._layers]
-        if len({one.sums.shape for one in done}) > 1:
-            several = ", ".join(str(one.sums.shape[1]) for one in done)
+        """Return the measures of the batch.
+
+        Raises NoAttentionError: the layers have different numbers of heads.
+        """
+        layers = [layer.done(self) for layer in self._layers]
+        if len({layer.sums.shape for layer in layers}) > 1:
+            numbers = ", ".join(str(layer.sums.shape[1]) for layer in layers)
             raise NoAttentionError(
-                f"the layers of this model have different numbers of heads ({several})"
+                f"the layers of this model have different numbers of heads ({numbers})"
             )
         sums, counts, corner, seen = (
-            torch.stack([getattr(one, name) for one in done], dim=1).cpu().numpy()
+            torch.stack([getattr(layer, name) for layer in layers], dim=1).cpu().numpy()
             for name in ("sums", "counts", "corner", "corner_seen")
         )
-        first, kept = done[0], [torch.cat(one.kept, dim=2) for one in done if one.kept]
+        first = layers[0]
+        rows_of_layers = [torch.cat(layer.kept, dim=2) for layer in layers if layer.kept]
+        rows: tuple[Tensor, ...] = ()
+        if rows_of_layers:
+            rows = torch.cat(rows_of_layers, dim=1), torch.cat(first.kept_counted, dim=1)
         return BatchMeasures(
             sums=sums,
             counts=counts,
@@ -148,33 +171,36 @@ class MeasureHeads:
             corner_seen=seen,
             fixed=first.fixed.cpu().numpy(),
             fixed_counts=first.fixed_counts.cpu().numpy(),
-            rows=(torch.cat(kept, dim=1), torch.cat(first.kept_counted, dim=1)) if kept else (),
+            rows=rows,
         )
 
 
 class FindWeights:
-    """Finds weights that measures need: modules that are given the contexts of heads, or the numbers of tokens."""
+    """Finds two weights that measures need: the output projection of each layer, and the word embeddings.
+
+    A projection is known by its input, the context vectors of the heads; the embeddings, by token ids as input.
+    """
 
     def __init__(self) -> None:
         self.handed: dict[int, Float[Tensor, "head d_v small"]] = {}
-        """Of each layer, for each head a matrix R for which |v R| is the length of v through the output projection."""
+        """By layer, one matrix R per head such that |v R| is the norm of v after the output projection."""
         self.embeddings: Float[Tensor, "word d"] | None = None
-        """The vectors of the vocabulary, as the first layer is given them without positions; None where none are."""
+        """The word vectors of the vocabulary, before positions are added; None until they are found."""
         self._layer: Layer | None = None
 
     def begin(self, batch: Batch) -> None:
-        """Read the numbers of the tokens."""
+        """Read the token ids of the first sentence."""
         self._ids = [token.id for token in batch.sentences[0].tokens]
 
     def observe(self, block: Block) -> None:
         """Ignore blocks of weights."""
 
     def observe_layer(self, layer: Layer) -> None:
-        """The calls that follow may be its output projection's."""
+        """Remember the layer: one of the next calls may be its output projection."""
         self._layer = layer
 
     def observe_call(self, call: Call) -> None:
-        """See whether this is the projection, or the words' embeddings."""
+        """Keep the weight if this call is the output projection or the word embeddings."""
         layer = self._layer
         if self.embeddings is None and isinstance(call.module, nn.Embedding):
             if (
@@ -189,10 +215,10 @@ class FindWeights:
             or not same(call.given, layer.output.flatten(2))
         ):
             return
-        found = projection_of(call, 0, call.made.shape[2])
-        if found is not None:
+        projection = projection_of(call, 0, call.made.shape[2])
+        if projection is not None:
             n_heads, d_v = layer.output.shape[2:]
-            weight = found.weight.reshape(n_heads, d_v, -1)  # (H, d_v, D)
+            weight = projection.weight.reshape(n_heads, d_v, -1)  # (H, d_v, D)
             dtype = torch.promote_types(weight.dtype, torch.float32)
             # W = R Q with the rows of Q orthonormal, so |v W| = |v R|, with R as small as a head.
             # (H, min(d_v, D), d_v)
@@ -207,14 +233,16 @@ def marks_of(batch: Batch, embeddings: Float[Tensor, "word d"] | None = None) ->
     ]
     real_keys = batch.real_keys
     device = batch.real.device
-    numbers: dict[str, int] = {}  # home-built models may have none of their own
+    numbers: dict[str, int] = {}  # home-built models may have no token ids
 
     def number(token: Token) -> int:
         return token.id if token.id is not None else numbers.setdefault(token.piece, len(numbers))
 
-    def where(true: Callable[[int, Token], bool]) -> Bool[Tensor, "batch key"]:
+    def where(condition: Callable[[int, Token], bool]) -> Bool[Tensor, "batch key"]:
         return _pad(
-            [[true(j, token) for j, token in enumerate(row)] for row in keys], real_keys, fill=False
+            [[condition(j, token) for j, token in enumerate(row)] for row in keys],
+            real_keys,
+            fill=False,
         )
 
     special = where(lambda _, token: token.special)
@@ -245,22 +273,27 @@ class _OneLayer:
 
     def __init__(self, run: MeasureHeads, layer: Layer, *, is_first: bool) -> None:
         n_batch, n_heads = layer.query.shape[:2]
-        handed, n_keys, n = run.handed.get(layer.number), run.marks.keys.shape[1], len(run.measures)
-        self._scoring, self._is_first = layer.scoring, is_first
-        self._lengths = None if handed is None else _lengths(layer, handed)
-        new = partial(torch.zeros, device=run.marks.keys.device, dtype=torch.float64)
-        self.sums, self.counts = new(n_batch, n_heads, n), new(n_batch, n)
-        self._received, self._seen_by, self._n_rows = (
-            new(n_batch, n_heads, n_keys),
-            new(n_batch, n_keys),
-            new(n_batch),
+        projection, n_keys, n_measures = (
+            run.handed.get(layer.number),
+            run.marks.keys.shape[1],
+            len(run.measures),
         )
-        self.corner = new(n_batch, n_heads, CORNER, CORNER, dtype=torch.get_default_dtype())
-        self.corner_seen = new(n_batch, CORNER, CORNER, dtype=torch.bool)
-        self.fixed = new(n_batch, len(OFFSETS), run.shares.stop)
-        self.fixed_counts = new(n_batch, run.shares.stop)
+        self._scoring, self._is_first = layer.scoring, is_first
+        self._lengths = None if projection is None else _lengths(layer, projection)
+        zeros = partial(torch.zeros, device=run.marks.keys.device, dtype=torch.float64)
+        self.sums, self.counts = zeros(n_batch, n_heads, n_measures), zeros(n_batch, n_measures)
+        self._received, self._seen_by, self._n_rows = (
+            zeros(n_batch, n_heads, n_keys),
+            zeros(n_batch, n_keys),
+            zeros(n_batch),
+        )
+        self.corner = zeros(n_batch, n_heads, CORNER, CORNER, dtype=torch.get_default_dtype())
+        self.corner_seen = zeros(n_batch, CORNER, CORNER, dtype=torch.bool)
+        self.fixed = zeros(n_batch, len(OFFSETS), run.shares.stop)
+        self.fixed_counts = zeros(n_batch, run.shares.stop)
         self.kept: list[Tensor] = []
         self.kept_counted: list[Tensor] = []
+        # Every `_step`-th row is kept; -(-a // b) rounds up, so that no more than `MOST_PAIRS` pairs are kept.
         self._step = (
             max(1, -(-run.marks.queries.shape[1] * n_keys // MOST_PAIRS)) if run.keep_rows else None
         )
@@ -273,7 +306,10 @@ class _OneLayer:
         *,
         whole: bool,
     ) -> None:
-        """Measure some of its rows."""
+        """Measure some rows of the layer.
+
+        `first` is the index of the first row; `whole` says whether these are all rows of the block.
+        """
         visible = visible_keys(
             self._scoring, first, first + weights.shape[2], weights.shape[3], weights.device
         )
@@ -303,18 +339,20 @@ class _OneLayer:
             self.fixed += heads.shares(heads.fixed_offsets(rows, OFFSETS), targets)[..., run.shares]
             self.fixed_counts += targets.counts[:, run.shares]
         if self._step is not None:
-            here = slice(-first % self._step, None, self._step)
-            self.kept.append(rows.weights[:, :, here].clone())
-            self.kept_counted.append(rows.counted[:, here])
+            # Keep the rows 0, step, 2 step, ... of the sentence; this block begins at row `first`.
+            kept = slice(-first % self._step, None, self._step)
+            self.kept.append(rows.weights[:, :, kept].clone())
+            self.kept_counted.append(rows.counted[:, kept])
 
     def _add_shares(
         self,
-        at: list[int],
+        columns: list[int],
         sums: Float[Tensor, "batch head some"],
         counts: Float[Tensor, "batch some"],
     ) -> None:
-        self.sums[:, :, at] += sums
-        self.counts[:, at] += counts
+        """Add the sums and counts of shares to these columns of the measures."""
+        self.sums[:, :, columns] += sums
+        self.counts[:, columns] += counts
 
     def _add_corner(self, rows: Rows) -> None:
         first, last = rows.first_row, min(CORNER, rows.first_row + rows.weights.shape[2])
@@ -324,7 +362,7 @@ class _OneLayer:
             self.corner_seen[:, first:last, :n_keys] = rows.seen[:, : last - first, :n_keys]
 
     def done(self, run: MeasureHeads) -> _OneLayer:
-        """Measure what its keys got of all rows."""
+        """Add the measures of the weight that each key received from all rows, and return the layer."""
         received = Received(weights=self._received, seen_by=self._seen_by, n_rows=self._n_rows)
         for number in run.at["received"]:
             self.sums[:, :, number], self.counts[:, number] = run.computation(number)(received)
@@ -332,26 +370,26 @@ class _OneLayer:
 
 
 def _orders(real: Bool[Tensor, "batch key"], seeds: Sequence[int]) -> Int[Tensor, "batch key"]:
-    """For each sentence an order of its keys, drawn from its seed; padding stays where it is."""
+    """Return a random order of the keys of each sentence, drawn from its seed; padding keeps its place."""
     orders = torch.arange(real.shape[1], device=real.device).repeat(len(seeds), 1)
     for row, seed in enumerate(seeds):
         places = real[row].nonzero()[:, 0]
-        drawn = np.random.Generator(np.random.PCG64(seed)).permutation(len(places))
-        orders[row, places] = places[torch.from_numpy(drawn).to(places.device)]
+        permutation = np.random.Generator(np.random.PCG64(seed)).permutation(len(places))
+        orders[row, places] = places[torch.from_numpy(permutation).to(places.device)]
     return orders
 
 
 def is_punctuation(text: str) -> bool:
-    """Whether a token is nothing but punctuation marks (the Unicode categories P)."""
+    """Return whether a token consists of punctuation marks only (the Unicode categories P)."""
     return bool(text) and all(unicodedata.category(character).startswith("P") for character in text)
 
 
 def _lengths(
-    layer: Layer, handed: Float[Tensor, "head d_v small"]
+    layer: Layer, projection: Float[Tensor, "head d_v small"]
 ) -> Float[Tensor, "batch head key"]:
     """Return the norm of each key's value through its head's part of the output projection."""
-    value = for_each_head(layer.value.to(handed.dtype), handed.shape[0])
-    lengths: Tensor = torch.linalg.vector_norm(torch.matmul(value, handed), dim=-1)
+    value = for_each_head(layer.value.to(projection.dtype), projection.shape[0])
+    lengths: Tensor = torch.linalg.vector_norm(torch.matmul(value, projection), dim=-1)
     return lengths
 
 
@@ -366,33 +404,36 @@ def _pad(rows: Sequence[Sequence[int]], real: Bool[Tensor, "batch token"], *, fi
 class FindLinks:
     """Finds out, for each link between words of a batch, which heads would have guessed it.
 
-    A head's guess for a word is the other word that this word looks at most; the other way round, the other word
-    that looks at this word most. Words that share a token count as one there. In a causal model a word looks at
-    earlier ones only: a later one is never its guess, and counts as not found.
+    A head's guess for a word is the other word that this word attends to most; in the opposite direction, the other
+    word that attends most to this word. Words that share a token count as one unit. In a causal model a word attends
+    to earlier words only: a later word is never the guess, so its link counts as not found.
     """
 
     def __init__(self, annotated: Sequence[Annotation | None]) -> None:
         self._annotated = annotated
 
     def begin(self, batch: Batch) -> None:
-        """Match the words of a new batch with its tokens, and forget the last one."""
+        """Match the words of a new batch with its tokens and forget the last batch."""
         self._marks = marks_of(batch)
-        given = [((), ()) if one is None else (one.words, one.links) for one in self._annotated]
+        annotations = [
+            ((), ()) if item is None else (item.words, item.links) for item in self._annotated
+        ]
         aligned = [
-            align(one.tokens, words) for one, (words, _) in zip(batch.sentences, given, strict=True)
+            align(item.tokens, words)
+            for item, (words, _) in zip(batch.sentences, annotations, strict=True)
         ]
         self._to = _assign([tokens for tokens, _ in aligned], batch.real)  # (B, K, U)
-        # (B, U, Q)
+        # The mean over the queries of a unit, so that each unit has weights that sum to 1: (B, U, Q)
         self._from = (self._to / self._to.sum(dim=1, keepdim=True).clamp_min(1)).transpose(1, 2)
         self._places = [
             [(units[link.query], units[link.key]) for link in links]
-            for (_, units), (_, links) in zip(aligned, given, strict=True)
+            for (_, units), (_, links) in zip(aligned, annotations, strict=True)
         ]
         self._hits: list[Bool[Tensor, "link 2 head"]] = []
         self._is_open = False
 
     def observe_layer(self, layer: Layer) -> None:
-        """A new layer begins."""
+        """Begin a new layer."""
         self._close()
         self._is_open, self._scoring = True, layer.scoring
         n_units = self._to.shape[2]
@@ -402,7 +443,7 @@ class FindLinks:
         )
 
     def observe(self, block: Block) -> None:
-        """Add what these rows give to words."""
+        """Add the weights of these rows to the word-to-word attention."""
         first, n_rows, n_keys = block.first_row, *block.weights.shape[2:]
         visible = visible_keys(self._scoring, first, first + n_rows, n_keys, block.weights.device)
         weights = heads.rows_of(block.weights, visible[:, 0], first, self._marks).weights
@@ -411,56 +452,64 @@ class FindLinks:
         self._words += mean[:, None] @ (weights @ to[:, None])  # (B, H, U, U)
 
     def result(self) -> tuple[LinkHits | None, ...]:
-        """Return for each sentence the links that each head finds; None where it has no words given."""
+        """Return the links that each head finds in each sentence; None for a sentence without annotation."""
         self._close()
         hits = torch.stack(self._hits, dim=2).cpu().numpy()  # (link, 2, L, H)
-        found: list[LinkHits | None] = []
-        first = 0
-        for one, places in zip(self._annotated, self._places, strict=True):
-            if one is None:
-                found.append(None)
+        links_found: list[LinkHits | None] = []
+        first_link = 0
+        for annotation, places in zip(self._annotated, self._places, strict=True):
+            if annotation is None:
+                links_found.append(None)
                 continue
-            kept = [
-                link for link, place in zip(one.links, places, strict=True) if None not in place
+            matched_links = [
+                link
+                for link, place in zip(annotation.links, places, strict=True)
+                if None not in place
             ]
-            found.append(
+            links_found.append(
                 LinkHits(
-                    names=tuple(link.relation for link in kept),
-                    hits=hits[first : first + len(kept)],
-                    distances=np.array([link.key - link.query for link in kept], dtype=np.int64),
+                    names=tuple(link.relation for link in matched_links),
+                    hits=hits[first_link : first_link + len(matched_links)],
+                    distances=np.array(
+                        [link.key - link.query for link in matched_links], dtype=np.int64
+                    ),
                     lost=tuple(
                         link.relation
-                        for link, place in zip(one.links, places, strict=True)
+                        for link, place in zip(annotation.links, places, strict=True)
                         if None in place
                     ),
                 )
             )
-            first += len(kept)
-        return tuple(found)
+            first_link += len(matched_links)
+        return tuple(links_found)
 
     @torch.inference_mode()
     def _close(self) -> None:
+        """Compare the guesses of the layer that has just ended with the links of the sentences."""
         if not self._is_open:
             return
         self._is_open = False
-        itself = torch.eye(self._words.shape[2], dtype=torch.bool, device=self._words.device)
-        words = self._words.masked_fill(itself, 0.0)
-        flat = [
+        diagonal = torch.eye(self._words.shape[2], dtype=torch.bool, device=self._words.device)
+        words = self._words.masked_fill(diagonal, 0.0)
+        link_places = [
             (row, *place)
             for row, places in enumerate(self._places)
             for place in places
             if None not in place
         ]
         batch, query, key = (
-            torch.tensor(flat, dtype=torch.long, device=words.device).reshape(-1, 3).T
+            torch.tensor(link_places, dtype=torch.long, device=words.device).reshape(-1, 3).T
         )
-        ways = []
+        directions = []
+        # The maximum over keys (3) is the guess of the query; over queries (2), the guess in the opposite direction.
         for dim in (3, 2):
-            most = words.max(dim=dim)  # (B, H, U)
-            guess, weight = most.indices[batch, :, query], most.values[batch, :, query]  # (link, H)
-            # no weight on any other word: no guess
-            ways.append((guess == key[:, None]) & (weight > 0))
-        self._hits.append(torch.stack(ways, dim=1))
+            largest = words.max(dim=dim)  # (B, H, U)
+            # (link, H)
+            guess = largest.indices[batch, :, query]
+            weight = largest.values[batch, :, query]
+            # A head that puts no weight on any other word makes no guess.
+            directions.append((guess == key[:, None]) & (weight > 0))
+        self._hits.append(torch.stack(directions, dim=1))
 
 
 def align(
@@ -468,28 +517,29 @@ def align(
 ) -> tuple[list[int | None], list[int | None]]:
     """Match tokens with words by the characters that they have in common.
 
-    A unit is a word with its tokens, or words that share one, such as "didn't". Gives the unit of each token, None for
-    special tokens and those of no word; and of each word, None where it has no token, or none of its own.
+    A unit is a word with its tokens, or several words that share a token, as in "didn't". Returns the unit of each
+    token, which is None for special tokens and tokens of no word; and the unit of each word, which is None if the word
+    has no token or shares its tokens with another word.
     """
     covered = [_covered(token, words) for token in tokens]
-    # of each word, the first of those it shares tokens with: they stand in a row
+    # The unit of a word is the first word that it shares tokens with; such words are neighbours.
     unit = list(range(len(words)))
-    for several in sorted(filter(None, covered), key=lambda several: several.start):
-        for word in several:
-            unit[word] = min(unit[word], unit[several.start])
-    has_token = {word for several in covered for word in several}
+    for word_range in sorted(filter(None, covered), key=lambda word_range: word_range.start):
+        for word in word_range:
+            unit[word] = min(unit[word], unit[word_range.start])
+    has_token = {word for word_range in covered for word in word_range}
     firsts = sorted({unit[word] for word in has_token})
     numbers = {first: number for number, first in enumerate(firsts)}
-    of_tokens = [numbers[unit[several.start]] if several else None for several in covered]
+    of_tokens = [numbers[unit[word_range.start]] if word_range else None for word_range in covered]
     of_words = [
-        numbers[one] if word in has_token and unit.count(one) == 1 else None
-        for word, one in enumerate(unit)
+        numbers[first_word] if word in has_token and unit.count(first_word) == 1 else None
+        for word, first_word in enumerate(unit)
     ]
     return of_tokens, of_words
 
 
 def _covered(token: Token, words: Sequence[tuple[int, int]]) -> range:
-    """Return the numbers of the words that share characters with a token."""
+    """Return the indices of the words that share characters with a token."""
     if token.special or token.span is None or token.segment or token.span[0] >= token.span[1]:
         return range(0)
     starts, ends = [start for start, _end in words], [end for _start, end in words]
@@ -499,6 +549,7 @@ def _covered(token: Token, words: Sequence[tuple[int, int]]) -> range:
 def _assign(
     units: Sequence[Sequence[int | None]], real: Bool[Tensor, "batch token"]
 ) -> Float[Tensor, "batch token unit"]:
+    """Return a matrix per sentence that is 1 if a token belongs to a unit, and 0 otherwise."""
     places = [
         (b, t, unit)
         for b, row in enumerate(units)

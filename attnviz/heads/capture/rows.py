@@ -1,8 +1,8 @@
-"""Rows of attention as measures take them: all that torch computes for `attnviz.heads.measures`.
+"""Rows of attention as input of measures: everything that torch computes for `attnviz.heads.measures`.
 
-Of each sentence a measure gives a sum over its rows and how many rows were counted, so that one sentence, a batch, a
-corpus and the parts of a corpus all go through the same definition, and sums merge. A is the head's pattern: row i is
-the query, column j the key.
+For each sentence, a measure gives a sum over rows and the number of rows counted. One sentence, a batch, a corpus and
+parts of a corpus therefore share one definition, and sums can be merged. A is the head's pattern: row i is the query,
+column j the key.
 """
 
 from __future__ import annotations
@@ -17,36 +17,39 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 _TINY = 1e-30
-_COLLINEAR = 1e-12  # what a regressor has left that others explain whole
+# The smallest sum of squares of a regressor. A regressor that the others explain completely is left with about 0, and
+# dividing by 0 would give NaN.
+_COLLINEAR = 1e-12
 FEWEST_WORDS = 6
-"""A row that sees fewer words tells nothing of which of them is like its own, position and frequency apart."""
-SEEN_BY = 0.5  # a key is a sink candidate where at least this share of the rows sees it
+"""Smallest number of words in a row: with fewer words, similarity cannot be separated from position and frequency."""
+SEEN_BY = 0.5  # a key can be a sink only if at least this share of the rows sees it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
     """Properties of the tokens of a batch."""
 
-    queries: Bool[Tensor, "batch query"]  # tokens that attend: no padding
-    keys: Bool[Tensor, "batch key"]  # tokens that are attended to: no padding
-    first: Bool[Tensor, "batch key"]  # where the key is the sentence's first token
-    separator: Bool[Tensor, "batch key"]  # where the key is a special token that is not the first
-    punctuation: Bool[Tensor, "batch key"]  # where the key is a punctuation mark
-    end: Bool[Tensor, "batch key"]  # where the key is a special token that ends its sentence
-    # the number of each token in the vocabulary; all special tokens and padding are -1
+    queries: Bool[Tensor, "batch query"]  # True for tokens that attend, False for padding
+    keys: Bool[Tensor, "batch key"]  # True for tokens that are attended to, False for padding
+    first: Bool[Tensor, "batch key"]  # whether the key is the first token of the sentence
+    separator: Bool[Tensor, "batch key"]  # whether it is a special token other than the first
+    punctuation: Bool[Tensor, "batch key"]  # whether it is a punctuation mark
+    end: Bool[Tensor, "batch key"]  # whether it is a special token at the end
+    # the id of each token in the vocabulary; -1 for special tokens and padding
     ids: Int[Tensor, "batch key"]
-    square: bool  # whether queries and keys are the same tokens. If not, no offset and no repetition is measured
-    # of words; None where the model has no vectors, or queries are other tokens
+    # whether queries and keys are the same tokens; if not, offsets and repetitions are not measured
+    square: bool
+    # the similarity of words; None if the model has no word vectors, or if queries and keys are different tokens
     similar: SimilarWords | None = None
 
 
 class SimilarWords:
-    """Similarity of the words that a row sees to its own, by the model's input embeddings, beyond chance.
+    """Similarity between the word of a row and the words that it sees, corrected for position and frequency.
 
-    For row i, over the words j that it sees (no special token, no punctuation mark, not its own token again), the
-    cosine of both vectors is predicted by least squares from ln |i - j|, from the side on which j stands and from
-    ln (1 + the token's number): vocabularies are sorted by frequency, which falls as one over the rank (Zipf 1949).
-    What is left is ranked: (rank - 1/2) / n, from 0 for the least similar word to 1.
+    The similarity of two words is the cosine of their input embeddings. For row i, over the words j that it sees
+    (without special tokens, punctuation marks and copies of its own token), the cosine is predicted by least squares
+    from ln |i - j|, from the side of j, and from ln (1 + token id): vocabularies are sorted by frequency, which falls
+    as one over the rank (Zipf 1949). The residual is ranked: (rank - 1/2) / n, from 0 for the least similar word to 1.
     """
 
     def __init__(
@@ -64,67 +67,80 @@ class SimilarWords:
     def ranks(
         self, rows: Rows
     ) -> tuple[Float[Tensor, "batch rows key"], Bool[Tensor, "batch rows key"]]:
-        """Each word's rank, and which words these are; none in rows that see fewer than `FEWEST_WORDS`."""
+        """Return the rank of each word, and which keys are words; no key in rows with fewer than `FEWEST_WORDS`."""
         if (
             self._known
             and self._known[0] == rows.first_row
             and torch.equal(self._known[1], rows.seen)
         ):
             return self._known[2]
-        here = slice(rows.first_row, rows.first_row + rows.weights.shape[2])
-        words = rows.seen & self._between[:, here]
+        row_range = slice(rows.first_row, rows.first_row + rows.weights.shape[2])
+        words = rows.seen & self._between[:, row_range]
         n = words.sum(dim=-1, keepdim=True)
         words = words & (n >= FEWEST_WORDS)
-        # Each regressor less its mean, then less what the ones before explain: what is left of the cosine is ranked.
-        far = rows.offsets.abs().clamp_min(1).double().log().expand_as(words)
+        # Gram-Schmidt: subtract from each regressor its mean, then the part that the previous regressors explain. The
+        # cosine comes last, so it ends as the residual of the least-squares fit, which is ranked.
+        log_distance = rows.offsets.abs().clamp_min(1).double().log().expand_as(words)
         side = rows.offsets.sign().double().expand_as(words)
         rarity = self._rarity[:, None].expand_as(words)
-        left = [torch.where(words, one, 0.0) for one in (far, side, rarity, self._cosine[:, here])]
-        left = [
-            torch.where(words, one - one.sum(dim=-1, keepdim=True) / n.clamp_min(1), 0.0)
-            for one in left
+        regressors = [
+            torch.where(words, regressor, 0.0)
+            for regressor in (log_distance, side, rarity, self._cosine[:, row_range])
         ]
-        for first, one in enumerate(left):
-            size = (one * one).sum(dim=-1, keepdim=True).clamp_min(_COLLINEAR)
-            for after in range(first + 1, len(left)):
-                left[after] = (
-                    left[after] - (left[after] * one).sum(dim=-1, keepdim=True) / size * one
+        regressors = [
+            torch.where(
+                words, regressor - regressor.sum(dim=-1, keepdim=True) / n.clamp_min(1), 0.0
+            )
+            for regressor in regressors
+        ]
+        for number, regressor in enumerate(regressors):
+            norm = (regressor * regressor).sum(dim=-1, keepdim=True).clamp_min(_COLLINEAR)
+            for later in range(number + 1, len(regressors)):
+                regressors[later] = (
+                    regressors[later]
+                    - (regressors[later] * regressor).sum(dim=-1, keepdim=True) / norm * regressor
                 )
-        order = left[-1].masked_fill(~words, torch.inf).argsort(dim=-1, stable=True).argsort(dim=-1)
+        order = (
+            regressors[-1]
+            .masked_fill(~words, torch.inf)
+            .argsort(dim=-1, stable=True)
+            .argsort(dim=-1)
+        )
         ranks = torch.where(words, (order + 0.5) / n.clamp_min(1), 0.0).to(rows.weights)
         self._known = rows.first_row, rows.seen, (ranks, words)
         return ranks, words
 
 
 Target: TypeAlias = Bool[Tensor, "#batch #rows key"] | Bool[Tensor, "rows key"]
-"""Which keys a share asks for, whether a row sees them or not."""
+"""A mask of the keys of a share, whether or not a row sees them."""
 Sums: TypeAlias = tuple[Float[Tensor, "batch head"], Float[Tensor, " batch"]]
-"""Of each sentence: the sum over its rows for each head, and how many rows were counted."""
+"""For each sentence, the sum over its rows for each head, and the number of rows counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Largest:
     """The largest weight of each row."""
 
-    weight: Float[Tensor, "batch head rows"]  # the largest, the end of the sentence left out
-    key: Int[Tensor, "batch head rows"]  # where the largest of all is; of several, the first
-    # whether there is any: a row that is not counted has no weight
+    weight: Float[Tensor, "batch head rows"]  # the largest weight, without the end of the sentence
+    # the key of the largest weight of all; the first if several are equal
+    key: Int[Tensor, "batch head rows"]
+    # whether the row has any weight: a row that is not counted has none
     found: Bool[Tensor, "batch head rows"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """Some rows of one layer, with all that measures need; what several of them share is worked out once."""
+    """Some rows of one layer and the values that measures need; cached properties are shared by several measures."""
 
-    weights: Float[Tensor, "batch head rows key"]  # A; 0 where `seen` is False
-    # which keys each row sees; none of those of a row that is not counted
+    weights: Float[Tensor, "batch head rows key"]  # A; 0 if `seen` is False
+    # whether a row sees a key; always False for a row that is not counted
     seen: Bool[Tensor, "batch rows key"]
-    first_row: int  # the number of the first row held
-    marks: Marks  # of the whole batch
+    first_row: int  # the index of the first row
+    marks: Marks  # the properties of all tokens of the batch
 
     @cached_property
     def offsets(self) -> Int[Tensor, "rows key"]:
-        """The difference j - i: negative where the key is before the query."""
+        """The difference j - i, which is negative if the key is before the query."""
         n_rows, n_keys = self.weights.shape[2:]
         device = self.weights.device
         rows = torch.arange(self.first_row, self.first_row + n_rows, device=device)
@@ -132,7 +148,7 @@ class Rows:
 
     @cached_property
     def counted(self) -> Bool[Tensor, "batch rows"]:
-        """The rows that are counted."""
+        """Whether each row is counted."""
         return self.seen.any(dim=-1)
 
     @cached_property
@@ -141,7 +157,7 @@ class Rows:
         return _number(self.counted)
 
     def at(self, offset: int) -> Target:
-        """Where the key is so far after the query; nowhere in cross attention."""
+        """Return the keys at an offset from the query; no key in cross attention."""
         return (
             self.offsets == offset
             if self.marks.square
@@ -149,39 +165,39 @@ class Rows:
         )
 
     def on(self, keys: Bool[Tensor, "batch key"]) -> Target:
-        """Where the key is one of these, for every row."""
+        """Return the same keys for every row."""
         return keys[:, None]
 
     def copies(self) -> Target:
-        """Where the key is an earlier copy of the query's token; nowhere in cross attention."""
+        """Return the earlier copies of the query's token; no key in cross attention."""
         return self._repeats(self.marks.ids)
 
     def after_copies(self) -> Target:
-        """Where the key came right after an earlier copy of the query's token; nowhere in cross attention."""
+        """Return the keys right after an earlier copy of the query's token; no key in cross attention."""
         return self._repeats(torch.nn.functional.pad(self.marks.ids[:, :-1], (1, 0), value=-1))
 
     def _repeats(self, ids: Int[Tensor, "batch key"]) -> Target:
         if not self.marks.square:
             return torch.zeros_like(self.seen)
-        mine = self.marks.ids[:, self.first_row : self.first_row + self.weights.shape[2], None]
-        return (ids[:, None] == mine) & (mine >= 0) & (self.offsets < 0)
+        query_ids = self.marks.ids[:, self.first_row : self.first_row + self.weights.shape[2], None]
+        return (ids[:, None] == query_ids) & (query_ids >= 0) & (self.offsets < 0)
 
     @cached_property
     def entropy(self) -> Float[Tensor, "batch head rows"]:
-        """-sum over j of A ln A, in nats."""
-        # A + 1e-30, so that a logarithm of 0 exists; `torch.special.entr` knows of 0, and takes three times as long.
-        each = (self.weights + _TINY).log_().mul_(self.weights)
-        return -each.sum(dim=-1).double()  # sums over rows in double precision
+        """The entropy of each row, -sum over j of A ln A, in nats."""
+        # A + 1e-30 avoids the logarithm of 0; `torch.special.entr` handles 0 but takes three times as long.
+        terms = (self.weights + _TINY).log_().mul_(self.weights)
+        return -terms.sum(dim=-1).double()  # double precision, because it is summed over many rows
 
     @cached_property
     def largest_entropy(self) -> Float[Tensor, "batch 1 rows"]:
-        """The largest that there can be, in nats: the logarithm of the number of keys that the row sees."""
-        # a row that is not counted has no weight at all
+        """The largest possible entropy, in nats: the logarithm of the number of keys that the row sees."""
+        # At least 2 keys, so that rows that are not counted do not divide by ln 1 = 0; their entropy is 0 anyway.
         return self.seen.sum(dim=-1).clamp_min(2).log()[:, None]
 
     @cached_property
     def distance(self) -> Float[Tensor, "batch head rows"]:
-        """Sum over j of A |i - j|, in tokens."""
+        """The mean distance of the keys, the sum over j of A |i - j|, in tokens."""
         return (self.weights * self._far).sum(dim=-1)
 
     @cached_property
@@ -197,9 +213,9 @@ class Rows:
 
     @cached_property
     def top(self) -> Largest:
-        """The largest weight of each row, with the end of the sentence and without."""
+        """The largest weight of each row, with and without the end of the sentence."""
         end = self.marks.end
-        # (B, H, rows); of equal ones the first
+        # (B, H, rows); `max` takes the first of equal weights
         weight, key = (self.weights * ~end[:, None, None]).max(dim=-1)
         on_end = torch.matmul(self.weights, end.to(self.weights)[:, None, :, None])[..., 0]
         is_end = on_end > weight  # the end comes after all other keys
@@ -211,11 +227,11 @@ class Rows:
         )
 
     def total(self, values: Float[Tensor, "batch head rows"]) -> Sums:
-        """A value of each row, 0 in rows that are not counted, summed."""
+        """Return the sum of a value over rows; it must be 0 in rows that are not counted."""
         return values.double().sum(dim=-1), self.n_counted
 
     def confidence(self) -> Sums:
-        """The largest weight of each row, the end of the sentence left out, as a query and as a key."""
+        """Return the sum of the largest weight of each row, without the end of the sentence as query or key."""
         counted = self.counted
         if self.marks.square:
             counted = (
@@ -225,7 +241,7 @@ class Rows:
         return (self.top.weight * counted[:, None]).sum(dim=-1), _number(counted)
 
     def similar(self) -> Sums:
-        """The mean rank of the words that a row looks at, by how like its own word they are: see `SimilarWords`."""
+        """Return the mean rank of the words that a row attends to, by their similarity: see `SimilarWords`."""
         if self.marks.similar is None:
             return self.nothing()
         ranks, words = self.marks.similar.ranks(self)
@@ -234,8 +250,9 @@ class Rows:
             torch.finfo(on_words.dtype).tiny
         )
         counted = words.any(dim=-1)
-        even = torch.where(on_words > 0, mean, 0.5)  # no weight on any word is no preference
-        return (even * counted[:, None]).double().sum(dim=-1), _number(counted)
+        # A row with no weight on words has no preference, hence the middle rank.
+        rank = torch.where(on_words > 0, mean, 0.5)
+        return (rank * counted[:, None]).double().sum(dim=-1), _number(counted)
 
     def nothing(self) -> Sums:
         """Return sums and counts of zero: the measure does not apply."""
@@ -248,14 +265,14 @@ class Received:
     """The weight that each key of a batch's sentences received in one layer."""
 
     weights: Float[Tensor, "batch head key"]  # summed over rows
-    seen_by: Float[Tensor, "batch key"]  # how many rows saw the key
-    n_rows: Float[Tensor, " batch"]  # how many rows were counted
+    seen_by: Float[Tensor, "batch key"]  # number of rows that see the key
+    n_rows: Float[Tensor, " batch"]  # number of rows counted
 
     def largest(self) -> Sums:
-        """The largest mean weight that a key draws from rows that see it; of keys that half of the rows see or more."""
-        fair = (self.seen_by >= SEEN_BY * self.n_rows[:, None]) & (self.seen_by > 0)
+        """Return the largest mean weight of a key over the rows that see it, among keys that half of the rows see."""
+        is_candidate = (self.seen_by >= SEEN_BY * self.n_rows[:, None]) & (self.seen_by > 0)
         mean = self.weights / self.seen_by.clamp_min(1)[:, None]
-        return (mean * fair[:, None]).amax(dim=-1), (self.n_rows > 0).to(self.weights.dtype)
+        return (mean * is_candidate[:, None]).amax(dim=-1), (self.n_rows > 0).to(self.weights.dtype)
 
 
 def rows_of(
@@ -264,7 +281,7 @@ def rows_of(
     first_row: int,
     marks: Marks,
 ) -> Rows:
-    """A block of rows as the measures take it."""
+    """Return a block of rows with a mask of the counted rows and visible keys."""
     n_rows = weights.shape[2]
     queries = marks.queries[:, first_row : first_row + n_rows]
     seen = visible & marks.keys[:, None] & queries[:, :, None]
@@ -274,23 +291,23 @@ def rows_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
-    """Where the keys of each share are, for some rows."""
+    """The keys of each share, for some rows."""
 
-    # 1 where a row sees such a key, or 0; those of all rows in a row
+    # 1 if the row sees a key of the share, else 0; cells are (row, key) pairs, flattened
     cells: Float[Tensor, "batch cells share"]
-    counts: Float[Tensor, "batch share"]  # how many rows see one
+    counts: Float[Tensor, "batch share"]  # number of rows that see such a key
 
 
 def targets_of(rows: Rows, computations: Sequence[Callable[[Rows], Target]]) -> Targets:
-    """Where the keys are that each share asks for: the same for all layers whose rows see the same keys."""
-    there = [rows.seen & keys_of(rows) for keys_of in computations]
-    cells = torch.stack([one.flatten(1) for one in there], dim=-1)
-    counts = torch.stack([_number(one.any(dim=-1)) for one in there], dim=-1)
+    """Return the keys of each share; they are the same for all layers whose rows see the same keys."""
+    masks = [rows.seen & keys_of(rows) for keys_of in computations]
+    cells = torch.stack([mask.flatten(1) for mask in masks], dim=-1)
+    counts = torch.stack([_number(mask.any(dim=-1)) for mask in masks], dim=-1)
     return Targets(cells=cells.to(rows.weights), counts=counts)
 
 
 def shares(rows: Rows, targets: Targets) -> Float[Tensor, "batch head share"]:
-    """The weight on the keys of each share, summed over rows."""
+    """Return the weight on the keys of each share, summed over rows."""
     return rows.weights.flatten(2) @ targets.cells  # (B, H, cells) (B, cells, share)
 
 
@@ -301,20 +318,20 @@ def peaks(rows: Rows, offsets: Sequence[int]) -> Float[Tensor, "batch head offse
     places = torch.arange(rows.first_row, rows.first_row + n_rows, device=top.key.device)
     offset = top.key - places - offsets[0]
     counted = top.found & (offset >= 0) & (offset < len(offsets)) & rows.marks.square
-    # the last place is for all that is elsewhere
+    # The additional last column collects the rows whose largest weight is at another offset.
     hits = rows.weights.new_zeros(n_batch, n_heads, len(offsets) + 1)
     hits.scatter_add_(2, torch.where(counted, offset, len(offsets)), counted.to(hits))
     return hits[..., :-1]
 
 
 def fixed_offsets(rows: Rows, offsets: Sequence[int]) -> Rows:
-    """Heads made up: each looks at one offset with all its weight, where a row sees that, and nowhere else."""
-    there = torch.stack([rows.at(offset) for offset in offsets])  # (offset, rows, K)
-    return replace(rows, weights=(there & rows.seen[:, None]).to(rows.weights))
+    """Return rows of imaginary heads: all weight at one offset if the row sees that key, else no weight."""
+    at_offset = torch.stack([rows.at(offset) for offset in offsets])  # (offset, rows, K)
+    return replace(rows, weights=(at_offset & rows.seen[:, None]).to(rows.weights))
 
 
 def permute_keys(rows: Rows, order: Int[Tensor, "batch key"]) -> Rows:
-    """Permute the keys of each row: the pattern that chance gives."""
+    """Permute the keys of each row, which gives the pattern of the control "chance"."""
     keys = order[:, None, None].expand(-1, *rows.weights.shape[1:])
     seen = order[:, None].expand(-1, rows.seen.shape[1], -1)
     return replace(
@@ -336,4 +353,5 @@ def norm_weights(rows: Rows, lengths: Float[Tensor, "batch head key"]) -> Rows:
 
 
 def _number(counted: Bool[Tensor, "batch rows"]) -> Float[Tensor, " batch"]:
+    """Return the number of rows per sentence that are True."""
     return counted.sum(dim=-1).to(torch.get_default_dtype())

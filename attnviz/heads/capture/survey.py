@@ -1,4 +1,4 @@
-"""A corpus run through a model, or two models: batched by length, measured in a stream, at constant memory."""
+"""Measurement of a corpus with one model or two: batched by length, streamed, in constant memory."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from attnviz.heads.survey import BAD_LINES, About, Against, Sample, Survey
 from attnviz.text.corpus import Annotation, BadLine, CorpusLine
 from attnviz.text.display import check_text, clip, visible
 
-TOKENS = 2048  # tokens in a batch, padding included: as many as keep the cores busy
-SEEDS = 8  # models of random weights, each of another seed, whose best heads a role is held against
-WINDOW = 512  # so many lines are sorted by length before they are cut into batches
+TOKENS = 2048  # tokens per batch, padding included: enough to keep all cores busy
+SEEDS = 8  # number of models with random weights, whose best heads are a control of each role
+WINDOW = 512  # number of lines that are sorted by length before they are cut into batches
 
 
 def survey_model(
@@ -51,74 +51,93 @@ def survey_model(
     tell: Callable[[Survey, int], object] | None = None,
     corpus: str = "",
 ) -> Survey:
-    """Measure every head of a model on every sentence of a corpus, and take the controls.
+    """Measure every head of a model on every sentence of a corpus, and measure the controls.
 
-    `against` is a second model, which is measured on the same sentences; what the first model generates, the second is
-    made to say. Lines that cannot be used, or that a model cannot read, are counted and named. `tokens` has a batch at
-    most, padding included; `so_far` is what an earlier run kept of the first `n_lines`, which are passed over; `tell`
-    is told likewise after each window of lines; `corpus` is what messages call the lines. Raises InputError: no
-    sentence is left; ModelError: a model cannot be run, its weights are not proved, or the two models do not read the
-    same tokens, or have other numbers of layers or heads; SelectionError: the first of two has no such attention.
+    Lines that cannot be used, or that a model cannot read, are counted, and the first of them are kept.
+
+    Args:
+        lines: the sentences.
+        source: the model.
+        settings: the settings of the measurement.
+        against: a second model, which is measured on the same sentences. If the models generate text, it is given the
+            text that the first model generates.
+        measures: the measures.
+        tokens: the largest number of tokens per batch, padding included.
+        so_far: the survey of an earlier run over the first `n_lines` lines.
+        n_lines: the number of lines to skip.
+        tell: called with the survey and the number of lines read, after each window of lines.
+        corpus: the name of the lines in messages.
+
+    Raises:
+        InputError: no sentence is left.
+        ModelError: a model cannot be run, its weights are not proved, or the two models read different tokens or have
+            different numbers of layers or heads.
+        SelectionError: the first of two models has no such attention.
     """
     runners = _runners(source, against, settings, measures, tokens)
-    found, bad, n_bad = so_far, list[BadLine](), 0
-    rest = islice(lines, n_lines, None)
-    while window := list(islice(rest, WINDOW)):
+    corpus_survey, bad, n_bad = so_far, list[BadLine](), 0
+    remaining = islice(lines, n_lines, None)
+    while window := list(islice(remaining, WINDOW)):
         bad += [line for line in window if isinstance(line, BadLine)]
         sentences = [line for line in window if isinstance(line, CorpusLine)]
-        for one in _measure(runners, sentences, bad):
-            found = one if found is None else survey.merge(found, one)
+        for batch_survey in _measure(runners, sentences, bad):
+            corpus_survey = (
+                batch_survey if corpus_survey is None else survey.merge(corpus_survey, batch_survey)
+            )
         n_lines += len(window)
         bad.sort(key=lambda line: line.number)
-        if found is None:  # hours of lines that cannot be used take no more room than a few
+        # Without any sentence yet, keep only the first bad lines, so that hours of them fit in memory.
+        if corpus_survey is None:
             n_bad, bad = n_bad + len(bad[BAD_LINES:]), bad[:BAD_LINES]
         else:
-            found = found.with_bad(bad, n_bad + len(bad))
+            corpus_survey = corpus_survey.with_bad(bad, n_bad + len(bad))
             n_bad, bad = 0, []
             if tell is not None:
-                tell(found, n_lines)
-    if found is None:
-        first = f": line {bad[0].number}: {bad[0].reason}" if bad else ""
+                tell(corpus_survey, n_lines)
+    if corpus_survey is None:
+        first_reason = f": line {bad[0].number}: {bad[0].reason}" if bad else ""
         start = f"{corpus}: " if corpus else ""
-        raise InputError(f"{start}there is no sentence to measure heads on{first}")
-    found = runners[0].with_controls(found)
-    if found.against is not None:
-        second = runners[1].with_controls(found.against.survey)
-        found = replace(found, against=replace(found.against, survey=second))
-    return found
+        raise InputError(f"{start}there is no sentence to measure heads on{first_reason}")
+    corpus_survey = runners[0].with_controls(corpus_survey)
+    if corpus_survey.against is not None:
+        second_survey = runners[1].with_controls(corpus_survey.against.survey)
+        corpus_survey = replace(
+            corpus_survey, against=replace(corpus_survey.against, survey=second_survey)
+        )
+    return corpus_survey
 
 
 def _measure(
     runners: Sequence[Runner], lines: Sequence[CorpusLine], bad: list[BadLine]
 ) -> Iterator[Survey]:
-    """Measure lines, a batch at a time; those that a model cannot read are added to the bad."""
-    given: list[tuple[tuple[Batch, ...], Annotation | None]] = []
+    """Measure lines batch by batch; lines that a model cannot read are added to `bad`."""
+    encoded: list[tuple[tuple[Batch, ...], Annotation | None]] = []
     for line in lines:
         try:
-            given.append((_read_by(runners, line.text, f"line {line.number}, "), line.annotated))
+            encoded.append((_read_by(runners, line.text, f"line {line.number}, "), line.annotated))
         except InputError as error:
             bad.append(BadLine(number=line.number, reason=str(error)))
-    for together in in_batches(
-        {at: several[0] for at, (several, _) in enumerate(given)}, runners[0].tokens
+    for batch_rows in in_batches(
+        {row: batches[0] for row, (batches, _) in enumerate(encoded)}, runners[0].tokens
     ):
-        read_by = zip(*(given[at][0] for at in together), strict=True)
-        yield _run(runners, list(map(join, read_by)), [given[at][1] for at in together])
+        read_by = zip(*(encoded[row][0] for row in batch_rows), strict=True)
+        yield _run(runners, list(map(join, read_by)), [encoded[row][1] for row in batch_rows])
 
 
 def _run(
     runners: Sequence[Runner], batches: Sequence[Batch], annotated: Sequence[Annotation | None]
 ) -> Survey:
-    """Measure a batch; with two models also how far apart their rows are."""
-    measured, found = runners[0].run(batches[0], annotated)
+    """Measure a batch; with two models, also the divergence between their rows."""
+    measured, batch_survey = runners[0].run(batches[0], annotated)
     if len(runners) == 1:
-        return found
-    measured_second, second = runners[1].run(batches[1], annotated)
-    shape, shape_second = found.heads.sums.shape[1:3], second.heads.sums.shape[1:3]
+        return batch_survey
+    measured_second, second_survey = runners[1].run(batches[1], annotated)
+    shape, shape_second = batch_survey.heads.sums.shape[1:3], second_survey.heads.sums.shape[1:3]
     if shape != shape_second:
         sizes = [f"{n_layers} x {n_heads}" for n_layers, n_heads in (shape, shape_second)]
         raise ModelError(
             "heads are compared one by one, and these models have other numbers of them (layers x heads): "
-            f"{found.about.model} has {sizes[0]}, {second.about.model} {sizes[1]}"
+            f"{batch_survey.about.model} has {sizes[0]}, {second_survey.about.model} {sizes[1]}"
         )
     rows, counted = measured.rows
     rows_second, counted_second = measured_second.rows
@@ -129,7 +148,7 @@ def _run(
     sums = divergence_between(rows, rows_second.to(rows.device), counted)
     n_rows = counted.sum(dim=1).double().cpu().numpy()[:, None, None]
     divergences = tally.tally_sentences(sums.reshape(-1, *shape), n_rows, _keys(batches[0]))
-    return replace(found, against=Against(survey=second, divergences=divergences))
+    return replace(batch_survey, against=Against(survey=second_survey, divergences=divergences))
 
 
 def _keys(batch: Batch) -> list[int]:
@@ -137,7 +156,10 @@ def _keys(batch: Batch) -> list[int]:
 
 
 class Runner:
-    """A model with what it takes to measure its heads, in batches of so many `tokens`: the only one, or one of two."""
+    """A model and everything needed to measure its heads, in batches of at most `tokens` tokens.
+
+    `of_two` says whether it is one of two models that are compared.
+    """
 
     def __init__(
         self,
@@ -150,7 +172,7 @@ class Runner:
     ) -> None:
         self.source, self.tokens = source, tokens
         self._settings, self._entries, self._of_two = settings, measures, of_two
-        # of two, what generates: what it does, this is made to generate
+        # The first of two models, if they generate text: this model is given the text that the leader generates.
         self.leader: Runner | None = None
         self._measures = of_rows(measures_of(measures))
         self._weights: FindWeights | None = None
@@ -160,22 +182,22 @@ class Runner:
         return self.source.digest()
 
     def with_controls(self, found: Survey) -> Survey:
-        """Add the controls of its sample to a survey."""
+        """Return a survey with the controls, measured on its sample."""
         sample = found.sample
-        if not sample.texts:  # none were wished for
+        if not sample.texts:  # the settings ask for no controls
             return found
         texts = {**sample.linked, **sample.texts}
-        read = {key: self.encode(*given) for key, given in texts.items()}
-        singles = {key: read[key] for key in sample.texts}
-        mixed = {key: shuffle(single, key) for key, single in singles.items()}
-        shuffled = {key: one for key, one in mixed.items() if one is not None}
+        encoded = {key: self.encode(*text_pair) for key, text_pair in texts.items()}
+        singles = {key: encoded[key] for key in sample.texts}
+        shuffled_or_none = {key: shuffle(single, key) for key, single in singles.items()}
+        shuffled = {key: batch for key, batch in shuffled_or_none.items() if batch is not None}
         controls = dict(sample.controls)
         if len(shuffled) == len(singles):
             controls[SHUFFLED] = self._control(shuffled)
         controls[CHANCE] = self._control(singles, dealt=True)
         sample = replace(sample, controls=controls)
         try:
-            random, hits = self._random_weights(sample, texts, read)
+            random, hits = self._random_weights(sample, texts, encoded)
         except ModelError as error:
             return replace(found, sample=replace(sample, no_random=str(error)))
         controls[UNTRAINED] = random
@@ -185,67 +207,80 @@ class Runner:
         self,
         sample: Sample,
         texts: Mapping[int, tuple[str, str | None]],
-        read: Mapping[int, Batch],
+        encoded: Mapping[int, Batch],
     ) -> tuple[survey.PerSentence, dict[int, LinkHits]]:
-        """Measure models of random weights on a sample: their measures, and the links that they find."""
-        places = [one.role is not None for one in self._measures]
+        """Measure models with random weights on a sample; return their measures and the links that they find."""
+        has_role = [measure.role is not None for measure in self._measures]
         sums, links, counts = [], [], np.zeros(0)
         for seed in range(SEEDS):
-            other = Runner(self.source.untrained(seed), self._settings, self._entries, self.tokens)
-            if self.source.generates:  # it reads what the trained model generates
-                said = {key: single.sentences[0].target for key, single in read.items()}
-                read = {key: other.encode(*given, target=said[key]) for key, given in texts.items()}
-            measured, counts = other._control({key: read[key] for key in sample.texts})
-            sums.append(np.ascontiguousarray(measured[..., places]))
-            given = {key: (read[key], one) for key, one in sample.annotated.items()}
-            links.append(other._links(given))
+            random_runner = Runner(
+                self.source.untrained(seed), self._settings, self._entries, self.tokens
+            )
+            if self.source.generates:  # give it the text that the trained model generates
+                targets = {key: single.sentences[0].target for key, single in encoded.items()}
+                encoded = {
+                    key: random_runner.encode(*text_pair, target=targets[key])
+                    for key, text_pair in texts.items()
+                }
+            measured, counts = random_runner._control({key: encoded[key] for key in sample.texts})
+            sums.append(np.ascontiguousarray(measured[..., has_role]))
+            annotated = {
+                key: (encoded[key], annotation) for key, annotation in sample.annotated.items()
+            }
+            links.append(random_runner._links(annotated))
         hits = {
-            key: replace(one, hits=np.concatenate([seed[key].hits for seed in links], axis=2))
-            for key, one in links[0].items()
+            key: replace(link_hits, hits=np.concatenate([seed[key].hits for seed in links], axis=2))
+            for key, link_hits in links[0].items()
         }
-        counted = np.ascontiguousarray(counts[..., places])
+        counted = np.ascontiguousarray(counts[..., has_role])
         return (np.concatenate(sums, axis=1), counted), hits
 
     def encode(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
-        """Read one sentence as a batch; of two models that generate, both say what the first one does."""
+        """Encode one sentence as a batch; if two models generate text, both get the text of the first model."""
         if target is None and self.leader is not None:
             target = self.leader.encode(text, pair).sentences[0].target
         settings = self._settings
-        # What a model says that never ends has a word more than may be given: cut alike, both say the same.
+        # A generated text without an end is one word longer than the limit; truncating it makes both texts equal.
         truncate = settings.truncate or target is not None
-        read = self.source.encode(
+        batch = self.source.encode(
             [text], [pair], truncate=truncate, kind=settings.kind, targets=[target]
         )
-        said = read.sentences[0].target
-        if self._of_two and target is None and said is not None:
-            return self.encode(text, pair, said)
-        return read
+        generated = batch.sentences[0].target
+        if self._of_two and target is None and generated is not None:
+            return self.encode(text, pair, generated)
+        return batch
 
     def run(
         self, batch: Batch, annotated: Sequence[Annotation | None]
     ) -> tuple[BatchMeasures, Survey]:
-        """Measure a batch: all that is measured, with the rows if they are kept, and what is kept of it."""
+        """Measure a batch; return all its measures with the rows of attention, and its survey.
+
+        `annotated` has the links between words of each sentence, or None.
+        """
         settings, sentences = self._settings, batch.sentences
-        # What is annotated are the words that are read: attention to or from those that are said is between others.
-        between = [
-            one if sentence.keys is None else None
-            for one, sentence in zip(annotated, sentences, strict=True)
+        # Annotations are about the words of the input. In a sentence with separate keys (cross attention), one side of
+        # the attention is generated text, so its annotation is not used.
+        usable = [
+            item if sentence.keys is None else None
+            for item, sentence in zip(annotated, sentences, strict=True)
         ]
-        find = FindLinks(between)
-        measured, receipt = self._stream(batch, [find] if any(between) else [], keep_rows=True)
+        find = FindLinks(usable)
+        measured, receipt = self._stream(batch, [find] if any(usable) else [], keep_rows=True)
         keys = _keys(batch)
         sums, counts = measured.sums, measured.counts
-        enough = np.array([one.enough_rows for one in self._measures], dtype=np.float64)
+        enough = np.array([item.enough_rows for item in self._measures], dtype=np.float64)
         linked: list[tuple[int, Annotation, LinkHits]] = []
-        if any(between):
-            triples = zip(keys, between, find.result(), strict=True)
-            linked = [(key, said, one) for key, said, one in triples if said and one]
-        n_said = len(list(filter(None, annotated)))
+        if any(usable):
+            triples = zip(keys, usable, find.result(), strict=True)
+            linked = [
+                (key, annotation, item) for key, annotation, item in triples if annotation and item
+            ]
+        n_annotated = len(list(filter(None, annotated)))
         related = None
-        if n_said:
-            hits = [(key, one) for key, _said, one in linked]
+        if n_annotated:
+            hits = [(key, item) for key, _annotation, item in linked]
             related = relations.count_links(hits, *sums.shape[1:3])
-            related = replace(related, n_other=n_said - len(linked))
+            related = replace(related, n_other=n_annotated - len(linked))
         return measured, Survey(
             about=About(
                 model=self.source.name,
@@ -253,12 +288,12 @@ class Runner:
                 kind=batch.kind or self.source.kinds[0],
                 sample=settings.controls,
             ),
-            measures=tuple(one.name for one in self._measures),
+            measures=tuple(item.name for item in self._measures),
             heads=tally.tally_sentences(sums, counts[:, :, None], keys),
             offsets=tally.tally_sentences(measured.fixed, measured.fixed_counts[:, None], keys),
             places=survey.places_of(measured.corner, measured.corner_seen, keys),
             examples=survey.examples_of(
-                sums, counts, keys, [one.text for one in sentences], enough
+                sums, counts, keys, [item.text for item in sentences], enough
             ),
             sample=self._sample(batch, keys, (sums, counts), linked),
             similarity=divergences(*measured.rows),
@@ -277,21 +312,29 @@ class Runner:
         measured: survey.PerSentence,
         linked: Sequence[tuple[int, Annotation, LinkHits]],
     ) -> Sample:
-        """The sentences of the smallest keys, with what the heads do there that may be a role."""
+        """Return the sentences with the smallest keys, with the measures there that may give a role."""
         size = self._settings.controls
-        every = {key: (one.text, one.pair) for key, one in zip(keys, batch.sentences, strict=True)}
-        texts = dict(sorted(every.items())[:size])
+        text_of_key = {
+            key: (item.text, item.pair) for key, item in zip(keys, batch.sentences, strict=True)
+        }
+        texts = dict(sorted(text_of_key.items())[:size])
         rows = [keys.index(key) for key in texts]
-        places = [number for number, one in enumerate(self._measures) if one.role is not None]
-        own = tuple(values[rows][..., places].astype(np.float32, order="C") for values in measured)
-        annotated = relations.sample_links((key, said) for key, said, _ in linked) if size else {}
-        hits = {key: one for key, said, one in linked if said == annotated.get(key)}
+        places = [number for number, item in enumerate(self._measures) if item.role is not None]
+        own_values = tuple(
+            values[rows][..., places].astype(np.float32, order="C") for values in measured
+        )
+        annotated = (
+            relations.sample_links((key, annotation) for key, annotation, _ in linked)
+            if size
+            else {}
+        )
+        hits = {key: item for key, annotation, item in linked if annotation == annotated.get(key)}
         return Sample(
             size=size,
             texts=texts,
             roles=tuple(self._measures[place].name for place in places),
-            controls={survey.OWN: (own[0], own[1])},
-            linked={key: every[key] for key in annotated},
+            controls={survey.OWN: (own_values[0], own_values[1])},
+            linked={key: text_of_key[key] for key in annotated},
             annotated=annotated,
             own={key: hits[key] for key in annotated},
         )
@@ -304,6 +347,10 @@ class Runner:
         keep_rows: bool = False,
         dealt: Sequence[int] | None = None,
     ) -> tuple[BatchMeasures, Receipt]:
+        """Run the model on a batch; return its measures and the receipt.
+
+        `others` are further observers; `keep_rows` and `dealt` are those of `MeasureHeads`.
+        """
         if self._weights is None:
             self._weights = FindWeights()
             self.source.stream(first_sentence(batch), [self._weights])
@@ -318,24 +365,26 @@ class Runner:
         return observer.result(), receipt
 
     def _control(self, singles: Mapping[int, Batch], *, dealt: bool = False) -> survey.PerSentence:
+        """Measure single sentences in batches; `dealt` assigns their weights to random keys."""
         parts: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        for together in in_batches(singles, self.tokens):
+        for batch_keys in in_batches(singles, self.tokens):
             measured, _ = self._stream(
-                join(together.values()), dealt=list(together) if dealt else None
+                join(batch_keys.values()), dealt=list(batch_keys) if dealt else None
             )
-            parts |= zip(together, zip(measured.sums, measured.counts, strict=True), strict=True)
-        sums, counts = (np.stack([parts[key][at] for key in singles]) for at in (0, 1))
+            parts |= zip(batch_keys, zip(measured.sums, measured.counts, strict=True), strict=True)
+        sums, counts = (np.stack([parts[key][part] for key in singles]) for part in (0, 1))
         return sums, counts
 
-    def _links(self, given: Mapping[int, tuple[Batch, Annotation]]) -> dict[int, LinkHits]:
+    def _links(self, sentences: Mapping[int, tuple[Batch, Annotation]]) -> dict[int, LinkHits]:
+        """Return the links that the heads find in annotated sentences, by the key of the sentence."""
         hits: dict[int, LinkHits | None] = {}
-        for together in in_batches(
-            {key: single for key, (single, _) in given.items()}, self.tokens
+        for batch_keys in in_batches(
+            {key: single for key, (single, _) in sentences.items()}, self.tokens
         ):
-            find = FindLinks([given[key][1] for key in together])
-            self.source.stream(join(together.values()), [find])
-            hits |= zip(together, find.result(), strict=True)
-        return {key: one for key in given if (one := hits[key]) is not None}
+            find = FindLinks([sentences[key][1] for key in batch_keys])
+            self.source.stream(join(batch_keys.values()), [find])
+            hits |= zip(batch_keys, find.result(), strict=True)
+        return {key: found_links for key in sentences if (found_links := hits[key]) is not None}
 
 
 def check_readable(
@@ -343,8 +392,8 @@ def check_readable(
 ) -> None:
     """Make sure that a model can read a sentence, and two models the same tokens of it.
 
-    Raises InputError: one cannot read it; ModelError: two models read other tokens, or have other kinds of attention;
-    SelectionError: the first of two has no such attention.
+    Raises InputError: a model cannot read it; ModelError: two models read different tokens, or have different kinds of
+    attention; SelectionError: the first of two models has no such attention.
     """
     _read_by(_runners(source, against, settings), text)
 
@@ -356,6 +405,7 @@ def _runners(
     measures: tuple[Entry, ...] = MEASURES,
     tokens: int = TOKENS,
 ) -> list[Runner]:
+    """Return a runner per model; the kind of attention is fixed if two models could differ in it."""
     settings = settings or SurveySettings()
     if against is None:
         return [Runner(source, settings, measures, tokens)]
@@ -364,13 +414,14 @@ def _runners(
     if len(source.kinds) > 1 or len(against.kinds) > 1:
         settings = replace(settings, kind=kind)
     first, second = (
-        Runner(one, settings, measures, tokens, of_two=True) for one in (source, against)
+        Runner(model, settings, measures, tokens, of_two=True) for model in (source, against)
     )
     second.leader = first if source.generates else None
     return [first, second]
 
 
 def _expect_both(source: Source, against: Source, kind: Kind) -> None:
+    """Raise ModelError if the second model has no attention of this kind."""
     if kind not in against.kinds:
         raise ModelError(
             f"{source.name} has {kind} attention to compare, and {against.name} has "
@@ -379,7 +430,7 @@ def _expect_both(source: Source, against: Source, kind: Kind) -> None:
 
 
 def _read_by(runners: Sequence[Runner], text: str, where: str = "") -> tuple[Batch, ...]:
-    """A sentence as each model reads it; `where` it is of many, such as "line 7, "."""
+    """Encode a sentence with each model; `where` is its place in a file for messages, such as "line 7, "."""
     check_text(text)
     first = runners[0].encode(text)
     if len(runners) == 1:
@@ -388,18 +439,18 @@ def _read_by(runners: Sequence[Runner], text: str, where: str = "") -> tuple[Bat
     second = runners[1].encode(text, target=first.sentences[0].target)
     _expect_both(source, against, first.kind or source.kinds[0])
     pieces, pieces_second = (
-        [(token.piece, token.special) for token in (*one.tokens, *(one.keys or ()))]
-        for one in (first.sentences[0], second.sentences[0])
+        [(token.piece, token.special) for token in (*sentence.tokens, *(sentence.keys or ()))]
+        for sentence in (first.sentences[0], second.sentences[0])
     )
     if pieces != pieces_second:
         counts = f"{len(pieces)} tokens to {source.name}, {len(pieces_second)} to {against.name}"
-        here, there = next(
+        piece, piece_second = next(
             pair
             for pair in zip_longest(pieces, pieces_second, fillvalue=("", False))
             if pair[0] != pair[1]
         )
         raise ModelError(
             f"these models do not read the same tokens: {where}“{clip(visible(text), 40)}” is {counts}, first "
-            f"{clip(visible(here[0]), 20)!r} and {clip(visible(there[0]), 20)!r}"
+            f"{clip(visible(piece[0]), 20)!r} and {clip(visible(piece_second[0]), 20)!r}"
         )
     return first, second
