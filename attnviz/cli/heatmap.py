@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from attnviz.attention import Attention
+    from attnviz.render.sheet import Scale
     from attnviz.render.terminal.screen import Screen
 
 EXAMPLES = """attnviz heatmap "I love all you"
@@ -113,10 +114,11 @@ def heatmap(
         "trust_remote_code": trust_remote_code,
     }
     if file is not None and load is None and len(paths) == 1 and _holds_many(paths[0]):
-        if is_typed(context, "pair", "target", "words", "hide_special", "rows", "keys", "roles"):
-            raise SettingsError(
-                "pair, target, words, hide-special, rows, keys and roles are for one sentence, not for a file of lines"
-            )
+        _refuse(
+            context,
+            ("pair", "target", "words", "hide_special", "rows", "keys", "roles"),
+            "pair, target, words, hide-special, rows, keys and roles are for one sentence, not for a file of lines",
+        )
         choose = {"kind": kind, "layers": layers, "heads": heads, "truncate": truncate}
         lines = read_text(text, file).splitlines()
         _draw_lines(lines, paths[0], name, model_options, choose, picture_options)
@@ -135,48 +137,29 @@ def heatmap(
         "keys": opt.parse_slice(keys, "keys"),
     }
     if load is not None:
-        if is_typed(
+        sentence_options = ("text", "file", "pair", "target", "truncate", "kind")
+        _refuse(
             context,
-            "text",
-            "file",
-            "pair",
-            "target",
-            "truncate",
-            "kind",
-            "model",
-            "toy",
-            *model_options,
-        ):
-            raise SettingsError("--load draws a saved record: it takes no sentence and no model")
+            (*sentence_options, "model", "toy", *model_options),
+            "--load draws a saved record: it takes no sentence and no model",
+        )
         record = load_record(load).part(**window).select(layers, heads)
     else:
-        sentence = read_text(text, file)
-        check_text(sentence)
-        second = None if pair is None else read_text(pair, None, "the second sentence")
-        if second is not None:
-            check_text(second, "the second sentence")
-        source = open_model(name, reads=sentence, **model_options)
-        from attnviz.capture.attend import attend
-
-        record = attend(
-            sentence,
-            source,
-            pair=second,
-            target=target,
-            kind=kind,
-            truncate=truncate,
-            layers=layers,
-            heads=heads,
+        attend_options = {
+            "target": target,
+            "kind": kind,
+            "truncate": truncate,
+            "layers": layers,
+            "heads": heads,
             **window,
-        )
+        }
+        record = _attend(read_text(text, file), pair, name, model_options, attend_options)
     record = _merge(record, words=words, hide_special=hide_special)
     if roles is not None:
         picture_options["roles"] = roles
     # Build pages first, so that roles of another model are refused before anything is printed.
     pages = {
-        path: record.page(
-            **{name: picture_options[name] for name in ("palette", "scale", "lang")}, roles=roles
-        )
+        path: record.page(palette=palette, scale=scale, lang=lang, roles=roles)
         for path in paths
         if path.suffix.lower() == ".html"
     }
@@ -185,22 +168,10 @@ def heatmap(
 
         print_json(to_json(record))
     else:
-
-        def view(screen: Screen) -> list[Text]:
-            from attnviz.heatmaps import terminal
-            from attnviz.render.sheet import resolve
-
-            sheet = resolve(record, scale, screen.language(lang))
-            return terminal.draw(sheet, screen, full=head is not None)
-
-        print_view(view, palette)
-        paths = paths or [
-            _default_path(
-                record,
-                record.target if load is not None else target,
-                everything=layer is None and head is None,
-            )
-        ]
+        _print_heads(record, scale, lang, palette, full=head is not None)
+        if not paths:
+            shown_target = target if load is None else record.target
+            paths = [_default_path(record, shown_target, everything=not (layer or head))]
     for path in paths:
         if path in pages:
             write(pages[path], path)
@@ -211,6 +182,42 @@ def heatmap(
 def _holds_many(path: Path) -> bool:
     """Return whether a path is a folder or a PDF, which can hold the pictures of many sentences."""
     return path != JSON and path.suffix.lower() in {"", ".pdf"}
+
+
+def _print_heads(record: Attention, scale: Scale, lang: str, palette: str, *, full: bool) -> None:
+    """Print the record in the terminal; with `full`, each head in full size."""
+
+    def view(screen: Screen) -> list[Text]:
+        from attnviz.heatmaps import terminal
+        from attnviz.render.sheet import resolve
+
+        return terminal.draw(resolve(record, scale, screen.language(lang)), screen, full=full)
+
+    print_view(view, palette)
+
+
+def _refuse(context: typer.Context, options: Sequence[str], message: str) -> None:
+    """Raise a SettingsError with this message if one of these options was typed."""
+    if is_typed(context, *options):
+        raise SettingsError(message)
+
+
+def _attend(
+    sentence: str,
+    pair: str | None,
+    model: str | None,
+    model_options: dict[str, Any],
+    attend_options: dict[str, Any],
+) -> Attention:
+    """Run a model on a sentence, or on a pair of sentences."""
+    check_text(sentence)
+    second = None if pair is None else read_text(pair, None, "the second sentence")
+    if second is not None:
+        check_text(second, "the second sentence")
+    source = open_model(model, reads=sentence, **model_options)
+    from attnviz.capture.attend import attend
+
+    return attend(sentence, source, pair=second, **attend_options)
 
 
 def _merge(record: Attention, *, words: bool, hide_special: bool) -> Attention:
