@@ -89,9 +89,10 @@ def doctor(
     seed: int = 0,
     **loading: Unpack[Opening],
 ) -> Diagnosis:
-    """Run a model on random tokens, and compare the captured attention with what the model computes.
+    """Run a model on a short input, and compare the captured attention with what the model computes.
 
-    A pretrained model runs its fused implementation, if it has one, on two inputs, the shorter of which is padded.
+    A pretrained model runs its fused implementation, if it has one, on two inputs of random tokens, the shorter of
+    which is padded. Any other model reads a sentence.
 
     Args:
         model: as for `as_source`.
@@ -117,6 +118,7 @@ def doctor(
         try:
             receipt = source.stream(batch, [layers])
         except NoAttentionError:
+            # Of an encoder-decoder, the report lists a later kind of attention that cannot be captured.
             if not reports or batch.kind is None:
                 raise
             unseen.append(batch.kind)

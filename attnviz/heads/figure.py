@@ -356,7 +356,10 @@ def _draw_table(page: Page, columns: Sequence[Column], corner: Inches) -> None:
 
 
 def _draw_words(page: Page, record: Attention, top: float, language: str) -> float:
-    """Draw for each head the word that receives most of its attention, in the colour of its share."""
+    """Draw a map with the word that receives most attention from each head, in the colour of its share.
+
+    Return where the next part of the page may begin.
+    """
     received = received_by_words(record)
     n_layers, n_heads = received.shape[:2]
     cell = min(WORD[0], (WIDTH - 2 * MARGIN - BESIDE) / n_heads), min(WORD[1], HIGHEST / n_layers)
@@ -365,7 +368,8 @@ def _draw_words(page: Page, record: Attention, top: float, language: str) -> flo
         for place in np.ndindex(n_layers, n_heads)
     }
     _draw_values(page, received.max(axis=2), texts, (MARGIN, top), cell, language)
-    return float(top + ABOVE + n_layers * cell[1] + 0.24)
+    lower_end = top + ABOVE + n_layers * cell[1]
+    return float(lower_end + 0.24)  # with a space below the map
 
 
 def _draw_values(

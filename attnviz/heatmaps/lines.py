@@ -91,16 +91,18 @@ def heatmap_all(
         raise OutputError(f"{visible(str(path))}: many sentences are drawn into a folder or a .pdf")
     expect_language(lang)
     style_of(style, width, dpi)  # refused here, before any work
-    failures, n_digits = list[Failure](), len(str(len(texts)))
-    source = as_source(model, tokenizer, reads=numbered[0][1])
+    failures: list[Failure] = []
+    n_digits = len(str(len(texts)))  # width of the number that begins each file name
+    _, first_text = numbered[0]
+    source = as_source(model, tokenizer, reads=first_text)
 
     def pictures() -> Iterator[tuple[str, Picture]]:
-        for done, (number, text, found) in enumerate(
+        for done, (number, text, record_or_error) in enumerate(
             _records(numbered, source, choose or {}), start=1
         ):
             try:
                 picture = draw_record(
-                    _expect(found),
+                    _expect(record_or_error),  # raises it if it is an error
                     palette=palette,
                     scale=scale,
                     lang=lang,

@@ -227,13 +227,17 @@ def _print_numbers(
     values = matrix.values[~np.isnan(matrix.values)]
     digits = 0 if (values == values.round()).all() else 2
     widest = pen.widest([decimals(value, digits) for value in values.tolist()], TEXT)
-    size = min(TEXT, 0.82 * cell[0] / widest * TEXT, 0.6 * cell[1] / POINT)
+    # The widest number takes at most 82% of the width of a cell, and a letter 60% of its height.
+    size_for_width = 0.82 * cell[0] / widest * TEXT
+    size_for_height = 0.6 * cell[1] / POINT
+    size = min(TEXT, size_for_width, size_for_height)
     if size < SMALL - 1:
         return
-    is_dark = ink(_colour_table(matrix, palette))[_levels(matrix)]
+    needs_white_text = ink(_colour_table(matrix, palette))[_levels(matrix)]
     for (row, column), value in np.ndenumerate(matrix.values):
         if not np.isnan(value):
-            style = pen.style(size, color="white" if is_dark[row, column] else pen.ink)
+            colour = "white" if needs_white_text[row, column] else pen.ink
+            style = pen.style(size, color=colour)
             number = decimals(float(value), digits)
             ax.text(column, row, number, ha="center", va="center", zorder=3, **style)
 

@@ -126,11 +126,12 @@ class Story:
         return f"<Story {self.name!r}: {self.title}>"
 
     def translated(self, language: str) -> Story:
-        """Return the story in one of `attnviz.text.messages.LANGUAGES`."""
+        """Return the story in English (``en``) or Korean (``ko``)."""
         if language == self.language:
             return self
-        if self.original is not None:
+        if self.original is not None:  # this is the Korean story, so the English one is wanted
             return self.original
+        # The records are not translated: leave them out here and put them back afterwards.
         translated = korean(replace(self, records=()))
         return replace(translated, records=self.records, language=language, original=self)
 

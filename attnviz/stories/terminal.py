@@ -73,6 +73,7 @@ def _text(cell: Cell, table: Table, screen: Screen) -> Text:
     if table.shade is None:
         return Text(text)
     if isinstance(cell, int) or math.isnan(cell):
+        # A space where other cells have their shade character keeps the numbers aligned.
         return Text(text if screen.colour else f"{text} ")
     low, high = table.shade
     level = int(levels(np.array([cell - low]), high - low)[0])

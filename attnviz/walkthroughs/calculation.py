@@ -102,11 +102,12 @@ class Calculation:
         """Write down queries, keys and values projected from the input [token, d_model]; return the queries' name.
 
         `weights` takes the letter ``q``, ``k`` or ``v`` and returns the weights of that projection, with its bias if
-        there is one. `row` is the index of the query, None for all queries; `names` are the names of all rows.
+        there is one. If it returns nothing, the projection is left out. `row` is the index of the query, None for all
+        queries; `names` are the names of all rows.
         """
         self.give("X", x)
         queries, x_of_query = "Q", "X"
-        if row is not None:
+        if row is not None:  # first select this row x of X; its query q is a single row too
             queries, x_of_query = "q", "x"
             self.step("row", "x", "row", "X", number=float(row), rows=names[row : row + 1])
         for step, source, result in (

@@ -123,9 +123,15 @@ class MeasureHeads:
             )
 
     def targets_of(self, rows: Rows, *, whole: bool) -> heads.Targets:
-        """Return the target keys of each share; layers whose rows see the same keys in one block share the result."""
-        if self._known is not None and whole and torch.equal(self._known[0], rows.seen):
-            return self._known[1]
+        """Return the keys that belong to each share (a measure of the weight on some keys).
+
+        `whole` says whether these are all rows of the layer. Only then is the result kept, for the next layer if its
+        rows see the same keys.
+        """
+        if self._known is not None and whole:
+            known_seen, known_targets = self._known
+            if torch.equal(known_seen, rows.seen):
+                return known_targets
         targets = heads.targets_of(rows, [self.computation(number) for number in self.at["keys"]])
         if whole:
             self._known = rows.seen, targets
@@ -308,7 +314,7 @@ class _OneLayer:
     ) -> None:
         """Measure some rows of the layer.
 
-        `first` is the index of the first row; `whole` says whether these are all rows of the block.
+        `first` is the index of the first row; `whole` says whether these are all rows of the layer.
         """
         visible = visible_keys(
             self._scoring, first, first + weights.shape[2], weights.shape[3], weights.device

@@ -312,15 +312,19 @@ def shares(rows: Rows, targets: Targets) -> Float[Tensor, "batch head share"]:
 
 
 def peaks(rows: Rows, offsets: Sequence[int]) -> Float[Tensor, "batch head offset"]:
-    """Return how many rows have their largest weight at each of these offsets (Voita et al. 2019, section 5.1)."""
+    """Return how many rows have their largest weight at each of these offsets (Voita et al. 2019, section 5.1).
+
+    The offsets are consecutive numbers. In cross attention no row is counted.
+    """
     n_batch, n_heads, n_rows, _ = rows.weights.shape
     top = rows.top
-    places = torch.arange(rows.first_row, rows.first_row + n_rows, device=top.key.device)
-    offset = top.key - places - offsets[0]
-    counted = top.found & (offset >= 0) & (offset < len(offsets)) & rows.marks.square
-    # The additional last column collects the rows whose largest weight is at another offset.
+    queries = torch.arange(rows.first_row, rows.first_row + n_rows, device=top.key.device)
+    offset = top.key - queries
+    column = offset - offsets[0]
+    counted = top.found & (column >= 0) & (column < len(offsets)) & rows.marks.square
+    # Rows that are not counted add 0 to an additional last column, which is then dropped.
     hits = rows.weights.new_zeros(n_batch, n_heads, len(offsets) + 1)
-    hits.scatter_add_(2, torch.where(counted, offset, len(offsets)), counted.to(hits))
+    hits.scatter_add_(2, torch.where(counted, column, len(offsets)), counted.to(hits))
     return hits[..., :-1]
 
 
@@ -331,13 +335,13 @@ def fixed_offsets(rows: Rows, offsets: Sequence[int]) -> Rows:
 
 
 def permute_keys(rows: Rows, order: Int[Tensor, "batch key"]) -> Rows:
-    """Permute the keys of each row, which gives the pattern of the control "chance"."""
-    keys = order[:, None, None].expand(-1, *rows.weights.shape[1:])
-    seen = order[:, None].expand(-1, rows.seen.shape[1], -1)
+    """Put the keys of each row in this order (for the control "chance", one random order per sentence)."""
+    order_of_weights = order[:, None, None].expand_as(rows.weights)
+    order_of_seen = order[:, None].expand_as(rows.seen)
     return replace(
         rows,
-        weights=rows.weights.gather(3, keys.expand_as(rows.weights)),
-        seen=rows.seen.gather(2, seen),
+        weights=rows.weights.gather(3, order_of_weights),
+        seen=rows.seen.gather(2, order_of_seen),
     )
 
 

@@ -73,7 +73,7 @@ def task_of(plan: TrainingPlan) -> Task:
 
 
 def hidden_words(model: LanguageEncoder, recipe: Recipe, step: int) -> Tensor:
-    """Return the loss of naming hidden words, and at "it" the noun that it stands for.
+    """Return the loss of predicting hidden words, and for the pronoun "it" the noun that it stands for.
 
     It is the cross entropy of the hidden words plus that of the referents.
 
@@ -85,6 +85,7 @@ def hidden_words(model: LanguageEncoder, recipe: Recipe, step: int) -> Tensor:
         islice(splits.sentences("train", random.randrange(2**62), language=language), recipe.batch)
     )
     vocabulary = load_vocabulary(language)
+    # `_perhaps_open` leaves out the full stop of some sentences.
     words = pad_numbers([vocabulary.encode(_perhaps_open(random, s.words)) for s in batch])
     shown, hidden = hide(random, words, model.config, recipe.unknown)
     referents = torch.full_like(words, IGNORED)
@@ -92,9 +93,8 @@ def hidden_words(model: LanguageEncoder, recipe: Recipe, step: int) -> Tensor:
         if sentence.reference is not None:
             pronoun, noun = sentence.reference.pronoun, sentence.reference.noun
             referents[row, pronoun] = words[row, noun]
-            shown[row, noun] = words[
-                row, noun
-            ]  # the noun must be visible, or "it" could not be resolved
+            # The noun must be visible, or the model could not find out what "it" stands for.
+            shown[row, noun] = words[row, noun]
     vectors, _ = model.encode(shown, attend=dropping_heads(recipe.drop_heads, random))
     loss = _loss_at(hidden, vectors, model.word_projection)
     if (referents != IGNORED).any():

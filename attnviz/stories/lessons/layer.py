@@ -83,6 +83,7 @@ def build_story() -> Story:
         for name, step in zip(STEPS, layer_steps, strict=True)
         if number == 0 or name != STEPS[0]  # the input is the output of the layer before
     ]
+    # In the order of `STEPS`: 0 is the input, 1 what attention brings, 2 the sum of both.
     ratios = [layer_steps[1].length / layer_steps[0].length for layer_steps in steps]
     after_sum = [layer_steps[2].cosine_with_input for layer_steps in steps]
     before, after = steps[0][0].cosine_between_words, steps[-1][-1].cosine_between_words

@@ -174,6 +174,7 @@ def _place(
 def prepare_sheet(view: View, palette: str) -> Sheet:
     """Return the contents of a sheet. Must be called inside `usual_settings`."""
     cards = view.cards()
+    # All texts of the sheet, so that `blank_figure` can choose fonts that have their characters.
     texts = [*_heading(view), *_notes(view, left_out=True), BLANK, "⋮…∞"]
     for card in cards:
         formulas = wording.shown_formula(card.formula), wording.shown_formula(card.shapes)
