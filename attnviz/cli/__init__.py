@@ -163,16 +163,16 @@ def main() -> NoReturn:
     sys.stdout, sys.stderr = _open_output(sys.stdout), _open_output(sys.stderr)
 
     def interrupt(number: int, _: object) -> None:
+        _signals.append(number)
         if number != signal.SIGINT:
             raise SystemExit(128 + number)
-        _pressed.set()
         raise KeyboardInterrupt
 
     def raise_again(failure: Any) -> None:
-        if not isinstance(failure.exc_value, KeyboardInterrupt):
+        if not isinstance(failure.exc_value, (KeyboardInterrupt, SystemExit)):
             sys.__unraisablehook__(failure)
-        else:  # Ctrl-C came during a callback that cannot raise: interrupt again after it
-            threading.Timer(0.01, _thread.interrupt_main).start()
+        elif _signals:  # the signal came during a callback that cannot raise: interrupt again after it
+            threading.Timer(0.01, _thread.interrupt_main, [_signals[-1]]).start()
 
     def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
         sys.stderr.write(f"attnviz: {message}\n")
@@ -215,8 +215,8 @@ def _run() -> int:
     except (typer.Abort, KeyboardInterrupt):
         status = INTERRUPTED
     except Exception as error:
-        if _pressed.is_set():
-            status = INTERRUPTED
+        if _signals:
+            status = 128 + _signals[-1]
         elif isinstance(error, SettingsError):
             return _report_setting(error)
         elif isinstance(error, AttnvizError):
@@ -233,8 +233,8 @@ def _run() -> int:
 # torch reports missing memory as a RuntimeError with one of these texts.
 _NO_MEMORY = re.compile("out of memory|allocate memory|not enough memory", re.IGNORECASE)
 
-# Set when Ctrl-C was pressed, because some libraries turn KeyboardInterrupt into another exception while they load.
-_pressed = threading.Event()
+# The signals received so far, because some libraries turn KeyboardInterrupt or SystemExit into another exception.
+_signals: list[int] = []
 
 
 def _command_path() -> str:
