@@ -209,7 +209,7 @@ def test_the_first_two_commands_are_the_set_up() -> None:
     assert first.endswith('attnviz heatmap "I love all you"')
     assert second.startswith("python3 -m venv .venv && ")
     assert "pytest" in second
-    assert README.text.count("\n") <= 250
+    assert README.text.count("\n") <= 200
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,8 @@ class Opening(TypedDict, total=False):
 # A model's name or a model in memory; see `as_source`.
 Model: TypeAlias = "str | Path | Source | Module | None"
 
+NOT_DRAWN = "weights are drawn at random of a model on the hub or in a folder, which must be named"
+
 
 def as_source(
     model: Model = None,
@@ -146,27 +148,24 @@ def open_source(
         SettingsError: weights cannot be drawn at random, because no model is named or the model is home-built.
     """
     notify = notify or _warn
-    sizes: dict[str, int] = {}
-    code = None
-    is_home_built = False
     if model is not None:
         model = str(model)
+        sizes: dict[str, int] = {}
         code = _CODE.fullmatch(model)
         if code is None and not Path(model).expanduser().exists():
             model, sizes = split_sizes(model)
             if revision is None and "@" in model:
                 model, _, revision = model.partition("@")
         is_home_built = model in names() or model.endswith(".safetensors")
-    if drawn is not None and (model is None or code or is_home_built):
-        raise SettingsError(
-            "weights are drawn at random of a model on the hub or in a folder, which must be named"
-        )
-    if code:
-        return _from_code(code[1], code[2] or "", _device(device), _dtype(dtype), notify)
-    if model is not None and is_home_built:
-        return _home_built(model, device, dtype, sizes)
-    if model is not None:
+        if drawn is not None and (code or is_home_built):
+            raise SettingsError(NOT_DRAWN)
+        if code:
+            return _from_code(code[1], code[2] or "", _device(device), _dtype(dtype), notify)
+        if is_home_built:
+            return _home_built(model, device, dtype, sizes)
         _expect_home_built(model)
+    elif drawn is not None:
+        raise SettingsError(NOT_DRAWN)
     try:
         location = locate(
             DEFAULT_MODEL if model is None else model, revision, needs_weights=drawn is None

@@ -171,7 +171,8 @@ def main() -> NoReturn:
     def raise_again(failure: Any) -> None:
         if not isinstance(failure.exc_value, (KeyboardInterrupt, SystemExit)):
             sys.__unraisablehook__(failure)
-        elif _signals:  # the signal came during a callback that cannot raise: interrupt again after it
+        elif _signals:
+            # The signal came during a callback that cannot raise: interrupt again after it.
             threading.Timer(0.01, _thread.interrupt_main, [_signals[-1]]).start()
 
     def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -32,7 +32,16 @@ from attnviz.models.registry import HOME_BUILT, TOY, TOY_KOREAN
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes, planes
 from attnviz.render.palette import DEFAULT, Palette
-from attnviz.render.sheet import KINDS, HeadSigns, Scale, check_scale, pool, pooled_note, resolve
+from attnviz.render.sheet import (
+    KINDS,
+    HeadSigns,
+    Scale,
+    Sheet,
+    check_scale,
+    pool,
+    pooled_note,
+    resolve,
+)
 from attnviz.text.display import visible
 from attnviz.text.messages import (
     LANGUAGES,
@@ -256,22 +265,12 @@ def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Co
         notes = [*(note for note in notes if note.code != "pooled"), pooled_note(sheet)]
         queries, keys = _named_tokens(sheet.query_labels), _named_tokens(sheet.key_labels)
     steps = [row for row, token in enumerate(queries) if token.segment == GENERATED]
+    labels |= _labels_of(record, sheet)
     labels |= {
         "lang": lang,
         "scale": scale,
-        "model": visible(record.model),
-        "kind": both(KINDS[record.kind]),
-        "about": [replace(sheet, language=language).size for language in LANGUAGES],
-        "sentence": sheet.sentence,
-        "is": record.kind,
-        "layers": record.layers,
-        "heads": record.heads,
         "queries": _side(queries, record),
         "keys": None if has_same_tokens else _side(keys, record),
-        "first": sheet.first,
-        "cell": sheet.cell,
-        "proof": both(proof(record.receipt)),
-        "proved": sheet.is_proved,
         "steps": [] if record.kind == "encoder" else steps,
         "absent": both(absent),
         "command": "" if is_pooled else _walkthrough(record),
@@ -296,6 +295,23 @@ def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Co
     return Content(
         title=sheet.sentence or visible(record.model), head=head, labels=labels, data=data
     )
+
+
+def _labels_of(record: Attention, sheet: Sheet) -> dict[str, object]:
+    """Return what a page says about a record: its model, sentence, heads and receipt."""
+    return {
+        "model": visible(record.model),
+        "kind": both(KINDS[record.kind]),
+        "about": [replace(sheet, language=language).size for language in LANGUAGES],
+        "sentence": sheet.sentence,
+        "is": record.kind,
+        "layers": record.layers,
+        "heads": record.heads,
+        "first": sheet.first,
+        "cell": sheet.cell,
+        "proof": both(proof(record.receipt)),
+        "proved": sheet.is_proved,
+    }
 
 
 def _pack_vectors(vectors: QKV) -> tuple[dict[str, object], bytes]:
