@@ -125,7 +125,7 @@ def _row(shape: str, found: list[Found]) -> str:
     for which in (0, 1):
         n = sum(bool(one[which]) for one in found)
         low, high = (100 * max(end, 0.0) for end in wilson(n / len(found), len(found)))
-        cells.append(f"{n} ({100 * n / len(found):.1f} %, {low:.1f} to {high:.1f} %)")
+        cells.append(f"{n} ({100 * n / len(found):.1f}%, {low:.1f} to {high:.1f}%)")
     return f"| {shape} | {len(found)} | {' | '.join(cells)} |"
 
 

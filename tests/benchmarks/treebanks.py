@@ -52,7 +52,7 @@ def depth(heads: Sequence[int], word: int) -> int:
 
 def share(true: Iterable[bool]) -> str:
     """As ``12 %``."""
-    return f"{100 * mean(true):.0f} %"
+    return f"{100 * mean(true):.0f}%"
 
 
 def text(path: Path, lines: Sequence[CorpusLine]) -> dict[str, str]:
@@ -86,7 +86,7 @@ def text(path: Path, lines: Sequence[CorpusLine]) -> dict[str, str]:
         "words back to the mention before, median": f"{median(refer):.0f}" if refer else "",
     }
     return rows | {
-        f"`{name}`": f"{100 * names[name] / sum(sizes):.1f} %" for name in RELATIONS.split()
+        f"`{name}`": f"{100 * names[name] / sum(sizes):.1f}%" for name in RELATIONS.split()
     }
 
 
