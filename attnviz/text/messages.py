@@ -44,10 +44,6 @@ class Phrase(str):
             texts = [" ".join(text.split()) for text in texts]
         return Phrase(*texts)
 
-    def capitalize(self) -> Phrase:
-        """Return it with a capital first letter, the others unchanged."""
-        return Phrase(self[:1].upper() + self[1:], self.ko)
-
 
 @cache
 def _catalogue() -> gettext.NullTranslations:

@@ -43,8 +43,14 @@ def test_every_row_of_every_table(story: Story) -> None:
         assert numbers == pytest.approx(values, abs=ROUNDING)
     one = "(1, 4, 5)"
     assert [row[2] for row in shapes.rows] == [
-        "(1, 4, 20)", one, one, one, "(1, 4, 4)", "(1, 4, 4)", one
-    ]  # fmt: skip
+        "(1, 4, 20)",
+        one,
+        one,
+        one,
+        "(1, 4, 4)",
+        "(1, 4, 4)",
+        one,
+    ]
 
 
 def test_one_cell_by_hand(story: Story) -> None:
