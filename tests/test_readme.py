@@ -200,6 +200,7 @@ def test_differences_from_rounding() -> None:
         fine.replace("0 over", "1 over"),
     ):
         assert without_rounding(fine) != without_rounding(worse)
+    assert without_rounding("weight 1.0e-07") != without_rounding("weight 2.0e-07")
 
 
 def test_the_first_two_commands_are_the_set_up() -> None:
