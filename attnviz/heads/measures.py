@@ -274,7 +274,7 @@ MEASURES: tuple[Entry, ...] = (
         name="same_word",
         label="same",
         compute=lambda rows: rows.copies(),
-        meaning=_("of a token seen before: weight on its earlier copies"),
+        meaning=_("weight on earlier copies of the same token"),
         enough_rows=1,
         narrow=True,
         role=RoleRule(
@@ -291,7 +291,7 @@ MEASURES: tuple[Entry, ...] = (
         name="induction",
         label="induct",
         compute=lambda rows: rows.after_copies(),
-        meaning=_("of a token seen before: weight on what followed its earlier copies"),
+        meaning=_("weight on the tokens that followed earlier copies of the same token"),
         enough_rows=1,
         narrow=True,
         role=RoleRule(
@@ -316,7 +316,7 @@ MEASURES: tuple[Entry, ...] = (
         label="even",
         takes="rows",
         compute=lambda rows: rows.total(rows.entropy / rows.largest_entropy),
-        meaning=_("entropy as a share of the largest there can be"),
+        meaning=_("entropy as a share of its maximum"),
         role=RoleRule(
             name="broad",
             words=_("attends broadly, to many tokens"),
@@ -332,7 +332,7 @@ MEASURES: tuple[Entry, ...] = (
         label="sim",
         takes="rows",
         compute=lambda rows: rows.similar(),
-        meaning=_("mean rank of the words it attends to by their similarity, 0.5 by chance"),
+        meaning=_("mean rank, by similarity, of the words attended to; 0.5 by chance"),
         role=RoleRule(
             name="meaning",
             words=_("attends to words of similar meaning"),
@@ -366,7 +366,7 @@ MEASURES: tuple[Entry, ...] = (
         label="max",
         takes="rows",
         compute=lambda rows: rows.confidence(),
-        meaning=_("largest weight of a row, the end of the sentence left out"),
+        meaning=_("largest weight of a row, without the end of the sentence"),
     ),
     # Gu et al. 2025, "attention sink"
     Measure(
@@ -374,7 +374,7 @@ MEASURES: tuple[Entry, ...] = (
         label="sink",
         takes="received",
         compute=lambda received: received.largest(),
-        meaning=_("largest mean weight that a single key draws from the rows that see it"),
+        meaning=_("largest mean weight that a single key receives from the rows that see it"),
     ),
     AtOffsets(family="offset", at=_weight_at),  # A[i, i + o]
     # positional heads of Voita et al. 2019, section 5.1, which require 0.9 of the rows

@@ -65,7 +65,7 @@ CONTROLS = {
     UNTRAINED: ControlKind(_("random"), _("the best head of random weights")),
     OFFSET: ControlKind(pgettext("control", "offset"), _("the best fixed offset")),
     CHANCE: ControlKind(
-        pgettext("control", "chance"), _("this head with its weights dealt out at random")
+        pgettext("control", "chance"), _("this head with its weights permuted at random")
     ),
 }
 """The controls by name, in the order in which they are shown."""

@@ -87,7 +87,7 @@ DOUBTS: Templates = {
     "no_control": _("no control was taken ({controls})"),
     "too_few_for_control": _("too few sentences for an interval of {what}"),
     "control_does_as_much": _("{what} scores as much: {value} ({low}–{high})"),
-    "few_carry_it": _("a few sentences carry it, so its interval is too narrow"),
+    "few_carry_it": _("it depends on a few sentences, so its interval is too narrow"),
 }
 """Why a role is not established, by the codes of `attnviz.heads.roles.doubt`."""
 

@@ -461,8 +461,8 @@ def _tour(
     n_layers, n_heads = config["n_layers"], config["n_heads"]
     example = str(text.views[0][1]["text"]) if text else EXAMPLES[name].format(_LAST[name][0])
     checked = _(
-        "the model runs in this page; on {n} sentences its weights were Python's within "
-        '{tolerance:g}; for a receipt: attnviz heatmap -m {name} "..."'
+        "the model runs in this page; on {n} sentences its weights matched Python's "
+        'to within {tolerance:g}; for a receipt: attnviz heatmap -m {name} "..."'
     ).format(n=SENTENCES, tolerance=TOLERANCE, name=name)
     sizes = _("{layers} layers x {heads} heads").format(layers=n_layers, heads=n_heads)
     toy = {

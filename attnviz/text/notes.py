@@ -13,55 +13,55 @@ Templates = Mapping[str, Phrase]
 NOTES: Templates = {
     "text": _("{text}"),
     "random_weights": _(
-        "random weights: they show how attention is computed, not what a model has learned"
+        "Random weights: they show how attention is computed, not what a model has learned"
     ),
-    "row_generates_word": _("each row is the step that generates its word"),
-    "row_generates_token": _("each row is the step that generates its token"),
+    "row_generates_word": _("Each row is the step that generates its word"),
+    "row_generates_token": _("Each row is the step that generates its token"),
     "column_read_words": _(
-        "each column is a word that the decoder has read: its start, then the words "
+        "Each column is a word that the decoder has read: its start, then the words "
         "generated so far"
     ),
     "column_read_tokens": _(
-        "each column is a token that the decoder has read: its start, then the tokens "
+        "Each column is a token that the decoder has read: its start, then the tokens "
         "generated so far"
     ),
-    "input_truncated_words": _("input truncated: {kept:,} of {total:,} words"),
-    "input_truncated_tokens": _("input truncated: {kept:,} of {total:,} tokens"),
-    "target_truncated": _("target truncated: {kept:,} of {total:,} tokens"),
-    "generation_stopped": _("stopped after {n:,} tokens, before the end of the text"),
-    "generation_cut": _("interrupted after {n:,} tokens"),
-    "positions_end": _("stopped after {n:,} tokens: the model has no more positions"),
-    "reads_no_more": _("stopped after {n:,} tokens: {why}"),
-    "sampled": _("sampled: {how}"),
+    "input_truncated_words": _("Input truncated: {kept:,} of {total:,} words"),
+    "input_truncated_tokens": _("Input truncated: {kept:,} of {total:,} tokens"),
+    "target_truncated": _("Target truncated: {kept:,} of {total:,} tokens"),
+    "generation_stopped": _("Stopped after {n:,} tokens, before the end of the text"),
+    "generation_cut": _("Interrupted after {n:,} tokens"),
+    "positions_end": _("Stopped after {n:,} tokens: the model has no more positions"),
+    "reads_no_more": _("Stopped after {n:,} tokens: {why}"),
+    "sampled": _("Sampled: {how}"),
     "syllables_broken": _(
-        "the vocabulary has no Korean syllables, only their letters or bytes "
+        "The vocabulary has no Korean syllables, only their letters or bytes "
         "({syllable} is {n} tokens)"
     ),
-    "reads_bytes": _("no tokenizer was given: the module reads the bytes of the text"),
+    "reads_bytes": _("No tokenizer was given: the module reads the bytes of the text"),
     "never_saw": _(
-        "this sentence is built unlike those the model was trained on, so its output may be wrong"
+        "This sentence is built unlike those the model was trained on, so its output may be wrong"
     ),
-    "unknown_words": _("read as unknown words: {words}"),
-    "sentences_run_together": _("this model puts no token between the two sentences"),
+    "unknown_words": _("Read as unknown words: {words}"),
+    "sentences_run_together": _("This model puts no token between the two sentences"),
     "vocabulary_smaller": _(
-        "the tokenizer has {pieces:,} tokens, the model {vectors:,} word vectors: they may not "
-        "belong together"
+        "The tokenizer has {pieces:,} tokens, the model {vectors:,} word vectors: "
+        "they may not belong together"
     ),
-    "sinks": _("heads have sinks: a row sums to less than 1 if its head attends to nothing"),
-    "dropout": _("dropout was on; these are the weights before dropout"),
-    "tokens_shuffled": _("tokens shuffled"),
-    "words_merged": _("word pieces merged into words (sum over keys, mean over queries)"),
-    "specials_hidden": _("special tokens hidden ({tokens}); rows are not renormalised"),
+    "sinks": _("Heads have sinks: a row sums to less than 1 if its head attends to nothing"),
+    "dropout": _("Dropout was on; these are the weights before dropout"),
+    "tokens_shuffled": _("Tokens shuffled"),
+    "words_merged": _("Word pieces merged into words (sum over keys, mean over queries)"),
+    "specials_hidden": _("Special tokens hidden ({tokens}); rows are not renormalised"),
     "pooled": _(
-        "pooled: a cell is {cell} x {wide} of {n_queries:,} x {n_keys:,} tokens (sum "
+        "Pooled: a cell is {cell} x {wide} of {n_queries:,} x {n_keys:,} tokens (sum "
         "over keys, mean over queries)"
     ),
     "part": _(
-        "part of the text: queries {query_first:,} to {query_last:,} of "
+        "Part of the text: queries {query_first:,} to {query_last:,} of "
         "{query_all:,}, keys {key_first:,} to {key_last:,} of {key_all:,} (counted "
         "from 0)"
     ),
-    "rounded": _("rows sum only approximately to 1: the numbers in the file were rounded"),
+    "rounded": _("Rows sum only approximately to 1: the numbers in the file were rounded"),
 }
 """The notes of records. A feature has more, for what it alone does."""
 

@@ -87,7 +87,7 @@ def test_overview(typed: Callable[..., Result], saved: Path) -> None:
 def test_hide_special(typed: Callable[..., Result], here: Path, saved: Path) -> None:
     """Special tokens are left out, the other weights stay as they are, and that rows are not renormalised is said."""
     result = typed("heatmap", "--load", saved.name, "--hide-special", "-o", "a.json")
-    assert "special tokens hidden ([CLS] [SEP]); rows are not renormalised" in " ".join(
+    assert "Special tokens hidden ([CLS] [SEP]); rows are not renormalised" in " ".join(
         result.output.split()
     )
     assert np.array_equal(

@@ -31,7 +31,7 @@ def test_too_long_for_the_model(
     assert line.endswith("has 16 positions: shorten it, or have it cut there (truncate)")
     result = typed(*arguments, "--truncate", "-o", "cut.svg", "-o", "cut.json")
     assert result.status == 0
-    note = "input truncated: 16 of 22 tokens"
+    note = "Input truncated: 16 of 22 tokens"
     assert note in result.output
     assert (
         '{"code": "input_truncated_tokens", "fields": [["kept", 16], ["total", 22]]}'
@@ -107,7 +107,7 @@ def test_words(typed: Callable[..., Result], here: Path, tiny_bert: str) -> None
     to_word = pieces.weights[:, :, :, inside].sum(axis=3)
     assert np.allclose(words.weights[:, :, 0, 1], to_word[:, :, 0], atol=1e-6)
     assert np.allclose(words.weights[:, :, 1, 1], to_word[:, :, inside].mean(axis=2), atol=1e-6)
-    assert "word pieces merged into words (sum over keys, mean over queries)" in " ".join(
+    assert "Word pieces merged into words (sum over keys, mean over queries)" in " ".join(
         result.output.split()
     )
 

@@ -678,7 +678,7 @@ def test_long_texts_go_together(
     monkeypatch.setattr(html, "MOST", 800)
     record = fixed_record([f"w{i}" for i in range(60)], n_heads=2)
     shown = show(record, "head=0.1")
-    assert "pooled" in shown.inner_text("header")
+    assert "Pooled" in shown.inner_text("header")
     assert matrix(shown).shape == (20, 20)
     np.testing.assert_allclose(matrix(shown).sum(axis=1), 1, atol=1e-5)
     (query, key, weight), *_ = record.links(0, 1)

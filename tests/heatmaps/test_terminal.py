@@ -433,7 +433,7 @@ def test_a_part_keeps_its_numbers(typed: Callable[..., Result], here: Path) -> N
     )
     assert now.output == loaded.output
     assert re.search(r"^1 love .*\n2 all  ", now.output, re.MULTILINE)
-    assert "part of the text: queries 1 to 2 of 4, keys 2 to 3 of 4" in now.output
+    assert "Part of the text: queries 1 to 2 of 4, keys 2 to 3 of 4" in now.output
 
 
 def test_long_sentences_are_cut_in_the_terminal(fixed_record: Make) -> None:

@@ -120,7 +120,7 @@ def test_unknown_words(zoo: Zoo) -> None:
     with pytest.raises(InputError, match="knows none of the words of “🙂 🙃”"):
         list(common.read_words(source, ["🙂 🙃"]))
     (half,) = common.read_words(source, ["🙂 love"])
-    assert "read as unknown words: 🙂" in " ".join(common.notes_of([half]))
+    assert "Read as unknown words: 🙂" in " ".join(common.notes_of([half]))
 
 
 def test_a_home_built_translator_translates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,7 +173,7 @@ class TestFree:
         """Who does not stop is stopped, and a note says so."""
         record = attend(SENTENCES[0], zoo.source("mt5"), kind="cross")
         assert len(record.query_tokens) == pretrained.AT_MOST == 128
-        assert sentence(record.notes[0]) == "stopped after 128 tokens, before the end of the text"
+        assert sentence(record.notes[0]) == "Stopped after 128 tokens, before the end of the text"
 
     @pytest.mark.parametrize("name", ["bart", "t5"])
     def test_without_a_head(self, zoo: Zoo, tmp_path: Path, name: str) -> None:
@@ -214,6 +214,6 @@ class TestFree:
         cut = attend(("love " * 60).strip(), taught, target=("you " * 60).strip(), truncate=True)
         assert cut.weights.shape[2:] == (40, 40)
         assert tuple(map(sentence, cut.notes[:2])) == (
-            "input truncated: 40 of 63 tokens",
-            "target truncated: 40 of 62 tokens",
+            "Input truncated: 40 of 63 tokens",
+            "Target truncated: 40 of 62 tokens",
         )

@@ -126,4 +126,4 @@ class TestKorean:
     def test_broken(self, zoo: Zoo, name: str, text: str, note: Note) -> None:
         """The first syllable of letters or bytes is an example in the note that says why tokens look broken."""
         assert attend(text, zoo.source(name)).notes == (note,)
-        assert sentence(note).startswith("the vocabulary has no Korean syllables")
+        assert sentence(note).startswith("The vocabulary has no Korean syllables")
