@@ -1,4 +1,4 @@
-"""How often a 95 % interval holds the truth: samples drawn from many real sentences, whose truth is known.
+"""How often a 95% interval holds the truth: samples drawn from many real sentences, whose truth is known.
 
 Usage: python tests/benchmarks/coverage.py MODEL TREEBANK.conllu... [--draws 200]
 

@@ -4,7 +4,7 @@ Usage: python tests/benchmarks/false_roles.py TOKENIZER [--models 60] [--sentenc
 
 Models of random weights, of four shapes and each with seeds of its own, go through `compare_heads` as any other model:
 the sentences that ship with their relations, the usual thresholds, the usual controls. Printed are, for each shape, the
-share of models with any established role, beside its Monte Carlo error (Wilson's 95 % interval), and which roles these
+share of models with any established role, beside its Monte Carlo error (Wilson's 95% interval), and which roles these
 were; and the same where no role of a measure asks for any least value, which shows what the controls alone hold back.
 TOKENIZER is a folder with a WordPiece tokenizer, such as that of any BERT.
 """

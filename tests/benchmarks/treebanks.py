@@ -4,7 +4,7 @@ Usage: python tests/benchmarks/treebanks.py FILE.conllu... [-m MODEL] [-n 300] [
 
 Prints two tables. The first is of the text: how long and deep sentences are, how far words are from what they depend
 on. The second has a line for every role that a relation between words gives a head, established on the shipped
-sentences: its score there with its 95 % interval, and what the same head scores on a sample of each other treebank.
+sentences: its score there with its 95% interval, and what the same head scores on a sample of each other treebank.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def depth(heads: Sequence[int], word: int) -> int:
 
 
 def share(true: Iterable[bool]) -> str:
-    """As ``12 %``."""
+    """Return the share in percent, such as ``12%``."""
     return f"{100 * mean(true):.0f}%"
 
 
