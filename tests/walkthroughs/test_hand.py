@@ -44,4 +44,4 @@ def test_what_is_shown_is_near_and_is_zero_for_zero_alone(value: float, digits: 
     """No number but 0 is shown as 0, and what is shown differs by no more than its last digit."""
     shown, exact = Fraction(format_number(value, digits)), Fraction(value)
     assert (shown == 0) == (exact == 0)
-    assert abs(shown - exact) <= Fraction(1, 2 * 10**digits) * max(1, abs(exact))
+    assert abs(shown - exact) <= Fraction(1, 2 * 10**digits) * max(Fraction(1), abs(exact))
