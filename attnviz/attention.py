@@ -534,24 +534,34 @@ def normalize_selection(
 
     Raises SelectionError: a list is empty, or the heads belong to several layers.
     """
-    layer_numbers = None if layers is None else [index(entry) for entry in layers]
+    layer_numbers = None if layers is None else [index(number) for number in layers]
     head_numbers: list[int] | None = None
-    head_layers: list[int] = []
     if heads is not None:
-        places = [
-            parse_head(entry) if isinstance(entry, str) else (None, index(entry)) for entry in heads
-        ]
-        head_numbers = [head for _, head in places]
-        head_layers = list({layer for layer, _ in places if layer is not None})
-    if len(head_layers) > 1 or (head_layers and layer_numbers not in (None, head_layers)):
-        layers_named = "" if layer_numbers is None else f" in layers {layer_numbers}"
-        raise SelectionError(
-            f"heads {heads!r}{layers_named} are not of one layer: give layers and heads apart"
-        )
+        head_numbers, head_layers = _split_heads(heads)
+        if len(head_layers) > 1 or (head_layers and layer_numbers not in (None, head_layers)):
+            layers_named = "" if layer_numbers is None else f" in layers {layer_numbers}"
+            raise SelectionError(
+                f"heads {heads!r}{layers_named} are not of one layer: give layers and heads apart"
+            )
+        layer_numbers = head_layers or layer_numbers
     for axis, numbers in (("layer", layer_numbers), ("head", head_numbers)):
         if numbers == []:
             raise SelectionError(f"choose at least one {axis}, by numbers such as [0, 2], not []")
-    return head_layers or layer_numbers, head_numbers
+    return layer_numbers, head_numbers
+
+
+def _split_heads(heads: Iterable[int | str]) -> tuple[list[int], list[int]]:
+    """Return the number of each head, and the different layers that heads such as "1.3" name."""
+    numbers: list[int] = []
+    layers: set[int] = set()
+    for head in heads:
+        if isinstance(head, str):
+            layer, number = parse_head(head)
+            layers.add(layer)
+        else:
+            number = index(head)
+        numbers.append(number)
+    return numbers, list(layers)
 
 
 def indices_of(wanted: Iterable[int], held: Sequence[int], what: str) -> list[int]:

@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack, get_args
 
@@ -148,28 +148,18 @@ def open_source(
         SettingsError: weights cannot be drawn at random, because no model is named or the model is home-built.
     """
     notify = notify or _warn
-    if model is not None:
-        model = str(model)
-        sizes: dict[str, int] = {}
-        code = _CODE.fullmatch(model)
-        if code is None and not Path(model).expanduser().exists():
-            model, sizes = split_sizes(model)
-            if revision is None and "@" in model:
-                model, _, revision = model.partition("@")
-        is_home_built = model in names() or model.endswith(".safetensors")
-        if drawn is not None and (code or is_home_built):
-            raise SettingsError(NOT_DRAWN)
-        if code:
-            return _from_code(code[1], code[2] or "", _device(device), _dtype(dtype), notify)
-        if is_home_built:
-            return _home_built(model, device, dtype, sizes)
-        _expect_home_built(model)
-    elif drawn is not None:
+    name = ModelName(name=DEFAULT_MODEL) if model is None else _parse_name(str(model), revision)
+    if drawn is not None and (model is None or name.is_code or name.is_home_built):
         raise SettingsError(NOT_DRAWN)
+    if name.is_code:
+        return _from_code(name, _device(device), _dtype(dtype), notify)
+    if name.is_home_built:
+        return _home_built(name.name, device, dtype, name.sizes)
+    _refuse_misspelling(name.name)
+    if model is not None:
+        revision = name.revision
     try:
-        location = locate(
-            DEFAULT_MODEL if model is None else model, revision, needs_weights=drawn is None
-        )
+        location = locate(name.name, revision, needs_weights=drawn is None)
         from attnviz.capture.sources.huggingface import open_pretrained
 
         return open_pretrained(
@@ -220,30 +210,62 @@ def list_models(folders: Iterable[str | Path] = (".", "outputs")) -> tuple[Liste
     )
 
 
-# A file of code and a function in it, such as my_module.py:build.
-_CODE = re.compile(r"(.+\.py)(?::(.*))?")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelName:
+    """The parts of a model's name, such as ``gpt2@main``, ``toy-random:n_heads=2`` or ``my_module.py:build``."""
+
+    name: str  # the name alone, or the path of a folder or file
+    revision: str | None = None  # the branch, tag or commit after "@"
+    sizes: Mapping[str, int] = field(default_factory=dict)  # the sizes after ":", by name
+    # The function in a file of code that returns the model; None if the name is not a file of code.
+    function: str | None = None
+
+    @property
+    def is_code(self) -> bool:
+        """Whether the model is made by a function in a file of code."""
+        return self.function is not None
+
+    @property
+    def is_home_built(self) -> bool:
+        """Whether the model comes with attnviz, or is a file that ``attnviz train`` wrote."""
+        return self.name in names() or self.name.endswith(".safetensors")
+
+
+def _parse_name(text: str, revision: str | None) -> ModelName:
+    """Return the parts of a model's name; `revision` is the one given beside it, if any.
+
+    The path of an existing folder or file is not divided.
+    """
+    if code := re.fullmatch(r"(.+\.py)(?::(.*))?", text):
+        return ModelName(name=code[1], function=code[2] or "")
+    if Path(text).expanduser().exists():
+        return ModelName(name=text, revision=revision)
+    name, sizes = split_sizes(text)
+    if revision is None and "@" in name:
+        name, _, revision = name.partition("@")
+    return ModelName(name=name, revision=revision, sizes=sizes)
 
 
 def _from_code(
-    file: str,
-    name: str,
+    name: ModelName,
     device: torch.device,
     dtype: torch.dtype | None,
     notify: Callable[[str], None],
 ) -> Source:
-    """Return the source of the torch module that function `name` in a file of code returns."""
+    """Return the source of the torch module that a function in a file of code returns."""
     from attnviz.capture.sources.own import build
 
+    file, function = name.name, name.function or ""
     if not Path(file).expanduser().is_file():
         raise UnknownModelError(f"there is no file {visible(file)}")
     notify(f"running the code of {visible(file)}")
-    module, tokenizer = build(file, name)
+    module, tokenizer = build(file, function)
     source = as_source(module.to(device, dtype), tokenizer)
-    source.name = visible(f"{Path(file).name}:{name}")
+    source.name = visible(f"{Path(file).name}:{function}")
     return source
 
 
-def _expect_home_built(model: str) -> None:
+def _refuse_misspelling(model: str) -> None:
     """Raise UnknownModelError for a misspelled name of a home-built model, before the hub is asked.
 
     Names that resemble no home-built model, such as "gpt2", pass.

@@ -170,7 +170,9 @@ class TestLong:
             batch=batch, observers=[WeightCollector(memory=2**20), *others], native="sdpa"
         )
         output = change(output.transpose(1, 2).clone())
-        run.layer(Layer(query=query, key=key, value=value + 3, output=output, scoring=Scoring()))
+        run.add_layer(
+            Layer(query=query, key=key, value=value + 3, output=output, scoring=Scoring())
+        )
         return run.receipt("")
 
     def test_said(self) -> None:

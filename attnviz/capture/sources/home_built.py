@@ -412,7 +412,7 @@ def _watch(run: ForwardPass) -> AttendFunction:
     ) -> tuple[Tensor, None]:
         context, _ = scaled_dot_product_attention(query, key, value, mask)
         scoring, output = Scoring(mask=mask, rounded=True), context.transpose(1, 2)
-        run.layer(Layer(query=query, key=key, value=value, output=output, scoring=scoring))
+        run.add_layer(Layer(query=query, key=key, value=value, output=output, scoring=scoring))
         return context, None
 
     return attend
@@ -439,7 +439,7 @@ def _steps_of(formula: AttendFunction, run: ForwardPass) -> Iterator[AttendFunct
 
     yield attend
     key, value, mask = shared
-    run.layer(
+    run.add_layer(
         Layer(
             query=torch.cat(queries, dim=2),
             key=key,

@@ -93,7 +93,7 @@ def _attention(
         unknown = [
             name for name, value in options.items() if name not in _KNOWN and value is not None
         ]
-        forward_pass.layer(layer, unknown)
+        forward_pass.add_layer(layer, unknown)
     return output, weights
 
 

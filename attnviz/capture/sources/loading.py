@@ -74,7 +74,7 @@ def load(
     """
     config = _read_config(location, options)
     tokenizer = _load_tokenizer(location, options)
-    auto_class, is_whole = _class_of(config, generates=generates)
+    auto_class, is_seq2seq = _class_of(config, generates=generates)
     model, report = auto_class.from_pretrained(
         location.path,
         config=config,
@@ -83,40 +83,42 @@ def load(
         output_loading_info=True,
         **options,
     )
-    has_words = (
-        not is_whole and model is not model.base_model and model.get_output_embeddings() is not None
-    )
-    word_projection: Any = model.get_output_embeddings() if is_whole or has_words else None
+    # A model that is its own base has no head, so its word vectors are no projection to words.
+    may_have_projection = is_seq2seq or model is not model.base_model
+    word_projection: Any = model.get_output_embeddings() if may_have_projection else None
     projection_names = _names_of_weights(model, word_projection)
-    # The pooler and the projection to words come after all attention, and many checkpoints lack them.
-    if absent := sorted(
-        name
-        for name in report["missing_keys"]
-        if "pooler" not in name and name not in projection_names
-    ):
+    missing_names = set(report["missing_keys"])
+    _check_weights(missing_names - projection_names, location.name)
+    is_projection_saved = not projection_names & missing_names
+    if is_seq2seq:
+        saved_config, _ = config.get_config_dict(location.path, **options)
+        # If the checkpoint has no projection to words, transformers uses the word vectors instead (tied weights), which
+        # is wrong if the configuration says that they are not tied.
+        is_tied = word_projection.weight is model.get_input_embeddings().weight
+        is_wrongly_tied = is_tied and saved_config.get("tie_word_embeddings") is False
+        return Loaded(
+            tokenizer=tokenizer,
+            model=_base_of(model),
+            full_model=model,
+            has_head=bool(projection_names) and is_projection_saved and not is_wrongly_tied,
+        )
+    if word_projection is not None:
+        full_model = model if is_projection_saved else None
+        return Loaded(tokenizer=tokenizer, model=_base_of(model), full_model=full_model)
+    return Loaded(tokenizer=tokenizer, model=_encoder_of(model))
+
+
+def _check_weights(missing_names: set[str], model_name: str) -> None:
+    """Raise ModelError if the checkpoint lacks any weights other than the pooler's.
+
+    The pooler comes after all attention, and many checkpoints lack it.
+    """
+    absent = sorted(name for name in missing_names if "pooler" not in name)
+    if absent:
         raise ModelError(
-            f"{location.name} lacks {len(absent)} of its weights ({absent[0]}, ...): the library would fill "
+            f"{model_name} lacks {len(absent)} of its weights ({absent[0]}, ...): the library would fill "
             "them with random numbers, and the picture would not be the model"
         )
-    is_there = not projection_names & set(report["missing_keys"])
-    if has_words:
-        return Loaded(
-            tokenizer=tokenizer, model=_base_of(model), full_model=model if is_there else None
-        )
-    if not is_whole:
-        return Loaded(
-            tokenizer=tokenizer, model=model.get_encoder() if config.is_encoder_decoder else model
-        )
-    saved_config, _ = config.get_config_dict(location.path, **options)
-    # If the checkpoint has no projection to words, transformers uses the word vectors instead (tied weights), which is
-    # wrong if the configuration says that they are not tied.
-    is_tied = word_projection.weight is model.get_input_embeddings().weight
-    has_head = (
-        bool(projection_names)
-        and is_there
-        and not (is_tied and saved_config.get("tie_word_embeddings") is False)
-    )
-    return Loaded(tokenizer=tokenizer, model=_base_of(model), full_model=model, has_head=has_head)
 
 
 def _load_tokenizer(location: Location, options: dict[str, Any]) -> Any:
@@ -150,7 +152,7 @@ def draw(
 ) -> Loaded:
     """Return a model built from only its configuration, with weights drawn from a seed."""
     config = _read_config(location, options)
-    auto_class, is_whole = _class_of(config)
+    auto_class, is_seq2seq = _class_of(config)
     torch.default_generator.manual_seed(seed)
     model = auto_class.from_config(config, dtype=dtype or torch.float32)
     for parameter in model.parameters():
@@ -159,9 +161,9 @@ def draw(
     tokenizer = SimpleNamespace(model_max_length=UNLIMITED)  # stands in for a tokenizer
     return Loaded(
         tokenizer=tokenizer,
-        model=model.get_encoder() if config.is_encoder_decoder else model,
-        full_model=model if is_whole else None,
-        has_head=is_whole,
+        model=_encoder_of(model),
+        full_model=model if is_seq2seq else None,
+        has_head=is_seq2seq,
     )
 
 
@@ -172,8 +174,8 @@ def _class_of(config: Any, *, generates: bool = False) -> tuple[Any, bool]:
 
     kind = type(config)
     if config.is_encoder_decoder:
-        is_whole = kind in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
-        return (AutoModelForSeq2SeqLM if is_whole else AutoModel), is_whole
+        is_seq2seq = kind in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+        return (AutoModelForSeq2SeqLM if is_seq2seq else AutoModel), is_seq2seq
     # transformers can also build a decoder from an encoder such as BERT, whose weights were never trained for that.
     is_reader = kind in known.MODEL_FOR_MASKED_LM_MAPPING and not getattr(
         config, "is_decoder", False
@@ -319,6 +321,11 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
     return Loaded(
         tokenizer=tokenizer, model=reads, full_model=full_model, has_head=has_head, notes=notes
     )
+
+
+def _encoder_of(model: Any) -> Any:
+    """Return the encoder of an encoder-decoder; any other model itself."""
+    return model.get_encoder() if model.config.is_encoder_decoder else model
 
 
 def _base_of(model: Any) -> Any:

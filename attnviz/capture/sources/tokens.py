@@ -252,25 +252,32 @@ def _decode(tokenizer: Any, piece: str) -> str:
 
 def _parts(tokens: Sequence[Token], decoded: Sequence[str]) -> list[tuple[int, int] | None]:
     """Return (part, number of parts) for each token that holds only some bytes of a character; None for others."""
-    is_broken = [
-        "\ufffd" in text or (text.startswith("<0x") and text.endswith(">")) for text in decoded
-    ]
+    # The tokens of each character, as indices; a token that is not broken forms a run of its own.
     runs: list[list[int]] = []
     for index, token in enumerate(tokens):
-        previous, span = tokens[index - 1], token.span
-        overlap = (
-            span
-            and previous.span
-            and previous.segment == token.segment
-            and previous.span[0] < span[1]
-            and span[0] < previous.span[1]
-        )
-        if index and is_broken[index - 1] and is_broken[index] and overlap:
+        if (
+            index
+            and _is_broken(decoded[index - 1])
+            and _is_broken(decoded[index])
+            and _overlap(tokens[index - 1], token)
+        ):
             runs[-1].append(index)
         else:
             runs.append([index])
-    return [
-        (number, len(run)) if len(run) > 1 else None
-        for run in runs
-        for number in range(1, len(run) + 1)
-    ]
+    parts: list[tuple[int, int] | None] = []
+    for run in runs:
+        n = len(run)
+        parts += [(number, n) for number in range(1, n + 1)] if n > 1 else [None]
+    return parts
+
+
+def _is_broken(text: str) -> bool:
+    """Return whether the text of a token holds only some bytes of a character."""
+    return "\ufffd" in text or (text.startswith("<0x") and text.endswith(">"))
+
+
+def _overlap(first: Token, second: Token) -> bool:
+    """Return whether the spans of two tokens share a character."""
+    if first.span is None or second.span is None or first.segment != second.segment:
+        return False
+    return first.span[0] < second.span[1] and second.span[0] < first.span[1]
