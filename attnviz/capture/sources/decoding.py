@@ -20,7 +20,8 @@ from attnviz.attention import SOFTMAX, Kind, Receipt, Token
 from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.sources.interface import show_layers
 from attnviz.capture.sources.loading import as_model_error
-from attnviz.capture.sources.modules import AttentionTracer, FunctionalRecorder, trace_attention
+from attnviz.capture.sources.modules import FunctionalRecorder
+from attnviz.capture.sources.tracing import AttentionTracer, trace_attention
 from attnviz.capture.stream import ForwardPass
 from attnviz.errors import InputError, ModelError, NoAttentionError, TooLongError
 

@@ -45,12 +45,7 @@ from attnviz.capture.sources.loading import (
     senses,
     silence_library,
 )
-from attnviz.capture.sources.modules import (
-    AttentionTracer,
-    CausalityProbe,
-    FunctionalRecorder,
-    trace_attention,
-)
+from attnviz.capture.sources.modules import CausalityProbe, FunctionalRecorder
 from attnviz.capture.sources.tokens import (
     broken_syllable,
     generated_tokens,
@@ -58,6 +53,7 @@ from attnviz.capture.sources.tokens import (
     read_tokens,
     run_together,
 )
+from attnviz.capture.sources.tracing import AttentionTracer, trace_attention
 from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass, digest_of
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
 from attnviz.text.display import visible
@@ -261,8 +257,8 @@ class PretrainedSource(PerSentenceSource):
         probe = CausalityProbe()
         if is_traced:
             run = ForwardPass(batch=batch, observers=[*observers, probe], native=SOFTMAX)
-            recorder = FunctionalRecorder(run, self.name, splits=True)
-            tracing = trace_attention(AttentionTracer(recorder))
+            recorder = FunctionalRecorder(run, self.name)
+            tracing = trace_attention(AttentionTracer(recorder), batch.inputs)
         else:
             run = ForwardPass(batch=batch, observers=observers, native=native)
             tracing = show_layers(run, **shows, whole_masks=self._needs_whole_masks)

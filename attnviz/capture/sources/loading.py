@@ -19,7 +19,7 @@ from torch import nn
 
 from attnviz.attention import Note
 from attnviz.capture.sources.hub import Location, first_line
-from attnviz.capture.sources.modules import as_written
+from attnviz.capture.sources.tracing import as_written
 from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass
 from attnviz.errors import AttnvizError, ModelError, UnreachableModelError
 from attnviz.text.display import clip, visible

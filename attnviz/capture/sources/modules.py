@@ -1,62 +1,44 @@
-"""The attention of any torch module, captured while the caller's own code runs the module.
-
-Three ways of computing attention are recognised:
-
-- calls of `torch.nn.functional.scaled_dot_product_attention`, also under another name. The weights are computed again
-  from query, key and mask, and verified against the result of the call;
-- torch's `MultiheadAttention`, and with it `TransformerEncoder`, `TransformerDecoder` and `Transformer`;
-- attention written by hand: a softmax whose result is multiplied by values. The weights are that very tensor.
-"""
+"""The attention of any torch module, captured while the caller's own code runs the module."""
 
 from __future__ import annotations
 
 import inspect
 import math
-import sys
+import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from threading import RLock, get_ident
-from typing import Any, cast, final
+from threading import get_ident
+from typing import Any, final
 
 import numpy as np
 import torch
 from jaxtyping import Float, Float32
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.overrides import TorchFunctionMode
 
 from attnviz.attention import SOFTMAX, Attention, Kind, Note, Receipt, Token, indices_of
 from attnviz.capture.observers import CPU, Batch, Block, Observer, WeightCollector
-from attnviz.capture.stream import ForwardPass, Layer, LayerObserver, Scoring, visible_keys
+from attnviz.capture.sources.axes import tensors_in
+from attnviz.capture.sources.tracing import FUSED, AttentionTracer, trace_attention
+from attnviz.capture.stream import (
+    ForwardPass,
+    Layer,
+    LayerObserver,
+    for_each_head,
+    visible_keys,
+)
 from attnviz.errors import InputError, ModelError, NoAttentionError, RecordError, SelectionError
 
 AXES = 4  # the number of axes of weights: batch, head, query, key
-FUSED = functional.scaled_dot_product_attention
-FUSED_INPUTS = ("query", "key", "value")
-FUSED_PARAMETERS = (*FUSED_INPUTS, "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
-MULTI_HEAD = functional.multi_head_attention_forward
-MULTI_HEAD_SIGNATURE = inspect.signature(MULTI_HEAD)
-# Functions whose result still counts as attention weights if their input does.
-PASS_THROUGH = frozenset(
-    {"to", "type", "type_as", "float", "double", "half", "bfloat16"}
-    | {"contiguous", "clone", "view", "reshape", "flatten", "squeeze", "unsqueeze", "expand"}
-    | {"dropout", "masked_fill", "masked_fill_"}
-)
-# Functions that multiply weights by values.
-PRODUCTS = frozenset({"matmul", "bmm", "__matmul__", "baddbmm", "einsum"})
 # The most bytes of weights that are kept of a run, and that a record may have.
 KEEP_AT_MOST = 4 * 2**30
-# The number of softmax results that are remembered. In attention the product with the values follows soon after the
-# softmax, so older results belong to something else, such as a classifier.
-PENDING = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenLayer:
-    """One computation of attention; its weights are computed and verified when they are requested."""
+    """A layer of attention; its weights are computed and verified when they are requested."""
 
     # The module that computed it, such as ``decoder.layers.0.self_attn``; empty for the watched module.
     path: str
@@ -75,14 +57,16 @@ class SeenLayer:
             return "cross"
         if isinstance(held, Layer) and held.scoring.mask is None:
             return "decoder" if held.scoring.causal else "encoder"
-        if held is None or n_queries == 1:
+        # A model with a cache reads the last tokens of a text, and sees all keys before them.
+        n_before = n_keys - n_queries
+        if held is None or (n_queries == 1 and n_before == 0):
             return "encoder"
         if isinstance(held, Layer):
             visible = visible_keys(held.scoring, 0, n_queries, n_keys, held.query.device)
             is_visible = visible[:1].expand(-1, -1, n_queries, -1)
         else:
             is_visible = held[:1] > 0
-        return "encoder" if is_visible.triu(1).any() else "decoder"
+        return "encoder" if is_visible.triu(1 + n_before).any() else "decoder"
 
     def show(self, run: ForwardPass, index: int, number: int) -> None:
         """Pass the weights of input `index` of the batch to a run, as layer `number`.
@@ -115,214 +99,107 @@ class SeenLayer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Weights:
-    """The result of a softmax, followed until it is multiplied by values."""
+class _Call:
+    """One computation of attention during a run."""
 
-    tensor: Tensor  # kept alive, so that no other tensor can get the same id
-    shape: torch.Size
-    before_dropout: Tensor | None
+    layer: SeenLayer
+    invocation: int  # the number of the call of the module that computed it
+    read: Tensor | None  # the first input of that module
+    keys: (
+        tuple[int, int] | None
+    )  # the axis of an input of the watched module that the keys run over
 
 
-class AttentionTracer(TorchFunctionMode):
-    """Traces each computation of attention in its thread while this mode is on; results do not change.
+def _is_same_layer(first: _Call, call: _Call) -> bool:
+    """Return whether a call continues the layer that begins with `first`.
 
-    Computations are passed to a recorder in the order in which they run. A call of the fused function, whose output can
-    verify the weights, goes to its method `record_call`. The result of a softmax that is multiplied by values, as it
-    was before dropout, goes to its method `record_weights`. The argument `cross` of both says whether queries and keys
-    come from different sequences (None if unknown); `dropped` says whether dropout then set some weights to 0.
+    A layer is what the model numbers as a layer: its path ends with a number, as in ``layers.1.self_attn``.
     """
-
-    def __init__(self, recorder: FunctionalRecorder | Watched) -> None:
-        super().__init__()
-        self._recorder = recorder
-        # The softmax results that have not been multiplied by values, by the id of the tensor, oldest first.
-        self._pending: dict[int, _Weights] = {}
-
-    def forget(self) -> None:
-        """Discard the softmax results that have not been multiplied by values."""
-        self._pending = {}
-
-    def __torch_function__(
-        self,
-        function: Callable[..., Any],
-        _types: Any,
-        args: Any = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """Call a function of torch, and inspect its arguments and its result."""
-        keywords = kwargs or {}
-        if function is MULTI_HEAD:
-            return self._multi_head(args, keywords)
-        if function is FUSED:
-            return self._fused(*args, **keywords)
-        output = function(*args, **keywords)
-        name = getattr(function, "__name__", "")
-        if name == "softmax":
-            dim = keywords.get("dim", args[1] if len(args) > 1 else None)
-            if isinstance(output, Tensor) and dim in {-1, output.ndim - 1}:
-                self._remember(_Weights(output, output.shape, None))
-        elif self._pending and name in PASS_THROUGH and isinstance(output, Tensor):
-            self._follow(name, args[0], output)
-        elif self._pending and name in PRODUCTS:
-            self._multiply(name, args)
-        return output
-
-    def _remember(self, weights: _Weights) -> None:
-        """Remember a softmax result until it is multiplied by values, and forget the oldest of too many."""
-        self._pending[id(weights.tensor)] = weights
-        while len(self._pending) > PENDING:
-            self._pending.pop(next(iter(self._pending)))
-
-    def _follow(self, name: str, argument: Any, output: Tensor) -> None:
-        """Remember the output of the function `name` as weights, if its argument is a remembered softmax result."""
-        weights = self._pending.get(id(argument))
-        if weights is None:
-            return
-        before_dropout = weights.before_dropout
-        if name == "dropout" and not torch.equal(output, argument):
-            before_dropout = argument
-        self._remember(_Weights(output, weights.shape, before_dropout))
-
-    def _multiply(self, name: str, args: tuple[Any, ...]) -> None:
-        """Pass on each remembered softmax result that the product `name` of these arguments multiplies by values."""
-        # In matmul and bmm, the weights are the first argument. In einsum the first argument is an equation, and in
-        # baddbmm a summand, so the weights are one of the others; einsum may also take its operands as a list.
-        operands: Sequence[Any] = args[1:] if name in {"einsum", "baddbmm"} else args[:1]
-        if operands and isinstance(operands[0], list | tuple):
-            operands = operands[0]
-        for operand in operands:
-            weights = self._pending.pop(id(operand), None)
-            if weights is not None and (name == "einsum" or args[-1].ndim == operand.ndim):
-                self._pass_on(weights)
-
-    def _pass_on(self, softmax_result: _Weights) -> None:
-        """Pass on the weights of a softmax, before dropout, as [batch, head, query, key]."""
-        tensor, before_dropout = softmax_result.tensor, softmax_result.before_dropout
-        if before_dropout is not None:
-            tensor = before_dropout
-        weights = tensor.detach().reshape(softmax_result.shape)
-        # (batch, query, key) has one head; (query, key) also has one input.
-        while weights.ndim < AXES:
-            weights = weights.unsqueeze(weights.ndim - 2)
-        weights = weights.flatten(0, weights.ndim - AXES)
-        self._recorder.record_weights(
-            weights, cross=None, dropped=softmax_result.before_dropout is not None
-        )
-
-    def _fused(
-        self,
-        *args: Any,
-        cross: bool | None = None,
-        call: Callable[..., Tensor] = FUSED,
-        **keywords: Any,
-    ) -> Tensor:
-        """Call the fused function (`call`), pass its inputs and output on as a layer, and return the output."""
-        arguments = dict(zip(FUSED_PARAMETERS, args, strict=False)) | keywords
-        output = call(**arguments)
-        with torch.no_grad():
-            query, key, value = (_with_four_axes(arguments[name].detach()) for name in FUSED_INPUTS)
-            native = _with_four_axes(output.detach())
-            mask = arguments.get("attn_mask")
-            if mask is not None and mask.ndim == arguments["query"].ndim == AXES - 1:
-                mask = mask[:, None]
-            layer = Layer(
-                query=query,
-                key=key,
-                value=value,
-                output=native.transpose(1, 2),
-                scoring=Scoring(
-                    scaling=arguments.get("scale"),
-                    mask=mask,
-                    causal=arguments.get("is_causal", False),
-                ),
-            )
-            self._recorder.record_call(layer, cross=cross, dropped=bool(arguments.get("dropout_p")))
-        return output
-
-    def _multi_head(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
-        """Call the function behind `nn.MultiheadAttention`, and pass its weights on.
-
-        This mode does not see the calls inside the function.
-        """
-        bound = MULTI_HEAD_SIGNATURE.bind(*args, **keywords)
-        bound.apply_defaults()
-        arguments = bound.arguments
-        cross = arguments["query"] is not arguments["key"]
-        if not arguments["need_weights"]:
-            with self._tracing_inside(cross=cross):
-                return MULTI_HEAD(*bound.args, **bound.kwargs)
-        is_averaged = arguments["average_attn_weights"]
-        arguments["average_attn_weights"] = False
-        output, weights = cast("tuple[Tensor, Tensor]", MULTI_HEAD(*bound.args, **bound.kwargs))
-        dropped = arguments["training"] and arguments["dropout_p"] > 0
-        weights_before_dropout = weights
-        if dropped:
-            # Some of the returned weights were dropped; a second call without dropout returns all of them.
-            arguments["training"] = False
-            with torch.no_grad():
-                _, weights_before_dropout = cast(
-                    "tuple[Tensor, Tensor]", MULTI_HEAD(*bound.args, **bound.kwargs)
-                )
-        self._recorder.record_weights(
-            _with_four_axes(weights_before_dropout.detach()), cross=cross, dropped=dropped
-        )
-        return output, weights.mean(dim=-3) if is_averaged else weights
-
-    @contextmanager
-    def _tracing_inside(self, *, cross: bool) -> Iterator[None]:
-        """Trace calls of the fused function inside torch's own code, which the mode does not see, until the block ends.
-
-        The function in `torch.nn.functional` is replaced meanwhile.
-        """
-        with SHARED:
-            # Another tracer may already have replaced the function.
-            previous, thread = functional.scaled_dot_product_attention, get_ident()
-
-            def fused(*args: Any, **keywords: Any) -> Tensor:
-                if get_ident() != thread:
-                    return previous(*args, **keywords)
-                return self._fused(*args, cross=cross, call=previous, **keywords)
-
-            functional.scaled_dot_product_attention = fused
-            try:
-                yield
-            finally:
-                functional.scaled_dot_product_attention = previous
+    before, now = first.layer, call.layer
+    if (before.shape, before.cross, before.dropped) != (now.shape, now.cross, now.dropped):
+        return False
+    if before.path == now.path:
+        # A decoder attends once per step, always to the same sequence.
+        if now.cross and now.shape[2] == 1:
+            return first.keys == call.keys
+        # A layer may compute several patterns, as in DiffLlama and LiLT.
+        return first.invocation == call.invocation and _number(now.path) is not None
+    # Heads may be modules of their own, side by side on the same input.
+    is_beside = _siblings(before.path) == _siblings(now.path) and _number(now.path) is not None
+    return is_beside and now.shape[1] == 1 and first.read is not None and first.read is call.read
 
 
-# Held while a setting changes that all threads share: a function of torch, or the use of its fast path.
-SHARED = RLock()
-_runs: list[None] = []  # one entry per model that runs in `as_written`, in any thread
-_as_before = ExitStack()  # restores the fast paths of torch after the last of these runs
+def _joined(calls: Sequence[_Call]) -> list[SeenLayer]:
+    """Return the layers of a run; several calls may make one layer, as heads or as steps of a decoder."""
+    groups: list[list[_Call]] = []
+    for call in calls:
+        group = next((group for group in groups if _is_same_layer(group[0], call)), None)
+        if group is None:
+            groups.append([call])
+        else:
+            group.append(call)
+    return [layer for group in groups for layer in _join([call.layer for call in group])]
 
 
-@contextmanager
-def as_written() -> Iterator[None]:
-    """Run models as their code is written until the block ends, without torch's fast path or compiled code."""
-    with SHARED:
-        if not _runs:
-            _as_before.callback(
-                torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled()
-            )
-            torch.backends.mha.set_fastpath_enabled(False)
-            # If the compiler is loaded, some module may be compiled.
-            if "torch._dynamo" in sys.modules:
-                _as_before.enter_context(torch.compiler.set_stance("force_eager"))
-        _runs.append(None)
-    try:
-        yield
-    finally:
-        with SHARED:  # the last run of all threads restores the settings
-            _runs.pop()
-            if not _runs:
-                _as_before.close()
+def _join(parts: list[SeenLayer]) -> list[SeenLayer]:
+    """Return one layer of these parts, or the parts themselves if they cannot be joined."""
+    first = parts[0]
+    n_batch, n_heads, n_queries, n_keys = first.shape
+    if len(parts) == 1:
+        return parts
+    are_steps = first.cross and n_queries == 1 and first.path == parts[1].path
+    path = first.path if first.path == parts[1].path else _siblings(first.path)[0].rstrip(".")
+    shape = (
+        (n_batch, n_heads, len(parts), n_keys)
+        if are_steps
+        else (n_batch, n_heads * len(parts), n_queries, n_keys)
+    )
+    held = [part.held for part in parts]
+    if any(isinstance(part, Layer) for part in held):
+        joined = None if are_steps else _join_heads(held)
+        if joined is None:
+            return parts
+        return [replace(first, path=path, shape=shape, held=joined)]
+    weights = [part for part in held if isinstance(part, Tensor)]
+    is_kept = len(weights) == len(parts)
+    together = torch.cat(weights, dim=2 if are_steps else 1) if is_kept else None
+    return [replace(first, path=path, shape=shape, held=together)]
 
 
-@contextmanager
-def trace_attention(tracer: AttentionTracer) -> Iterator[None]:
-    """Trace all attention of this thread until the block ends."""
-    with as_written(), tracer:
-        yield
+def _join_heads(held: Sequence[Layer | Tensor | None]) -> Layer | None:
+    """Return calls of the fused function with the same mask as one call with the heads of all; None if they differ."""
+    calls = [call for call in held if isinstance(call, Layer)]
+    scorings = [call.scoring for call in calls]
+    if len(calls) < len(held) or any(
+        (scoring.mask, scoring.causal, scoring.scaling)
+        != (scorings[0].mask, scorings[0].causal, scorings[0].scaling)
+        for scoring in scorings
+        if scoring.mask is None or scoring.mask is not scorings[0].mask
+    ):
+        return None
+    keys = [for_each_head(call.key, call.query.shape[1]) for call in calls]
+    values = [for_each_head(call.value, call.query.shape[1]) for call in calls]
+    if len({(call.query.shape[-1], call.value.shape[-1]) for call in calls}) > 1:
+        return None
+    return Layer(
+        query=torch.cat([call.query for call in calls], dim=1),
+        key=torch.cat(keys, dim=1),
+        value=torch.cat(values, dim=1),
+        output=torch.cat([call.output for call in calls], dim=2),
+        scoring=scorings[0],
+    )
+
+
+def _number(path: str) -> int | None:
+    """Return the number in a path that is nearest to its end, as of ``layers.1.self_attn``; None without a number."""
+    numbers = re.findall(r"(?<![^.])\d+(?![^.])", path)
+    return int(numbers[-1]) if numbers else None
+
+
+def _siblings(path: str) -> tuple[str, str]:
+    """Return the parts of a path before and after its last number."""
+    match = re.fullmatch(r"((?:.*\.)?)\d+((?:\.(?!\d+(?:\.|$))[^.]+)*)", path)
+    return (match[1], match[2]) if match else (path, "")
 
 
 @contextmanager
@@ -353,23 +230,28 @@ class CausalityProbe(Observer):
 
 
 class FunctionalRecorder:
-    """A recorder for `AttentionTracer` that passes the attention of a model to a run.
+    """A recorder for `AttentionTracer` that passes the attention of a model to a run."""
 
-    With `splits`, weights of shape (batch x head, query, key) are reshaped to (batch, head, query, key).
-    """
+    axes = None
 
-    def __init__(self, run: ForwardPass, name: str, *, splits: bool = False) -> None:
+    def __init__(self, run: ForwardPass, name: str) -> None:
         self._run, self._name = run, name
-        self._splits = splits or len(run.batch.real) == 1
 
-    def record_call(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:
+    def record_call(
+        self, layer: Layer, *, cross: bool | None, keys: tuple[int, int] | None, dropped: bool
+    ) -> None:
         """Pass on a call of the fused function."""
         self._expect((*layer.query.shape[:3], layer.key.shape[2]))
         self._run.native = self._run.native.replace(SOFTMAX, "sdpa")
         self._run.add_layer(layer)
 
     def record_weights(
-        self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool
+        self,
+        weights: Float[Tensor, "batch head query key"],
+        *,
+        cross: bool | None,
+        keys: tuple[int, int] | None,
+        dropped: bool,
     ) -> None:
         """Pass on weights that the model itself computed.
 
@@ -383,12 +265,12 @@ class FunctionalRecorder:
             raise NoAttentionError(
                 f"{self._name} computes its attention by itself: its weights can be shown, its queries and keys cannot"
             )
-        n_batch, n_rows = self._run.batch.real.shape
-        has_one_head = weights.shape[1] == 1
-        if self._splits and has_one_head and weights.shape[0] % n_batch == 0:
-            weights = weights.reshape(n_batch, -1, *weights.shape[2:])
         self._expect(tuple(weights.shape))
-        self._run.add_weights(weights[:, :, -n_rows:])
+        self._run.add_weights(weights[:, :, -self._run.batch.real.shape[1] :])
+
+    def record_unclear(self, shape: Sequence[int], n_batch: int) -> None:
+        """Raise NoAttentionError for weights whose axes are not clear."""
+        self._expect(tuple(shape))
 
     def _expect(self, shape: tuple[int, ...]) -> None:
         """Raise NoAttentionError unless weights of this shape have a row and a column for every token."""
@@ -405,6 +287,15 @@ class FunctionalRecorder:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A module that is running."""
+
+    path: str | None  # None for a module outside the watched one
+    invocation: int
+    read: Tensor | None  # its first input
+
+
 @final
 class Watched:
     """A context manager that watches a module, and then holds the attention of its last run; see `watch`.
@@ -412,15 +303,20 @@ class Watched:
     Raises ModelError: `module` is no torch module, or the block is already open.
     """
 
-    def __init__(self, module: nn.Module) -> None:
+    def __init__(self, module: nn.Module, *, axes: str | None = None) -> None:
         if not hasattr(module, "named_modules"):
             raise ModelError(f"watch takes a torch.nn.Module, not {type(module).__name__}")
-        self.layers: list[SeenLayer] = []
+        self.axes = axes
+        self._calls: list[_Call] = []
+        self._unclear: list[
+            str
+        ] = []  # the modules, and the shapes of weights whose axes are not clear
         self._module, self._tracer = module, AttentionTracer(self)
         self._open: ExitStack | None = None
         self._paths = dict[nn.Module, str]()  # the path of each submodule
-        # The paths of the modules that are running, outermost first; None for a module outside the watched one.
-        self._running: list[str | None] = []
+        # The modules that are running, outermost first.
+        self._running: list[_Running] = []
+        self._n_invocations = 0
         self._thread = 0  # the thread in which the block was opened
 
     def __enter__(self) -> Watched:
@@ -474,7 +370,9 @@ class Watched:
             InputError: the weights take more memory than is kept.
             SettingsError: an argument of another type.
         """
-        layers_shown = {number: self.layers[number] for number in self._chosen(kind, layers)}
+        all_layers = self.layers
+        chosen = self._chosen(all_layers, kind, layers)
+        layers_shown = {number: all_layers[number] for number in chosen}
         first = next(iter(layers_shown.values()))
         n_inputs, _, n_queries, n_keys = first.shape
         if len({layer.shape for layer in layers_shown.values()}) > 1:
@@ -493,7 +391,7 @@ class Watched:
             query_tokens=queries,
             key_tokens=keys,
             kind=first.kind,
-            layers=tuple(layers_shown),
+            layers=_numbers(all_layers, chosen),
             model=type(self._module).__name__,
             receipt=receipt,
             text="" if tokens is None else " ".join(token.text for token in queries),
@@ -507,25 +405,42 @@ class Watched:
             for number, layer in enumerate(self.layers)
         )
 
+    @property
+    def layers(self) -> list[SeenLayer]:
+        """The layers of the last run, in the order in which they ran."""
+        return _joined(self._calls)
+
     def record_weights(
-        self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool
+        self,
+        weights: Float[Tensor, "batch head query key"],
+        *,
+        cross: bool | None,
+        keys: tuple[int, int] | None,
+        dropped: bool,
     ) -> None:
         """Keep weights that the module computed itself, as long as all of them stay within `KEEP_AT_MOST`."""
         size = weights.nbytes + sum(
-            layer.held.nbytes for layer in self.layers if isinstance(layer.held, Tensor)
+            call.layer.held.nbytes for call in self._calls if isinstance(call.layer.held, Tensor)
         )
         kept_weights = weights.clone() if size <= KEEP_AT_MOST else None
-        self._keep(weights.shape, kept_weights, cross=cross, dropped=dropped)
+        self._keep(weights.shape, kept_weights, cross=cross, keys=keys, dropped=dropped)
 
-    def record_call(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:
+    def record_call(
+        self, layer: Layer, *, cross: bool | None, keys: tuple[int, int] | None, dropped: bool
+    ) -> None:
         """Keep the inputs and the output of the fused function, from which the weights can be computed later.
 
         If the module overwrites the inputs afterwards, the weights no longer match the output and are refused.
         """
         kept_layer = replace(layer, output=layer.output.clone())
-        self._keep(
-            (*layer.query.shape[:3], layer.key.shape[2]), kept_layer, cross=cross, dropped=dropped
-        )
+        shape = (*layer.query.shape[:3], layer.key.shape[2])
+        self._keep(shape, kept_layer, cross=cross, keys=keys, dropped=dropped)
+
+    def record_unclear(self, shape: Sequence[int], n_batch: int) -> None:
+        """Remember that there are weights whose axes are not clear."""
+        path = self._running[-1].path if self._running else ""
+        if path is not None:
+            self._unclear.append(f"{path or type(self._module).__name__} {tuple(shape)}")
 
     def _keep(
         self,
@@ -533,54 +448,73 @@ class Watched:
         held: Layer | Tensor | None,
         *,
         cross: bool | None,
+        keys: tuple[int, int] | None,
         dropped: bool,
     ) -> None:
-        """Add a layer, with the path of the module that is running, unless that module is outside the watched one."""
+        """Add a call of the module that is running, unless that module is outside the watched one."""
+        running = self._running[-1] if self._running else _Running("", 0, None)
+        if running.path is None:
+            return
         is_cross = shape[2] != shape[3] if cross is None else cross
-        path = self._running[-1] if self._running else ""
-        if path is not None:
-            self.layers.append(
-                SeenLayer(path=path, shape=tuple(shape), cross=is_cross, dropped=dropped, held=held)
-            )
+        layer = SeenLayer(
+            path=running.path, shape=tuple(shape), cross=is_cross, dropped=dropped, held=held
+        )
+        # The input of a module is only needed to recognise heads that are modules of their own.
+        read = running.read if shape[1] == 1 else None
+        self._calls.append(_Call(layer, running.invocation, read, keys))
 
-    def _chosen(self, kind: Kind | None, layers: Sequence[int] | None) -> tuple[int, ...]:
+    def _chosen(
+        self, seen: Sequence[SeenLayer], kind: Kind | None, layers: Sequence[int] | None
+    ) -> tuple[int, ...]:
         """Return the indices of the chosen layers or, if `layers` is None, of all layers of the kind.
 
         Raises NoAttentionError: no attention was seen; SelectionError: no such layer or kind, or several kinds.
         """
-        if not self.layers:
-            name = type(self._module).__name__
+        name = type(self._module).__name__
+        if not self._calls and self._unclear:
+            raise NoAttentionError(
+                f"it is not clear what the axes of the weights in {name} are: {', '.join(self._unclear)}; name them, "
+                "as in attnviz.watch(module, axes='(batch head) query key')"
+            )
+        if not self._calls:
             raise NoAttentionError(
                 f"no attention was seen in {name}: run it inside `with attnviz.watch(module):`, in the same thread; "
                 "seen are scaled_dot_product_attention, torch's own layers, and a softmax that is multiplied by values"
             )
         if layers is not None:
-            return tuple(indices_of(layers, range(len(self.layers)), "layer"))
-        kinds = list(dict.fromkeys(layer.kind for layer in self.layers))
+            return tuple(indices_of(layers, range(len(seen)), "layer"))
+        kinds = list(dict.fromkeys(layer.kind for layer in seen))
         if kind is None and len(kinds) > 1:
             raise SelectionError(
                 f"this module has {', '.join(kinds)} attention: choose kind={kinds[-1]!r} or another"
             )
         numbers = tuple(
-            number for number, layer in enumerate(self.layers) if layer.kind == (kind or kinds[0])
+            number for number, layer in enumerate(seen) if layer.kind == (kind or kinds[0])
         )
         if not numbers:
             raise SelectionError(f"this module has no {kind} attention: it has {', '.join(kinds)}")
         return numbers
 
-    def _begin(self, module: nn.Module, _inputs: Any) -> None:
+    def _begin(self, module: nn.Module, inputs: Any) -> None:
         """Remember the path of a module that starts; a new run of the watched module discards the last one."""
         if get_ident() != self._thread:
             return
         # Activation checkpointing runs modules again during the backward pass, which is not a new run.
         is_backward = torch._C._current_graph_task_id() >= 0
-        is_inside = any(path is not None for path in self._running)
+        is_inside = any(running.path is not None for running in self._running)
+        # A hook on all modules does not receive the arguments that are passed by name: they are in its caller.
+        frame = inspect.currentframe()
+        caller = None if frame is None else frame.f_back
+        named = {} if caller is None else caller.f_locals.get("kwargs", {})
         if module is self._module and not is_backward and not is_inside:
-            self.layers = []
+            self._calls, self._unclear, self._n_invocations = [], [], 0
             self._tracer.forget()
+            self._tracer.begin(inputs, named)
         # A module that the watched one does not list, such as one made during the run, counts as its caller.
-        caller = self._running[-1] if self._running else None
-        self._running.append(self._paths.get(module, caller))
+        outside = self._running[-1].path if self._running else None
+        self._n_invocations += 1
+        read = next(tensors_in([inputs, named]), None)
+        self._running.append(_Running(self._paths.get(module, outside), self._n_invocations, read))
 
     def _end(self, _module: nn.Module, _inputs: Any, _output: Any) -> None:
         """Forget the path of a module that ends."""
@@ -588,7 +522,7 @@ class Watched:
             del self._running[-1:]
 
 
-def watch(module: nn.Module) -> Watched:
+def watch(module: nn.Module, *, axes: str | None = None) -> Watched:
     """Watch a torch module and keep the attention of its last run inside the block.
 
     ::
@@ -603,11 +537,29 @@ def watch(module: nn.Module) -> Watched:
 
     Args:
         module: any module. Compiled parts run uncompiled inside the block.
+        axes: the axes of the weights before they are multiplied by values, such as "(batch head) query key" where the
+            heads of all sentences are folded into one axis. None lets attnviz follow them from the module's inputs.
 
     Raises:
         ModelError: `module` is no torch module.
+        SettingsError: `axes` does not name the axes of the weights; raised when they are computed.
     """
-    return Watched(module)
+    return Watched(module, axes=axes)
+
+
+def _numbers(seen: Sequence[SeenLayer], chosen: Sequence[int]) -> tuple[int, ...]:
+    """Return the numbers of the chosen layers: the model's own, or their places among the layers of their kind."""
+    numbers = [_number(seen[index].path) for index in chosen]
+    own = [number for number in numbers if number is not None]
+    if len({*own}) == len(chosen):
+        return tuple(own)
+    places = [
+        [index for index, layer in enumerate(seen) if layer.kind == seen[chosen[0]].kind].index(i)
+        if seen[i].kind == seen[chosen[0]].kind
+        else i
+        for i in chosen
+    ]
+    return tuple(places) if len({*places}) == len(places) else tuple(chosen)
 
 
 def _verified_weights(
@@ -638,11 +590,6 @@ def _check_memory(layers: Sequence[SeenLayer]) -> None:
             f"the weights of {len(layers)} layers take {size / 2**30:.1f} GiB an input, more than attnviz "
             f"keeps ({KEEP_AT_MOST / 2**30:.0f} GiB for all of a run): choose fewer layers=, or give the module less"
         )
-
-
-def _with_four_axes(tensor: Tensor) -> Tensor:
-    """Return a tensor as (batch, head, token, d): add a head to three axes, merge all axes before the last three."""
-    return tensor[:, None] if tensor.ndim == AXES - 1 else tensor.reshape(-1, *tensor.shape[-3:])
 
 
 def _tokens(tokens: Sequence[str | Token] | None, n: int, axis: str) -> tuple[Token, ...]:

@@ -23,12 +23,7 @@ from attnviz.capture.sources import PerSentenceSource, expect_kind
 from attnviz.capture.sources.decoding import UncachedDecoding, no_template
 from attnviz.capture.sources.hub import first_line
 from attnviz.capture.sources.loading import as_model_error, evaluated
-from attnviz.capture.sources.modules import (
-    AttentionTracer,
-    CausalityProbe,
-    FunctionalRecorder,
-    trace_attention,
-)
+from attnviz.capture.sources.modules import CausalityProbe, FunctionalRecorder
 from attnviz.capture.sources.tokens import (
     broken_syllable,
     generated_tokens,
@@ -36,6 +31,7 @@ from attnviz.capture.sources.tokens import (
     n_tokens,
     own_tokens,
 )
+from attnviz.capture.sources.tracing import AttentionTracer, trace_attention
 from attnviz.capture.stream import ForwardPass, digest_of
 from attnviz.errors import AttnvizError, InputError, ModelError, TooLongError, UnknownModelError
 from attnviz.text.display import visible
@@ -182,7 +178,7 @@ class ModuleSource(PerSentenceSource):
         with (
             evaluated(self._module),
             torch.no_grad(),
-            trace_attention(AttentionTracer(FunctionalRecorder(run, self.name))),
+            trace_attention(AttentionTracer(FunctionalRecorder(run, self.name)), ids),
             error_handler,
         ):
             return self._module(ids)

@@ -16,7 +16,7 @@ from torch.nn.functional import scaled_dot_product_attention as by_another_name
 
 import attnviz
 from attnviz.attention import Note
-from attnviz.capture.sources import modules
+from attnviz.capture.sources import tracing
 from attnviz.capture.stream import Scoring
 from attnviz.errors import (
     ModelError,
@@ -121,7 +121,7 @@ def test_a_transformer_of_torch(x: Tensor) -> None:
         kind: seen.attention(kind=kind).weights.shape for kind in ("encoder", "decoder", "cross")
     }
     assert shapes == {"encoder": (2, 4, 5, 5), "decoder": (2, 4, 3, 3), "cross": (2, 4, 3, 5)}
-    assert seen.attention(kind="cross").layers == (3, 5)
+    assert seen.attention(kind="cross").layers == (0, 1)  # as the decoder numbers them
     assert [
         token.text for token in seen.attention(WORDS[:3], WORDS, kind="cross").key_tokens
     ] == WORDS
@@ -304,7 +304,7 @@ class TestRefused:
         self, wrong: Callable[[Scoring], Scoring], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The module's own code goes on; its weights are refused, by the number of the layer."""
-        monkeypatch.setattr(modules, "Scoring", lambda **given: wrong(Scoring(**given)))
+        monkeypatch.setattr(tracing, "Scoring", lambda **given: wrong(Scoring(**given)))
         q, k, v = torch.randn(3, 2, 4, 5, 8)
         model = nn.ModuleList(Fused(attn_mask=torch.randn(5, 5)) for _ in range(2))
         model.forward = lambda: [layer(q, k, v) for layer in model]

@@ -1,0 +1,470 @@
+"""Trace the attention that a module computes, whatever way its code is written.
+
+Recognised are calls of `torch.nn.functional.scaled_dot_product_attention`, torch's `MultiheadAttention`, and weights
+that are normalised along a sequence and then multiplied by values: by a softmax, or by dividing through their sum.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from threading import RLock, get_ident
+from typing import Any, Protocol, cast
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from attnviz.capture.sources.axes import (
+    FEATURES,
+    NAMES,
+    VIEWS,
+    Arrangement,
+    AxisTracker,
+    Dimension,
+    Layout,
+    arrangement_of,
+    by_tensor,
+    len_of,
+    told_arrangement,
+)
+from attnviz.capture.stream import Layer, Scoring
+
+FUSED = functional.scaled_dot_product_attention
+FUSED_INPUTS = ("query", "key", "value")
+FUSED_PARAMETERS = (*FUSED_INPUTS, "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
+MULTI_HEAD = functional.multi_head_attention_forward
+MULTI_HEAD_SIGNATURE = inspect.signature(MULTI_HEAD)
+# Functions whose result still counts as attention weights if their input does, and has as many numbers.
+PASS_THROUGH = frozenset(
+    {"to", "type", "type_as", "float", "double", "half", "bfloat16", "contiguous", "clone"}
+    | {"dropout", "masked_fill", "masked_fill_", "where", "nan_to_num", "tril", "triu"}
+)
+MULTIPLY = frozenset({"mul", "multiply", "__mul__", "__rmul__", "mul_", "__imul__"})
+DIVIDE = frozenset({"div", "divide", "true_divide", "__truediv__", "div_", "__itruediv__"})
+
+
+class Recorder(Protocol):
+    """Receives the attention that a tracer sees, in the order in which it is computed.
+
+    The argument `cross` of its methods says whether queries and keys come from different sequences; None if unknown.
+    `keys` is the axis of an input that the keys run over: the number of the input, and of its axis. `dropped` says
+    whether dropout then set some weights to 0.
+    """
+
+    def record_call(
+        self, layer: Layer, *, cross: bool | None, keys: tuple[int, int] | None, dropped: bool
+    ) -> None:
+        """Receive a call of the fused function, whose output can verify the weights."""
+
+    def record_weights(
+        self,
+        weights: Float[Tensor, "batch head query key"],
+        *,
+        cross: bool | None,
+        keys: tuple[int, int] | None,
+        dropped: bool,
+    ) -> None:
+        """Receive weights that the module computed and used, as they were before dropout."""
+
+    def record_unclear(self, shape: Sequence[int], n_batch: int) -> None:
+        """Receive the shape of weights of which it is not clear what their axes are."""
+
+    @property
+    def axes(self) -> str | None:
+        """The names of the axes of weights, as the user gives them; None if they are to be found."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """What is known of a tensor of attention weights."""
+
+    before_dropout: Tensor | None  # the same weights before dropout set some of them to 0
+
+
+class AttentionTracer(TorchFunctionMode):
+    """Traces each computation of attention in its thread while this mode is on; results do not change."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+        self.forget()
+
+    def forget(self) -> None:
+        """Discard all that is known of tensors."""
+        self._axes = AxisTracker()
+        self._weights = by_tensor()  # tensors that are attention weights
+        # Weights that were multiplied by values, but not yet summed over the keys: the weights and the values.
+        self._weighted = by_tensor()
+        self._sums = (
+            by_tensor()
+        )  # sums of a tensor along one dimension: the id of the tensor, the dimension
+
+    def begin(self, *inputs: Any) -> None:
+        """Follow the axes of these inputs of the model."""
+        self._axes.begin(*inputs)
+
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        _types: Any,
+        args: Any = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Call a function of torch, and inspect its arguments and its result."""
+        keywords = kwargs or {}
+        if function is MULTI_HEAD:
+            return self._multi_head(args, keywords)
+        if function is FUSED:
+            return self._fused(*args, **keywords)
+        output = function(*args, **keywords)
+        name = getattr(function, "__name__", "")
+        with torch._C.DisableTorchFunction():
+            product = self._axes.follow(name, function, args, keywords, output)
+            if product is not None:
+                self._multiply(product.operands, product.roles)
+            elif isinstance(output, Tensor):
+                self._follow(name, function, args, keywords, output)
+        return output
+
+    def _follow(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        output: Tensor,
+    ) -> None:
+        """Note whether the result of a function is attention weights, or becomes some."""
+        if name == "softmax":
+            dim = keywords.get("dim", args[1] if len(args) > 1 else None)
+            if dim is not None:
+                self._normalise(output, dim)
+        elif name == "sum":
+            self._sum(args, keywords, output)
+        elif name in DIVIDE and len(args) > 1:
+            summed = self._sums.get(args[1]) if isinstance(args[1], Tensor) else None
+            if summed is not None and summed[0] == id(args[0]):
+                self._normalise(output, summed[1])
+            elif isinstance(args[0], Tensor) and args[0] in self._weights:
+                self._weights[output] = _Weights(None)
+        elif name in VIEWS and isinstance(args[0], Tensor):
+            if args[0] in self._sums:
+                self._sums[output] = self._sums[args[0]]
+            weights = self._weights.get(args[0])
+            if weights is not None:
+                before = weights.before_dropout
+                if before is not None:
+                    before = function(before, *args[1:], **keywords)
+                self._weights[output] = _Weights(before)
+        elif name in PASS_THROUGH and args and isinstance(args[0], Tensor):
+            source = next((x for x in args if isinstance(x, Tensor) and x in self._weights), None)
+            if source is not None and output.numel() == source.numel():
+                weights = self._weights[source]
+                if name == "dropout" and not torch.equal(output, source):
+                    weights = _Weights(source)
+                self._weights[output] = weights
+        elif name in MULTIPLY and len(args) > 1:
+            self._scale(args[0], args[1], output)
+
+    def _normalise(self, output: Tensor, dim: int) -> None:
+        """Note that the numbers of a tensor along a dimension sum to 1, so that they may be weights."""
+        self._axes.normalise(output, dim)
+        self._weights[output] = _Weights(None)
+
+    def _sum(self, args: Sequence[Any], keywords: Mapping[str, Any], output: Tensor) -> None:
+        """Note along which dimension a tensor was summed; weights times values are complete then."""
+        dim = keywords.get("dim", args[1] if len(args) > 1 else None)
+        if isinstance(dim, list | tuple) and len(dim) == 1:
+            dim = dim[0]
+        source = args[0]
+        if not isinstance(dim, int) or not isinstance(source, Tensor):
+            return
+        dim %= source.ndim
+        self._sums[output] = (id(source), dim)
+        if source not in self._weighted:
+            return
+        weights, values = self._weighted[source]
+        # Both are broadcast to the dimensions of their product, so dimensions are counted from the end.
+        roles: list[tuple[str, int | None]] = []
+        for place in range(weights.ndim):
+            own = place + source.ndim - weights.ndim
+            link = own - source.ndim + values.ndim
+            is_shared = link >= 0 and values.shape[link] > 1
+            if own == dim:
+                roles.append(("summed", link))
+            else:
+                roles.append(("shared", link) if is_shared else ("free", None))
+        nothing = tuple(("free", None) for _ in range(values.ndim))
+        self._multiply((weights, values), (tuple(roles), nothing))
+
+    def _scale(self, first: Any, second: Any, output: Tensor) -> None:
+        """Follow weights that are multiplied number by number: by a mask or a factor, or by values."""
+        for weights, other in ((first, second), (second, first)):
+            if isinstance(weights, Tensor) and weights in self._weights:
+                if output.numel() == weights.numel():
+                    self._weights[output] = _Weights(None)
+                elif isinstance(other, Tensor):
+                    self._weighted[output] = (weights, other)
+                return
+
+    def _multiply(
+        self,
+        operands: tuple[Tensor, Tensor],
+        roles: tuple[Sequence[tuple[str, int | None]], Sequence[tuple[str, int | None]]],
+    ) -> None:
+        """Record weights if a product sums over the dimension along which they are normalised."""
+        for own in (0, 1):
+            weights, values = operands[own], operands[1 - own]
+            if weights not in self._weights:
+                continue
+            layout = self._axes.layout(weights)
+            keys = [
+                axes
+                for axes, (role, _) in zip(layout, roles[own], strict=True)
+                if role == "summed" and any(axis.normalised for axis in axes)
+            ]
+            rows = [
+                axes for axes, (role, _) in zip(layout, roles[own], strict=True) if role == "free"
+            ]
+            # The gate of a mixture of experts, and linear attention, are normalised over features or have features as
+            # rows: neither are tokens that attend to tokens.
+            if not keys or _are_features(keys) or _are_features(rows):
+                continue
+            noted = self._weights.pop(weights)
+            self._record(weights, noted, layout, roles[own], self._axes.layout(values))
+            return
+
+    def _record(
+        self,
+        weights: Tensor,
+        noted: _Weights,
+        layout: Layout,
+        roles: Sequence[tuple[str, int | None]],
+        values: Layout,
+    ) -> None:
+        """Pass weights on, as they were before dropout, as [batch, head, query, key]."""
+        arrangement = self._arrangement(layout, roles, values)
+        if arrangement is None:
+            self._recorder.record_unclear(tuple(weights.shape), self._axes.n_batch())
+            return
+        shown = weights if noted.before_dropout is None else noted.before_dropout
+        self._recorder.record_weights(
+            arrangement.apply(shown.detach()),
+            cross=self._is_cross(arrangement),
+            keys=arrangement.key_origin,
+            dropped=noted.before_dropout is not None,
+        )
+
+    def _arrangement(
+        self, layout: Layout, roles: Sequence[tuple[str, int | None]], values: Layout | None
+    ) -> Arrangement | None:
+        if self._recorder.axes is not None:
+            shape = [len_of(axes) for axes in layout]
+            return told_arrangement(self._recorder.axes, shape, self._axes.n_batch())
+        return arrangement_of(layout, roles, values, self._axes)
+
+    def _is_cross(self, arrangement: Arrangement) -> bool | None:
+        """Return whether queries and keys come from different sequences; None if that is unknown."""
+        queries, keys = arrangement.query_origin, arrangement.key_origin
+        if keys is None:
+            return None
+        if queries is not None:
+            return queries != keys
+        # A model with a cache reads one new token at a time, and its keys are all tokens so far. Any other single query
+        # comes from elsewhere.
+        return arrangement.size("query") != self._axes.n_tokens(keys)
+
+    def _fused(
+        self,
+        *args: Any,
+        cross: bool | None = None,
+        keys: tuple[int, int] | None = None,
+        call: Callable[..., Tensor] = FUSED,
+        has_usual_axes: bool = False,
+        **keywords: Any,
+    ) -> Tensor:
+        """Call the fused function (`call`), pass its inputs and output on as a layer, and return the output.
+
+        With `has_usual_axes`, the axes of the inputs are known to be (batch, head, token, d).
+        """
+        arguments = dict(zip(FUSED_PARAMETERS, args, strict=False)) | keywords
+        output = call(**arguments)
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            inputs = (arguments["query"], arguments["key"], arguments["value"])
+            query, key, value = (tensor.detach() for tensor in inputs)
+            native, mask = output.detach(), arguments.get("attn_mask")
+            if not has_usual_axes:
+                arrangement = self._arrangement_of_call(inputs, output)
+                if arrangement is None:
+                    shape = (*query.shape[:-1], key.shape[-2])
+                    self._recorder.record_unclear(shape, self._axes.n_batch())
+                    return output
+                cross, keys = self._is_cross(arrangement), arrangement.key_origin
+                if arrangement.names != NAMES or query.ndim != len(NAMES):
+                    if mask is not None:
+                        mask = arrangement.apply(mask.expand(*query.shape[:-1], key.shape[-2]))
+                    query = arrangement.apply_to_vectors(query, "query")
+                    native = arrangement.apply_to_vectors(native, "query")
+                    key, value = (_as_keys(tensor, arrangement) for tensor in (key, value))
+            layer = Layer(
+                query=query,
+                key=key,
+                value=value,
+                output=native.transpose(1, 2),
+                scoring=Scoring(
+                    scaling=arguments.get("scale"),
+                    mask=mask,
+                    causal=arguments.get("is_causal", False),
+                ),
+            )
+            self._recorder.record_call(
+                layer, cross=cross, keys=keys, dropped=bool(arguments.get("dropout_p"))
+            )
+        return output
+
+    def _arrangement_of_call(
+        self, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor
+    ) -> Arrangement | None:
+        """Return the arrangement of the weights that the fused function computed; note the layout of its output."""
+        query_layout, key_layout, value_layout = map(self._axes.layout, inputs)
+        query, key, _ = inputs
+        self._axes.note(output, (*query_layout[:-1], value_layout[-1]))
+        n_leading = query.ndim - 2
+        roles: list[tuple[str, int | None]] = [("shared", dim) for dim in range(n_leading)]
+        if query.shape[:n_leading] != key.shape[:n_leading]:
+            roles[-1] = ("shared", None)  # each key head serves a group of query heads
+        roles += [("free", None), ("summed", None)]
+        return self._arrangement((*query_layout[:-1], key_layout[-2]), roles, key_layout)
+
+    def _multi_head(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
+        """Call the function behind `nn.MultiheadAttention`, and pass its weights on.
+
+        This mode does not see the calls inside the function. Its inputs have the axes (token, batch, d), or (token, d).
+        """
+        bound = MULTI_HEAD_SIGNATURE.bind(*args, **keywords)
+        bound.apply_defaults()
+        arguments = bound.arguments
+        with torch._C.DisableTorchFunction():
+            query, key = (self._axes.layout(arguments[name]) for name in ("query", "key"))
+        queries, keys = _origin(query[0]), _origin(key[0])
+        cross = arguments["query"] is not arguments["key"]
+        if queries is not None and keys is not None:
+            cross = queries != keys
+        if not arguments["need_weights"]:
+            with self._tracing_inside(cross=cross, keys=keys):
+                result = MULTI_HEAD(*bound.args, **bound.kwargs)
+            self._axes.note(result[0], query)
+            return result
+        is_averaged = arguments["average_attn_weights"]
+        arguments["average_attn_weights"] = False
+        output, weights = cast("tuple[Tensor, Tensor]", MULTI_HEAD(*bound.args, **bound.kwargs))
+        dropped = arguments["training"] and arguments["dropout_p"] > 0
+        weights_before_dropout = weights
+        if dropped:
+            # Some of the returned weights were dropped; a second call without dropout returns all of them.
+            arguments["training"] = False
+            with torch.no_grad():
+                _, weights_before_dropout = cast(
+                    "tuple[Tensor, Tensor]", MULTI_HEAD(*bound.args, **bound.kwargs)
+                )
+        shown = weights_before_dropout.detach()
+        self._recorder.record_weights(
+            shown if shown.ndim == len(NAMES) else shown[None],
+            cross=cross,
+            keys=keys,
+            dropped=dropped,
+        )
+        self._axes.note(output, query)
+        return output, weights.mean(dim=-3) if is_averaged else weights
+
+    @contextmanager
+    def _tracing_inside(self, *, cross: bool, keys: tuple[int, int] | None) -> Iterator[None]:
+        """Trace calls of the fused function inside torch's own code, which the mode does not see, until the block ends.
+
+        The function in `torch.nn.functional` is replaced meanwhile.
+        """
+        with SHARED:
+            # Another tracer may already have replaced the function.
+            previous, thread = functional.scaled_dot_product_attention, get_ident()
+
+            def fused(*args: Any, **keywords: Any) -> Tensor:
+                if get_ident() != thread:
+                    return previous(*args, **keywords)
+                return self._fused(
+                    *args, cross=cross, call=previous, has_usual_axes=True, **keywords
+                )
+
+            functional.scaled_dot_product_attention = fused
+            try:
+                yield
+            finally:
+                functional.scaled_dot_product_attention = previous
+
+
+# Held while a setting changes that all threads share: a function of torch, or the use of its fast path.
+SHARED = RLock()
+_runs: list[None] = []  # one entry per model that runs in `as_written`, in any thread
+_as_before = ExitStack()  # restores the fast paths of torch after the last of these runs
+
+
+@contextmanager
+def as_written() -> Iterator[None]:
+    """Run models as their code is written until the block ends, without torch's fast path or compiled code."""
+    with SHARED:
+        if not _runs:
+            _as_before.callback(
+                torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled()
+            )
+            torch.backends.mha.set_fastpath_enabled(False)
+            # If the compiler is loaded, some module may be compiled.
+            if "torch._dynamo" in sys.modules:
+                _as_before.enter_context(torch.compiler.set_stance("force_eager"))
+        _runs.append(None)
+    try:
+        yield
+    finally:
+        with SHARED:  # the last run of all threads restores the settings
+            _runs.pop()
+            if not _runs:
+                _as_before.close()
+
+
+@contextmanager
+def trace_attention(tracer: AttentionTracer, *inputs: Any) -> Iterator[None]:
+    """Trace all attention of this thread until the block ends; `inputs` are those of the model, if they are known."""
+    tracer.begin(*inputs)
+    with as_written(), tracer:
+        yield
+
+
+def _are_features(dimensions: Sequence[Dimension]) -> bool:
+    """Return whether these dimensions have more than one entry, and run over features only."""
+    axes = [axis for dimension in dimensions for axis in dimension if axis.size > 1]
+    return bool(axes) and all(axis.origin == FEATURES for axis in axes)
+
+
+def _origin(dimension: Dimension) -> tuple[int, int] | None:
+    return next((axis.origin for axis in dimension if isinstance(axis.origin, tuple)), None)
+
+
+def _as_keys(tensor: Tensor, arrangement: Arrangement) -> Tensor:
+    """Return keys or values as [batch, head, key, d]; their leading dimensions are those of the queries, or fewer."""
+    n_leading = math.prod(tensor.shape[:-2])
+    n_axes = 0
+    while math.prod(arrangement.sizes[:n_axes]) < n_leading:
+        n_axes += 1
+    if math.prod(arrangement.sizes[:n_axes]) != n_leading:
+        # Fewer heads than queries have: of such calls, only the usual ones are known.
+        return tensor if tensor.ndim == len(NAMES) else tensor[:, None]
+    leading = Arrangement(
+        sizes=(*arrangement.sizes[:n_axes], tensor.shape[-2]),
+        names=(*arrangement.names[:n_axes], "key"),
+    )
+    return leading.apply_to_vectors(tensor, "key")
