@@ -148,7 +148,7 @@ def open_source(
         SettingsError: weights cannot be drawn at random, because no model is named or the model is home-built.
     """
     notify = notify or _warn
-    name = ModelName(name=DEFAULT_MODEL) if model is None else _parse_name(str(model), revision)
+    name = _parse_name(model, revision)
     if drawn is not None and (model is None or name.is_code or name.is_home_built):
         raise SettingsError(NOT_DRAWN)
     if name.is_code:
@@ -156,17 +156,15 @@ def open_source(
     if name.is_home_built:
         return _home_built(name.name, device, dtype, name.sizes)
     _refuse_misspelling(name.name)
-    if model is not None:
-        revision = name.revision
     try:
-        location = locate(name.name, revision, needs_weights=drawn is None)
+        location = locate(name.name, name.revision, needs_weights=drawn is None)
         from attnviz.capture.sources.huggingface import open_pretrained
 
         return open_pretrained(
             location,
             device=_device(device),
             dtype=_dtype(dtype),
-            revision=revision,
+            revision=name.revision,
             trust_remote_code=trust_remote_code,
             seed=drawn,
             generates=generates,
@@ -227,11 +225,14 @@ class ModelName:
         return self.name in names() or self.name.endswith(".safetensors")
 
 
-def _parse_name(text: str, revision: str | None) -> ModelName:
-    """Return the parts of a model's name; `revision` is the one given beside it, if any.
+def _parse_name(model: str | Path | None, revision: str | None) -> ModelName:
+    """Return the parts of a model's name, or of the default's; `revision` is the one given beside it, if any.
 
     The path of an existing folder or file is not divided.
     """
+    if model is None:
+        return ModelName(name=DEFAULT_MODEL, revision=revision)
+    text = str(model)
     if code := re.fullmatch(r"(.+\.py)(?::(.*))?", text):
         return ModelName(name=code[1], function=code[2] or "")
     if Path(text).expanduser().exists():

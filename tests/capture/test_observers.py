@@ -36,17 +36,6 @@ def test_their_errors_are_theirs(zoo: Zoo) -> None:
     assert attend("Yes!", source).weights.shape == (5, 3, 4, 4)
 
 
-@pytest.mark.parametrize("name", ["distilbert", "gpt2", "gpt_oss", "gemma2", "t5"])
-def test_blocks_change_no_record(zoo: Zoo, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A record put together from blocks of one row, padded batch and all, is that of one block."""
-    source = zoo.source(name)
-    records = attend_all(zoo.sentences, source)
-    monkeypatch.setattr(stream, "BLOCK_BYTES", 1)
-    for whole, built in zip(records, attend_all(zoo.sentences, source), strict=True):
-        np.testing.assert_allclose(built.weights, whole.weights, rtol=0, atol=1e-6)
-        assert built.query_tokens == whole.query_tokens
-
-
 def test_memory_counts_what_is_kept() -> None:
     """Weights that do not fit are pooled; layers and heads that are not kept take no room."""
     memory = attend(TEXT, "toy-random").weights.nbytes // 2

@@ -98,11 +98,11 @@ class ToySource(_HomeBuilt):
             )
         # The name in pictures tells which sizes differ from those of the named model.
         default_config = HOME_BUILT[name].config()
-        self._base_name, self.name = name, f"{name} (seed {config.seed}"
+        settings = [f"seed {config.seed}"]
         for size in ("d_model", "n_heads", "n_layers"):
             if getattr(config, size) != getattr(default_config, size):
-                self.name += f", {size} {getattr(config, size)}"
-        self.name += ")"
+                settings.append(f"{size} {getattr(config, size)}")
+        self._base_name, self.name = name, f"{name} ({', '.join(settings)})"
         super().__init__(ToyEncoder(config), device, dtype)
 
     def _read(
@@ -250,12 +250,12 @@ class TrainedSource(_HomeBuilt):
         return WordHead(
             module=projection,
             bias=projection.bias,
-            names=self._written.decode,
+            names=self._output_vocabulary.decode,
             never=(config.pad, config.start),
         )
 
     @property
-    def _written(self) -> Vocabulary:
+    def _output_vocabulary(self) -> Vocabulary:
         """The vocabulary of the text that the model writes; a decoder reads and writes one vocabulary."""
         return self._card.target or self._card.source
 
@@ -296,7 +296,7 @@ class TrainedSource(_HomeBuilt):
         config = self._card.plan.config
         if target is None:
             numbers = self._model.translate(source).words[0].tolist()
-            words = [word for word in self._written.decode(numbers) if word != END]
+            words = [word for word in self._output_vocabulary.decode(numbers) if word != END]
             is_ended = config.end in numbers
         else:
             words = [target[start:end] for start, end in split_words(target)]
@@ -322,7 +322,7 @@ class TrainedSource(_HomeBuilt):
             if word == END:
                 tokens.append(_special(END, GENERATED, self._card.plan.config.end))
             else:
-                tokens.append(_token(word, start, number, GENERATED, self._written))
+                tokens.append(_token(word, start, number, GENERATED, self._output_vocabulary))
             start += len(word) + 1
         return tuple(tokens)
 
@@ -339,7 +339,7 @@ class TrainedSource(_HomeBuilt):
         numbers = tuple(token.id or 0 for token in sentence.tokens)
 
         def tokens(generated: Sequence[int]) -> tuple[Token, ...]:
-            return self._labelled(self._written.decode(list(generated)))
+            return self._labelled(self._output_vocabulary.decode(list(generated)))
 
         def meaning(generated: Sequence[int]) -> str:
             return " ".join(token.piece for token in tokens(generated) if not token.special)

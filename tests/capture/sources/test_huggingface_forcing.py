@@ -9,11 +9,7 @@ import pytest
 from attnviz.attention import Note
 from attnviz.capture.attend import attend
 from attnviz.capture.sources import huggingface
-from attnviz.errors import (
-    InputError,
-    NoAttentionError,
-    SelectionError,
-)
+from attnviz.errors import InputError, NoAttentionError, SelectionError
 from tests.fixtures.zoo import SENTENCES
 
 if TYPE_CHECKING:
