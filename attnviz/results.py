@@ -103,17 +103,12 @@ def load(path: str | os.PathLike[str]) -> Any:
         from attnviz.walkthroughs.files import load as load_walkthrough
 
         return load_walkthrough(path)
-    readers = {
-        ".safetensors": record_files.read_safetensors,
-        ".npz": record_files.read_npz,
-        ".json": record_files.read_json,
-    }
-    if suffix not in readers:
-        suffixes = listed([*readers, ".stats"])
+    if suffix not in record_files.SUFFIXES:
+        suffixes = listed([*record_files.SUFFIXES, ".stats"])
         raise FileFormatError(
             visible(f"{path}: what was saved is read from {suffixes}, not {suffix!r}")
         )
-    return readers[suffix](path)
+    return record_files.read(path)
 
 
 def load_record(path: str | os.PathLike[str]) -> Attention:

@@ -170,10 +170,11 @@ def attend_batch(
         memory=parse_bytes(memory),
     )
     receipt = source.stream(batch, [collector])
+    cell = collector.cell  # the number of neighbouring tokens per row and per column
     records = []
     for index, (sentence, label) in enumerate(zip(batch.sentences, labels, strict=True)):
         weights = collector.weights(index)
-        queries, columns = label["query_tokens"], label["key_tokens"]
+        query_tokens, key_tokens = label["query_tokens"], label["key_tokens"]
         if batch.kind is not None:
             kind = batch.kind
         elif rows is None and keys is None:
@@ -187,20 +188,15 @@ def attend_batch(
             notes.append(Note("sinks"))
             short_rows.insert(0, "sink")
         notes += label["notes"]
-        if collector.cell > 1:
+        if cell > 1:
+            n_queries, n_keys = len(query_tokens), len(key_tokens)
             notes.append(
-                Note.of(
-                    "pooled",
-                    cell=collector.cell,
-                    wide=collector.cell,
-                    n_queries=len(queries),
-                    n_keys=len(columns),
-                )
+                Note.of("pooled", cell=cell, wide=cell, n_queries=n_queries, n_keys=n_keys)
             )
         record = Attention(
             weights=weights,
-            query_tokens=_group_tokens(queries, collector.cell),
-            key_tokens=_group_tokens(columns, collector.cell),
+            query_tokens=_group_tokens(query_tokens, cell),
+            key_tokens=_group_tokens(key_tokens, cell),
             kind=kind,
             model=source.name,
             text=sentence.text,
@@ -212,8 +208,9 @@ def attend_batch(
             short_rows=tuple(short_rows),
             notes=tuple(notes),
             vectors=collector.vectors(index),
-            exact=collector.exact(index, queries, columns),
+            exact=collector.exact(index, query_tokens, key_tokens),
         )
+        # The collector keeps all layers and heads if a number is negative; the record selects by it.
         records.append(record.select(layers, heads))
     return records
 
@@ -237,13 +234,16 @@ def parse_bytes(memory: int | str) -> int:
 
 def _group_tokens(tokens: tuple[Token, ...], size: int) -> tuple[Token, ...]:
     """Return each group of `size` neighbouring tokens as one token, named by its first and its last token."""
-    groups = [tokens[start : start + size] for start in range(0, len(tokens), size)]
-    return tuple(
-        group[0]
-        if len(group) == 1
-        else Token(text=f"{group[0].text}…{group[-1].text}", piece="", segment=group[0].segment)
-        for group in groups
-    )
+    grouped = []
+    for start in range(0, len(tokens), size):
+        group = tokens[start : start + size]
+        first, last = group[0], group[-1]
+        if len(group) == 1:
+            grouped.append(first)
+        else:
+            text = f"{first.text}…{last.text}"
+            grouped.append(Token(text=text, piece="", segment=first.segment))
+    return tuple(grouped)
 
 
 def _check_texts(
@@ -260,9 +260,11 @@ def _check_texts(
         if strings and len(strings) != len(texts):
             raise InputError(f"{label} is given {len(strings)} times, for {len(texts)} texts")
         for text in strings:
-            if text is not None or strings is texts:
-                check_text(text, label)
-                check_sentence(text)
+            is_optional = strings is not texts
+            if text is None and is_optional:
+                continue
+            check_text(text, label)
+            check_sentence(text)
 
 
 def _non_negative(numbers: Sequence[int] | None) -> Sequence[int] | None:

@@ -14,7 +14,7 @@ from attnviz.attention import Kind, Note, Token
 from attnviz.capture.observers import CPU, Batch, Sentence
 
 _Key = TypeVar("_Key", bound=Hashable)
-# The names of the input that holds the ids of the tokens read; each kind of model uses one of them.
+# The names of the input that holds the ids of the tokens that a model reads; each kind of model uses one of them.
 READ = ("input_ids", "words", "source")
 
 
@@ -85,7 +85,8 @@ def first_sentence(batch: Batch) -> Batch:
 def in_batches(singles: Mapping[_Key, Batch], tokens: int) -> Iterator[dict[_Key, Batch]]:
     """Yield groups of sentences of similar length, whose joined batch has at most `tokens` tokens with padding.
 
-    A sentence with more tokens forms a group of its own. The groups keep the keys of `singles`.
+    `singles` holds batches of one sentence each, under any keys, which the groups keep. A sentence with more tokens
+    forms a group of its own.
     """
     group: dict[_Key, Batch] = {}
     for key, single in sorted(singles.items(), key=lambda item: size_of(item[1])):
@@ -103,7 +104,7 @@ def size_of(batch: Batch) -> int:
 
 
 def shuffle(single: Batch, seed: int) -> Batch | None:
-    """Return one sentence whose input tokens are in random order; special tokens stay at their positions.
+    """Return a batch of one sentence whose input tokens are in random order; special tokens stay at their positions.
 
     Return None if the keys are tokens that the model itself generates.
     """
@@ -114,12 +115,12 @@ def shuffle(single: Batch, seed: int) -> Batch | None:
     places = [place for place, token in enumerate(tokens) if not token.special]
     order = np.arange(len(tokens))
     order[places] = np.random.Generator(np.random.PCG64(seed)).permutation(places)
-    mixed = tuple(tokens[place] for place in order.tolist())
+    mixed_tokens = tuple(tokens[place] for place in order.tolist())
     notes = (*sentence.notes, Note("tokens_shuffled"))
     if sentence.keys is None:
-        shuffled = replace(sentence, tokens=mixed, notes=notes)
+        shuffled = replace(sentence, tokens=mixed_tokens, notes=notes)
     else:
-        shuffled = replace(sentence, keys=mixed, notes=notes)
+        shuffled = replace(sentence, keys=mixed_tokens, notes=notes)
     inputs = {
         name: tensor[:, order] if name in READ else tensor for name, tensor in single.inputs.items()
     }

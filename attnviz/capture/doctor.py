@@ -107,6 +107,7 @@ def doctor(
     """
     if random:
         is_named = tokenizer is None and isinstance(model, str | Path)
+        # Weights can be drawn only of a named model; for any other, `open_source` raises SettingsError.
         source = open_source(str(model) if is_named else None, drawn=seed, **loading)
     else:
         source = as_source(model, tokenizer, **loading)
@@ -128,15 +129,10 @@ def doctor(
             refusal = str(error)
             break
         tolerance = receipt.tolerance
-        eager = source.eager(batch) if isinstance(source, PretrainedSource) else []
-        # Some models also list layers without attention. Then the weights of a layer are at the layer's own number;
-        # otherwise they are at its index among the layers with attention.
-        is_by_number = len(eager) != len(receipt.layers)
-        for index, number in enumerate(receipt.layers):
-            output = None if receipt.native == SOFTMAX else receipt.differences[index]
-            eager_index = number if is_by_number else index
-            eager_weights = eager[eager_index] if eager_index < len(eager) else None
-            reports.append(_report(number, layers, batch, output, eager_weights))
+        eager_weights = _eager_weights(source, batch, receipt.layers)
+        for number, difference in zip(receipt.layers, receipt.differences, strict=True):
+            output = None if receipt.native == SOFTMAX else difference
+            reports.append(_report(number, layers, batch, output, eager_weights.get(number)))
     return Diagnosis(
         model=source.name,
         layers=tuple(reports),
@@ -164,10 +160,24 @@ def _batches(source: Source, seed: int) -> list[Batch]:
     """
     if isinstance(source, PretrainedSource):
         source.is_fused = True
-        return source.draw((N_TOKENS, N_SHORTER), seed)
+        return source.random_batches((N_TOKENS, N_SHORTER), seed)
     # A torch module shows its kinds of attention only when it runs, so encode the sentence before reading `kinds`.
     source.encode([SENTENCE])
     return [source.encode([SENTENCE], kind=kind) for kind in source.kinds]
+
+
+def _eager_weights(source: Source, batch: Batch, numbers: Sequence[int]) -> dict[int, Tensor]:
+    """Return the weights of ``output_attentions=True`` by layer number; without those of layers that have none.
+
+    `numbers` are the numbers of the layers with attention.
+    """
+    if not isinstance(source, PretrainedSource):
+        return {}
+    weights = source.eager(batch)
+    if len(weights) == len(numbers):
+        return dict(zip(numbers, weights, strict=True))
+    # The model also lists layers without attention: a layer's weights are at its own number.
+    return {number: weights[number] for number in numbers if number < len(weights)}
 
 
 def _report(

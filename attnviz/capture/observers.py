@@ -1,6 +1,8 @@
-"""Collectors of the attention that a model streams: all weights, pooled weights, strong links.
+"""Collectors of the attention that a model streams: all weights, pooled weights, the strongest links.
 
-A source passes each block of query rows to every observer once, layer by layer.
+A source runs a model and passes its attention to observers, layer by layer. Each layer comes in blocks, of some query
+rows each, so that the weights of a long text never have to be in memory all at once. To pool the weights of a long text
+means to add up those of groups of neighbouring tokens. A link is the weight of one query on one key.
 """
 
 from __future__ import annotations
@@ -84,7 +86,7 @@ class Observer(Protocol):
         del block
 
 
-# Pooling of a long text begins with groups so large that a pattern has at most this many rows.
+# Pooling of a long text begins with groups so large that a head has at most this many rows.
 CELLS = 512
 LINKS = 8  # the largest number of links kept per row
 GROUP = 64  # keys per group in the search for the largest weights (see `strongest`)
@@ -92,7 +94,15 @@ ROWS = 64  # rows processed together: about as many as the CPU caches hold for o
 
 
 class ExactRows:
-    """The strongest links of each row of a layer, and statistics of its heads, collected as rows stream by."""
+    """The strongest links of each row of a layer, and statistics of its heads, collected as rows stream by.
+
+    Args:
+        n_heads: the number of heads.
+        rows: the first and one-past-last row that will come, counted in the padded batch.
+        keys: the first and one-past-last key, counted in the same way.
+        n_links: the number of links to keep per row.
+        statistics: the names of the statistics, some of `attnviz.attention.STATISTICS`.
+    """
 
     def __init__(
         self,
@@ -232,6 +242,7 @@ class WeightCollector:
         """Discard the data of an earlier batch."""
         self._batch = batch
         self._seen: list[int] = []  # the numbers of all layers observed so far
+        # The number of heads of the latest layer, and whether it is causal.
         self._n_heads, self._causal = 0, False
         self.kept.clear()
         self._exact.clear()
@@ -280,10 +291,10 @@ class WeightCollector:
         n_heads = len(self.heads)
         self._make_room(n_heads)
         self.kept[layer] = [
-            torch.zeros(n_heads, *self._shape(spans), device=CPU) for spans in self._spans
+            torch.zeros(n_heads, *self._n_groups(spans), device=CPU) for spans in self._spans
         ]
         if self.cell > 1:
-            self._exact[layer] = [self._rows(*spans) for spans in self._spans]
+            self._exact[layer] = [self._no_rows(*spans) for spans in self._spans]
 
     def _add_rows(
         self,
@@ -293,13 +304,13 @@ class WeightCollector:
     ) -> None:
         """Add rows to the pooled groups that they belong to; `start` is the place of the first row among all rows."""
         # The first rows may complete a group that an earlier block began.
-        n_begun = min(-start % self.cell, rows.shape[1])
-        sums = _grouped(rows[:, n_begun:], self.cell, -2)
-        if n_begun:
-            sums = torch.cat([rows[:, :n_begun].sum(1, keepdim=True), sums], 1)
-        cells = _grouped(sums, self.cell).cpu()
+        n_completing = min(-start % self.cell, rows.shape[1])
+        sums = _group_sums(rows[:, n_completing:], self.cell, -2)
+        if n_completing:
+            sums = torch.cat([rows[:, :n_completing].sum(1, keepdim=True), sums], 1)
+        sums = _group_sums(sums, self.cell).cpu()
         group = start // self.cell
-        pooled[:, group : group + cells.shape[1], : cells.shape[2]] += cells
+        pooled[:, group : group + sums.shape[1], : sums.shape[2]] += sums
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -333,7 +344,7 @@ class WeightCollector:
         if self.cell > 1:
             # The kept numbers are sums over queries: divide by the number of queries in each group.
             (first, last), _ = self._spans[index]
-            weights /= _grouped(torch.ones(last - first, device=CPU), self.cell)[:, None]
+            weights /= _group_sums(torch.ones(last - first, device=CPU), self.cell)[:, None]
         return weights.numpy()
 
     def exact(
@@ -354,15 +365,15 @@ class WeightCollector:
 
     def kind(self, weights: Float32[np.ndarray, "layer head query key"]) -> Kind:
         """Return whether attention is causal ("decoder") or bidirectional ("encoder"), judged by the weights."""
-        is_ahead = np.triu(np.ones(weights.shape[2:], dtype=bool), 1)
+        is_ahead = np.triu(np.ones(weights.shape[2:], dtype=bool), 1)  # [query, key]
         causal = self._causal if weights.shape[2] == 1 else not weights[:, :, is_ahead].any()
         return "decoder" if causal else "encoder"
 
-    def _shape(self, spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-        # -(-a // b) is a / b rounded up.
-        return tuple(-(-(last - first) // self.cell) for first, last in spans)
+    def _n_groups(self, spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+        """Return the numbers of groups of a sentence's rows and of its keys, given the span of each."""
+        return tuple(math.ceil((last - first) / self.cell) for first, last in spans)
 
-    def _rows(self, rows: tuple[int, int], keys: tuple[int, int]) -> ExactRows:
+    def _no_rows(self, rows: tuple[int, int], keys: tuple[int, int]) -> ExactRows:
         """Return an empty collection of links and statistics for one layer of a sentence.
 
         Statistics of neighbours and distance compare positions of queries and keys, so cross-attention has only the
@@ -385,12 +396,9 @@ class WeightCollector:
         if self._memory is None:
             return
         n_layers = len(self.kept) + 1
-        n_rows = sum(last - first for (first, last), _ in self._spans)
         longest = max(last - first for spans in self._spans for first, last in spans)
         while True:
-            n_cells = sum(math.prod(self._shape(spans)) for spans in self._spans)
-            weights = 4 * n_heads * n_layers * n_cells
-            links = 8 * n_heads * n_layers * n_rows * self._n_links if self.cell > 1 else 0
+            weights, links = self._bytes_of(n_heads * n_layers)
             if weights + links <= self._memory:
                 return
             if links > self._memory / 2:
@@ -398,26 +406,36 @@ class WeightCollector:
                 for rows in itertools.chain(*self._exact.values()):
                     rows.cut(self._n_links)
             elif self.cell < longest:
-                self._pool(-(-longest // CELLS) if self.cell == 1 and longest > CELLS else 2)
+                is_first_time = self.cell == 1 and longest > CELLS
+                self._pool(math.ceil(longest / CELLS) if is_first_time else 2)
             else:
                 needed = f"{n_heads} heads of {n_layers} layers: at least {weights:,} are needed"
                 raise InputError(f"{self._memory:,} bytes are too few for {needed}")
 
+    def _bytes_of(self, n_heads: int) -> tuple[int, int]:
+        """Return the bytes that the weights, and the bytes that the links, of so many heads take."""
+        n_weights = sum(math.prod(self._n_groups(spans)) for spans in self._spans)
+        n_rows = sum(last - first for (first, last), _ in self._spans)
+        n_links = n_rows * self._n_links if self.cell > 1 else 0
+        # A weight takes 4 bytes, a link 8: its key and its weight.
+        return 4 * n_heads * n_weights, 8 * n_heads * n_links
+
     def _pool(self, factor: int) -> None:
-        """Pool `factor` neighbouring cells of the layers kept so far into one."""
+        """Join `factor` neighbouring groups into one, in all layers kept so far."""
         if self.cell == 1:
             self._exact = {number: self._exact_rows(layer) for number, layer in self.kept.items()}
         self.cell *= factor
         for layer in self.kept.values():
             layer[:] = [
-                _grouped(_grouped(weights, factor).mT, factor).mT.contiguous() for weights in layer
+                _group_sums(_group_sums(weights, factor).mT, factor).mT.contiguous()
+                for weights in layer
             ]
 
     def _exact_rows(self, layer: Sequence[Float32[Tensor, "head _query _key"]]) -> list[ExactRows]:
         """Return links and statistics, one per sentence, of a layer whose weights are still kept in full."""
         collections = []
         for (rows, keys), weights in zip(self._spans, layer, strict=True):
-            exact = self._rows(rows, keys)
+            exact = self._no_rows(rows, keys)
             for first in range(0, weights.shape[1], CELLS):
                 exact.add(rows[0] + first, weights[:, first : first + CELLS])
             collections.append(exact)
@@ -431,7 +449,7 @@ def _span(real: Bool[Tensor, " token"], window: slice | None) -> tuple[int, int]
     return int(places[0]) + first, int(places[0]) + last
 
 
-def _grouped(
+def _group_sums(
     weights: Float[Tensor, "*weights"], size: int, dim: int = -1
 ) -> Float[Tensor, "*sums"]:
     """Return sums over groups of `size` neighbours along a dimension; the last group may be smaller."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import get_ident
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -27,7 +27,9 @@ class Call:
     """One call of a small module of the model: a linear projection, a norm, an embedding or a recurrent cell."""
 
     module: nn.Module
-    given: Tensor  # its input: vectors, or word ids for an embedding
+    given: (
+        Tensor  # its input: vectors [batch, token, d], or word ids [batch, token] for an embedding
+    )
     made: Float[Tensor, "batch token made"]  # its output
 
 
@@ -38,6 +40,15 @@ class Projection:
     given: Float[Tensor, "token given"]  # its input for the first sentence
     weight: Float[Tensor, "given made"]
     bias: Float[Tensor, " made"] | None
+
+
+class LayerProjections(NamedTuple):
+    """The projections of one layer; each is None if no linear projection computed exactly that tensor."""
+
+    query: Projection | None  # to the queries of all heads, and so on
+    key: Projection | None
+    value: Projection | None
+    output: Projection | None  # from the joined contexts of all heads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +91,15 @@ def show_calls(model: nn.Module, observers: Sequence[object]) -> Iterator[None]:
     thread = get_ident()  # hooks also fire for other threads that run the same model
 
     def show(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
-        if (
-            get_ident() == thread
-            and inputs
-            and isinstance(inputs[0], Tensor)
-            and isinstance(output, Tensor)
-        ):
-            x = inputs[0] if isinstance(module, nn.Embedding) else _with_token_axis(inputs[0])
-            for observer in call_observers:
-                observer.observe_call(Call(module=module, given=x, made=_with_token_axis(output)))
+        if get_ident() != thread or not inputs:
+            return
+        x = inputs[0]
+        if not isinstance(x, Tensor) or not isinstance(output, Tensor):
+            return
+        if not isinstance(module, nn.Embedding):
+            x = _with_token_axis(x)
+        for observer in call_observers:
+            observer.observe_call(Call(module=module, given=x, made=_with_token_axis(output)))
 
     with ExitStack() as stack:
         for module in model.modules() if call_observers else ():
@@ -146,30 +157,25 @@ class ProjectionCollector(LayerObserver):
         indices_of([self._wanted], self._seen, "layer")
         return self._kept[0]
 
-    def projections(
-        self,
-    ) -> tuple[Projection | None, Projection | None, Projection | None, Projection | None]:
-        """Return the projections to query, key and value of all heads, and the projection of the joined contexts.
-
-        Each is None if no linear projection computed exactly that tensor.
-        """
+    def projections(self) -> LayerProjections:
+        """Return the projections around the layer's attention."""
         layer, calls = self.layer, _join_steps(self.before)
-        query = maker_of(calls, layer.query)
-        key = maker_of(calls, layer.key)
-        value = maker_of(calls, layer.value)
+        output = None
         contexts = layer.output.flatten(2)  # (B, Q, H, d) -> (B, Q, H * d)
         for call in self.after:
             if same(call.given, contexts):
-                return query, key, value, projection_of(call, 0, call.made.shape[2])
-        return query, key, value, None
+                output = projection_of(call, 0, call.made.shape[2])
+                break
+        return LayerProjections(
+            query=maker_of(calls, layer.query),
+            key=maker_of(calls, layer.key),
+            value=maker_of(calls, layer.value),
+            output=output,
+        )
 
     def embedded(self, x: Tensor) -> Embedded | None:
         """Return the embeddings whose sum is the layer's input x [token, d_model]; None if x is no such sum."""
-        norm = None
-        for call in self.before:
-            if isinstance(call.module, nn.LayerNorm) and same(call.made[0].to(x), x):
-                norm = call
-                break
+        norm = self._norm_before(x)
         total = x if norm is None else norm.given[0].to(x)
         ids = self._batch.inputs.get("input_ids")
         words: list[Call] = []
@@ -187,6 +193,13 @@ class ProjectionCollector(LayerObserver):
         if (sum(parts) - total).abs().max().item() > tolerance:
             return None
         return Embedded(parts=parts, norm=None if norm is None else norm_of(norm))
+
+    def _norm_before(self, x: Tensor) -> Call | None:
+        """Return the call of the layer norm whose output is x [token, d_model]; None if there is none."""
+        for call in self.before:
+            if isinstance(call.module, nn.LayerNorm) and same(call.made[0].to(x), x):
+                return call
+        return None
 
     def beside(self) -> Tensor | None:
         """Return the part of a recurrent cell's input that is not the context, [step, d]; None if no cell reads it."""
@@ -232,7 +245,8 @@ def projection_of(call: Call, first: int, last: int) -> Projection | None:
     """Return the columns `first` to `last` (exclusive) of a linear projection; None if the module is no projection."""
     if not is_linear(call.module):
         return None
-    matrix, bias = call.module.get_parameter("weight"), getattr(call.module, "bias", None)
+    matrix = call.module.get_parameter("weight")
+    bias: Tensor | None = getattr(call.module, "bias", None)
     # nn.Linear stores W^T; the Conv1D modules of GPT-2 store W itself.
     weight: Tensor = matrix.T if isinstance(call.module, nn.Linear) else matrix
     bias = None if bias is None else bias[first:last]
@@ -243,8 +257,11 @@ def norm_of(call: Call) -> tuple[Tensor, Tensor, float]:
     """Return gain, shift and epsilon of a layer norm."""
     module, width = call.module, call.made.shape[2]
     gain, shift = getattr(module, "weight", None), getattr(module, "bias", None)
-    gain = call.made.new_ones(width) if gain is None else gain
-    return gain, call.made.new_zeros(width) if shift is None else shift, float(module.eps)  # type: ignore[arg-type]
+    if gain is None:
+        gain = call.made.new_ones(width)
+    if shift is None:
+        shift = call.made.new_zeros(width)
+    return gain, shift, float(module.eps)  # type: ignore[arg-type]
 
 
 def is_linear(module: nn.Module) -> bool:

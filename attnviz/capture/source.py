@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack, get_args
 
@@ -148,35 +148,23 @@ def open_source(
         SettingsError: weights cannot be drawn at random, because no model is named or the model is home-built.
     """
     notify = notify or _warn
-    if model is not None:
-        model = str(model)
-        sizes: dict[str, int] = {}
-        code = _CODE.fullmatch(model)
-        if code is None and not Path(model).expanduser().exists():
-            model, sizes = split_sizes(model)
-            if revision is None and "@" in model:
-                model, _, revision = model.partition("@")
-        is_home_built = model in names() or model.endswith(".safetensors")
-        if drawn is not None and (code or is_home_built):
-            raise SettingsError(NOT_DRAWN)
-        if code:
-            return _from_code(code[1], code[2] or "", _device(device), _dtype(dtype), notify)
-        if is_home_built:
-            return _home_built(model, device, dtype, sizes)
-        _expect_home_built(model)
-    elif drawn is not None:
+    name = _parse_name(model, revision)
+    if drawn is not None and (model is None or name.is_code or name.is_home_built):
         raise SettingsError(NOT_DRAWN)
+    if name.is_code:
+        return _from_code(name, _device(device), _dtype(dtype), notify)
+    if name.is_home_built:
+        return _home_built(name.name, device, dtype, name.sizes)
+    _refuse_misspelling(name.name)
     try:
-        location = locate(
-            DEFAULT_MODEL if model is None else model, revision, needs_weights=drawn is None
-        )
+        location = locate(name.name, name.revision, needs_weights=drawn is None)
         from attnviz.capture.sources.huggingface import open_pretrained
 
         return open_pretrained(
             location,
             device=_device(device),
             dtype=_dtype(dtype),
-            revision=revision,
+            revision=name.revision,
             trust_remote_code=trust_remote_code,
             seed=drawn,
             generates=generates,
@@ -205,59 +193,90 @@ def list_models(folders: Iterable[str | Path] = (".", "outputs")) -> tuple[Liste
     """
     from attnviz.models.training.files import ENDING, file_of, load_card
 
-    home_built = [
-        ListedModel(
-            name=name, where="attnviz", card=None if is_random(name) else load_card(file_of(name))
-        )
-        for name in names()
-    ]
+    models = []
+    for name in names():
+        card = None if is_random(name) else load_card(file_of(name))
+        models.append(ListedModel(name=name, where="attnviz", card=card))
     for path in sorted(path for folder in folders for path in Path(folder).glob(f"*{ENDING}")):
         with suppress(FileFormatError):  # the file may be a record, or come from another program
-            home_built.append(ListedModel(name=str(path), where="here", card=load_card(path)))
-    return (
-        *home_built,
-        *(ListedModel(name=name, where="cache") for name in cached_models() if is_cached(name)),
-    )
+            models.append(ListedModel(name=str(path), where="here", card=load_card(path)))
+    models += [ListedModel(name=name, where="cache") for name in cached_models() if is_cached(name)]
+    return tuple(models)
 
 
-# A file of code and a function in it, such as my_module.py:build.
-_CODE = re.compile(r"(.+\.py)(?::(.*))?")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelName:
+    """The parts of a model's name, such as ``gpt2@main``, ``toy-random:n_heads=2`` or ``my_module.py:build``."""
+
+    name: str  # the name alone, or the path of a folder or file
+    revision: str | None = None  # the branch, tag or commit after "@"
+    sizes: Mapping[str, int] = field(default_factory=dict)  # the sizes after ":", by name
+    # The function in a file of code that returns the model; None if the name is not a file of code.
+    function: str | None = None
+
+    @property
+    def is_code(self) -> bool:
+        """Whether the model is made by a function in a file of code."""
+        return self.function is not None
+
+    @property
+    def is_home_built(self) -> bool:
+        """Whether the model comes with attnviz, or is a file that ``attnviz train`` wrote."""
+        return self.name in names() or self.name.endswith(".safetensors")
+
+
+def _parse_name(model: str | Path | None, revision: str | None) -> ModelName:
+    """Return the parts of a model's name, or of the default's; `revision` is the one given beside it, if any.
+
+    The path of an existing folder or file is not divided.
+    """
+    if model is None:
+        return ModelName(name=DEFAULT_MODEL, revision=revision)
+    text = str(model)
+    if code := re.fullmatch(r"(.+\.py)(?::(.*))?", text):
+        return ModelName(name=code[1], function=code[2] or "")
+    if Path(text).expanduser().exists():
+        return ModelName(name=text, revision=revision)
+    name, sizes = split_sizes(text)
+    if revision is None and "@" in name:
+        name, _, revision = name.partition("@")
+    return ModelName(name=name, revision=revision, sizes=sizes)
 
 
 def _from_code(
-    file: str,
-    name: str,
+    name: ModelName,
     device: torch.device,
     dtype: torch.dtype | None,
     notify: Callable[[str], None],
 ) -> Source:
-    """Return the source of the torch module that function `name` in a file of code returns."""
+    """Return the source of the torch module that a function in a file of code returns."""
     from attnviz.capture.sources.own import build
 
+    file, function = name.name, name.function or ""
     if not Path(file).expanduser().is_file():
         raise UnknownModelError(f"there is no file {visible(file)}")
     notify(f"running the code of {visible(file)}")
-    module, tokenizer = build(file, name)
+    module, tokenizer = build(file, function)
     source = as_source(module.to(device, dtype), tokenizer)
-    source.name = visible(f"{Path(file).name}:{name}")
+    source.name = visible(f"{Path(file).name}:{function}")
     return source
 
 
-def _expect_home_built(model: str) -> None:
+def _refuse_misspelling(model: str) -> None:
     """Raise UnknownModelError for a misspelled name of a home-built model, before the hub is asked.
 
     Names that resemble no home-built model, such as "gpt2", pass.
     """
     name = model.strip().lower()
-    is_meant = name.startswith((TOY, "bottleneck-")) or difflib.get_close_matches(
-        name, names(), 1, 0.8
-    )
+    is_similar = difflib.get_close_matches(name, names(), n=1, cutoff=0.8)
+    is_meant = name.startswith((TOY, "bottleneck-")) or is_similar
     if "/" in model or not is_meant or Path(model).is_dir():
         return
-    advice = "; `attnviz demo bottleneck` compares those with and without attention"
+    advice = ""
+    if name.startswith("bottleneck"):
+        advice = "; `attnviz demo bottleneck` compares those with and without attention"
     raise UnknownModelError(
-        f"there is no home-built model '{clip(visible(model), 60)}'{suggest(name, names())}"
-        f"{advice if name.startswith('bottleneck') else ''}"
+        f"there is no home-built model '{clip(visible(model), 60)}'{suggest(name, names())}{advice}"
     )
 
 
@@ -274,6 +293,7 @@ def _open_substitute(
 
 
 def _home_built(name: str, device: Device, dtype: Dtype, sizes: Mapping[str, int]) -> Source:
+    """Open a home-built model by its name, or a file that ``attnviz train`` wrote; `sizes` are those of toy-random."""
     from attnviz.capture.sources.home_built import TrainedSource, random_source
 
     if is_random(name):
@@ -304,6 +324,7 @@ def _device(name: Device) -> torch.device:
 
 
 def _dtype(name: Dtype) -> torch.dtype | None:
+    """Return the number format of this name; None for ``auto``. Raises InputError: there is no such format."""
     import torch
 
     if name not in get_args(Dtype):
@@ -314,4 +335,5 @@ def _dtype(name: Dtype) -> torch.dtype | None:
 
 
 def _warn(line: str) -> None:
+    """Show a line as a warning at the place in the user's code that called attnviz."""
     warnings.warn(line, AttnvizWarning, stacklevel=6)

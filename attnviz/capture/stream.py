@@ -1,4 +1,8 @@
-"""Compute attention weights from queries and keys, a block of rows at a time, and verify each layer."""
+"""Compute attention weights from queries and keys, a block of rows at a time, and verify each layer.
+
+A layer is verified if its weights times its values are the output that the model itself computed. The model's own
+implementation of attention is called native.
+"""
 
 from __future__ import annotations
 
@@ -67,11 +71,13 @@ class Scoring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """The inputs of one layer's attention, and the output that the model computed from them."""
+    """The inputs of one layer's attention, and the output that the model computed from them.
+
+    With grouped queries, several query heads share one key and value head; the axis `group` counts the shared heads.
+    """
 
     number: int = -1  # counted from 0; with -1 the forward pass assigns the next number
     query: Float[Tensor, "batch head query d_k"]  # after rotary positions, if there are any
-    # There may be fewer key heads than query heads.
     key: Float[Tensor, "batch group key d_k"]
     value: Float[Tensor, "batch group key d_v"]
     # The context vectors of each head, as the native implementation computed them.
@@ -114,7 +120,10 @@ class RecordCollector(WeightCollector):
             self._held.clear()
 
     def vectors(self, index: int) -> QKV | None:
-        """Return one sentence's queries, keys and values without padding; None unless those of all layers are kept."""
+        """Return the queries, keys and values of sentence `index` without padding.
+
+        Return None unless those of all layers are kept, of whole sentences and of one shape.
+        """
         is_partial = self._window != (None, None) or self.cell > 1
         if not self._held or len(self._held) < len(self.layers) or is_partial:
             return None
@@ -214,7 +223,10 @@ def weights_in_blocks(
 def _visible_span(
     scoring: Scoring, first: int, last: int, n_keys: int
 ) -> tuple[int, int, Tensor | None]:
-    """Return the first and one-past-last key that these rows may see, and their mask for these keys, if any."""
+    """Return the first and one-past-last key that the rows `first` to `last` (exclusive) may see.
+
+    With them comes the mask of these rows and keys, or None.
+    """
     if scoring.mask is None:
         return 0, min(last, n_keys) if scoring.causal else n_keys, None
     mask = rows_of(scoring.mask, first, last)[..., :n_keys]
@@ -294,6 +306,7 @@ def visible_keys(
 def _causal(
     first: int, last: int, first_key: int, last_key: int, device: torch.device
 ) -> Bool[Tensor, "rows key"]:
+    """Return the causal mask of these rows and keys (each range exclusive of its last): True up to the own position."""
     rows: Bool[Tensor, "rows 1"] = torch.arange(first, last, device=device)[:, None]
     return torch.arange(first_key, last_key, device=device) <= rows
 
@@ -320,7 +333,7 @@ class ForwardPass:
         for observer in self.observers:
             observer.begin(self.batch)
 
-    def layer(self, layer: Layer, unknown: Sequence[str] = ()) -> None:
+    def add_layer(self, layer: Layer, unknown: Sequence[str] = ()) -> None:
         """Pass a layer's rows to the observers, and verify them against the native output.
 
         Raises NotVerifiedError: they do not match. The message names `unknown`, keywords that the layer received and
@@ -375,7 +388,7 @@ class ForwardPass:
         check_layer(layer.number, largest, scale, query.dtype, unknown)
         self._differences[layer.number] = largest
 
-    def own(self, weights: Float[Tensor, "batch head query key"], number: int = -1) -> None:
+    def add_weights(self, weights: Float[Tensor, "batch head query key"], number: int = -1) -> None:
         """Pass weights to the observers that the model itself computed and used, which need no verification."""
         number = self._next_number(number)
         self.dtypes.add(weights.dtype)
@@ -392,6 +405,7 @@ class ForwardPass:
         return max(number, max(self._differences, default=-1) + 1)
 
     def _show(self, block: Block) -> None:
+        """Pass a block to every observer."""
         self.observing = True
         for observer in self.observers:
             observer.observe(block)
@@ -471,9 +485,8 @@ def check_layer(
             f"(tolerance {tolerance:.1e} for {str(dtype).removeprefix('torch.')})"
         )
         reason = "it may compute attention in a way attnviz does not know (an extra term in its scores, or dropout)"
-        reason = (
-            f"it was given {', '.join(unknown)}, which attnviz does not know" if unknown else reason
-        )
+        if unknown:
+            reason = f"it was given {', '.join(unknown)}, which attnviz does not know"
     else:
         fault = "its output, or its captured weights times its values, is not a finite number"
         reason = (

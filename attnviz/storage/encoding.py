@@ -28,14 +28,14 @@ from attnviz.text.display import clip, visible
 
 SUFFIX = ".stats"
 FORMAT = "attnviz stats"  # metadata key for the content of a ``.stats`` file
-WORTH_IT, MOST_DEFLATED = (
-    2**16,
-    256,
-)  # smaller arrays (in bytes) are not compressed; none may be compressed by more than this factor
+COMPRESS_FROM = 2**16  # bytes; smaller arrays are not compressed
+# The largest factor by which an array may be compressed: a small damaged file must not fill the memory.
+MOST_COMPRESSION = 256
 VERSION = 1  # of ``.stats`` files
 _T = TypeVar("_T")
 _hints = cache(get_type_hints)
-_WANTED = {
+# The types of JSON: msgspec's name for each, and its name in messages.
+_JSON_TYPES = {
     "str": "text",
     "int": "a whole number",
     "float": "a number",
@@ -43,7 +43,6 @@ _WANTED = {
     "array": "a list",
     "object": "an object",
 }
-"""The types of JSON, as msgspec names them and as a message does."""
 
 
 def to_text(labels: object, what: str) -> str:
@@ -62,12 +61,14 @@ def from_text(text: str | bytes) -> dict[str, object]:
     Raises FileFormatError: it is not JSON, not an object, or has NaN or a duplicate field.
     """
     try:
-        found = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_each_once)
+        content = json.loads(
+            text, parse_constant=_refuse_constant, object_pairs_hook=_object_of_pairs
+        )
     except ValueError as error:
         raise FileFormatError(f"it is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise FileFormatError(f"it must hold a JSON object, not {show(found)}")
-    return found
+    if not isinstance(content, dict):
+        raise FileFormatError(f"it must hold a JSON object, not {show(content)}")
+    return content
 
 
 def plain(value: object) -> object:
@@ -85,9 +86,9 @@ def with_nulls(value: object) -> object:
         case np.ndarray() | np.generic():
             return with_nulls(value.tolist())
         case Mapping():
-            return {str(name): with_nulls(one) for name, one in value.items()}
+            return {str(name): with_nulls(entry) for name, entry in value.items()}
         case list() | tuple():
-            return [with_nulls(one) for one in value]
+            return [with_nulls(entry) for entry in value]
         case float() if not math.isfinite(value):
             return None
     return value
@@ -103,21 +104,24 @@ def show(value: object) -> str:
 
 
 def _refuse_constant(name: str) -> float:
+    """Raise ValueError for NaN or Infinity, which Python's parser accepts although JSON does not have them."""
     raise ValueError(f"{name} is no number")
 
 
-def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _object_of_pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return the fields of a JSON object. Raises ValueError: a field is there twice."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         name = Counter(name for name, _ in pairs).most_common(1)[0][0]
         raise ValueError(f"{clip(name, 40)!r} is there twice")
-    return found
+    return fields
 
 
 def decode(value: object, kind: Any, where: str) -> Any:
-    """Convert a value from JSON to a type.
+    """Convert a value from JSON to the type `kind`.
 
-    Raises FileFormatError, which names the field, as in ``key_tokens[2].id``.
+    Raises FileFormatError, which names the field, as in ``key_tokens[2].id``; `where` is the name of the value itself,
+    such as ``key_tokens``.
     """
     import msgspec
 
@@ -129,16 +133,16 @@ def decode(value: object, kind: Any, where: str) -> Any:
 
 
 def decode_fields(
-    found: Mapping[str, object], kind: type, *, apart: Collection[str] = ()
+    content: Mapping[str, object], kind: type, *, apart: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Convert the fields of a dataclass from JSON; unknown fields are ignored. Raises FileFormatError.
+    """Convert the fields of the dataclass `kind` from JSON; fields `apart` and unknown ones are left out.
 
-    Fields `apart` are left out.
+    Raises FileFormatError: a field is missing or of another type.
     """
     hints = {name: hint for name, hint in _hints(kind).items() if name not in apart}
-    if missing := [name for name in hints if name not in found]:
+    if missing := [name for name in hints if name not in content]:
         raise FileFormatError(f"it lacks {', '.join(missing)}")
-    return {name: decode(found[name], hint, name) for name, hint in hints.items()}
+    return {name: decode(content[name], hint, name) for name, hint in hints.items()}
 
 
 def _check_text(value: object, where: str) -> None:
@@ -148,59 +152,60 @@ def _check_text(value: object, where: str) -> None:
     if isinstance(value, float) and not math.isfinite(value):
         raise FileFormatError(f"{where} must be a number, not {show(value)}")
     if isinstance(value, Mapping):
-        for name, one in value.items():
-            _check_text(one, f"{where}.{name}")
+        for name, entry in value.items():
+            _check_text(entry, f"{where}.{name}")
     elif isinstance(value, list | tuple):
-        for i, one in enumerate(value):
-            _check_text(one, f"{where}[{i}]")
+        for index, entry in enumerate(value):
+            _check_text(entry, f"{where}[{index}]")
 
 
 def _explain(error: str, value: Any, kind: Any, where: str) -> str:
     """Rephrase a msgspec error for users: which field, which type is expected, and which value was found."""
     reason, _, path = error.partition(" - at `$")
-    where += (path := path.removesuffix("`"))
-    # for mappings msgspec gives `[...]`, not the key, so the value cannot be found
-    is_found = "[...]" not in path and "at `key` in" not in error
-    for name, index in re.findall(r"\.(\w+)|\[(\d+)\]", path if is_found else ""):
-        value = value[name] if name else value[int(index)]
+    path = path.removesuffix("`")
+    where += path
     if lacking := re.match(r"Object missing required field `(\w+)`", reason):
         return f"it lacks {where}.{lacking[1]}"
-    expected = re.match(r"Expected `([^`]*)`, got", reason) if is_found else None
-    if (
-        is_found
-        and (expected is None or _words(expected[1]) == "text")
-        and (options := _options(kind))
-    ):
+    in_words = re.sub("`([^`]*)`", lambda types: _types_in_words(types[1]), reason[1:])
+    general = f"{where}: {reason[0].lower()}{in_words}"
+    # For mappings msgspec gives `[...]` instead of the key, so the value cannot be found.
+    if "[...]" in path or "at `key` in" in error:
+        return general
+    for name, index in re.findall(r"\.(\w+)|\[(\d+)\]", path):
+        value = value[name] if name else value[int(index)]
+    expected = re.match(r"Expected `([^`]*)`, got", reason)
+    expected_type = _types_in_words(expected[1]) if expected else "text"
+    if expected_type == "text" and (options := _options(kind)):
         return f"{where} must be one of {', '.join(options)}, not {show(value)}"
-    if expected:
-        return f"{where} must be {_words(expected[1])}, not {show(value)}"
-    reason = reason[0].lower() + re.sub("`([^`]*)`", lambda types: _words(types[1]), reason[1:])
-    return f"{where}: {reason}"
+    return f"{where} must be {expected_type}, not {show(value)}" if expected else general
 
 
-def _words(types: str) -> str:
+def _types_in_words(types: str) -> str:
     """Return types such as ``int | null`` in words, without null."""
-    return (
-        " or ".join(_WANTED.get(one, one) for one in types.split(" | ") if one != "null") or types
-    )
+    words = [_JSON_TYPES.get(name, name) for name in types.split(" | ") if name != "null"]
+    return " or ".join(words) or types
 
 
 def _options(kind: Any) -> tuple[str, ...]:
     """Return the texts that a type such as ``Literal["a", "b"] | None`` allows; none for other types."""
-    inner = get_args(kind)
-    return (
-        inner
-        if get_origin(kind) is Literal
-        else next((found for one in inner if (found := _options(one))), ())
-    )
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    for inner in get_args(kind):
+        if options := _options(inner):
+            return options
+    return ()
 
 
-def _check_shapes(made: object) -> None:
-    """Refuse arrays whose types or shapes differ from their annotations; axes of one name have one length."""
-    kind: type = type(made)
+def _check_shapes(value: object) -> None:
+    """Refuse a dataclass with arrays whose types or shapes differ from their annotations, such as ``Int[..., "a b"]``.
+
+    Axes of one name must have one length in all fields.
+    """
+    kind: type = type(value)
     with jaxtyped("context"):
         for name, hint in _hints(kind).items():
-            if hasattr(hint, "dim_str") and not isinstance(getattr(made, name), hint):
+            is_array = hasattr(hint, "dim_str")  # an annotation of jaxtyping
+            if is_array and not isinstance(getattr(value, name), hint):
                 raise ValueError(f"{name} is no {hint}")
 
 
@@ -212,11 +217,11 @@ def write(value: object, path: str | os.PathLike[str]) -> Path:
 
 def to_bytes(value: object) -> bytes:
     """Return the content of a ``.stats`` file."""
-    from safetensors.numpy import save as serialised
+    from safetensors.numpy import save
 
     arrays: dict[str, np.ndarray] = {}
-    described = json.dumps({"format": FORMAT, "version": VERSION, "stats": _pack(value, arrays)})
-    return serialised(arrays, {"attnviz": described})
+    metadata = json.dumps({"format": FORMAT, "version": VERSION, "stats": _pack(value, arrays)})
+    return save(arrays, {"attnviz": metadata})
 
 
 def read(
@@ -227,23 +232,24 @@ def read(
 ) -> _T:
     """Read a value of the class `wanted` from a ``.stats`` file.
 
-    It may contain values of these classes. Raises FileFormatError, in one line: the file cannot be read, or contains
-    something else.
+    `classes` are the classes of all values in it. `fits` returns whether the parts of the value belong together.
+    Raises FileFormatError: the file cannot be read, or contains something else.
     """
     from safetensors import safe_open
 
     name = visible(str(path))
     with as_file_error(path):
-        # the message of safetensors for a missing file is not suitable for users
+        # The message of safetensors for a missing file is not suitable for users; that of open() is.
         Path(path).open("rb").close()
         with safe_open(os.fspath(path), framework="numpy") as file:
-            described = json.loads((file.metadata() or {})["attnviz"])
-            if described["format"] != FORMAT or described["version"] != VERSION:
+            metadata = json.loads((file.metadata() or {})["attnviz"])
+            if metadata["format"] != FORMAT or metadata["version"] != VERSION:
                 raise FileFormatError(f"{name} was written by another version of attnviz")
             arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - it is no mapping
-        found = _unpack(described["stats"], arrays, {one.__name__: one for one in classes})
-        if isinstance(found, wanted) and fits(found):
-            return found
+        classes_by_name = {kind.__name__: kind for kind in classes}
+        value = _unpack(metadata["stats"], arrays, classes_by_name)
+        if isinstance(value, wanted) and fits(value):
+            return value
         raise ValueError("parts that do not fit together")
 
 
@@ -278,62 +284,74 @@ def as_file_error(path: str | os.PathLike[str]) -> Iterator[None]:
 def _pack(value: object, arrays: dict[str, np.ndarray]) -> object:
     """Convert a value for JSON; arrays are collected in `arrays` and replaced by their keys."""
     if isinstance(value, np.ndarray):
-        name, whole = str(len(arrays)), np.ascontiguousarray(value)
-        arrays[name], deflated = (
-            whole,
-            b"" if whole.nbytes < WORTH_IT else zlib.compress(whole.tobytes(), level=1),
-        )
-        if not 0 < len(deflated) < 0.8 * whole.nbytes or whole.nbytes > MOST_DEFLATED * len(
-            deflated
-        ):
-            return {"array": name}
-        arrays[name] = np.frombuffer(deflated, dtype=np.uint8)
-        return {"array": name, "deflated": {"dtype": whole.dtype.str, "shape": whole.shape}}
+        return _pack_array(value, arrays)
     if is_dataclass(value):
         members = {field.name: _pack(getattr(value, field.name), arrays) for field in fields(value)}
         return {"class": type(value).__name__, "fields": members}
     if isinstance(value, Mapping):
-        return {"mapping": [[_pack(key, arrays), _pack(one, arrays)] for key, one in value.items()]}
+        pairs = [[_pack(key, arrays), _pack(entry, arrays)] for key, entry in value.items()]
+        return {"mapping": pairs}
     if isinstance(value, tuple | list):
-        return {"tuple": [_pack(one, arrays) for one in value]}
+        return {"tuple": [_pack(entry, arrays) for entry in value]}
     if value is None or isinstance(value, str | int | float | bool):
         return value
     raise TypeError(f"a {type(value).__name__} cannot be written")
 
 
-def _inflated(deflated: np.ndarray, dtype: str, shape: Sequence[int]) -> np.ndarray:
+def _pack_array(array: np.ndarray, arrays: dict[str, np.ndarray]) -> dict[str, object]:
+    """Add an array to `arrays`, compressed if that saves space, and return its key for JSON."""
+    key = str(len(arrays))
+    array = np.ascontiguousarray(array)
+    arrays[key] = array
+    if array.nbytes < COMPRESS_FROM:
+        return {"array": key}
+    compressed = zlib.compress(array.tobytes(), level=1)
+    saves_space = len(compressed) < 0.8 * array.nbytes
+    can_be_read = array.nbytes <= MOST_COMPRESSION * len(compressed)
+    if not (saves_space and can_be_read):
+        return {"array": key}
+    arrays[key] = np.frombuffer(compressed, dtype=np.uint8)
+    return {"array": key, "deflated": {"dtype": array.dtype.str, "shape": array.shape}}
+
+
+def _unpack_array(compressed: np.ndarray, dtype: str, shape: Sequence[int]) -> np.ndarray:
     """Decompress an array.
 
-    Raises ValueError: it would be larger than `MOST_DEFLATED` allows, or not as large as it says.
+    Raises ValueError: it would be larger than `MOST_COMPRESSION` allows, or not as large as it says.
     """
     kind = np.dtype(dtype)
     n_bytes = kind.itemsize * math.prod(shape)
-    if kind.kind not in "biuf" or not 0 < n_bytes <= MOST_DEFLATED * deflated.nbytes:
+    if kind.kind not in "biuf" or not 0 < n_bytes <= MOST_COMPRESSION * compressed.nbytes:
         raise ValueError("an array of another size than its numbers make")
-    made = zlib.decompressobj().decompress(deflated.tobytes(), n_bytes + 1)
-    if len(made) != n_bytes:
+    data = zlib.decompressobj().decompress(compressed.tobytes(), n_bytes + 1)
+    if len(data) != n_bytes:
         raise ValueError("an array of another size than it says")
-    return np.frombuffer(made, dtype=kind).reshape(shape).copy()
+    return np.frombuffer(data, dtype=kind).reshape(shape).copy()
 
 
 def _unpack(value: Any, arrays: Mapping[str, np.ndarray], classes: Mapping[str, type]) -> Any:
+    """Return the value that `_pack` converted. Raises an error of any kind: it did not convert this."""
     import msgspec
 
     if not isinstance(value, dict):
         return value
-    ((sort, held),) = [pair for pair in value.items() if pair[0] not in {"fields", "deflated"}]
+    # Beside its fields or the shape of its array, an object has one entry: the sort of value that it stands for.
+    ((sort, content),) = [pair for pair in value.items() if pair[0] not in {"fields", "deflated"}]
     if sort == "array":
-        return _inflated(arrays[held], **value["deflated"]) if "deflated" in value else arrays[held]
+        array = arrays[content]
+        return _unpack_array(array, **value["deflated"]) if "deflated" in value else array
     if sort == "class":
-        members = {name: _unpack(one, arrays, classes) for name, one in value["fields"].items()}
+        members = {name: _unpack(entry, arrays, classes) for name, entry in value["fields"].items()}
         try:
-            made: object = msgspec.convert(members, classes[held])
+            instance: object = msgspec.convert(members, classes[content])
         except SettingsError as error:
             raise ValueError(str(error)) from None
-        _check_shapes(made)
-        return made
+        _check_shapes(instance)
+        return instance
     if sort == "mapping":
-        return {_unpack(key, arrays, classes): _unpack(one, arrays, classes) for key, one in held}
+        return {
+            _unpack(key, arrays, classes): _unpack(entry, arrays, classes) for key, entry in content
+        }
     if sort == "tuple":
-        return tuple(_unpack(one, arrays, classes) for one in held)
+        return tuple(_unpack(entry, arrays, classes) for entry in content)
     raise ValueError(f"{sort} is nothing that was written")

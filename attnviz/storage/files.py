@@ -74,27 +74,27 @@ def listed(endings: Collection[str]) -> str:
 
 
 def check_is_file(path: Path, largest: int | None = None) -> None:
-    """Refuse a path that is not a file, an empty file, or one with more than `largest` bytes.
+    """Refuse a path that is not a file, an empty file, or one with more than `largest` bytes (None: any number).
 
     Raises FileFormatError, without the path, for `as_file_error` to name; OSError: it does not exist.
     """
     try:
-        found = path.stat()
+        status = path.stat()
     except ValueError:  # a null character
         raise FileFormatError("it cannot be read: no file has such a name") from None
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise FileFormatError("it is a folder")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise FileFormatError("it is not a regular file")
-    if not found.st_size:
+    if not status.st_size:
         raise FileFormatError("it is empty")
-    if largest is not None and found.st_size > largest:
-        raise FileFormatError(f"it has {found.st_size:,} bytes, and at most {largest:,} are read")
+    if largest is not None and status.st_size > largest:
+        raise FileFormatError(f"it has {status.st_size:,} bytes, and at most {largest:,} are read")
 
 
 @contextmanager
 def as_file_error(path: str | os.PathLike[str], what: str) -> Iterator[None]:
-    """Turn any error while reading a file into a FileFormatError: one line that names the file.
+    """Turn an error of the block, which reads a file, into a FileFormatError: one line that names the file.
 
     `what` is the expected content, such as "a record".
     """
@@ -118,33 +118,34 @@ def as_file_error(path: str | os.PathLike[str], what: str) -> Iterator[None]:
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Check, before hours of work, that a file can be written there. Raises OutputError.
 
-    If its folder is missing, try a file in the folder where it would be created. Nothing remains.
+    The check creates a temporary file there; if the folder is missing, in the folder where it would be created. No
+    file remains.
     """
     target = Path(os.path.realpath(path))
     if not target.parent.exists():
-        target = next(place for place in target.parents if place.exists()) / secrets.token_hex(8)
+        target = _nearest_folder(target) / secrets.token_hex(8)
     with _temporary_beside(Path(path), target):
         pass
 
 
 @contextmanager
 def _temporary_beside(path: Path, target: Path) -> Iterator[Path]:
-    """Create an empty file in the folder of `target` and delete it at the end.
+    """Create an empty file in the folder of `target`, with its ending and permissions, and delete it at the end.
 
-    Errors name the `path` that was given.
+    An OSError of the block becomes an OutputError about `path`, the path as the user wrote it.
     """
     try:
-        folder = next(place for place in target.parents if place.exists())
+        folder = _nearest_folder(target)
         if not folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a folder")
         target.parent.mkdir(parents=True, exist_ok=True)
-        mode = _mode(target)
+        permissions = _permissions(target)
         temporary = target.with_name(f".attnviz-{secrets.token_hex(8)}{target.suffix}")
         try:
             # Not mkstemp: its files are readable only by their owner, this one has the permissions of open().
             temporary.open("xb").close()
-            if mode is not None:
-                temporary.chmod(mode)
+            if permissions is not None:
+                temporary.chmod(permissions)
             yield temporary
         finally:
             temporary.unlink(missing_ok=True)
@@ -153,8 +154,13 @@ def _temporary_beside(path: Path, target: Path) -> Iterator[Path]:
         raise OutputError(visible(f"{path} cannot be written: {reason}")) from error
 
 
-def _mode(target: Path) -> int | None:
-    """Return the permissions of an existing file, or None; refuse a file that open() would refuse."""
+def _nearest_folder(target: Path) -> Path:
+    """Return the nearest parent of a path that exists; it may be a file."""
+    return next(parent for parent in target.parents if parent.exists())
+
+
+def _permissions(target: Path) -> int | None:
+    """Return the permissions of a file; None if it does not exist yet. Raises OSError: open() could not write it."""
     try:
         mode = target.stat().st_mode
     except FileNotFoundError:

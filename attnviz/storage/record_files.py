@@ -10,17 +10,26 @@ import hashlib
 import json
 import sys
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz import attention
-from attnviz.attention import AXES, NUMBERS, Attention, Kind, Note, Token, TokenStatistics, Weights
+from attnviz.attention import (
+    AXES,
+    NUMBERS,
+    ROUNDED_TOLERANCE,
+    ROW_TOLERANCE,
+    Attention,
+    Kind,
+    Note,
+    Token,
+    TokenStatistics,
+    Weights,
+)
 from attnviz.errors import FileFormatError, RecordError
 from attnviz.storage.encoding import decode, decode_fields, from_text, plain, show, to_text
 from attnviz.storage.files import as_file_error, check_is_file
@@ -28,32 +37,29 @@ from attnviz.text.display import visible
 
 FORMAT = "attnviz"
 VERSION = 1
-LINKS = {
-    "link_keys": np.int32,
-    "link_weights": np.float32,
-}  # arrays of a pooled record, besides its weights
-_NAMES = ("weights", "attention", "attentions")  # names that other programs use for weights
-_WHAT = "a label of the record"
+# The arrays of a pooled record beside its weights, and their number formats.
+LINKS = {"link_keys": np.int32, "link_weights": np.float32}
+_WEIGHT_NAMES = ("weights", "attention", "attentions")  # names that other programs use for weights
+_WHAT = "a label of the record"  # the subject of a message about labels that cannot be written
 _LARGE = 2**30  # bytes that any archive may unpack to
-_PACKED = 200  # A larger archive may be compressed by at most this factor. Attention is compressed about 2 times.
+# The factor by which a larger archive may be compressed. Attention is compressed about 2 times.
+_MOST_COMPRESSION = 200
 
 
 def to_json(record: Attention) -> str:
     """Return a record as JSON on one line; each weight is the shortest decimal that gives back the same float32."""
-    numbers = {
-        name: _shortest(one) if one.dtype == np.float32 else one
-        for name, one in arrays(record).items()
-    }
-    return to_text(
-        {**describe(record), **{name: one.tolist() for name, one in numbers.items()}}, _WHAT
-    )
+    content = describe(record)
+    for name, array in arrays(record).items():
+        content[name] = (_shortest(array) if array.dtype == np.float32 else array).tolist()
+    return to_text(content, _WHAT)
 
 
 def _shortest(weights: Weights) -> Float64[np.ndarray, "layer head query key"]:
     """Return float32 weights as float64 with few decimals: 0.1, not 0.10000000149."""
-    texts = map(str, weights.ravel())
-    short = np.fromiter(map(float, texts), np.float64, count=weights.size).reshape(weights.shape)
-    # Parsed as float64 first, a decimal near the middle of two float32 could give the wrong one.
+    decimals = map(str, weights.ravel())
+    short = np.fromiter(map(float, decimals), np.float64, count=weights.size)
+    short = short.reshape(weights.shape)
+    # A decimal near the middle of two float32 may round to the wrong one, because it is a float64 first.
     return np.where(short.astype(np.float32) == weights, short, weights)
 
 
@@ -79,7 +85,13 @@ def safetensors(record: Attention) -> bytes:
     return save(arrays(record), {"meta": to_text(describe(record), _WHAT)})
 
 
+def _json_fields(path: Path) -> dict[str, object]:
+    """Return the labels and numbers in a ``.json`` file, by name."""
+    return from_text(path.read_bytes())
+
+
 def _safetensors_fields(path: Path) -> dict[str, object]:
+    """Return the labels and arrays in a ``.safetensors`` file, by name."""
     from safetensors import safe_open
 
     with safe_open(path, framework="numpy") as file:
@@ -93,12 +105,13 @@ def _safetensors_fields(path: Path) -> dict[str, object]:
 
 
 def _npz_fields(path: Path) -> dict[str, object]:
+    """Return the labels and arrays in an ``.npz`` archive, by name."""
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
         if len(names) != len(set(names)):
             raise FileFormatError("it holds two arrays of one name")
         unpacked = sum(member.file_size for member in archive.infolist())
-        if unpacked > max(_LARGE, _PACKED * path.stat().st_size):
+        if unpacked > max(_LARGE, _MOST_COMPRESSION * path.stat().st_size):
             raise FileFormatError(f"it would unpack to {unpacked:,} bytes, which no attention does")
         fields = {
             name.removesuffix(".npy"): _read_array(archive, name)
@@ -114,6 +127,7 @@ def _npz_fields(path: Path) -> dict[str, object]:
 
 
 def _read_array(archive: zipfile.ZipFile, name: str) -> object:
+    """Return an array of numbers, or an array of texts as a list. Raises FileFormatError: it holds other objects."""
     try:
         with archive.open(name) as member:
             array = np.lib.format.read_array(member, allow_pickle=False)
@@ -126,37 +140,37 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> object:
         ) from None
     if array.dtype.kind == "S":
         array = np.char.decode(array, "utf-8")
-    if (
-        array.dtype.kind == "U"
-        and np.frombuffer(array.astype("<U").tobytes(), "<u4").max(initial=0) > sys.maxunicode
-    ):
+    if array.dtype.kind != "U":
+        return array
+    # Python fails on a code above the last character of Unicode, so look at the codes before making texts of them.
+    character_codes = np.frombuffer(array.astype("<U").tobytes(), "<u4")
+    if character_codes.max(initial=0) > sys.maxunicode:
         raise FileFormatError(f"its {name} holds characters that there are not")
-    return array.tolist() if array.dtype.kind == "U" else array
+    return array.tolist()
 
 
-def _record(path: Path, read: Callable[[Path], dict[str, object]]) -> Attention:
-    """Return the record in a file of attnviz or of another program, whose fields `read` returns.
+_READERS = {".json": _json_fields, ".npz": _npz_fields, ".safetensors": _safetensors_fields}
+SUFFIXES = (".safetensors", ".npz", ".json")  # of files that `read` reads, the usual one first
 
-    Raises FileFormatError.
+
+def read(path: Path) -> Attention:
+    """Return the record in a file with one of `SUFFIXES`, written by attnviz or another program.
+
+    Raises FileFormatError: the file cannot be read, or holds something else.
     """
     with as_file_error(path, "a record"):
-        fields = _fields(path, read)
-        ours = isinstance(fields.get("format"), str) and fields["format"] == FORMAT
+        fields = _fields(path)
+        # Another program's archive may have an array of this name, which cannot be compared with a text.
+        is_own = isinstance(fields.get("format"), str) and fields["format"] == FORMAT
         with np.errstate(over="ignore", invalid="ignore"):  # the record itself refuses infinity
-            return rebuild(fields) if ours else adopt(fields, path.name)
+            return rebuild(fields) if is_own else adopt(fields, path.name)
 
 
-read_json = partial(_record, read=lambda path: from_text(path.read_bytes()))
-read_npz, read_safetensors = (
-    partial(_record, read=read) for read in (_npz_fields, _safetensors_fields)
-)
-"""Of a file, whatever its ending, the record in it: what `attnviz.storage.formats` names."""
-
-
-def _fields(path: Path, read: Callable[[Path], dict[str, object]]) -> dict[str, object]:
+def _fields(path: Path) -> dict[str, object]:
+    """Return the labels and arrays in a file, by name."""
     try:
         check_is_file(path)
-        return read(path)
+        return _READERS[path.suffix.lower()](path)
     except (RecordError, OSError, MemoryError, RecursionError):
         raise
     except Exception as error:  # any error of a parser on unknown bytes means a bad file
@@ -172,15 +186,15 @@ def describe(record: Attention) -> dict[str, object]:
 
 
 def _labels(record: Attention) -> dict[str, object]:
+    """Return all fields of a record that are not arrays, by name."""
     labels = {
         field.name: getattr(record, field.name)
         for field in fields(Attention)
         if field.name not in NUMBERS
     }
     if (exact := record.exact) is not None:
-        labels["exact"] = {
-            one.name: getattr(exact, one.name) for one in fields(exact) if one.name not in LINKS
-        }
+        names = [field.name for field in fields(exact) if field.name not in LINKS]
+        labels["exact"] = {name: getattr(exact, name) for name in names}
     return labels
 
 
@@ -190,46 +204,46 @@ def arrays(record: Attention) -> dict[str, np.ndarray]:
     return {"weights": record.weights, **exact}
 
 
-def rebuild(found: Mapping[str, object]) -> Attention:
-    """Return the record in a file that attnviz wrote.
+def rebuild(content: Mapping[str, object]) -> Attention:
+    """Return the record in the content of a file that attnviz wrote.
 
     Raises RecordError: a label is missing, of another type, or changed since; FileFormatError: of another version.
     """
-    version = decode(found.get("version"), int, "version")
+    version = decode(content.get("version"), int, "version")
     if version != VERSION:
         raise FileFormatError(
             f"it is of version {version}, but this attnviz reads version {VERSION}: update attnviz"
         )
-    if "weights" not in found:
+    if "weights" not in content:
         raise FileFormatError("it lacks weights")
-    weights = _as_weights(found["weights"])
-    labels = decode_fields(found, Attention, apart=NUMBERS)
-    exact = _exact(found) if "exact" in found else None
-    record, digest = Attention(weights=weights, exact=exact, **labels), found.get("digest")
-    if (record.receipt is not None or digest is not None) and digest != _digest(record):
+    weights = _as_weights(content["weights"])
+    labels = decode_fields(content, Attention, apart=NUMBERS)
+    exact = _token_statistics(content) if "exact" in content else None
+    record = Attention(weights=weights, exact=exact, **labels)
+    digest = content.get("digest")
+    is_signed = record.receipt is not None or digest is not None
+    if is_signed and digest != _digest(record):
         raise FileFormatError("its weights or labels were changed after the receipt was issued")
     return _harmless(record)
 
 
-def _exact(found: Mapping[str, object]) -> TokenStatistics:
-    labels = decode(found["exact"], dict[str, Any], "exact")
-    numbers: dict[str, Any] = {}
-    for name, kind in LINKS.items():
-        array = np.asarray(found.get(name))
+def _token_statistics(content: Mapping[str, object]) -> TokenStatistics:
+    """Return the links and statistics of single tokens in the file of a pooled record."""
+    labels = decode(content["exact"], dict[str, Any], "exact")
+    links: dict[str, Any] = {}
+    for name, number_format in LINKS.items():
+        array = np.asarray(content.get(name))
         if array.dtype.kind not in "fiu" or array.ndim != len(AXES):
             raise FileFormatError(f"its {name} must be numbers of a layer, head, query and link")
-        numbers[name] = array.astype(kind)
-    return TokenStatistics(
-        **decode_fields(labels, TokenStatistics, apart=frozenset(LINKS)), **numbers
-    )
+        links[name] = array.astype(number_format)
+    return TokenStatistics(**decode_fields(labels, TokenStatistics, apart=LINKS), **links)
 
 
 def _digest(record: Attention) -> str:
     """Return a digest of all labels and numbers; it does not depend on how they are written."""
     text = json.dumps([_labels(record), record.weights.shape], default=plain)
-    canonical = json.dumps(
-        json.loads(text, parse_int=float), sort_keys=True
-    )  # some programs write 1.0 as 1
+    # Some programs write 1.0 as 1, or labels in another order.
+    canonical = json.dumps(json.loads(text, parse_int=float), sort_keys=True)
     digest = hashlib.sha256(canonical.encode())
     for array in arrays(record).values():
         digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
@@ -241,24 +255,29 @@ def _harmless(record: Attention) -> Attention:
 
     attnviz writes none, but a file with an escape sequence for a token is easily made and sent to someone.
     """
-
-    def tokens(of: Attention | TokenStatistics) -> dict[str, Any]:
-        sides = {"query_tokens": of.query_tokens, "key_tokens": of.key_tokens}
-        return {
-            name: tuple(replace(one, text=visible(one.text)) for one in side)
-            for name, side in sides.items()
-        }
-
     exact, receipt = record.exact, record.receipt
+    if exact is not None:
+        exact = replace(
+            exact,
+            query_tokens=_harmless_tokens(exact.query_tokens),
+            key_tokens=_harmless_tokens(exact.key_tokens),
+        )
+    if receipt is not None:
+        receipt = replace(receipt, native=visible(receipt.native), dtype=visible(receipt.dtype))
     return replace(
         record,
         model=visible(record.model),
         notes=tuple(map(harmless_note, record.notes)),
-        **tokens(record),
-        exact=None if exact is None else replace(exact, **tokens(exact)),
-        receipt=receipt
-        and replace(receipt, native=visible(receipt.native), dtype=visible(receipt.dtype)),
+        query_tokens=_harmless_tokens(record.query_tokens),
+        key_tokens=_harmless_tokens(record.key_tokens),
+        exact=exact,
+        receipt=receipt,
     )
+
+
+def _harmless_tokens(tokens: Sequence[Token]) -> tuple[Token, ...]:
+    """Return tokens whose texts contain no escape sequences."""
+    return tuple(replace(token, text=visible(token.text)) for token in tokens)
 
 
 def harmless_note(note: Note) -> Note:
@@ -271,6 +290,10 @@ def harmless_note(note: Note) -> Note:
 
 
 def _as_weights(value: object) -> Weights:
+    """Return an array, or nested lists of numbers, as weights; the axes of layers and heads may be missing.
+
+    Raises FileFormatError: it is something else.
+    """
     if isinstance(value, list):
         _check_numbers(value)
         try:
@@ -279,98 +302,107 @@ def _as_weights(value: object) -> Weights:
             raise FileFormatError("its weights' rows differ in length") from None
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
         raise FileFormatError(f"its weights must be numbers, not {show(value)}")
-    missing = len(AXES) - value.ndim
-    if missing not in {0, 1, 2}:
+    n_missing = len(AXES) - value.ndim
+    if n_missing not in {0, 1, 2}:
         raise FileFormatError(
             f"its weights must have the axes ({', '.join(AXES)}), of which the first two may be left out, "
             f"but have shape {value.shape}"
         )
-    return value.reshape((1,) * missing + value.shape).astype(np.float32)
+    return value.reshape((1,) * n_missing + value.shape).astype(np.float32)
 
 
-def _check_numbers(value: list[object], axes: int = 1) -> None:
-    """Refuse values that NumPy would silently convert to numbers, such as "0.5" and true."""
-    if value and isinstance(value[0], list) and axes < len(AXES):
+def _check_numbers(value: list[object], n_axes: int = 1) -> None:
+    """Refuse values that NumPy would silently convert to numbers, such as "0.5" and true.
+
+    `n_axes` is the number of lists that `value` is in, with itself.
+    """
+    if value and isinstance(value[0], list) and n_axes < len(AXES):
         for inner in value:
             if not isinstance(inner, list):
                 raise FileFormatError("its weights' rows differ in length")
-            _check_numbers(inner, axes + 1)
-    elif not set(map(type, value)) <= {int, float}:
-        wrong = next(item for item in value if type(item) not in {int, float})
+            _check_numbers(inner, n_axes + 1)
+        return
+    if not set(map(type, value)) <= {int, float}:
+        wrong = next(entry for entry in value if type(entry) not in {int, float})
         raise FileFormatError(f"its weights must be numbers, but hold {show(wrong)}")
 
 
+# The contents of attnviz's other JSON files, by the format that they name.
 OTHER = {
     "attnviz-walkthrough": "a walkthrough: attnviz verify computes it again, and attnviz.load reads it",
     "attnviz-comparison": "the numbers of heads compared, for other programs: attnviz compare-heads reads .stats",
     "attnviz-story": "the numbers of a story, for other programs: attnviz demo tells it again",
 }
-"""Contents of other JSON files of attnviz, by format, and the command that reads each."""
 
 
-def adopt(found: Mapping[str, object], name: str) -> Attention:
-    """Return a record of another program's fields; it has no receipt. Raises RecordError.
+def adopt(content: Mapping[str, object], name: str) -> Attention:
+    """Return a record from the content of another program's file `name`; it has no receipt. Raises RecordError.
 
     Such a file is an ``.npz`` or ``.json`` with ``weights``, of shape (layer, head, query, key) or without the first
     axis or two, and ``tokens``, or both ``query_tokens`` and ``key_tokens``; ``model``, ``text`` and ``kind`` are
     optional.
     """
-    weights = _as_weights(_find_weights(found))
-    queries, keys = (_tokens(found, name) for name in ("query_tokens", "key_tokens"))
-    is_causal = len(keys) > 1 and not np.triu(weights, 1).any()
-    usual: Kind = "cross" if queries != keys else "decoder" if is_causal else "encoder"
-    off = np.abs(weights.sum(axis=-1, dtype=np.float64) - 1)
-    is_rounded = bool(
-        (off > attention.ROW_TOLERANCE).any() and (off <= attention.ROUNDED_TOLERANCE).all()
-    )
+    weights = _as_weights(_find_weights(content))
+    queries, keys = _read_tokens(content, "query_tokens"), _read_tokens(content, "key_tokens")
+    if "kind" in content:
+        kind: Kind = decode(content["kind"], Kind, "kind")
+    elif queries != keys:
+        kind = "cross"
+    else:
+        is_causal = len(keys) > 1 and not np.triu(weights, 1).any()
+        kind = "decoder" if is_causal else "encoder"
+    errors = np.abs(weights.sum(axis=-1, dtype=np.float64) - 1)  # [layer, head, query]
+    is_rounded = bool((errors > ROW_TOLERANCE).any() and (errors <= ROUNDED_TOLERANCE).all())
     return Attention(
         weights=weights,
         query_tokens=queries,
         key_tokens=keys,
-        kind=decode(found["kind"], Kind, "kind") if "kind" in found else usual,
-        model=visible(decode(found.get("model", visible(name)), str, "model")),
-        text=decode(found.get("text", ""), str, "text"),
+        kind=kind,
+        model=visible(decode(content.get("model", visible(name)), str, "model")),
+        text=decode(content.get("text", ""), str, "text"),
         short_rows=("rounded",) if is_rounded else (),
         notes=(Note("rounded"),) if is_rounded else (),
     )
 
 
-def _find_weights(found: Mapping[str, object]) -> object:
-    known = [name for name in _NAMES if name in found]
+def _find_weights(content: Mapping[str, object]) -> object:
+    """Return the weights in another program's file: the field of a usual name, or else the only array of floats."""
+    for name in _WEIGHT_NAMES:
+        if name in content:
+            return content[name]
     arrays = [
-        name
-        for name, value in found.items()
+        value
+        for value in content.values()
         if isinstance(value, np.ndarray) and value.dtype.kind == "f"
     ]
-    if known:
-        return found[known[0]]
     if len(arrays) == 1:
-        return found[arrays[0]]
-    if (held := OTHER.get(str(found.get("format")))) is not None:
-        raise FileFormatError(f"it holds {held}")
+        return arrays[0]
+    if (other := OTHER.get(str(content.get("format")))) is not None:
+        raise FileFormatError(f"it holds {other}")
     raise FileFormatError(
         f"it holds {'several arrays' if arrays else 'no attention'}: name the attention 'weights'"
     )
 
 
-def _tokens(found: Mapping[str, object], name: str) -> tuple[Token, ...]:
-    where = name if name in found else "tokens"
-    if where not in found:
+def _read_tokens(content: Mapping[str, object], name: str) -> tuple[Token, ...]:
+    """Return the tokens of the field `name` or, without that field, those that are both queries and keys."""
+    where = name if name in content else "tokens"
+    if where not in content:
         raise FileFormatError(
             f"it holds no {name}: attnviz needs 'tokens', or both 'query_tokens' and 'key_tokens', "
             f"a label for each row and each column"
         )
-    labels = found[where]
+    labels = content[where]
     if isinstance(labels, list):
-        labels = [_in_full(label, f"{where}[{i}]") for i, label in enumerate(labels)]
+        labels = [_token_fields(label, f"{where}[{index}]") for index, label in enumerate(labels)]
     tokens: tuple[Token, ...] = decode(labels, tuple[Token, ...], where)
     return tuple(
         replace(token, text=visible(token.text), piece=visible(token.piece)) for token in tokens
     )
 
 
-def _in_full(label: object, where: str) -> dict[str, object]:
-    """Return a label as an object with the displayed text and the vocabulary's piece."""
+def _token_fields(label: object, where: str) -> dict[str, object]:
+    """Return a label, a text or an object, as the fields of a token; `where` names it in messages."""
     if isinstance(label, str):
         return {"text": label, "piece": label}
     if isinstance(label, dict):

@@ -50,7 +50,7 @@ def measure(n_tokens: int, *, causal: bool, links: bool) -> None:
         keep = WeightCollector(memory=4 * HEADS * 512**2 + 64 * HEADS * n_tokens)
         run = ForwardPass(batch=batch, observers=[keep], native="sdpa")
         output, scoring = output.transpose(1, 2), Scoring(causal=causal)
-        run.layer(Layer(query=query, key=key, value=value, output=output, scoring=scoring))
+        run.add_layer(Layer(query=query, key=key, value=value, output=output, scoring=scoring))
         keep.weights(0)
         keep.exact(0, (), ())
         run.receipt("")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from attnviz.attention import Receipt
 from attnviz.capture import stream
 from attnviz.capture.observers import Batch, Sentence
 from attnviz.capture.stream import ForwardPass, Layer, Scoring, weights_in_blocks
@@ -179,14 +179,22 @@ def batch_of(*lengths: int) -> Batch:
     return Batch(sentences=(sentence,) * len(lengths), inputs={}, real=real, real_keys=real)
 
 
-def layer_of(scoring: Scoring | None = None, number: int = -1) -> Layer:
+def layer_of(number: int) -> Layer:
     """A layer with its correct output."""
     query, key = numbers(BATCH, HEADS, TOKENS, WIDTH), numbers(BATCH, GROUPS, TOKENS, WIDTH, seed=6)
     value = numbers(BATCH, GROUPS, TOKENS, 5, seed=7)
-    scoring = scoring or Scoring()
-    output = whole(query, key, scoring) @ value.repeat_interleave(HEADS // GROUPS, dim=1)
+    output = whole(query, key, Scoring()) @ value.repeat_interleave(HEADS // GROUPS, dim=1)
     output = output.transpose(1, 2)
-    return Layer(number=number, query=query, key=key, value=value, output=output, scoring=scoring)
+    return Layer(number=number, query=query, key=key, value=value, output=output, scoring=Scoring())
+
+
+def receipt_of(place: tuple[Any, ...], error: float, number: int = -1) -> Receipt:
+    """The receipt of a layer to whose output an error was added at one place, for sentences of 13 and 7 tokens."""
+    layer = layer_of(number)
+    layer.output[place] += error
+    run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
+    run.add_layer(layer)
+    return run.receipt("made-up")
 
 
 class TestRun:
@@ -194,11 +202,7 @@ class TestRun:
 
     def test_difference(self) -> None:
         """An error planted in one number of the output is the difference on the receipt."""
-        given = layer_of()
-        given.output[1, 4, 3, 2] += 7e-6
-        run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
-        run.layer(given)
-        receipt = run.receipt("made-up")
+        receipt = receipt_of((1, 4, 3, 2), 7e-6)
         assert receipt.max_difference == pytest.approx(7e-6, abs=1e-6)
         assert (receipt.native, receipt.dtype, receipt.tolerance) == ("eager", "float32", 1e-5)
 
@@ -206,31 +210,21 @@ class TestRun:
         """In whichever block an error is, it is found, and the layer named."""
         monkeypatch.setattr(stream, "BLOCK_BYTES", 1)
         for row in (0, 6, 12):
-            given = layer_of()
-            given.output[0, row, 5, 4] += 0.01
-            run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
             with pytest.raises(
                 NotVerifiedError,
                 match=r"layer 3 .* differ by 1\.0e-02 .* \(tolerance [12]\.\de-05 ",
             ):
-                run.layer(replace(given, number=3))
+                receipt_of((0, row, 5, 4), 0.01, number=3)
 
     def test_padding_does_not_count(self) -> None:
         """Numbers at padding do not matter, not even NaN."""
-        given = layer_of()
-        given.output[1, 7:] = torch.nan
-        run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
-        run.layer(given)
-        assert run.receipt("made-up").max_difference < 1e-6
+        assert receipt_of((1, slice(7, None)), math.nan).max_difference < 1e-6
 
     @pytest.mark.parametrize("broken", [math.nan, math.inf, -math.inf])
     def test_not_a_number(self, broken: float) -> None:
         """NaN and infinity are refused, whichever row they are in: neither passes for a small difference."""
         for row in (0, 12):
-            given = layer_of()
-            given.output[0, row, 0, 0] = broken
-            run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
             with pytest.raises(
                 NotVerifiedError, match=r"layer 0 is not verified: .* is not a finite number"
             ):
-                run.layer(given)
+                receipt_of((0, row, 0, 0), broken)

@@ -16,14 +16,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from attnviz.capture.attend import attend
 from attnviz.capture.observers import Batch, WeightCollector
 from attnviz.capture.sources import huggingface as pretrained
-from attnviz.capture.stream import (
-    EVERY_NUMBER,
-    SUMS,
-    ForwardPass,
-    Layer,
-    Scoring,
-    check_layer,
-)
+from attnviz.capture.stream import EVERY_NUMBER, SUMS, ForwardPass, Layer, Scoring, check_layer
 from attnviz.errors import NotVerifiedError
 from attnviz.text.notes import proof
 
@@ -170,7 +163,9 @@ class TestLong:
             batch=batch, observers=[WeightCollector(memory=2**20), *others], native="sdpa"
         )
         output = change(output.transpose(1, 2).clone())
-        run.layer(Layer(query=query, key=key, value=value + 3, output=output, scoring=Scoring()))
+        run.add_layer(
+            Layer(query=query, key=key, value=value + 3, output=output, scoring=Scoring())
+        )
         return run.receipt("")
 
     def test_said(self) -> None:

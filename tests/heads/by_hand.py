@@ -187,7 +187,9 @@ class ByHand:
                 weights = torch.softmax((query @ key.mT).masked_fill(~mask, -torch.inf), dim=-1)
                 context = (weights @ value).transpose(1, 2)  # (B, Q, H, d)
                 scoring = Scoring(mask=mask, scaling=1.0)
-                run.layer(Layer(query=query, key=key, value=value, output=context, scoring=scoring))
+                run.add_layer(
+                    Layer(query=query, key=key, value=value, output=context, scoring=scoring)
+                )
                 x = x + self._outputs[number](context.flatten(2))
         return run.receipt(self.name)
 

@@ -66,10 +66,13 @@ from attnviz.text.display import visible
 # which gives exactly the numbers of `output_attentions=True`. For more pairs the fused implementation runs; it rounds
 # differently, but never holds the full matrix.
 EAGER_UP_TO = 2**20
+# Names of a decoder's two kinds of attention modules, in lower case and without underscores.
 CROSS_NAMES = {"encoderattn", "encdecattention", "crossattention", "crossattn"}
 SELF_NAMES = {"selfattn", "selfattention", "attention"}
-"""Names of a decoder's two kinds of attention modules, in lower case and without underscores."""
 AT_MOST = 128  # the most tokens that a model generates freely before it is stopped
+# Settings for greedy generation: the most likely token at each step. Tokens that the model may never generate or must
+# begin with (the language that it translates into) remain as in its own settings. The library's cache is off, because
+# for some models it has as many layers as the encoder instead of the decoder.
 GREEDY = {
     "do_sample": False,
     "num_beams": 1,
@@ -88,9 +91,6 @@ GREEDY = {
     "return_dict_in_generate": False,
     "use_cache": False,
 }
-"""Settings for greedy generation: the most likely token at each step. Tokens that the model may never generate or must
-begin with (the language that it translates into) remain as in its own settings. The library's cache is off, because for
-some models it has as many layers as the encoder instead of the decoder."""
 
 
 def open_pretrained(
@@ -225,9 +225,9 @@ class PretrainedSource(PerSentenceSource):
         If the model's attention does not pass through the library's interface, the model runs a second time while the
         torch functions that it calls are traced; from then on it is always traced.
         """
-        # An encoder-decoder is never traced: only the interface tells which module a layer belongs to.
-        is_whole = "decoder_input_ids" in batch.inputs
-        if not self._is_traced or is_whole:
+        # A run of the decoder is never traced: only the interface tells self-attention and cross-attention apart.
+        runs_decoder = "decoder_input_ids" in batch.inputs
+        if not self._is_traced or runs_decoder:
             try:
                 return self._run(batch, observers, is_traced=False)
             except ModelError as error:
@@ -236,7 +236,7 @@ class PretrainedSource(PerSentenceSource):
                     # The model may compute with its mask, which for a long text is a function and not a tensor.
                     self._needs_whole_masks = True
                     return self.stream(batch, observers)
-                if is_whole or not isinstance(error, NoAttentionError):
+                if runs_decoder or not isinstance(error, NoAttentionError):
                     raise
                 self._is_traced = True
         return self._run(batch, observers, is_traced=True)
@@ -280,7 +280,7 @@ class PretrainedSource(PerSentenceSource):
                 raise refusal(self._explain(error, batch, model)) from error
         self.has_sinks = run.has_sinks
         if is_traced and n_tokens > 1:
-            self.kinds = ("encoder",) if probe.found else ("decoder",)
+            self.kinds = ("encoder",) if probe.looks_ahead else ("decoder",)
         return run.receipt(self.name)
 
     def _explain(self, error: Exception, batch: Batch, model: Any) -> str:
@@ -313,10 +313,8 @@ class PretrainedSource(PerSentenceSource):
             if chat:
                 if not getattr(self._tokenizer, "chat_template", None):
                     raise no_template(self.name)
-                messages, options = (
-                    [{"role": "user", "content": text}],
-                    {"add_special_tokens": False},
-                )
+                messages = [{"role": "user", "content": text}]
+                options = {"add_special_tokens": False}
                 text = self._tokenizer.apply_chat_template(
                     messages, add_generation_prompt=True, tokenize=False
                 )
@@ -349,6 +347,7 @@ class PretrainedSource(PerSentenceSource):
 
     @contextmanager
     def _at_rest(self) -> Iterator[None]:
+        """Run the model without gradients and messages until the block ends; the caller's model is then as before."""
         # The caller's model may store tensors; those made in inference mode could not be used in training afterwards.
         without_gradients = torch.inference_mode if self._owner is None else torch.no_grad
         with keep_state(self._owner), without_gradients(), silence_library():
@@ -360,31 +359,30 @@ class PretrainedSource(PerSentenceSource):
         Return None for an encoder's attention, if the projection was not loaded, and if the model caps or scales the
         logits afterwards.
         """
-        config, full_model = self._model.config, self._full_model or self._owner
-        is_transformed = any(
-            getattr(config, name, None)
-            for name in ("final_logit_softcapping", "logit_scale", "logits_scaling")
-        )
-        if (
-            kind == "encoder"
-            or is_transformed
-            or (self._generator is not None and not self._generator.has_head)
-        ):
+        config = self._model.config
+        transforms = ("final_logit_softcapping", "logit_scale", "logits_scaling")
+        if kind == "encoder" or any(getattr(config, name, None) for name in transforms):
             return None
-        head = None if full_model is None else full_model.get_output_embeddings()
-        if (
-            head is None
-            and self._generator is None
-            and getattr(config, "tie_word_embeddings", False)
-        ):
-            head = self._model.get_input_embeddings()  # the word vectors serve as the projection
-        if head is None or not isinstance(getattr(head, "weight", None), torch.Tensor):
+        module = self._word_projection()
+        if not isinstance(getattr(module, "weight", None), Tensor):
             return None
-        bias = getattr(head, "bias", None)
+        bias = getattr(module, "bias", None)
         # BART adds another bias to the logits after the projection.
-        if (final_bias := getattr(full_model, "final_logits_bias", None)) is not None:
+        final_bias = getattr(self._full_model or self._owner, "final_logits_bias", None)
+        if final_bias is not None:
             bias = final_bias[0] if bias is None else bias + final_bias[0]
-        return WordHead(module=head, bias=bias, names=self._names)
+        return WordHead(module=module, bias=bias, names=self._names)
+
+    def _word_projection(self) -> Any:
+        """Return the module that projects states to words; None if it was not loaded."""
+        if self._generator is not None and not self._generator.has_head:
+            return None
+        full_model = self._full_model or self._owner
+        module = None if full_model is None else full_model.get_output_embeddings()
+        is_tied = getattr(self._model.config, "tie_word_embeddings", False)
+        if module is None and self._generator is None and is_tied:
+            return self._model.get_input_embeddings()  # the word vectors serve as the projection
+        return module
 
     def _names(self, numbers: Sequence[int]) -> list[str]:
         """Return tokens as text; a token without visible text is spelled as in the vocabulary."""
@@ -394,13 +392,10 @@ class PretrainedSource(PerSentenceSource):
             for number, piece in zip(numbers, pieces, strict=True)
         ]
 
-    def draw(self, lengths: Sequence[int], seed: int) -> list[Batch]:
-        """Return sentences of random token ids, as one batch per kind of attention.
-
-        Special tokens, such as padding, are never drawn.
-        """
+    def random_batches(self, lengths: Sequence[int], seed: int) -> list[Batch]:
+        """Return sentences of random token ids, of these lengths, as one batch per kind of attention."""
         random = torch.Generator().manual_seed(seed)
-        rows = self._draw_ids(lengths, random)
+        rows = self._random_ids(lengths, random)
         singles = []
         for row in rows:
             tokens = tuple(Token(text=str(number), piece=str(number), id=number) for number in row)
@@ -409,7 +404,7 @@ class PretrainedSource(PerSentenceSource):
         read_batch = join(singles)
         if self._generator is None:
             return [read_batch]
-        generated = self._draw_ids(lengths, random)
+        generated = self._random_ids(lengths, random)
         forced_batch = join(
             [
                 replace(single, inputs=self._generator.inputs(single.inputs, row))
@@ -422,8 +417,8 @@ class PretrainedSource(PerSentenceSource):
             replace(forced_batch, kind="decoder"),
         ]
 
-    def _draw_ids(self, lengths: Sequence[int], random: torch.Generator) -> list[list[int]]:
-        """Return random token ids for sentences of these lengths, without special tokens."""
+    def _random_ids(self, lengths: Sequence[int], random: torch.Generator) -> list[list[int]]:
+        """Return random token ids for sentences of these lengths, none of a special token such as padding."""
         config = self._model.config
         special = {value for name, value in vars(config).items() if name.endswith("_token_id")}
         n_known = self._model.get_input_embeddings().weight.shape[0]
@@ -442,8 +437,8 @@ class PretrainedSource(PerSentenceSource):
 
         There is one tensor per layer, of shape (batch, head, query, key).
         """
-        is_whole = "decoder_input_ids" in batch.inputs
-        model = self._full_model if is_whole else self._model
+        runs_decoder = "decoder_input_ids" in batch.inputs
+        model = self._full_model if runs_decoder else self._model
         with (
             keep_state(self._owner),
             torch.no_grad(),
@@ -462,7 +457,7 @@ class PretrainedSource(PerSentenceSource):
                 output = model(**batch.inputs, output_attentions=True)
             except Exception:  # a model without an eager implementation may raise any exception
                 return []
-        name = f"{batch.kind}_attentions" if is_whole else "attentions"
+        name = f"{batch.kind}_attentions" if runs_decoder else "attentions"
         return [
             weights.float().cpu()
             for weights in getattr(output, name, None) or ()
@@ -478,19 +473,15 @@ class PretrainedSource(PerSentenceSource):
 
         Raises ModelError: the library cannot build the model from its configuration.
         """
-        untrained_source, full_model = (
-            copy.copy(self),
-            self._full_model if self.generates else self._model,
-        )
+        untrained_source = copy.copy(self)
+        trained_model = self._full_model if self.generates else self._model
+        model_class = type(trained_model)
         with silence_library(), torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
-            with as_model_error(type(full_model).__name__, "be made anew"):
+            with as_model_error(model_class.__name__, "be made anew"):
                 # The new model needs its own config, because the library writes the chosen implementation into it.
-                new_model = (
-                    type(full_model)(copy.deepcopy(full_model.config))
-                    .to(self._device, full_model.dtype)
-                    .eval()
-                )
+                new_model = model_class(copy.deepcopy(trained_model.config))
+                new_model.to(self._device, trained_model.dtype).eval()
         untrained_source.name = f"{self.name} with random weights"
         untrained_source._owner = None
         untrained_source._model = new_model.get_encoder() if self.generates else new_model
@@ -502,14 +493,16 @@ class PretrainedSource(PerSentenceSource):
         return untrained_source
 
     def _inputs(self, encoded: Any) -> dict[str, Tensor]:
-        names = [name for name in ("input_ids", "token_type_ids") if name in encoded]
-        inputs = {name: torch.tensor([encoded[name]], device=self._device) for name in names}
-        inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
-        return {
-            name: tensor
-            for name, tensor in inputs.items()
-            if name == "input_ids" or name in self._accepted
-        }
+        """Return the tokenizer's output as the inputs that the model accepts, for a batch of one sentence."""
+        ids = torch.tensor([encoded["input_ids"]], device=self._device)
+        inputs = {"input_ids": ids}
+        if "token_type_ids" in encoded and "token_type_ids" in self._accepted:
+            inputs["token_type_ids"] = torch.tensor(
+                [encoded["token_type_ids"]], device=self._device
+            )
+        if "attention_mask" in self._accepted:
+            inputs["attention_mask"] = torch.ones_like(ids)
+        return inputs
 
 
 class Generator:
@@ -531,15 +524,13 @@ class Generator:
         Raises InputError: the target has no token; TooLongError: it has more tokens than the decoder has positions, and
         may not be truncated; ModelError: the model cannot generate freely, or cannot be forced to a target.
         """
-        generated = (
-            self._free(single.inputs["input_ids"])
-            if target is None
-            else self._forced(target, truncate=truncate)
-        )
+        if target is None:
+            generated = self._free(single.inputs["input_ids"])
+        else:
+            generated = self._forced(target, truncate=truncate)
         inputs = self.inputs(single.inputs, [token.id or 0 for token in generated.read])
-        return batch_of_one(
-            with_generation(single.sentences[0], generated, kind, "token"), inputs, kind
-        )
+        sentence = with_generation(single.sentences[0], generated, kind, "token")
+        return batch_of_one(sentence, inputs, kind)
 
     def inputs(self, source: dict[str, Tensor], read: Sequence[int]) -> dict[str, Tensor]:
         """Return the model's inputs: the encoder's inputs, and the ids of the tokens that the decoder reads."""
@@ -596,9 +587,8 @@ class Generator:
                 f"{self._name} finds no token in this target: {visible(target)[:40]!r}"
             )
         with as_model_error(self._name, "be forced to a target"):
-            read = _read_before(self._model, torch.tensor([ids], device=self._model.device))[
-                0
-            ].tolist()
+            generated = torch.tensor([ids], device=self._model.device)
+            read = _read_before(self._model, generated)[0].tolist()
         if read[1:] != ids[:-1]:
             raise ModelError(
                 f"{self._name} cannot be forced to a target: it reads something else than it generated"
@@ -648,9 +638,11 @@ def kinds_of(model: Any) -> dict[nn.Module, Kind | None]:
     kinds: dict[nn.Module, Kind | None] = dict.fromkeys(model.get_encoder().modules(), "encoder")
     for name, module in model.get_decoder().named_modules(remove_duplicate=False):
         parts = {part.replace("_", "").lower() for part in name.split(".")}
-        kind: Kind | None = (
-            "cross" if parts & CROSS_NAMES else "decoder" if parts & SELF_NAMES else None
-        )
+        kind: Kind | None = None
+        if parts & CROSS_NAMES:
+            kind = "cross"
+        elif parts & SELF_NAMES:
+            kind = "decoder"
         if kinds.setdefault(module, kind) != kind:  # encoder and decoder share this module
             kinds[module] = None
     return kinds

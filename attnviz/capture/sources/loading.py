@@ -74,7 +74,7 @@ def load(
     """
     config = _read_config(location, options)
     tokenizer = _load_tokenizer(location, options)
-    auto_class, is_whole = _class_of(config, generates=generates)
+    auto_class, is_seq2seq = _class_of(config, generates=generates)
     model, report = auto_class.from_pretrained(
         location.path,
         config=config,
@@ -83,40 +83,42 @@ def load(
         output_loading_info=True,
         **options,
     )
-    has_words = (
-        not is_whole and model is not model.base_model and model.get_output_embeddings() is not None
-    )
-    word_projection: Any = model.get_output_embeddings() if is_whole or has_words else None
+    # A model that is its own base has no head, so its word vectors are no projection to words.
+    may_have_projection = is_seq2seq or model is not model.base_model
+    word_projection: Any = model.get_output_embeddings() if may_have_projection else None
     projection_names = _names_of_weights(model, word_projection)
-    # The pooler and the projection to words come after all attention, and many checkpoints lack them.
-    if absent := sorted(
-        name
-        for name in report["missing_keys"]
-        if "pooler" not in name and name not in projection_names
-    ):
+    missing_names = set(report["missing_keys"])
+    _check_weights(missing_names - projection_names, location.name)
+    is_projection_saved = not projection_names & missing_names
+    if is_seq2seq:
+        saved_config, _ = config.get_config_dict(location.path, **options)
+        # If the checkpoint has no projection to words, transformers uses the word vectors instead (tied weights), which
+        # is wrong if the configuration says that they are not tied.
+        is_tied = word_projection.weight is model.get_input_embeddings().weight
+        is_wrongly_tied = is_tied and saved_config.get("tie_word_embeddings") is False
+        return Loaded(
+            tokenizer=tokenizer,
+            model=_base_of(model),
+            full_model=model,
+            has_head=bool(projection_names) and is_projection_saved and not is_wrongly_tied,
+        )
+    if word_projection is not None:
+        full_model = model if is_projection_saved else None
+        return Loaded(tokenizer=tokenizer, model=_base_of(model), full_model=full_model)
+    return Loaded(tokenizer=tokenizer, model=_encoder_of(model))
+
+
+def _check_weights(missing_names: set[str], model_name: str) -> None:
+    """Raise ModelError if the checkpoint lacks any weights other than the pooler's.
+
+    The pooler comes after all attention, and many checkpoints lack it.
+    """
+    absent = sorted(name for name in missing_names if "pooler" not in name)
+    if absent:
         raise ModelError(
-            f"{location.name} lacks {len(absent)} of its weights ({absent[0]}, ...): the library would fill "
+            f"{model_name} lacks {len(absent)} of its weights ({absent[0]}, ...): the library would fill "
             "them with random numbers, and the picture would not be the model"
         )
-    is_there = not projection_names & set(report["missing_keys"])
-    if has_words:
-        return Loaded(
-            tokenizer=tokenizer, model=_base_of(model), full_model=model if is_there else None
-        )
-    if not is_whole:
-        return Loaded(
-            tokenizer=tokenizer, model=model.get_encoder() if config.is_encoder_decoder else model
-        )
-    saved_config, _ = config.get_config_dict(location.path, **options)
-    # If the checkpoint has no projection to words, transformers uses the word vectors instead (tied weights), which is
-    # wrong if the configuration says that they are not tied.
-    is_tied = word_projection.weight is model.get_input_embeddings().weight
-    has_head = (
-        bool(projection_names)
-        and is_there
-        and not (is_tied and saved_config.get("tie_word_embeddings") is False)
-    )
-    return Loaded(tokenizer=tokenizer, model=_base_of(model), full_model=model, has_head=has_head)
 
 
 def _load_tokenizer(location: Location, options: dict[str, Any]) -> Any:
@@ -148,9 +150,9 @@ def _names_of_weights(model: Any, module: Any) -> set[str]:
 def draw(
     location: Location, dtype: torch.dtype | None, options: dict[str, Any], seed: int
 ) -> Loaded:
-    """Return a model built from only its configuration, with weights drawn from a seed."""
+    """Return a model built from only its configuration, with weights drawn from a seed, and without a tokenizer."""
     config = _read_config(location, options)
-    auto_class, is_whole = _class_of(config)
+    auto_class, is_seq2seq = _class_of(config)
     torch.default_generator.manual_seed(seed)
     model = auto_class.from_config(config, dtype=dtype or torch.float32)
     for parameter in model.parameters():
@@ -159,9 +161,9 @@ def draw(
     tokenizer = SimpleNamespace(model_max_length=UNLIMITED)  # stands in for a tokenizer
     return Loaded(
         tokenizer=tokenizer,
-        model=model.get_encoder() if config.is_encoder_decoder else model,
-        full_model=model if is_whole else None,
-        has_head=is_whole,
+        model=_encoder_of(model),
+        full_model=model if is_seq2seq else None,
+        has_head=is_seq2seq,
     )
 
 
@@ -172,8 +174,8 @@ def _class_of(config: Any, *, generates: bool = False) -> tuple[Any, bool]:
 
     kind = type(config)
     if config.is_encoder_decoder:
-        is_whole = kind in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
-        return (AutoModelForSeq2SeqLM if is_whole else AutoModel), is_whole
+        is_seq2seq = kind in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+        return (AutoModelForSeq2SeqLM if is_seq2seq else AutoModel), is_seq2seq
     # transformers can also build a decoder from an encoder such as BERT, whose weights were never trained for that.
     is_reader = kind in known.MODEL_FOR_MASKED_LM_MAPPING and not getattr(
         config, "is_decoder", False
@@ -260,12 +262,12 @@ def _check_sizes(config: Any, name: str) -> None:
     """Raise ModelError for sizes that no model has, before building it takes hours and all memory."""
     for sub_config in _configs([config]):
         for key in (field.name for field in fields(sub_config)):
-            value, max_value = (
-                getattr(sub_config, key, None),
-                MOST_LAYERS if "layer" in key else MOST,
-            )
             # The theta of rotary positions is the base of their wavelengths, not a size, and may be larger.
-            if isinstance(value, int) and value > max_value and "theta" not in key:
+            if "theta" in key:
+                continue
+            value = getattr(sub_config, key, None)
+            max_value = MOST_LAYERS if "layer" in key else MOST
+            if isinstance(value, int) and value > max_value:
                 raise ModelError(
                     f"{name} cannot be loaded: its {key} is {clip(str(value), 24)}, which no model has"
                 )
@@ -274,11 +276,9 @@ def _check_sizes(config: Any, name: str) -> None:
 def senses(model: Any) -> str:
     """Return in words the inputs other than text that a model or its class reads; empty if there are none."""
     modalities = model.input_modalities
-    return " and ".join(
-        SENSES[modality]
-        for modality in ((modalities,) if isinstance(modalities, str) else modalities)
-        if modality in SENSES
-    )
+    if isinstance(modalities, str):
+        modalities = (modalities,)
+    return " and ".join(SENSES[modality] for modality in modalities if modality in SENSES)
 
 
 # The smallest usual share of a model's word vectors for which its tokenizer has tokens; the remaining vectors are
@@ -309,16 +309,22 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
             f"the tokenizer has {n_pieces:,} tokens, but {type(model).__name__} has {n_vectors:,} word vectors: it "
             "belongs to another model"
         )
-    notes = (
-        ()
-        if n_pieces >= LEAST_SHARE * n_vectors
-        else (Note.of("vocabulary_smaller", pieces=n_pieces, vectors=n_vectors),)
-    )
+    notes: tuple[Note, ...] = ()
+    if n_pieces < LEAST_SHARE * n_vectors:
+        notes = (Note.of("vocabulary_smaller", pieces=n_pieces, vectors=n_vectors),)
     has_head = model.can_generate() and model.get_output_embeddings() is not None
-    reads, full_model = _base_of(model), model if has_head else None
     return Loaded(
-        tokenizer=tokenizer, model=reads, full_model=full_model, has_head=has_head, notes=notes
+        tokenizer=tokenizer,
+        model=_base_of(model),
+        full_model=model if has_head else None,
+        has_head=has_head,
+        notes=notes,
     )
+
+
+def _encoder_of(model: Any) -> Any:
+    """Return the encoder of an encoder-decoder; any other model itself."""
+    return model.get_encoder() if model.config.is_encoder_decoder else model
 
 
 def _base_of(model: Any) -> Any:
@@ -330,8 +336,8 @@ def _base_of(model: Any) -> Any:
     return base if has_input else getattr(base, "decoder", base)
 
 
+# Held while a run changes state that all threads share: a model's mode and configuration, the library's settings.
 EXCLUSIVE = RLock()
-"""Held while a run changes state that all threads share: a model's mode and configuration, the library's settings."""
 
 
 @contextmanager
@@ -403,12 +409,9 @@ def limit_of(model: nn.Module, tokenizer: Any) -> int | None:
                 f"the model's {name} must be a number, not {clip(visible(repr(value)), 40)}"
             )
     for name, module in model.named_modules():
+        is_table = name.endswith("position_embeddings") and isinstance(module, nn.Embedding)
         # RoBERTa and related models count positions from padding_idx + 1.
-        if (
-            name.endswith("position_embeddings")
-            and isinstance(module, nn.Embedding)
-            and module.padding_idx is not None
-        ):
+        if is_table and module.padding_idx is not None:
             limits[name] = module.num_embeddings - module.padding_idx - 1
     # XLNet reports -1 for no limit.
     limit = min((value for value in limits.values() if value > 0), default=UNLIMITED)
@@ -426,8 +429,8 @@ def as_model_error(
 ) -> Iterator[None]:
     """Turn any exception of a library into a ModelError of one line: "<name> cannot <what>: ...".
 
-    If the hub does not answer (`is_on_hub`), it becomes an UnreachableModelError. An error of the observers of `run` is
-    raised unchanged. With `is_typed`, the line also names the error's class.
+    With `is_on_hub`, a connection error becomes an UnreachableModelError. An error of the observers of `run` is raised
+    unchanged. With `is_typed`, the line also names the error's class.
     """
     try:
         yield
@@ -452,10 +455,9 @@ def _connection_error(error: BaseException | None) -> BaseException | None:
 
     connection_error = None
     while error is not None:
-        module = type(error).__module__.partition(".")[0]
-        if isinstance(
-            error, HfHubHTTPError | LocalEntryNotFoundError | ConnectionError
-        ) or module.startswith("http"):
+        is_of_hub = isinstance(error, HfHubHTTPError | LocalEntryNotFoundError | ConnectionError)
+        is_of_http = type(error).__module__.startswith("http")  # of the packages httpx and httpcore
+        if is_of_hub or is_of_http:
             connection_error = error
         error = error.__cause__ or error.__context__
     return connection_error

@@ -20,14 +20,15 @@ from dataclasses import dataclass, replace
 from threading import RLock, get_ident
 from typing import Any, cast, final
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float32
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
-from attnviz.attention import SOFTMAX, Attention, Kind, Note, Token, indices_of
+from attnviz.attention import SOFTMAX, Attention, Kind, Note, Receipt, Token, indices_of
 from attnviz.capture.observers import CPU, Batch, Block, Observer, WeightCollector
 from attnviz.capture.stream import ForwardPass, Layer, LayerObserver, Scoring, visible_keys
 from attnviz.errors import InputError, ModelError, NoAttentionError, RecordError, SelectionError
@@ -69,49 +70,43 @@ class SeenLayer:
     def kind(self) -> Kind:
         """The kind of attention; "decoder" (causal) if no query of the first input sees a later key."""
         n_queries, n_keys = self.shape[2:]
+        held = self.held
         if self.cross:
             return "cross"
-        if not isinstance(self.held, Layer):
-            is_visible = None if self.held is None else self.held[:1] > 0
-        elif self.held.scoring.mask is None:
-            return "decoder" if self.held.scoring.causal else "encoder"
-        else:
-            visible = visible_keys(self.held.scoring, 0, n_queries, n_keys, self.held.query.device)
+        if isinstance(held, Layer) and held.scoring.mask is None:
+            return "decoder" if held.scoring.causal else "encoder"
+        if held is None or n_queries == 1:
+            return "encoder"
+        if isinstance(held, Layer):
+            visible = visible_keys(held.scoring, 0, n_queries, n_keys, held.query.device)
             is_visible = visible[:1].expand(-1, -1, n_queries, -1)
-        return (
-            "encoder"
-            if n_queries == 1 or is_visible is None or is_visible.triu(1).any()
-            else "decoder"
-        )
+        else:
+            is_visible = held[:1] > 0
+        return "encoder" if is_visible.triu(1).any() else "decoder"
 
     def show(self, run: ForwardPass, index: int, number: int) -> None:
         """Pass the weights of input `index` of the batch to a run, as layer `number`.
 
         Raises NotVerifiedError: the weights are not the module's own.
         """
-        batch_slice = slice(index, index + 1)
-        if isinstance(self.held, Layer):
-            query, key, value = (
-                self.held.query[batch_slice],
-                self.held.key[batch_slice],
-                self.held.value[batch_slice],
-            )
-            output, scoring = self.held.output[batch_slice], self.held.scoring
-            mask = scoring.mask
-            if isinstance(mask, Tensor) and mask.ndim == AXES and len(mask) > 1:
-                scoring = replace(scoring, mask=mask[batch_slice])
-            # With dropout, the output lacks some of the weights: compute it again without dropout.
-            if self.dropped:
-                arguments: dict[str, Any] = {"attn_mask": scoring.mask, "is_causal": scoring.causal}
-                arguments |= {"scale": scoring.scaling, "enable_gqa": key.shape[1] < query.shape[1]}
-                output = FUSED(query, key, value, **arguments).transpose(1, 2)
-            run.layer(
-                Layer(
-                    query=query, key=key, value=value, output=output, scoring=scoring, number=number
-                )
-            )
-        elif self.held is not None:
-            run.own(self.held[batch_slice], number)
+        held, part = self.held, slice(index, index + 1)
+        assert held is not None  # `_check_memory` refuses a layer whose weights were not kept
+        if isinstance(held, Tensor):
+            run.add_weights(held[part], number)
+            return
+        query, key, value = held.query[part], held.key[part], held.value[part]
+        output = held.output[part]
+        scoring, mask = held.scoring, held.scoring.mask
+        if isinstance(mask, Tensor) and mask.ndim == AXES and len(mask) > 1:
+            scoring = replace(scoring, mask=mask[part])
+        # With dropout, the output lacks some of the weights: compute it again without dropout.
+        if self.dropped:
+            arguments: dict[str, Any] = {"attn_mask": scoring.mask, "is_causal": scoring.causal}
+            arguments |= {"scale": scoring.scaling, "enable_gqa": key.shape[1] < query.shape[1]}
+            output = FUSED(query, key, value, **arguments).transpose(1, 2)
+        run.add_layer(
+            Layer(query=query, key=key, value=value, output=output, scoring=scoring, number=number)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +122,15 @@ class AttentionTracer(TorchFunctionMode):
     """Traces each computation of attention in its thread while this mode is on; results do not change.
 
     Computations are passed to a recorder in the order in which they run. A call of the fused function, whose output can
-    verify the weights, goes to the recorder's method `fused`. The result of a softmax that is multiplied by values, as
-    it was before dropout, goes to `own`. Their argument `cross` says whether queries and keys come from different
-    sequences (None if unknown); `dropped` says whether dropout then set some weights to 0.
+    verify the weights, goes to its method `record_call`. The result of a softmax that is multiplied by values, as it
+    was before dropout, goes to its method `record_weights`. The argument `cross` of both says whether queries and keys
+    come from different sequences (None if unknown); `dropped` says whether dropout then set some weights to 0.
     """
 
     def __init__(self, recorder: FunctionalRecorder | Watched) -> None:
         super().__init__()
-        self._shown = recorder
+        self._recorder = recorder
+        # The softmax results that have not been multiplied by values, by the id of the tensor, oldest first.
         self._pending: dict[int, _Weights] = {}
 
     def forget(self) -> None:
@@ -159,20 +155,31 @@ class AttentionTracer(TorchFunctionMode):
         if name == "softmax":
             dim = keywords.get("dim", args[1] if len(args) > 1 else None)
             if isinstance(output, Tensor) and dim in {-1, output.ndim - 1}:
-                self._wait(_Weights(output, output.shape, None))
+                self._remember(_Weights(output, output.shape, None))
         elif self._pending and name in PASS_THROUGH and isinstance(output, Tensor):
-            weights = self._pending.get(id(args[0]))
-            if weights is not None:
-                before_dropout = weights.before_dropout
-                if name == "dropout" and not torch.equal(output, args[0]):
-                    before_dropout = args[0]
-                self._wait(_Weights(output, weights.shape, before_dropout))
+            self._follow(name, args[0], output)
         elif self._pending and name in PRODUCTS:
             self._multiply(name, args)
         return output
 
+    def _remember(self, weights: _Weights) -> None:
+        """Remember a softmax result until it is multiplied by values, and forget the oldest of too many."""
+        self._pending[id(weights.tensor)] = weights
+        while len(self._pending) > PENDING:
+            self._pending.pop(next(iter(self._pending)))
+
+    def _follow(self, name: str, argument: Any, output: Tensor) -> None:
+        """Remember the output of the function `name` as weights, if its argument is a remembered softmax result."""
+        weights = self._pending.get(id(argument))
+        if weights is None:
+            return
+        before_dropout = weights.before_dropout
+        if name == "dropout" and not torch.equal(output, argument):
+            before_dropout = argument
+        self._remember(_Weights(output, weights.shape, before_dropout))
+
     def _multiply(self, name: str, args: tuple[Any, ...]) -> None:
-        """Pass on weights that are now multiplied by values."""
+        """Pass on each remembered softmax result that the product `name` of these arguments multiplies by values."""
         # In matmul and bmm, the weights are the first argument. In einsum the first argument is an equation, and in
         # baddbmm a summand, so the weights are one of the others; einsum may also take its operands as a list.
         operands: Sequence[Any] = args[1:] if name in {"einsum", "baddbmm"} else args[:1]
@@ -181,26 +188,21 @@ class AttentionTracer(TorchFunctionMode):
         for operand in operands:
             weights = self._pending.pop(id(operand), None)
             if weights is not None and (name == "einsum" or args[-1].ndim == operand.ndim):
-                self._own(weights)
+                self._pass_on(weights)
 
-    def _wait(self, weights: _Weights) -> None:
-        self._pending[id(weights.tensor)] = weights
-        while len(self._pending) > PENDING:
-            self._pending.pop(next(iter(self._pending)))
-
-    def _own(self, softmax_result: _Weights) -> None:
+    def _pass_on(self, softmax_result: _Weights) -> None:
         """Pass on the weights of a softmax, before dropout, as [batch, head, query, key]."""
-        tensor = (
-            softmax_result.tensor
-            if softmax_result.before_dropout is None
-            else softmax_result.before_dropout
-        )
+        tensor, before_dropout = softmax_result.tensor, softmax_result.before_dropout
+        if before_dropout is not None:
+            tensor = before_dropout
         weights = tensor.detach().reshape(softmax_result.shape)
         # (batch, query, key) has one head; (query, key) also has one input.
         while weights.ndim < AXES:
             weights = weights.unsqueeze(weights.ndim - 2)
         weights = weights.flatten(0, weights.ndim - AXES)
-        self._shown.own(weights, cross=None, dropped=softmax_result.before_dropout is not None)
+        self._recorder.record_weights(
+            weights, cross=None, dropped=softmax_result.before_dropout is not None
+        )
 
     def _fused(
         self,
@@ -229,7 +231,7 @@ class AttentionTracer(TorchFunctionMode):
                     causal=arguments.get("is_causal", False),
                 ),
             )
-            self._shown.fused(layer, cross=cross, dropped=bool(arguments.get("dropout_p")))
+            self._recorder.record_call(layer, cross=cross, dropped=bool(arguments.get("dropout_p")))
         return output
 
     def _multi_head(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
@@ -256,7 +258,7 @@ class AttentionTracer(TorchFunctionMode):
                 _, weights_before_dropout = cast(
                     "tuple[Tensor, Tensor]", MULTI_HEAD(*bound.args, **bound.kwargs)
                 )
-        self._shown.own(
+        self._recorder.record_weights(
             _with_four_axes(weights_before_dropout.detach()), cross=cross, dropped=dropped
         )
         return output, weights.mean(dim=-3) if is_averaged else weights
@@ -337,15 +339,16 @@ class CausalityProbe(Observer):
     For a model outside the attention interface, only the weights show whether it is causal.
     """
 
-    found = False
+    looks_ahead = False  # whether a query attends to a later key
 
     def observe(self, block: Block) -> None:
         """Check whether the block has weights above the diagonal."""
-        self.found = self.found or bool(block.weights.triu(block.first_row + 1).any())
+        if not self.looks_ahead:
+            self.looks_ahead = bool(block.weights.triu(block.first_row + 1).any())
 
 
 class FunctionalRecorder:
-    """Passes the attention of a model to a run, if the model computes it outside the transformers interface.
+    """A recorder for `AttentionTracer` that passes the attention of a model to a run.
 
     With `splits`, weights of shape (batch x head, query, key) are reshaped to (batch, head, query, key).
     """
@@ -354,13 +357,13 @@ class FunctionalRecorder:
         self._run, self._name = run, name
         self._splits = splits or len(run.batch.real) == 1
 
-    def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:
+    def record_call(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:
         """Pass on a call of the fused function."""
         self._expect((*layer.query.shape[:3], layer.key.shape[2]))
         self._run.native = self._run.native.replace(SOFTMAX, "sdpa")
-        self._run.layer(layer)
+        self._run.add_layer(layer)
 
-    def own(
+    def record_weights(
         self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool
     ) -> None:
         """Pass on weights that the model itself computed.
@@ -368,28 +371,28 @@ class FunctionalRecorder:
         Raises NoAttentionError: they do not cover all tokens, or an observer needs queries and keys too.
         """
         # Collectors of weights can do without queries and keys; other observers of layers cannot.
-        observers = [
-            observer
+        if any(
+            isinstance(observer, LayerObserver) and not isinstance(observer, WeightCollector)
             for observer in self._run.observers
-            if not isinstance(observer, WeightCollector)
-        ]
-        if any(isinstance(observer, LayerObserver) for observer in observers):
+        ):
             raise NoAttentionError(
                 f"{self._name} computes its attention by itself: its weights can be shown, its queries and keys cannot"
             )
-        if (
-            self._splits
-            and weights.shape[1] == 1
-            and weights.shape[0] % len(self._run.batch.real) == 0
-        ):
-            weights = weights.reshape(len(self._run.batch.real), -1, *weights.shape[2:])
+        n_batch, n_rows = self._run.batch.real.shape
+        has_one_head = weights.shape[1] == 1
+        if self._splits and has_one_head and weights.shape[0] % n_batch == 0:
+            weights = weights.reshape(n_batch, -1, *weights.shape[2:])
         self._expect(tuple(weights.shape))
-        self._run.own(weights[:, :, -self._run.batch.real.shape[1] :])
+        self._run.add_weights(weights[:, :, -n_rows:])
 
     def _expect(self, shape: tuple[int, ...]) -> None:
         """Raise NoAttentionError unless weights of this shape have a row and a column for every token."""
-        (n_batch, n_rows), (_, n_keys) = self._run.batch.real.shape, self._run.batch.real_keys.shape
-        n_rows = n_keys if self._run.last_rows_only else n_rows
+        n_batch, n_rows = self._run.batch.real.shape
+        n_keys = self._run.batch.real_keys.shape[1]
+        if self._run.last_rows_only:
+            n_rows = (
+                n_keys  # the model computes all rows, of which the run then takes the last ones
+            )
         if (shape[0], *shape[2:]) != (n_batch, n_rows, n_keys):
             raise NoAttentionError(
                 f"{self._name} has no weights of all tokens on all tokens: a softmax that it multiplies by values has "
@@ -466,40 +469,30 @@ class Watched:
             InputError: the weights take more memory than is kept.
             SettingsError: an argument of another type.
         """
-        numbers = self._chosen(kind, layers)
-        selected_layers = [self.layers[number] for number in numbers]
-        shape = selected_layers[0].shape
-        if len({layer.shape for layer in selected_layers}) > 1:
+        layers_shown = {number: self.layers[number] for number in self._chosen(kind, layers)}
+        first = next(iter(layers_shown.values()))
+        n_inputs, _, n_queries, n_keys = first.shape
+        if len({layer.shape for layer in layers_shown.values()}) > 1:
             raise SelectionError(f"the layers have different shapes: choose layers= from\n{self}")
-        if not -shape[0] <= index < shape[0]:
+        if not -n_inputs <= index < n_inputs:
             raise SelectionError(
-                f"there is no input {index}: the batch had {shape[0]} (counted from 0)"
+                f"there is no input {index}: the batch had {n_inputs} (counted from 0)"
             )
-        queries = _tokens(tokens, shape[2], "queries")
-        is_same = key_tokens is None and (
-            selected_layers[0].kind != "cross" or shape[2] == shape[3]
-        )
-        keys = queries if is_same else _tokens(key_tokens, shape[3], "keys")
-        _check_memory(selected_layers)
-        real, real_keys = (torch.ones(1, n, dtype=torch.bool, device=CPU) for n in shape[2:])
-        batch = Batch(sentences=(), inputs={}, real=real, real_keys=real_keys)
-        collector = WeightCollector()
-        natives = {
-            "sdpa" if isinstance(layer.held, Layer) else SOFTMAX for layer in selected_layers
-        }
-        run = ForwardPass(batch=batch, observers=[collector], native=" and ".join(sorted(natives)))
-        for number in numbers:
-            self.layers[number].show(run, index % shape[0], number)
+        queries = keys = _tokens(tokens, n_queries, "queries")
+        if key_tokens is not None or (first.kind == "cross" and n_queries != n_keys):
+            keys = _tokens(key_tokens, n_keys, "keys")
+        weights, receipt = _verified_weights(layers_shown, index % n_inputs)
+        has_dropout = any(layer.dropped for layer in layers_shown.values())
         return Attention(
-            weights=collector.weights(0)[:, :, : len(queries), : len(keys)],
+            weights=weights[:, :, : len(queries), : len(keys)],
             query_tokens=queries,
             key_tokens=keys,
-            kind=selected_layers[0].kind,
-            layers=numbers,
+            kind=first.kind,
+            layers=tuple(layers_shown),
             model=type(self._module).__name__,
-            receipt=run.receipt(""),
-            text=" ".join(token.text for token in queries) if tokens is not None else "",
-            notes=(Note("dropout"),) if any(layer.dropped for layer in selected_layers) else (),
+            receipt=receipt,
+            text="" if tokens is None else " ".join(token.text for token in queries),
+            notes=(Note("dropout"),) if has_dropout else (),
         )
 
     def __str__(self) -> str:
@@ -509,7 +502,7 @@ class Watched:
             for number, layer in enumerate(self.layers)
         )
 
-    def own(
+    def record_weights(
         self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool
     ) -> None:
         """Keep weights that the module computed itself, as long as all of them stay within `KEEP_AT_MOST`."""
@@ -519,7 +512,7 @@ class Watched:
         kept_weights = weights.clone() if size <= KEEP_AT_MOST else None
         self._keep(weights.shape, kept_weights, cross=cross, dropped=dropped)
 
-    def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:
+    def record_call(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:
         """Keep the inputs and the output of the fused function, from which the weights can be computed later.
 
         If the module overwrites the inputs afterwards, the weights no longer match the output and are refused.
@@ -572,21 +565,20 @@ class Watched:
 
     def _begin(self, module: nn.Module, _inputs: Any) -> None:
         """Remember the path of a module that starts; a new run of the watched module discards the last one."""
-        if get_ident() == self._thread:
-            # Activation checkpointing runs modules again during the backward pass, which is not a new run.
-            is_again = torch._C._current_graph_task_id() >= 0
-            if (
-                module is self._module
-                and not is_again
-                and all(path is None for path in self._running)
-            ):
-                self.layers = []
-                self._tracer.forget()
-            self._running.append(
-                self._paths.get(module, self._running[-1] if self._running else None)
-            )
+        if get_ident() != self._thread:
+            return
+        # Activation checkpointing runs modules again during the backward pass, which is not a new run.
+        is_backward = torch._C._current_graph_task_id() >= 0
+        is_inside = any(path is not None for path in self._running)
+        if module is self._module and not is_backward and not is_inside:
+            self.layers = []
+            self._tracer.forget()
+        # A module that the watched one does not list, such as one made during the run, counts as its caller.
+        caller = self._running[-1] if self._running else None
+        self._running.append(self._paths.get(module, caller))
 
     def _end(self, _module: nn.Module, _inputs: Any, _output: Any) -> None:
+        """Forget the path of a module that ends."""
         if get_ident() == self._thread:
             del self._running[-1:]
 
@@ -613,6 +605,26 @@ def watch(module: nn.Module) -> Watched:
     return Watched(module)
 
 
+def _verified_weights(
+    layers: Mapping[int, SeenLayer], index: int
+) -> tuple[Float32[np.ndarray, "layer head query key"], Receipt]:
+    """Return the weights of input `index` of the batch in layers of one shape, by their numbers, and the receipt.
+
+    Raises NotVerifiedError: the weights of a layer are not what the module computed; InputError: they take more memory
+    than is kept.
+    """
+    _check_memory(list(layers.values()))
+    n_queries, n_keys = next(iter(layers.values())).shape[2:]
+    real, real_keys = (torch.ones(1, n, dtype=torch.bool, device=CPU) for n in (n_queries, n_keys))
+    batch = Batch(sentences=(), inputs={}, real=real, real_keys=real_keys)
+    natives = {"sdpa" if isinstance(layer.held, Layer) else SOFTMAX for layer in layers.values()}
+    collector = WeightCollector()
+    run = ForwardPass(batch=batch, observers=[collector], native=" and ".join(sorted(natives)))
+    for number, layer in layers.items():
+        layer.show(run, index, number)
+    return collector.weights(0), run.receipt("")
+
+
 def _check_memory(layers: Sequence[SeenLayer]) -> None:
     """Raise InputError if the weights of these layers take more memory than is kept."""
     size = 4 * len(layers) * math.prod(layers[0].shape[1:])
@@ -629,6 +641,7 @@ def _with_four_axes(tensor: Tensor) -> Tensor:
 
 
 def _tokens(tokens: Sequence[str | Token] | None, n: int, axis: str) -> tuple[Token, ...]:
+    """Return labels as tokens; if there are none, the numbers of all `n` queries or keys (`axis`, for the message)."""
     labels = [str(number) for number in range(n)] if tokens is None else list(tokens)
     if not 0 < len(labels) <= n:
         raise RecordError(f"there are {len(labels)} tokens for {n} {axis}")

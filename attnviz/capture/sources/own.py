@@ -112,9 +112,8 @@ class ModuleSource(PerSentenceSource):
             raise ModelError(
                 f"a tokenizer has encode(text) and decode(numbers), but a {type(tokenizer).__name__} not"
             )
-        self._device = next(
-            (parameter.device for parameter in module.parameters()), torch.device("cpu")
-        )
+        devices = (parameter.device for parameter in module.parameters())
+        self._device = next(devices, torch.device("cpu"))
 
     def _read(
         self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
@@ -143,7 +142,7 @@ class ModuleSource(PerSentenceSource):
         real = torch.ones(ids.shape, dtype=torch.bool, device=self._device)
         batch = Batch(sentences=(), inputs={"input_ids": ids}, real=real, real_keys=real)
         self.stream(batch, [probe])
-        self.kinds = ("encoder",) if probe.found else ("decoder",)
+        self.kinds = ("encoder",) if probe.looks_ahead else ("decoder",)
         self._has_run = True
 
     def _sentence(self, text: str) -> Sentence:
@@ -178,6 +177,7 @@ class ModuleSource(PerSentenceSource):
         return run.receipt(self.name)
 
     def _run(self, ids: Int64[Tensor, "batch token"], run: ForwardPass) -> Any:
+        """Run the module on token ids while its attention goes to a run, and return its output."""
         error_handler = as_model_error(self.name, "be run on this text", run=run, is_typed=True)
         with (
             evaluated(self._module),
@@ -198,9 +198,9 @@ class ModuleSource(PerSentenceSource):
             raise no_template(self.name)
         sentence = self._sentence(text)
         numbers = [token.id or 0 for token in sentence.tokens]
-        self._find_kind(
-            torch.tensor([numbers if len(numbers) > 1 else numbers * 2], device=self._device)
-        )
+        # One token attends to itself alone, which shows no kind: probe with it twice.
+        probed_ids = numbers if len(numbers) > 1 else numbers * 2
+        self._find_kind(torch.tensor([probed_ids], device=self._device))
         if self.kinds != ("decoder",):
             raise ModelError(
                 f"{self.name} generates nothing: its tokens look at later ones too; models that generate are decoders, "
@@ -248,13 +248,7 @@ class ModuleSource(PerSentenceSource):
         first = output[0] if isinstance(output, tuple | list) and output else output
         logits = getattr(first, "logits", first)
         vocabulary_size = n_tokens(self._tokenizer)
-        # Some models have more logits than their vocabulary has tokens: one per word vector of a padded table.
-        sizes = {vocabulary_size}
-        for module in self._module.modules():
-            if isinstance(module, nn.Embedding) and (
-                vocabulary_size is None or module.num_embeddings > vocabulary_size
-            ):
-                sizes.add(module.num_embeddings)
+        sizes = self._logit_sizes(vocabulary_size)
         if isinstance(logits, Tensor) and logits.ndim == 3 and logits.shape[-1] in sizes:
             return logits[0, -1, :vocabulary_size]
         result = type(logits).__name__
@@ -264,6 +258,18 @@ class ModuleSource(PerSentenceSource):
         raise ModelError(
             f"{self.name} generates nothing: it returns {result}, no logits over its vocabulary{size}"
         )
+
+    def _logit_sizes(self, vocabulary_size: int | None) -> set[int | None]:
+        """Return the numbers of logits that a module with this vocabulary may have.
+
+        Some models have more logits than their vocabulary has tokens: one per word vector of a padded table.
+        """
+        table_sizes = [
+            module.num_embeddings
+            for module in self._module.modules()
+            if isinstance(module, nn.Embedding)
+        ]
+        return {vocabulary_size, *(size for size in table_sizes if size > (vocabulary_size or 0))}
 
     def digest(self) -> str:
         """Return a digest of the bytes of all weights, which identifies the model."""

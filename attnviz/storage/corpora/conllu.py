@@ -118,7 +118,7 @@ def _coreference_links(
 
 
 def _tree(words: Sequence[Token]) -> tuple[list[int], dict[int, int]]:
-    """Return the head of each word (-1 for the root) and its depth below the root."""
+    """Return the index of each word's head (-1 for the root), and each word's depth below the root, by its index."""
     heads: list[int] = []
     for word in words:
         head, relation = word["head"], word["deprel"]
@@ -128,27 +128,29 @@ def _tree(words: Sequence[Token]) -> tuple[list[int], dict[int, int]]:
             raise _MalformedError(f"word {word['id']} ({word['form']}) has no relation to its head")
         heads.append(head - 1)
     children: dict[int, list[int]] = {}
-    for place, head in enumerate(heads):
-        children.setdefault(head, []).append(place)
+    for child, head in enumerate(heads):
+        children.setdefault(head, []).append(child)
     if len(children.get(-1, [])) != 1:
         raise _MalformedError("the head of exactly one word, the root, must be 0")
-    reached = children[-1].copy()
-    depths = {reached[0]: 0}
-    for place in reached:  # grows in the loop
-        for child in children.get(place, []):
-            depths[child] = depths[place] + 1
-            reached.append(child)
-    if len(reached) < len(words):
+    queue = children[-1].copy()
+    depths = {queue[0]: 0}
+    for index in queue:  # grows in the loop
+        for child in children.get(index, []):
+            depths[child] = depths[index] + 1
+            queue.append(child)
+    if len(queue) < len(words):
         raise _MalformedError("the heads run in a circle")
     return heads, depths
 
 
 def _spans(sentence: TokenList, words: Sequence[Token]) -> tuple[str, list[Span]]:
-    """Return the text of a sentence and the characters of each word."""
+    """Return the text of a sentence, and the first and one-past-last character of each word."""
     tokens = _surface_tokens(sentence, words)
-    glued = ["" if (token["misc"] or {}).get("SpaceAfter") == "No" else " " for token, _ in tokens]
-    written = "".join(token["form"] + gap for (token, _), gap in zip(tokens, glued, strict=True))
-    text = sentence.metadata.get("text", written.rstrip())
+    joined = ""
+    for token, _ in tokens:
+        is_glued = (token["misc"] or {}).get("SpaceAfter") == "No"
+        joined += token["form"] if is_glued else f"{token['form']} "
+    text = sentence.metadata.get("text", joined.rstrip())
     spans: list[Span] = []
     place = 0
     for token, parts in tokens:
@@ -187,34 +189,34 @@ def _surface_tokens(sentence: TokenList, words: Sequence[Token]) -> list[tuple[T
 
 
 def _mentions(sentence: TokenList, id_field: int) -> Iterator[tuple[str, set[int]]]:
-    """Yield the entity of each mention and the indices of its words."""
-    opened: list[tuple[str, int]] = []
-    place = 0
+    """Yield the entity of each mention and the indices of its words; `id_field` is as in `read_conllu`."""
+    opened: list[tuple[str, int]] = []  # the entities of open brackets, and the first word of each
+    word = 0  # the index of the next word
     for token in sentence:
-        past = place + isinstance(token["id"], int)
-        for bracket in re.findall(
-            r"\([^()]+\)?|[^()]+\)", (token["misc"] or {}).get("Entity") or ""
-        ):
+        # Ranges ("1-2") and empty nodes ("8.1") are tokens, but no words.
+        end = word + 1 if isinstance(token["id"], int) else word
+        entities = (token["misc"] or {}).get("Entity") or ""
+        for bracket in re.findall(r"\([^()]+\)?|[^()]+\)", entities):
+            is_opening, is_closing = bracket.startswith("("), bracket.endswith(")")
             fields = bracket.strip("()").split("-")
-            name = (
-                fields[id_field]
-                if bracket.startswith("(") and id_field < len(fields)
-                else fields[0]
-            )
-            start = place
-            if not bracket.startswith("("):
-                same = [index for index, (other, _) in enumerate(opened) if other == name]
-                if not same:
-                    raise _MalformedError(f"the bracket of entity {name} closes but was not opened")
-                _, start = opened.pop(same[-1])
-            elif not bracket.endswith(")"):
-                opened.append((name, start))
+            entity = fields[id_field] if is_opening and id_field < len(fields) else fields[0]
+            if is_opening and not is_closing:
+                opened.append((entity, word))
                 continue
+            start = word if is_opening else _close_bracket(opened, entity)
             # For a discontinuous mention, such as e1[1/2], only the first piece is used.
-            if start < past and not re.search(r"\[[2-9]", name):
-                yield name.partition("[")[0], set(range(start, past))
-        place = past
+            if start < end and not re.search(r"\[[2-9]", entity):
+                yield entity.partition("[")[0], set(range(start, end))
+        word = end
     if opened:
         raise _MalformedError(
             f"the bracket of entity {opened[0][0]} does not close in its sentence"
         )
+
+
+def _close_bracket(opened: list[tuple[str, int]], entity: str) -> int:
+    """Remove the latest open bracket of an entity, and return the first word in it."""
+    for index in reversed(range(len(opened))):
+        if opened[index][0] == entity:
+            return opened.pop(index)[1]
+    raise _MalformedError(f"the bracket of entity {entity} closes but was not opened")

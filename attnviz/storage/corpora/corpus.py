@@ -21,16 +21,17 @@ from attnviz.text.corpus import BadLine, CorpusLine
 from attnviz.text.display import WIDE, check_text, clip, from_utf8, visible
 
 Format: TypeAlias = Literal["lines", "conllu"]  # one sentence per line; a treebank
+# Unicode categories of characters that cannot be seen: control and format characters, and spaces.
 _UNSEEN = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
 STANDARD_INPUT = "-"
 LONGEST = 2**20  # bytes of a line; a longer one is skipped without being held in memory
+# The endings of compressed files, and the bytes that such files begin with.
 COMPRESSED = {
     ".gz": b"\x1f\x8b",
     ".bz2": b"BZh9",
     ".xz": b"\xfd7zXZ\x00",
     ".zst": b"\x28\xb5\x2f\xfd",
 }
-"""Endings of compressed files, and the bytes that such files begin with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +68,8 @@ class Corpus:
             raise self._unreadable(error) from None
         self._stream = stream
         self._close = weakref.finalize(self, stream.close)
-        about = os.fstat(stream.fileno())
-        self.size = about.st_size if stat.S_ISREG(about.st_mode) else None
+        status = os.fstat(stream.fileno())
+        self.size = status.st_size if stat.S_ISREG(status.st_mode) else None
         try:
             self._check_encoding(stream, Path(path).suffix.lower())
         except InputError:
@@ -93,11 +94,13 @@ class Corpus:
             self._close()
 
     def _readline(self, most: int) -> bytes:
+        """Return the next line, or its first `most` bytes, and count the bytes."""
         raw = self._stream.readline(most)
         self.read += len(raw)
         return raw
 
     def _line(self, raw: bytes, number: int) -> str | BadLine:
+        """Return a line as text without its line end; skip the rest of a line that is too long."""
         ended = raw.endswith(b"\n")
         raw = raw.removesuffix(b"\n").removesuffix(b"\r")
         if len(raw) > LONGEST:
@@ -120,7 +123,7 @@ class Corpus:
             raise self._unreadable(error) from None
         if suffix in COMPRESSED or first.startswith(tuple(COMPRESSED.values())):
             raise InputError(f"{self.name} is compressed: decompress it first")
-        if first.startswith((*WIDE,)):
+        if first.startswith(tuple(WIDE)):
             try:
                 from_utf8(first[:8])
             except InputError as error:
@@ -147,13 +150,16 @@ def read_corpus(path: str | os.PathLike[str], *, kind: Format | None = None) -> 
 
 
 def fingerprint(path: str | os.PathLike[str]) -> Fingerprint | None:
-    """Return the fingerprint of a corpus, or None for standard input and pipes; or InputError."""
+    """Return the fingerprint of a corpus; None for standard input and pipes, which can be read only once.
+
+    Raises InputError: the file cannot be read.
+    """
     if str(path) == STANDARD_INPUT:
         return None
     path = Path(path)
     try:
-        about = path.stat()
-        if not stat.S_ISREG(about.st_mode) and not stat.S_ISDIR(about.st_mode):
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
             return None
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -161,10 +167,11 @@ def fingerprint(path: str | os.PathLike[str]) -> Fingerprint | None:
         raise InputError(
             f"{visible(str(path))} cannot be read: {visible(str(getattr(error, 'strerror', error)))}"
         ) from None
-    return Fingerprint(name=path.name, size=about.st_size, sha256=digest)
+    return Fingerprint(name=path.name, size=status.st_size, sha256=digest)
 
 
 def _sentences(lines: Iterator[str | BadLine]) -> Iterator[CorpusLine | BadLine]:
+    """Yield each line that is not blank, without the spaces around it, and its number."""
     for number, line in enumerate(lines, start=1):
         if isinstance(line, BadLine):
             yield line
@@ -173,7 +180,7 @@ def _sentences(lines: Iterator[str | BadLine]) -> Iterator[CorpusLine | BadLine]
 
 
 def _check(line: CorpusLine) -> CorpusLine | BadLine:
-    """Return the sentence. Raises InputError: no model could read it, or it is invisible."""
+    """Return the sentence, or the reason why no model could read it or no reader could see it."""
     number, text = line.number, line.text
     if "\0" in text:
         return BadLine(number=number, reason=f"a NUL (\\0) at character {text.index(chr(0)) + 1}")
