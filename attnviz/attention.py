@@ -265,10 +265,11 @@ class Attention(ReadOnly):
 
     def __repr__(self) -> str:
         n_layers, n_heads, n_queries, n_keys = self.weights.shape
-        return (
-            f"<Attention of {self.model!r} ({self.kind}): {_count(n_layers, 'layer')} x {_count(n_heads, 'head')}, "
-            f"{n_queries} queries x {n_keys} keys{f', each {self.cell} tokens' * (self.cell > 1)}; {self.proof}>"
-        )
+        heads = f"{_count(n_layers, 'layer')} x {_count(n_heads, 'head')}"
+        size = f"{heads}, {n_queries} queries x {n_keys} keys"
+        if self.cell > 1:
+            size += f", each {self.cell} tokens"
+        return f"<Attention of {self.model!r} ({self.kind}): {size}; {self.proof}>"
 
     @property
     def proof(self) -> str:
@@ -374,20 +375,13 @@ class Attention(ReadOnly):
         """Return the weights as a pandas frame: one row per layer, head, query and key, with both tokens."""
         from pandas import DataFrame, MultiIndex
 
-        sizes = (
-            self.layers,
-            self.heads,
-            range(len(self.query_tokens)),
-            range(len(self.key_tokens)),
-        )
-        frame = DataFrame(
-            {"weight": self.weights.ravel()}, index=MultiIndex.from_product(sizes, names=AXES)
-        )
-        frame = frame.reset_index()
+        _, _, n_queries, n_keys = self.weights.shape
+        numbers = (self.layers, self.heads, range(n_queries), range(n_keys))
+        index = MultiIndex.from_product(numbers, names=AXES)
+        frame = DataFrame({"weight": self.weights.ravel()}, index=index).reset_index()
         for axis, tokens in (("query", self.query_tokens), ("key", self.key_tokens)):
-            frame[f"{axis}_token"] = frame[axis].map(
-                dict(enumerate(token.text for token in tokens))
-            )
+            texts = dict(enumerate(token.text for token in tokens))
+            frame[f"{axis}_token"] = frame[axis].map(texts)
         return frame
 
     def _repr_html_(self) -> str | None:
@@ -405,11 +399,9 @@ class Attention(ReadOnly):
     ) -> Float32[np.ndarray, "query key"]:
         """Return one head's matrix, by its numbers in the model. Raises SelectionError: it is not in the record."""
         layer, head = parse_head(layer if head is None else (layer, head))
-        (row,), (column,) = (
-            indices_of([layer], self.layers, "layer"),
-            indices_of([head], self.heads, "head"),
-        )
-        return np.asarray(self.weights[row, column])
+        (layer_index,) = indices_of([layer], self.layers, "layer")
+        (head_index,) = indices_of([head], self.heads, "head")
+        return np.asarray(self.weights[layer_index, head_index])
 
     def links(
         self, layer: int | str, head: int | None = None, n: int = 8
@@ -421,15 +413,14 @@ class Attention(ReadOnly):
         SelectionError, as `pattern`.
         """
         layer, head = parse_head(layer if head is None else (layer, head))
-        weights, lower_bound = np.array(self.pattern(layer, head)), 0.0
-        keys = np.broadcast_to(np.arange(weights.shape[1]), weights.shape)
+        weights = np.array(self.pattern(layer, head))
+        keys = np.broadcast_to(np.arange(weights.shape[1]), weights.shape)  # the key of each weight
         n_keys = len(self.key_tokens)
+        lower_bound = 0.0
         if self.exact is not None:
-            head_index = self.layers.index(layer), self.heads.index(head)
-            weights, keys = (
-                np.array(self.exact.link_weights[head_index]),
-                self.exact.link_keys[head_index],
-            )
+            place = self.layers.index(layer), self.heads.index(head)
+            weights = np.array(self.exact.link_weights[place])
+            keys = self.exact.link_keys[place]
             n_keys = len(self.exact.key_tokens)
             # A weight that was not kept is at most as large as the last link of its row, and at most as large as the
             # rest of the row's weight.
@@ -500,18 +491,19 @@ class Attention(ReadOnly):
 def is_trivial_link(
     record: Attention, keys: Int[np.ndarray, "*head query link"]
 ) -> Bool[np.ndarray, "*head query link"]:
-    """Return which links of each token to these keys involve a special token, or link the token to itself."""
+    """Return which links of each token to these keys involve a special token, or link the token to itself.
+
+    `keys` holds indices of keys, such as `TokenStatistics.link_keys`.
+    """
     labelled = record.exact or record
-    special_queries, special_keys = (
-        np.array([token.special for token in side])
-        for side in (labelled.query_tokens, labelled.key_tokens)
-    )
-    own_keys = np.arange(len(special_queries))[:, None] + record.first[0] - record.first[1]
-    return np.asarray(
-        special_queries[:, None]
-        | special_keys[keys]
-        | ((keys == own_keys) & (record.kind != "cross"))
-    )
+    special_queries = np.array([token.special for token in labelled.query_tokens])
+    special_keys = np.array([token.special for token in labelled.key_tokens])
+    is_special = special_queries[:, None] | special_keys[keys]
+    if record.kind == "cross":
+        return np.asarray(is_special)
+    first_query, first_key = record.first
+    own_keys = np.arange(len(special_queries))[:, None] + first_query - first_key
+    return np.asarray(is_special | (keys == own_keys))
 
 
 def parse_head(place: object) -> tuple[int, int]:
@@ -572,24 +564,31 @@ def indices_of(wanted: Iterable[int], held: Sequence[int], what: str) -> list[in
     """
     indices = set()
     for number in wanted:
-        actual = number if number >= 0 else held[number] if -number <= len(held) else None
+        actual = held[number] if -len(held) <= number < 0 else number
         if actual not in held:
-            numbers = f"{held[0]} to {held[-1]}" if _is_run(held) else ", ".join(map(str, held))
-            available = f"{what} {held[0]} only" if len(held) == 1 else f"{what}s {numbers}"
-            owner = "this model has" if _is_run(held) and held[0] == 0 else "this record holds"
-            raise SelectionError(
-                f"there is no {what} {number}: {owner} {available} (counted from 0)"
-            )
+            available = _available(held, what)
+            raise SelectionError(f"there is no {what} {number}: {available} (counted from 0)")
         indices.add(held.index(actual))
     return sorted(indices)
+
+
+def _available(held: Sequence[int], what: str) -> str:
+    """Return in words which layers or heads there are, such as ``this model has heads 0 to 11``."""
+    is_run = list(held) == list(range(held[0], held[0] + len(held)))
+    owner = "this model has" if is_run and held[0] == 0 else "this record holds"
+    if len(held) == 1:
+        return f"{owner} {what} {held[0]} only"
+    numbers = f"{held[0]} to {held[-1]}" if is_run else ", ".join(map(str, held))
+    return f"{owner} {what}s {numbers}"
 
 
 def cut(
     queries: Sequence[Token], keys: Sequence[Token], rows: slice | None, columns: slice | None
 ) -> dict[str, Any]:
-    """Return the fields that differ in a part of a record: its tokens, its reasons for short rows, and a note.
+    """Return the fields that differ in a part of a record, by name: tokens, reasons for short rows, and a note.
 
-    Raises SelectionError: the part is empty.
+    `queries` and `keys` are the tokens of the record, `rows` and `columns` those of the part; None keeps all. Raises
+    SelectionError: the part is empty.
     """
     labels: dict[str, Any] = {"notes": (), "short_rows": ()}
     note_fields: dict[str, int] = {}
@@ -612,11 +611,8 @@ def cut(
 
 
 def _count(n: int, noun: str) -> str:
+    """Return a number with its noun, such as ``1 head`` or ``12 heads``."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
-def _is_run(numbers: Sequence[int]) -> bool:
-    return list(numbers) == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
 def _check_labels(record: Attention) -> None:
@@ -659,7 +655,10 @@ def _check_exact(exact: TokenStatistics, layers: int, heads: int) -> None:
 
 
 def _check_rows(record: Attention) -> None:
-    """Raise RecordError if a weight is negative or not finite, or a row sums to another total than expected."""
+    """Raise RecordError if a weight is negative or not finite, or a row does not sum to 1 though it should.
+
+    A row that may be short sums to at most 1.
+    """
     weights = record.weights
     with np.errstate(invalid="ignore"):  # infinities of both signs give NaN, which is refused below
         sums = weights.sum(axis=-1, dtype=np.float64)
@@ -675,9 +674,7 @@ def _check_rows(record: Attention) -> None:
         )
     tolerance = ROUNDED_TOLERANCE if "rounded" in record.short_rows else ROW_TOLERANCE
     may_be_short = bool(set(record.short_rows) - {"rounded"})
-    is_wrong = np.asarray(
-        np.abs(sums - 1) > tolerance if not may_be_short else sums > 1 + tolerance
-    )
+    is_wrong = np.asarray(sums > 1 + tolerance if may_be_short else np.abs(sums - 1) > tolerance)
     if is_wrong.any():
         total = sums[tuple(np.argwhere(is_wrong)[0])]
         raise RecordError(f"each row must sum to 1: {_where(record, is_wrong)} sums to {total:.6g}")

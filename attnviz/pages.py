@@ -22,11 +22,6 @@ class WebPage:
             f"<WebPage of {len(self.html.encode()) / 1000:,.0f} KB: .save('page.html') writes it>"
         )
 
-    @property
-    def content(self) -> str:
-        """The text of the file."""
-        return self.html
-
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file, completely or not at all.
 

@@ -7,7 +7,6 @@ import pickle
 from dataclasses import FrozenInstanceError
 from typing import Any
 
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -42,12 +41,6 @@ def record(**changes: Any) -> Attention:
         "model": "made-up",
     }
     return Attention(**{**parts, **changes})
-
-
-@pytest.fixture
-def as_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the tests' own type checks, which would speak before the record's refusals do."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 def receipt(**changes: Any) -> Receipt:

@@ -238,9 +238,11 @@ def _group_tokens(tokens: tuple[Token, ...], size: int) -> tuple[Token, ...]:
     for start in range(0, len(tokens), size):
         group = tokens[start : start + size]
         first, last = group[0], group[-1]
-        if len(group) > 1:
-            first = Token(text=f"{first.text}…{last.text}", piece="", segment=first.segment)
-        grouped.append(first)
+        if len(group) == 1:
+            grouped.append(first)
+        else:
+            text = f"{first.text}…{last.text}"
+            grouped.append(Token(text=text, piece="", segment=first.segment))
     return tuple(grouped)
 
 

@@ -148,7 +148,7 @@ def open_source(
         SettingsError: weights cannot be drawn at random, because no model is named or the model is home-built.
     """
     notify = notify or _warn
-    name = ModelName(name=DEFAULT_MODEL) if model is None else _parse_name(str(model), revision)
+    name = _parse_name(model, revision)
     if drawn is not None and (model is None or name.is_code or name.is_home_built):
         raise SettingsError(NOT_DRAWN)
     if name.is_code:
@@ -156,17 +156,15 @@ def open_source(
     if name.is_home_built:
         return _home_built(name.name, device, dtype, name.sizes)
     _refuse_misspelling(name.name)
-    if model is not None:
-        revision = name.revision
     try:
-        location = locate(name.name, revision, needs_weights=drawn is None)
+        location = locate(name.name, name.revision, needs_weights=drawn is None)
         from attnviz.capture.sources.huggingface import open_pretrained
 
         return open_pretrained(
             location,
             device=_device(device),
             dtype=_dtype(dtype),
-            revision=revision,
+            revision=name.revision,
             trust_remote_code=trust_remote_code,
             seed=drawn,
             generates=generates,
@@ -195,19 +193,15 @@ def list_models(folders: Iterable[str | Path] = (".", "outputs")) -> tuple[Liste
     """
     from attnviz.models.training.files import ENDING, file_of, load_card
 
-    home_built = [
-        ListedModel(
-            name=name, where="attnviz", card=None if is_random(name) else load_card(file_of(name))
-        )
-        for name in names()
-    ]
+    models = []
+    for name in names():
+        card = None if is_random(name) else load_card(file_of(name))
+        models.append(ListedModel(name=name, where="attnviz", card=card))
     for path in sorted(path for folder in folders for path in Path(folder).glob(f"*{ENDING}")):
         with suppress(FileFormatError):  # the file may be a record, or come from another program
-            home_built.append(ListedModel(name=str(path), where="here", card=load_card(path)))
-    return (
-        *home_built,
-        *(ListedModel(name=name, where="cache") for name in cached_models() if is_cached(name)),
-    )
+            models.append(ListedModel(name=str(path), where="here", card=load_card(path)))
+    models += [ListedModel(name=name, where="cache") for name in cached_models() if is_cached(name)]
+    return tuple(models)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,11 +225,14 @@ class ModelName:
         return self.name in names() or self.name.endswith(".safetensors")
 
 
-def _parse_name(text: str, revision: str | None) -> ModelName:
-    """Return the parts of a model's name; `revision` is the one given beside it, if any.
+def _parse_name(model: str | Path | None, revision: str | None) -> ModelName:
+    """Return the parts of a model's name, or of the default's; `revision` is the one given beside it, if any.
 
     The path of an existing folder or file is not divided.
     """
+    if model is None:
+        return ModelName(name=DEFAULT_MODEL, revision=revision)
+    text = str(model)
     if code := re.fullmatch(r"(.+\.py)(?::(.*))?", text):
         return ModelName(name=code[1], function=code[2] or "")
     if Path(text).expanduser().exists():
@@ -271,15 +268,15 @@ def _refuse_misspelling(model: str) -> None:
     Names that resemble no home-built model, such as "gpt2", pass.
     """
     name = model.strip().lower()
-    is_meant = name.startswith((TOY, "bottleneck-")) or difflib.get_close_matches(
-        name, names(), 1, 0.8
-    )
+    is_similar = difflib.get_close_matches(name, names(), n=1, cutoff=0.8)
+    is_meant = name.startswith((TOY, "bottleneck-")) or is_similar
     if "/" in model or not is_meant or Path(model).is_dir():
         return
-    advice = "; `attnviz demo bottleneck` compares those with and without attention"
+    advice = ""
+    if name.startswith("bottleneck"):
+        advice = "; `attnviz demo bottleneck` compares those with and without attention"
     raise UnknownModelError(
-        f"there is no home-built model '{clip(visible(model), 60)}'{suggest(name, names())}"
-        f"{advice if name.startswith('bottleneck') else ''}"
+        f"there is no home-built model '{clip(visible(model), 60)}'{suggest(name, names())}{advice}"
     )
 
 
@@ -296,6 +293,7 @@ def _open_substitute(
 
 
 def _home_built(name: str, device: Device, dtype: Dtype, sizes: Mapping[str, int]) -> Source:
+    """Open a home-built model by its name, or a file that ``attnviz train`` wrote; `sizes` are those of toy-random."""
     from attnviz.capture.sources.home_built import TrainedSource, random_source
 
     if is_random(name):
@@ -326,6 +324,7 @@ def _device(name: Device) -> torch.device:
 
 
 def _dtype(name: Dtype) -> torch.dtype | None:
+    """Return the number format of this name; None for ``auto``. Raises InputError: there is no such format."""
     import torch
 
     if name not in get_args(Dtype):
@@ -336,4 +335,5 @@ def _dtype(name: Dtype) -> torch.dtype | None:
 
 
 def _warn(line: str) -> None:
+    """Show a line as a warning at the place in the user's code that called attnviz."""
     warnings.warn(line, AttnvizWarning, stacklevel=6)

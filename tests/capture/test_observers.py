@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ import torch
 
 from attnviz.capture import observers, stream
 from attnviz.capture.attend import attend, attend_all
-from attnviz.capture.observers import Batch, Block, Observer, WeightCollector
+from attnviz.capture.observers import Block, Observer
 from attnviz.capture.sources import huggingface
 from attnviz.errors import InputError, SelectionError
 from attnviz.heatmaps.words import hide_special, merge_words
@@ -36,64 +36,16 @@ def test_their_errors_are_theirs(zoo: Zoo) -> None:
     assert attend("Yes!", source).weights.shape == (5, 3, 4, 4)
 
 
-@pytest.mark.parametrize("name", ["distilbert", "gpt2", "gpt_oss", "gemma2", "t5"])
-def test_blocks_change_no_record(zoo: Zoo, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A record put together from blocks of one row, padded batch and all, is that of one block."""
-    source = zoo.source(name)
-    records = attend_all(zoo.sentences, source)
-    monkeypatch.setattr(stream, "BLOCK_BYTES", 1)
-    for whole, built in zip(records, attend_all(zoo.sentences, source), strict=True):
-        np.testing.assert_allclose(built.weights, whole.weights, rtol=0, atol=1e-6)
-        assert built.query_tokens == whole.query_tokens
-
-
-class TestWeightCollector:
-    """The observer that keeps everything, or what was asked for."""
-
-    @staticmethod
-    def batch(n_tokens: int = 5) -> Batch:
-        real = torch.ones(1, n_tokens, dtype=torch.bool)
-        return Batch(sentences=(), inputs={}, real=real, real_keys=real)
-
-    @staticmethod
-    def block(layer: int, heads: int = 3, n_tokens: int = 5) -> Block:
-        weights = torch.full((1, heads, n_tokens, n_tokens), 1 / n_tokens)
-        # not weights any more, but each head knows its number
-        weights *= torch.arange(heads)[None, :, None, None]
-        return Block(
-            layer=layer, first_row=0, n_rows=n_tokens, n_keys=n_tokens, causal=False, seen=weights
-        )
-
-    def kept(self, *layers: int, **choice: Any) -> WeightCollector:
-        """A collector that has seen these layers."""
-        keep = WeightCollector(**choice)
-        keep.begin(self.batch())
-        for layer in layers:
-            keep.observe(self.block(layer))
-        return keep
-
-    def test_memory(self) -> None:
-        """Weights that do not fit are pooled, whatever the number of layers; others are kept."""
-        layer = 3 * 5 * 5 * 4
-        assert (
-            self.kept(0, 1, memory=2 * layer).cell,
-            self.kept(0, 1, 2, memory=2 * layer).cell,
-        ) == (1, 2)
-        assert self.kept(0, 1, 2, layers=[1, 2], memory=2 * layer).cell == 1
-        assert self.kept(0, 1, 2, 3, 4, 5, heads=[1], memory=2 * layer).cell == 1
-        keep = self.kept(0, 1, 2, memory=2 * layer)
-        assert keep.weights(0).shape == (3, 3, 3, 3)
-        np.testing.assert_allclose(
-            keep.weights(0)[:, 1], [[[2 / 5, 2 / 5, 1 / 5]] * 3] * 3, rtol=1e-6
-        )
-
-    def test_memory_for_nothing(self) -> None:
-        """A memory too small for one number a head is refused, with the size that is needed."""
-        with pytest.raises(
-            InputError,
-            match=r"^20 bytes are too few for 3 heads of 2 layers: at least 24 are needed",
-        ):
-            self.kept(0, 1, memory=20)
+def test_memory_counts_what_is_kept() -> None:
+    """Weights that do not fit are pooled; layers and heads that are not kept take no room."""
+    memory = attend(TEXT, "toy-random").weights.nbytes // 2
+    assert attend(TEXT, "toy-random", memory=memory).cell == 2
+    assert attend(TEXT, "toy-random", layers=[1], memory=memory).cell == 1
+    assert attend(TEXT, "toy-random", heads=[0, 2], memory=memory).cell == 1
+    with pytest.raises(
+        InputError, match=r"^20 bytes are too few for 4 heads of 2 layers: at least 32 are needed"
+    ):
+        attend(TEXT, "toy-random", memory=20)
 
 
 def pooled(weights: np.ndarray, size: int) -> np.ndarray:

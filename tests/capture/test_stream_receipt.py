@@ -16,14 +16,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from attnviz.capture.attend import attend
 from attnviz.capture.observers import Batch, WeightCollector
 from attnviz.capture.sources import huggingface as pretrained
-from attnviz.capture.stream import (
-    EVERY_NUMBER,
-    SUMS,
-    ForwardPass,
-    Layer,
-    Scoring,
-    check_layer,
-)
+from attnviz.capture.stream import EVERY_NUMBER, SUMS, ForwardPass, Layer, Scoring, check_layer
 from attnviz.errors import NotVerifiedError
 from attnviz.text.notes import proof
 

@@ -503,6 +503,10 @@ BAD_JSON: dict[str, tuple[bytes, str]] = {
         changed(MINE, tokens=["a", 2]),
         r"tokens\[1\] must be text, or an object with a text",
     ),
+    "an unknown kind": (
+        changed(MINE, kind="sideways"),
+        'kind must be one of encoder, decoder, cross, not "sideways"',
+    ),
     # ours
     "newer": (changed(OURS, version=3), "it is of version 3, but this attnviz reads version 1"),
     "missing fields": (changed(OURS, kind=..., pair=...), "it lacks kind, pair"),

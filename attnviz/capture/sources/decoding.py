@@ -1,4 +1,4 @@
-"""Text generation: a model continues a text token by token, and each new row of attention is verified.
+"""Decoding: a model continues a text token by token, and each new row of attention is verified.
 
 Sources: Radford et al. 2018, GPT (https://openai.com/research/language-unsupervised); for the cache of keys and values,
 Pope et al. 2022, "Efficiently Scaling Transformer Inference", section 2.1 (https://arxiv.org/abs/2211.05102).
@@ -45,7 +45,7 @@ class Decoding(ABC):
     first: int | None = None  # the id that the generated text must begin with, if any
     # Whether a head has a sink, so that its rows may sum to less than 1.
     has_sinks: bool = False
-    _read: list[int] = field(default_factory=list)
+    _read: list[int] = field(default_factory=list)  # the ids that the decoder has read so far
 
     @abstractmethod
     def read(
@@ -113,10 +113,11 @@ class PretrainedDecoding(Decoding):
     kinds: dict[nn.Module, Kind | None] = field(default_factory=dict)
     cached: bool = True  # whether the keys and values of earlier tokens are kept, so that each token is read once
     _cache: Any = None
-    _cache_name: str = ""
-    _encoded: Any = None
+    _cache_name: str = ""  # the model's keyword argument for the cache
+    _encoded: Any = None  # the output of the encoder, which runs once
     # Whether the model computes attention outside the transformers interface.
     _is_traced: bool = False
+    # The keyword argument that limits the logits to the last token, for models that have one.
     _only_last: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -146,7 +147,8 @@ class PretrainedDecoding(Decoding):
             try:
                 return self._watched(numbers, observers)
             except NoAttentionError:
-                if not is_first or not self.cached or self.source is not None:
+                can_be_traced = self.source is None and self.cached
+                if not is_first or not can_be_traced:
                     raise
                 self._is_traced, self._cache = True, None
         return self._watched(numbers, observers)
@@ -189,6 +191,7 @@ class PretrainedDecoding(Decoding):
         return output.logits[0, -1]  # type: ignore[no-any-return]
 
     def _is_shown(self, module: nn.Module, query: Tensor, key: Tensor) -> bool:
+        """Return whether a layer is of the kind to show: of an encoder-decoder, the cross-attention."""
         del query
         if self.source is None:
             return True

@@ -62,17 +62,19 @@ class _HomeBuilt(PerSentenceSource):
         self._model: Any = model.to(self._device, dtype or torch.float32)
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
+        """Run the model; every observer sees every block of rows."""
         run = ForwardPass(batch=batch, observers=observers, native="home-built")
         with torch.inference_mode(), show_calls(self._model, observers):
             self._run(batch, run)
         return run.receipt(self.name)
 
     def digest(self) -> str:
+        """Return a digest of the bytes of all weights, which identifies the model."""
         return digest_of(self._model)
 
     @abstractmethod
     def _run(self, batch: Batch, run: ForwardPass) -> Any:
-        """Run the model and return its output."""
+        """Run the model while its attention goes to a run, and return its output."""
 
 
 class ToySource(_HomeBuilt):
@@ -88,19 +90,19 @@ class ToySource(_HomeBuilt):
         device: torch.device | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        config, default_config = config or ToyConfig(), HOME_BUILT[name].config()
+        config = config or ToyConfig()
         n_weights = config.n_layers * (4 * config.d_model**2 + 2 * config.d_model * config.d_ff)
         if n_weights > MOST_WEIGHTS:
             raise ModelError(
                 f"these sizes make {n_weights:,} weights: at most {MOST_WEIGHTS:,} are drawn"
             )
-        sizes = {size: getattr(config, size) for size in ("d_model", "n_heads", "n_layers")}
-        changes = [
-            f", {size} {number}"
-            for size, number in sizes.items()
-            if number != getattr(default_config, size)
-        ]
-        self._called, self.name = name, f"{name} (seed {config.seed}{''.join(changes)})"
+        # The name in pictures tells which sizes differ from those of the named model.
+        default_config = HOME_BUILT[name].config()
+        settings = [f"seed {config.seed}"]
+        for size in ("d_model", "n_heads", "n_layers"):
+            if getattr(config, size) != getattr(default_config, size):
+                settings.append(f"{size} {getattr(config, size)}")
+        self._base_name, self.name = name, f"{name} ({', '.join(settings)})"
         super().__init__(ToyEncoder(config), device, dtype)
 
     def _read(
@@ -108,14 +110,16 @@ class ToySource(_HomeBuilt):
     ) -> Batch:
         """Return a batch of one sentence. Raises InputError: the sentence has no word."""
         del truncate  # this model reads sentences of any length
-        shown_kind, tokens = expect_kind(self, kind, target), _read_words(text, pair)
+        shown_kind = expect_kind(self, kind, target)
+        tokens = _read_words(text, pair)
         if self._model.config.special_tokens:
-            parts = [[token for token in tokens if token.segment == segment] for segment in (0, 1)]
-            tokens = (_special("[CLS]", 0), *parts[0], _special("[SEP]", 0))
-            tokens += (*parts[1], _special("[SEP]", 1)) if parts[1] else ()
-        return batch_of_one(
-            Sentence(text=text, pair=pair, tokens=tokens, notes=NOTES), {}, shown_kind
-        )
+            first_words = [token for token in tokens if token.segment == 0]
+            second_words = [token for token in tokens if token.segment == 1]
+            tokens = (_special("[CLS]", 0), *first_words, _special("[SEP]", 0))
+            if second_words:
+                tokens += (*second_words, _special("[SEP]", 1))
+        sentence = Sentence(text=text, pair=pair, tokens=tokens, notes=NOTES)
+        return batch_of_one(sentence, {}, shown_kind)
 
     def _run(self, batch: Batch, run: ForwardPass) -> None:
         x, mask = pad(
@@ -128,7 +132,7 @@ class ToySource(_HomeBuilt):
         config = replace(self._model.config, seed=self._model.config.seed + 1 + seed)
         return ToySource(
             config,
-            name=self._called,
+            name=self._base_name,
             device=self._device,
             dtype=next(self._model.parameters()).dtype,
         )
@@ -190,11 +194,11 @@ class TrainedSource(_HomeBuilt):
             return batch_of_one(sentence, {"words": source}, shown_kind)
         generated = self._generate(source, target, truncate=truncate)
         inputs = {"source": source, "target": self._numbers(generated.tokens)}
-        return batch_of_one(
-            with_generation(sentence, generated, shown_kind, "word"), inputs, shown_kind
-        )
+        sentence = with_generation(sentence, generated, shown_kind, "word")
+        return batch_of_one(sentence, inputs, shown_kind)
 
     def _numbers(self, tokens: Sequence[Token]) -> Tensor:
+        """Return the ids of tokens, [1, token]."""
         return torch.tensor([[token.id or 0 for token in tokens]], device=self._device)
 
     def _run(self, batch: Batch, run: ForwardPass) -> Any:
@@ -204,6 +208,7 @@ class TrainedSource(_HomeBuilt):
         if isinstance(model, TranslationTransformer):
             hooks: dict[str, AttendFunction] = {f"attend_{batch.kind}": _watch(run)}
             return model(inputs["source"], inputs["target"], **hooks)
+        # Of the recurrent translators, one works without attention.
         if model.attention is None:
             return model(inputs["source"], inputs["target"])
         with _steps_of(model.attention.attend, run) as attend:
@@ -211,12 +216,9 @@ class TrainedSource(_HomeBuilt):
 
     def untrained(self, seed: int = 0) -> TrainedSource:
         """Return the same architecture with its initial weights, drawn from a seed."""
-        untrained_source, plan, weight = (
-            copy.copy(self),
-            self._card.plan,
-            next(self._model.parameters()),
-        )
+        plan, weight = self._card.plan, next(self._model.parameters())
         initial_model = new_model(replace(plan, recipe=replace(plan.recipe, seed=seed)))
+        untrained_source = copy.copy(self)
         untrained_source.name = f"{self.name} with random weights"
         untrained_source._model = initial_model.to(weight.device, weight.dtype).eval()
         return untrained_source
@@ -245,8 +247,17 @@ class TrainedSource(_HomeBuilt):
         if kind == "encoder":
             return None
         config, projection = self._model.config, self._model.word_projection
-        never, names = (config.pad, config.start), (self._card.target or self._card.source).decode
-        return WordHead(module=projection, bias=projection.bias, names=names, never=never)
+        return WordHead(
+            module=projection,
+            bias=projection.bias,
+            names=self._output_vocabulary.decode,
+            never=(config.pad, config.start),
+        )
+
+    @property
+    def _output_vocabulary(self) -> Vocabulary:
+        """The vocabulary of the text that the model writes; a decoder reads and writes one vocabulary."""
+        return self._card.target or self._card.source
 
     def _sentence(self, text: str, pair: str | None, *, truncate: bool) -> Sentence:
         """Return the sentence as tokens, cut to the model's limit if it may be, with notes.
@@ -282,13 +293,14 @@ class TrainedSource(_HomeBuilt):
 
     def _generate(self, source: Tensor, target: str | None, *, truncate: bool) -> GeneratedText:
         """Return the target as tokens or, if it is None, the model's own translation of the source ids."""
-        config, vocabulary = self._card.plan.config, self._card.target or self._card.source
+        config = self._card.plan.config
         if target is None:
             numbers = self._model.translate(source).words[0].tolist()
-            words = [word for word in vocabulary.decode(numbers) if word != END]
+            words = [word for word in self._output_vocabulary.decode(numbers) if word != END]
             is_ended = config.end in numbers
         else:
-            words, is_ended = [target[start:end] for start, end in split_words(target)], True
+            words = [target[start:end] for start, end in split_words(target)]
+            is_ended = True
             max_words = config.max_length - 1
             # An empty target is allowed: a model may generate nothing but the end token.
             if target and not words:
@@ -298,19 +310,20 @@ class TrainedSource(_HomeBuilt):
                     f"the target has {len(words):,} words, but {self.name} generates at most {max_words:,}"
                 )
             words = words[:max_words]
-        tokens = self._labelled([*words, *([END] if is_ended else [])])
+        tokens = self._labelled([*words, END] if is_ended else words)
         start = _special(START, GENERATED, config.start)
         return GeneratedText(text=" ".join(words), tokens=tokens, read=(start, *tokens[:-1]))
 
     def _labelled(self, words: Sequence[str]) -> tuple[Token, ...]:
         """Return generated words as tokens, with their spans in the text joined by spaces."""
-        tokens, place, vocabulary = list[Token](), 0, self._card.target or self._card.source
+        tokens: list[Token] = []
+        start = 0
         for number, word in enumerate(words):
             if word == END:
                 tokens.append(_special(END, GENERATED, self._card.plan.config.end))
             else:
-                tokens.append(_token(word, place, number, GENERATED, vocabulary))
-            place += len(word) + 1
+                tokens.append(_token(word, start, number, GENERATED, self._output_vocabulary))
+            start += len(word) + 1
         return tuple(tokens)
 
     @contextmanager
@@ -324,10 +337,9 @@ class TrainedSource(_HomeBuilt):
         del most
         sentence = self._sentence(text, None, truncate=True)
         numbers = tuple(token.id or 0 for token in sentence.tokens)
-        vocabulary = self._card.target or self._card.source
 
         def tokens(generated: Sequence[int]) -> tuple[Token, ...]:
-            return self._labelled(vocabulary.decode(list(generated)))
+            return self._labelled(self._output_vocabulary.decode(list(generated)))
 
         def meaning(generated: Sequence[int]) -> str:
             return " ".join(token.piece for token in tokens(generated) if not token.special)
@@ -370,7 +382,8 @@ def _read_words(
     number = 0
     for segment, part in enumerate((text, pair or "")):
         for start, end in split_words(part):
-            for piece in vocabulary.pieces(part[start:end]) if vocabulary else (part[start:end],):
+            word = part[start:end]
+            for piece in vocabulary.pieces(word) if vocabulary else (word,):
                 tokens.append(_token(piece, start, number, segment, vocabulary))
                 start += len(piece.removeprefix(PIECE))
             number += 1
@@ -386,12 +399,16 @@ def _token(
 
     `start` is the position of its first character, `number` the number of its word.
     """
-    is_unknown = vocabulary is not None and (word == UNKNOWN or not vocabulary.knows(word))
-    is_particle = vocabulary is not None and not is_unknown and word.startswith(PIECE)
-    spelling = word.removeprefix(PIECE) if is_particle else word
-    text = token_text(spelling, continues=True) if is_particle else visible(word)
+    spelling = word
+    if vocabulary is not None and (word == UNKNOWN or not vocabulary.knows(word)):
+        text = token_text(UNKNOWN_MARK, typed=word, unknown=True)
+    elif vocabulary is not None and word.startswith(PIECE):
+        spelling = word.removeprefix(PIECE)
+        text = token_text(spelling, continues=True)
+    else:
+        text = visible(word)
     return Token(
-        text=token_text(UNKNOWN_MARK, typed=word, unknown=True) if is_unknown else text,
+        text=text,
         piece=word,
         id=None if vocabulary is None else vocabulary.encode([word])[0],
         span=(start, start + len(spelling)),
@@ -401,6 +418,7 @@ def _token(
 
 
 def _special(mark: str, segment: int, number: int | None = None) -> Token:
+    """Return a special token, such as ``[CLS]``, with its id, if it has one."""
     return Token(text=mark, piece=mark, id=number, special=True, segment=segment)
 
 
@@ -411,8 +429,15 @@ def _watch(run: ForwardPass) -> AttendFunction:
         query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, None]:
         context, _ = scaled_dot_product_attention(query, key, value, mask)
-        scoring, output = Scoring(mask=mask, rounded=True), context.transpose(1, 2)
-        run.add_layer(Layer(query=query, key=key, value=value, output=output, scoring=scoring))
+        run.add_layer(
+            Layer(
+                query=query,
+                key=key,
+                value=value,
+                output=context.transpose(1, 2),
+                scoring=Scoring(mask=mask, rounded=True),
+            )
+        )
         return context, None
 
     return attend

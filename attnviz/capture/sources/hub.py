@@ -126,7 +126,7 @@ def _ask_hub(model: str, revision: str | None) -> None:
 
     def ask() -> None:
         try:
-            _look(model, revision, first_answer)
+            _check_on_hub(model, revision, first_answer)
         except Exception as error:
             errors.append(error)
 
@@ -151,7 +151,7 @@ def _ask_hub(model: str, revision: str | None) -> None:
         raise _unreachable(model, f"the hub cannot be reached ({first_line(error, 120)})") from None
 
 
-def _look(model: str, revision: str | None, first_answer: threading.Event) -> None:
+def _check_on_hub(model: str, revision: str | None, first_answer: threading.Event) -> None:
     """Check that the hub has the configuration and the weights; `first_answer` is set at its first valid answer."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import EntryNotFoundError
@@ -177,6 +177,7 @@ def _look(model: str, revision: str | None, first_answer: threading.Event) -> No
 
 
 def _unreachable(model: str, reason: str) -> UnreachableModelError:
+    """Return the error for a model that is not in the cache and, for this reason, cannot be downloaded."""
     return UnreachableModelError(f"{model} is not in the cache, and {reason}", WHAT_TO_DO)
 
 

@@ -71,24 +71,24 @@ def _attention(
 
     transformers calls it for each layer.
     """
-    run = _native(native, module)
+    compute = _native(native, module)
     if callable(attention_mask):
-        run = partial(_run_in_blocks, run)
-    output, weights = run(module, query, key, value, attention_mask, **options)
+        compute = partial(_run_in_blocks, compute)
+    output, weights = compute(module, query, key, value, attention_mask, **options)
     watching = _watching.get()
     if watching is None:
         return output, weights
     forward_pass, is_shown = watching
     if is_shown(module, query, key):
         number = getattr(module, "layer_idx", None)
-        is_one = query.shape[2] == 1 < key.shape[2]
+        is_last_only = query.shape[2] == 1 < key.shape[2]
         layer = Layer(
             number=number if isinstance(number, int) else -1,
             query=query,
             key=key,
             value=value,
             output=output,
-            scoring=_scoring(native, module, attention_mask, options, is_one=is_one),
+            scoring=_scoring(native, module, attention_mask, options, is_last_only=is_last_only),
         )
         unknown = [
             name for name, value in options.items() if name not in _KNOWN and value is not None
@@ -124,6 +124,7 @@ def _mask(
         options |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
 
     def rows(first: int, last: int) -> Tensor:
+        """Return the mask of these queries, the last exclusive."""
         mask = make_mask(q_length=last - first, q_offset=q_offset + first, **options)
         assert mask is not None
         return mask
@@ -132,7 +133,7 @@ def _mask(
 
 
 def _run_in_blocks(
-    run: Callable[..., tuple[Tensor, Tensor | None]],
+    compute: Callable[..., tuple[Tensor, Tensor | None]],
     module: nn.Module,
     query: Float[Tensor, "batch head query d_k"],
     key: Float[Tensor, "batch group key d_k"],
@@ -149,7 +150,7 @@ def _run_in_blocks(
         keys = slice(*span_of(block))
         if bias is not None:
             options["position_bias"] = bias[:, :, rows, keys]
-        output, _ = run(
+        output, _ = compute(
             module,
             query[:, :, rows],
             key[:, :, keys],
@@ -178,17 +179,17 @@ def _scoring(
     mask: Tensor | MaskRows | None,
     options: Mapping[str, Any],
     *,
-    is_one: bool = False,
+    is_last_only: bool,
 ) -> Scoring:
     """Return how the layer computes its scores, from the keywords that it was called with.
 
-    Without a mask, ``sdpa`` uses the layer's ``is_causal`` flag, and ``eager`` hides no key. `is_one` says that there
-    is a single query at the end of the text, which sees all keys.
+    Without a mask, ``sdpa`` uses the layer's ``is_causal`` flag, and ``eager`` hides no key. `is_last_only` says that
+    the only query is the last token of the text, which sees all keys.
     """
     causal = options.get("is_causal")
     if causal is None:
         causal = getattr(module, "is_causal", mask is None)
-    if is_one or (mask is None and native == "eager"):
+    if is_last_only or (mask is None and native == "eager"):
         causal = False
     bias = options.get("position_bias")
     if bias is not None and not bias.any():

@@ -150,7 +150,7 @@ def _names_of_weights(model: Any, module: Any) -> set[str]:
 def draw(
     location: Location, dtype: torch.dtype | None, options: dict[str, Any], seed: int
 ) -> Loaded:
-    """Return a model built from only its configuration, with weights drawn from a seed."""
+    """Return a model built from only its configuration, with weights drawn from a seed, and without a tokenizer."""
     config = _read_config(location, options)
     auto_class, is_seq2seq = _class_of(config)
     torch.default_generator.manual_seed(seed)
@@ -262,12 +262,12 @@ def _check_sizes(config: Any, name: str) -> None:
     """Raise ModelError for sizes that no model has, before building it takes hours and all memory."""
     for sub_config in _configs([config]):
         for key in (field.name for field in fields(sub_config)):
-            value, max_value = (
-                getattr(sub_config, key, None),
-                MOST_LAYERS if "layer" in key else MOST,
-            )
             # The theta of rotary positions is the base of their wavelengths, not a size, and may be larger.
-            if isinstance(value, int) and value > max_value and "theta" not in key:
+            if "theta" in key:
+                continue
+            value = getattr(sub_config, key, None)
+            max_value = MOST_LAYERS if "layer" in key else MOST
+            if isinstance(value, int) and value > max_value:
                 raise ModelError(
                     f"{name} cannot be loaded: its {key} is {clip(str(value), 24)}, which no model has"
                 )
@@ -276,11 +276,9 @@ def _check_sizes(config: Any, name: str) -> None:
 def senses(model: Any) -> str:
     """Return in words the inputs other than text that a model or its class reads; empty if there are none."""
     modalities = model.input_modalities
-    return " and ".join(
-        SENSES[modality]
-        for modality in ((modalities,) if isinstance(modalities, str) else modalities)
-        if modality in SENSES
-    )
+    if isinstance(modalities, str):
+        modalities = (modalities,)
+    return " and ".join(SENSES[modality] for modality in modalities if modality in SENSES)
 
 
 # The smallest usual share of a model's word vectors for which its tokenizer has tokens; the remaining vectors are
@@ -311,15 +309,16 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
             f"the tokenizer has {n_pieces:,} tokens, but {type(model).__name__} has {n_vectors:,} word vectors: it "
             "belongs to another model"
         )
-    notes = (
-        ()
-        if n_pieces >= LEAST_SHARE * n_vectors
-        else (Note.of("vocabulary_smaller", pieces=n_pieces, vectors=n_vectors),)
-    )
+    notes: tuple[Note, ...] = ()
+    if n_pieces < LEAST_SHARE * n_vectors:
+        notes = (Note.of("vocabulary_smaller", pieces=n_pieces, vectors=n_vectors),)
     has_head = model.can_generate() and model.get_output_embeddings() is not None
-    reads, full_model = _base_of(model), model if has_head else None
     return Loaded(
-        tokenizer=tokenizer, model=reads, full_model=full_model, has_head=has_head, notes=notes
+        tokenizer=tokenizer,
+        model=_base_of(model),
+        full_model=model if has_head else None,
+        has_head=has_head,
+        notes=notes,
     )
 
 
@@ -337,8 +336,8 @@ def _base_of(model: Any) -> Any:
     return base if has_input else getattr(base, "decoder", base)
 
 
+# Held while a run changes state that all threads share: a model's mode and configuration, the library's settings.
 EXCLUSIVE = RLock()
-"""Held while a run changes state that all threads share: a model's mode and configuration, the library's settings."""
 
 
 @contextmanager
@@ -410,12 +409,9 @@ def limit_of(model: nn.Module, tokenizer: Any) -> int | None:
                 f"the model's {name} must be a number, not {clip(visible(repr(value)), 40)}"
             )
     for name, module in model.named_modules():
+        is_table = name.endswith("position_embeddings") and isinstance(module, nn.Embedding)
         # RoBERTa and related models count positions from padding_idx + 1.
-        if (
-            name.endswith("position_embeddings")
-            and isinstance(module, nn.Embedding)
-            and module.padding_idx is not None
-        ):
+        if is_table and module.padding_idx is not None:
             limits[name] = module.num_embeddings - module.padding_idx - 1
     # XLNet reports -1 for no limit.
     limit = min((value for value in limits.values() if value > 0), default=UNLIMITED)
@@ -433,8 +429,8 @@ def as_model_error(
 ) -> Iterator[None]:
     """Turn any exception of a library into a ModelError of one line: "<name> cannot <what>: ...".
 
-    If the hub does not answer (`is_on_hub`), it becomes an UnreachableModelError. An error of the observers of `run` is
-    raised unchanged. With `is_typed`, the line also names the error's class.
+    With `is_on_hub`, a connection error becomes an UnreachableModelError. An error of the observers of `run` is raised
+    unchanged. With `is_typed`, the line also names the error's class.
     """
     try:
         yield
@@ -459,10 +455,9 @@ def _connection_error(error: BaseException | None) -> BaseException | None:
 
     connection_error = None
     while error is not None:
-        module = type(error).__module__.partition(".")[0]
-        if isinstance(
-            error, HfHubHTTPError | LocalEntryNotFoundError | ConnectionError
-        ) or module.startswith("http"):
+        is_of_hub = isinstance(error, HfHubHTTPError | LocalEntryNotFoundError | ConnectionError)
+        is_of_http = type(error).__module__.startswith("http")  # of the packages httpx and httpcore
+        if is_of_hub or is_of_http:
             connection_error = error
         error = error.__cause__ or error.__context__
     return connection_error

@@ -74,17 +74,12 @@ class SeenLayer:
         Raises NotVerifiedError: the weights are not the module's own.
         """
         held, part = self.held, slice(index, index + 1)
-        if held is None:
-            return
+        assert held is not None  # `_check_memory` refuses a layer whose weights were not kept
         if isinstance(held, Tensor):
             run.add_weights(held[part], number)
             return
-        query, key, value, output = (
-            held.query[part],
-            held.key[part],
-            held.value[part],
-            held.output[part],
-        )
+        query, key, value = held.query[part], held.key[part], held.value[part]
+        output = held.output[part]
         scoring, mask = held.scoring, held.scoring.mask
         if isinstance(mask, Tensor) and mask.ndim == AXES and len(mask) > 1:
             scoring = replace(scoring, mask=mask[part])

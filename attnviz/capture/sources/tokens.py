@@ -1,4 +1,8 @@
-"""The tokens of a pretrained model, with the labels that a person reads."""
+"""The tokens of a pretrained model, with the labels that a person reads.
+
+The span of a token is its first and its one-past-last character in the text. The text of some tokens differs from their
+spelling in the vocabulary (`piece`), and tokens of a few bytes have no text of their own.
+"""
 
 from __future__ import annotations
 
@@ -52,16 +56,17 @@ def generated_tokens(
     """
     text = meaning(tokenizer, ids) if text is None else text
     if not is_of_library(tokenizer):
-        return tuple(replace(token, segment=GENERATED) for token in _placed(tokenizer, ids, text))
+        labelled = _tokens_without_offsets(tokenizer, ids, text)
+        return tuple(replace(token, segment=GENERATED) for token in labelled)
     # Some models have more ids than their vocabulary has tokens; such an id has no piece.
     pieces = [
         piece or f"<{number}>"
         for piece, number in zip(tokenizer.convert_ids_to_tokens(list(ids)), ids, strict=True)
     ]
     special = set(tokenizer.all_special_ids)
-    spans: Sequence[tuple[int, int] | None] = (
-        _spans(tokenizer, ids, text) if tokenizer.is_fast else [None] * len(ids)
-    )
+    spans: Sequence[tuple[int, int] | None] = [None] * len(ids)
+    if tokenizer.is_fast:
+        spans = _spans_of_generated(tokenizer, ids, text)
     tokens = [
         Token(
             text="",
@@ -82,18 +87,18 @@ def own_tokens(tokenizer: Any, text: str) -> tuple[Token, ...]:
         options = {"return_offsets_mapping": tokenizer.is_fast, "return_special_tokens_mask": True}
         return read_tokens(tokenizer, tokenizer(text, verbose=False, **options), text)
     encoding = text.encode() if tokenizer is None else tokenizer.encode(text)
-    return _placed(tokenizer, [int(number) for number in getattr(encoding, "ids", encoding)], text)
+    # The package tokenizers returns an object with `ids`, others the ids themselves, perhaps as a tensor.
+    ids = [int(number) for number in getattr(encoding, "ids", encoding)]
+    return _tokens_without_offsets(tokenizer, ids, text)
 
 
 def meaning(tokenizer: Any, ids: Sequence[int]) -> str:
     """Return the text of token ids (bytes if `tokenizer` is None), without the special tokens of transformers."""
     if tokenizer is None:
         return bytes(ids).decode(errors="replace")
-    options = (
-        {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
-        if is_of_library(tokenizer)
-        else {}
-    )
+    options = {}
+    if is_of_library(tokenizer):
+        options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
     return str(tokenizer.decode(list(ids), **options))
 
 
@@ -113,11 +118,14 @@ def is_of_library(tokenizer: Any) -> bool:
     return hasattr(tokenizer, "convert_ids_to_tokens")
 
 
-def _placed(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Token, ...]:
-    """Return the tokens of these ids, with their spans in the text, for a tokenizer without offsets."""
+def _tokens_without_offsets(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Token, ...]:
+    """Return the tokens of these ids, with their spans in the text, for a tokenizer that reports no offsets."""
     decode = partial(meaning, tokenizer)
     decoded = [decode([number]) for number in ids]
-    spans = _grown(decode, ids, text) if decode(ids) == text else _sought(decoded, text)
+    if decode(ids) == text:
+        spans: Sequence[tuple[int, int] | None] = _spans_by_prefixes(decode, ids, text)
+    else:
+        spans = _spans_by_search(decoded, text)
     tokens = [
         Token(text="", piece=piece, id=number, span=span)
         for number, piece, span in zip(ids, decoded, spans, strict=True)
@@ -135,20 +143,22 @@ def run_together(tokens: Sequence[Token]) -> bool:
 
 def broken_syllable(tokens: Sequence[Token], text: str, pair: str | None) -> tuple[str, int] | None:
     """Return the first Korean syllable that is split into several tokens, and their number; None if there is none."""
-    parts = [
-        token for token in tokens if token.span and not token.special and token.piece.strip("▁Ġ")
-    ]
-    counts = Counter(
-        (token.segment, place) for token in parts for place in range(*(token.span or ()))
-    )
-    letters = (
-        ((text, pair or "")[segment][place], n) for (segment, place), n in counts.items() if n > 1
-    )
-    return next(((letter, n) for letter, n in letters if HANGUL.match(letter)), None)
+    # The number of tokens that each character is in, by its sentence and place.
+    counts = Counter[tuple[int, int]]()
+    for token in tokens:
+        is_space = not token.piece.strip("▁Ġ")
+        if token.span and not token.special and not is_space:
+            counts.update((token.segment, place) for place in range(*token.span))
+    sentences = (text, pair or "")
+    for (segment, place), n in counts.items():
+        letter = sentences[segment][place]
+        if n > 1 and HANGUL.match(letter):
+            return letter, n
+    return None
 
 
-def _spans(tokenizer: Any, ids: Sequence[int], text: str) -> list[tuple[int, int]]:
-    """Return the span of each generated token in the text; see `generated_tokens`."""
+def _spans_of_generated(tokenizer: Any, ids: Sequence[int], text: str) -> list[tuple[int, int]]:
+    """Return the span of each generated token in the text, by a fast tokenizer; see `generated_tokens`."""
     encoding = tokenizer(text_target=text, return_offsets_mapping=True, verbose=False)
     # If the text was truncated, `ids` has an end token earlier than the new encoding; special tokens may differ.
     special = tokenizer.all_special_ids
@@ -158,13 +168,13 @@ def _spans(tokenizer: Any, ids: Sequence[int], text: str) -> list[tuple[int, int
     )
     if is_same and len(ids) <= len(encoding["input_ids"]):
         return [(start, end) for start, end in encoding["offset_mapping"][: len(ids)]]
-    return _grown(partial(meaning, tokenizer), ids, text)
+    return _spans_by_prefixes(partial(meaning, tokenizer), ids, text)
 
 
-def _grown(
+def _spans_by_prefixes(
     decode: Callable[[Sequence[int]], str], ids: Sequence[int], text: str
 ) -> list[tuple[int, int]]:
-    """Return the span of each token, from the lengths of the decoded text before and after it.
+    """Return the span of each token, from the lengths of the decoded text up to it and with it.
 
     A token may hold only some bytes of a character, so that the text up to it cannot be decoded. All tokens of such a
     character get the span of the whole character.
@@ -181,8 +191,8 @@ def _grown(
     ]
 
 
-def _sought(pieces: Sequence[str], text: str) -> list[tuple[int, int] | None]:
-    """Return the span of each piece, searched after the previous one; None if it is not found."""
+def _spans_by_search(pieces: Sequence[str], text: str) -> list[tuple[int, int] | None]:
+    """Return the span of each piece, searched in the text after the previous one; None if it is not there."""
     spans: list[tuple[int, int] | None] = []
     place = 0
     for piece in pieces:
@@ -199,6 +209,7 @@ def _sought(pieces: Sequence[str], text: str) -> list[tuple[int, int] | None]:
 def _label_pieces(
     tokenizer: Any, tokens: Sequence[Token], typed: tuple[str, str]
 ) -> tuple[Token, ...]:
+    """Return the tokens of a tokenizer of transformers with the text to show; `typed` holds the two sentences."""
     decoded = [
         token.piece if token.special else _decode(tokenizer, token.piece) for token in tokens
     ]
@@ -220,6 +231,7 @@ def _label(
     for index, token in enumerate(tokens):
         # A token that holds only the space before a word does not count as the word's beginning.
         previous = tokens[index - 1] if index and decoded[index - 1].strip() else None
+        continues = previous is not None and token.word is not None and previous.word == token.word
         if token.special:
             text = visible(token.piece)
         else:
@@ -227,9 +239,7 @@ def _label(
                 decoded[index],
                 part=parts[index],
                 typed=typed[token.segment][slice(*token.span)] if token.span else "",
-                continues=previous is not None
-                and token.word is not None
-                and previous.word == token.word,
+                continues=continues,
                 unknown=unknown is not None and token.id == unknown,
             )
         labelled.append(replace(token, text=text))

@@ -40,19 +40,15 @@ class Hub:
         models: the folder of each model.
         errors: models that are refused: the status and the hub's own code for it.
         delay: seconds before each answer.
-        broken: whether the weights break off in the middle, each time they are asked for.
         portal: whether every answer is a page to log in at, as in a hotel.
         asked: method and path of each request.
-        tokens: with what the requests authorised themselves.
     """
 
     models: dict[str, Path]
     errors: dict[str, tuple[int, str]] = field(default_factory=dict)
     delay: float = 0.0
-    broken: bool = False
     portal: bool = False
     asked: list[str] = field(default_factory=list)
-    tokens: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.server = ThreadingHTTPServer(
@@ -90,7 +86,6 @@ class _Answer(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         self.of.asked.append(f"{self.command} {self.path}")
-        self.of.tokens.add(self.headers.get("Authorization", ""))
         time.sleep(self.of.delay)
         try:
             if self.of.portal:
@@ -163,19 +158,9 @@ class _Answer(BaseHTTPRequestHandler):
         return self.of.models[model]
 
     def _send(self, file: Path) -> None:
-        whole = file.read_bytes()
-        tag = hashlib.sha256(whole).hexdigest()[:40]
-        start = int(re.sub(r"\D", "", self.headers.get("Range", "").partition("-")[0]) or 0)
-        headers = {"ETag": f'"{tag}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
-        if start:
-            headers["Content-Range"] = f"bytes {start}-{len(whole) - 1}/{len(whole)}"
-        half = self.of.broken and file.suffix in LFS
-        self._reply(
-            206 if start else 200,
-            headers,
-            whole[start:],
-            whole[start : len(whole) // 2] if half else None,
-        )
+        content = file.read_bytes()
+        tag = hashlib.sha256(content).hexdigest()[:40]
+        self._reply(200, {"ETag": f'"{tag}"', "X-Repo-Commit": COMMIT}, content)
 
     def _send_json(self, body: object) -> None:
         self._reply(200, {"Content-Type": "application/json"}, json.dumps(body).encode())
@@ -185,10 +170,8 @@ class _Answer(BaseHTTPRequestHandler):
             status, {"X-Error-Code": code, "X-Error-Message": "no", **(headers or {})}, b"no"
         )
 
-    def _reply(
-        self, status: int, headers: dict[str, str], body: bytes = b"", sent: bytes | None = None
-    ) -> None:
-        """Send the head, and after GET the body, or of it only what is `sent`."""
+    def _reply(self, status: int, headers: dict[str, str], body: bytes = b"") -> None:
+        """Send the head and, after GET, the body."""
         self.send_response(status)
         # As to everybody who is not logged in; the library would show it as a warning.
         advice = {
@@ -198,10 +181,7 @@ class _Answer(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         if self.command == "GET":
-            self.wfile.write(body if sent is None else sent)
-            if sent is not None:
-                self.wfile.flush()
-            self.close_connection = sent is not None
+            self.wfile.write(body)
 
 
 @pytest.fixture(scope="session")

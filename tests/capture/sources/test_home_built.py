@@ -43,15 +43,8 @@ class TestToySource:
             "나는",
             "너희",
         ]
-        assert [token.span for token in record.query_tokens] == [
-            (0, 1),
-            (2, 7),
-            (7, 8),
-            (9, 13),
-            (13, 14),
-            (0, 2),
-            (3, 5),
-        ]
+        spans = [(0, 1), (2, 7), (7, 8), (9, 13), (13, 14), (0, 2), (3, 5)]
+        assert [token.span for token in record.query_tokens] == spans
         assert [token.segment for token in record.query_tokens] == [0, 0, 0, 0, 0, 1, 1]
         assert [token.word for token in record.query_tokens] == [0, 1, 2, 3, 4, 5, 6]
         assert not any(token.special for token in record.query_tokens)

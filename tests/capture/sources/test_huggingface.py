@@ -68,19 +68,12 @@ class TestEager:
             assert record.kind == ("decoder" if name in DECODERS else "encoder")
 
     def test_padded_batch(self, zoo: Zoo, name: str) -> None:
-        """In a padded batch each sentence has the weights that the library gives it in that batch."""
+        """In a padded batch each sentence has the weights that the library gives it there, and alone."""
         records = attend_all(zoo.sentences, zoo.source(name))
         for record, expected in zip(records, zoo.eager(name, *zoo.sentences), strict=True):
             close(record.weights, expected)
-
-
-@pytest.mark.parametrize("name", TINY)
-def test_batch_equals_alone(zoo: Zoo, name: str) -> None:
-    """Padding changes no number: a sentence in a batch has the weights that it has alone."""
-    for record, sentence in zip(
-        attend_all(zoo.sentences, zoo.source(name)), zoo.sentences, strict=True
-    ):
-        close(record.weights, zoo.eager(name, sentence)[0])
+            if name != "real":  # whose rounding differs in a batch
+                close(record.weights, zoo.eager(name, record.text)[0])
 
 
 @pytest.mark.parametrize("name", TINY)

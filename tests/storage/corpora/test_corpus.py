@@ -11,28 +11,19 @@ import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from attnviz.errors import InputError
 from attnviz.storage.corpora import conllu
 from attnviz.storage.corpora.corpus import LONGEST, Fingerprint, fingerprint, read_corpus
 from attnviz.text.corpus import BadLine, CorpusLine
 
-if TYPE_CHECKING:
-    pass
-
 SENTENCE = (
     "1\tBirds\tbird\tNOUN\t_\tNumber=Plur\t2\tnsubj\t_\t_\n"
     "2\tsing\tsing\tVERB\t_\t_\t0\troot\t_\tSpaceAfter=No\n"
     "3\t.\t.\tPUNCT\t_\t_\t2\tpunct\t_\t_\n\n"
 )
-
-
-"""More than any of the packers packs at a time."""
 
 
 def write(folder: Path, content: bytes | str, name: str = "corpus.txt") -> Path:
@@ -222,18 +213,3 @@ def test_memory_does_not_grow(
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] <= peaks[1] * 1.1
-
-
-# -------------------------------------------------------------------------------------------------- any file at all
-
-
-@given(content=st.binary(), name=st.sampled_from(["a.txt", "a.jsonl", "a.conllu", "a.gz"]))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
-def test_any_bytes(tmp_path: Path, content: bytes, name: str) -> None:
-    """Any file either gives lines, or is refused in one line that can be printed."""
-    try:
-        lines = told(write(tmp_path, content, name))
-    except InputError as error:
-        assert str(error).isprintable()  # noqa: PT017 - both ends are right
-    else:
-        assert all(number > 0 and text for number, text in lines)
