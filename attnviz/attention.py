@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # Bidirectional self-attention, causal self-attention, or attention to the keys of another sequence.
 Kind = Literal["encoder", "decoder", "cross"]
 # Why the rows of a record may sum to less (or, rounded, slightly more) than 1.
-ShortRows = Literal["pooled", "truncated", "dropped", "sink", "rounded"]
+ShortRows = Literal["pooled", "truncated", "dropped", "sink", "rounded", "masked"]
 AXES = ("layer", "head", "query", "key")
 Weights: TypeAlias = Float32[np.ndarray, "layer head query key"]
 # The most bytes of weights that a page holds in full; above that it holds one byte per weight.

@@ -48,6 +48,7 @@ NOTES: Templates = {
         "they may not belong together"
     ),
     "sinks": _("Heads have sinks: a row sums to less than 1 if its head attends to nothing"),
+    "rows_masked": _("Rows that may attend to no key are empty: {n:,}"),
     "dropout": _("Dropout was on; these are the weights before dropout"),
     "tokens_shuffled": _("Tokens shuffled"),
     "words_merged": _("Word pieces merged into words (sum over keys, mean over queries)"),

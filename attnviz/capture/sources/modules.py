@@ -377,12 +377,22 @@ class Watched:
                 f"there is no input {index}: the batch had {n_inputs} (counted from 0)"
             )
         queries = keys = _tokens(tokens, n_queries, "queries")
-        if key_tokens is not None or (first.kind == "cross" and n_queries != n_keys):
+        if key_tokens is not None or n_queries != n_keys:
+            if key_tokens is None and tokens is not None and first.kind != "cross":
+                raise RecordError(
+                    f"there are {n_queries} queries and {n_keys} keys: name the keys too (key_tokens)"
+                )
             keys = _tokens(key_tokens, n_keys, "keys")
         weights, receipt = _verified_weights(layers_shown, index % n_inputs)
-        has_dropout = any(layer.dropped for layer in layers_shown.values())
+        weights = weights[:, :, : len(queries), : len(keys)]
+        notes = []
+        if any(layer.dropped for layer in layers_shown.values()):
+            notes.append(Note("dropout"))
+        n_masked = int((weights.sum(axis=-1) == 0).sum())
+        if n_masked:
+            notes.append(Note.of("rows_masked", n=n_masked))
         return Attention(
-            weights=weights[:, :, : len(queries), : len(keys)],
+            weights=weights,
             query_tokens=queries,
             key_tokens=keys,
             kind=first.kind,
@@ -390,7 +400,8 @@ class Watched:
             model=type(self._module).__name__,
             receipt=receipt,
             text="" if tokens is None else " ".join(token.text for token in queries),
-            notes=(Note("dropout"),) if has_dropout else (),
+            short_rows=("masked",) if n_masked else (),
+            notes=tuple(notes),
         )
 
     def __str__(self) -> str:
@@ -417,7 +428,11 @@ class Watched:
         size = weights.nbytes + sum(
             call.layer.held.nbytes for call in self._calls if isinstance(call.layer.held, Tensor)
         )
-        kept_weights = weights.clone() if size <= KEEP_AT_MOST else None
+        kept_weights = None
+        if size <= KEEP_AT_MOST:
+            # The softmax of a row that may attend to no key is not a number; the fused function leaves such rows empty.
+            sees_nothing = weights.isnan().all(dim=-1, keepdim=True)
+            kept_weights = weights.masked_fill(sees_nothing, 0.0)
         self._keep(weights.shape, kept_weights, cross=cross, keys=keys, dropped=dropped)
 
     def record_call(
