@@ -517,7 +517,7 @@ def _measure(
         measures=measures,
         so_far=so_far,
         n_lines=n_lines,
-        tell=keep,
+        on_window=keep,
         corpus=name,
     )
     return keep(model_survey, None), source

@@ -154,7 +154,9 @@ def test_a_run_goes_on_where_it_stopped(
     monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 6)
     told: list[tuple[Survey, int]] = []
     how = SurveySettings(controls=4)
-    whole = survey_model(lines, source, how, against=other, tell=lambda *stop: told.append(stop))
+    whole = survey_model(
+        lines, source, how, against=other, on_window=lambda *stop: told.append(stop)
+    )
     assert [n_lines for _, n_lines in told] == [6, 12, 18, 24]
     for found, n_lines in told:
         stats = Stats(survey=found, corpora=("lines",), n_lines=n_lines, run=SurveyRun())
