@@ -26,6 +26,7 @@ from attnviz.heads.terminal import draw_overview, draw_table
 from attnviz.models.language import splits
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.corpus import BadLine, CorpusLine
+from tests.heads.by_formula import entropy
 from tests.heads.test_files import same
 
 if TYPE_CHECKING:
@@ -78,11 +79,6 @@ def of_toys() -> Survey:
     return survey_model(
         sentences(60), source, SurveySettings(controls=8), against=source.untrained()
     )
-
-
-def entropy(row: np.ndarray) -> float:
-    """H(p), nats: 0 ln 0 is 0."""
-    return -float(sum(p * math.log(p) for p in row.tolist() if p > 0))
 
 
 def by_formula(before: Source, after: Source, lines: Sequence[CorpusLine]) -> np.ndarray:

@@ -173,6 +173,19 @@ class AnnotatedSentence(NamedTuple):
     hits: LinkHits
 
 
+def _annotated_sentences(
+    keys: Sequence[int],
+    annotated: Sequence[Annotation | None],
+    hits: Sequence[LinkHits | None],
+) -> list[AnnotatedSentence]:
+    """Return the sentences of a batch that have an annotation."""
+    linked = []
+    for key, annotation, sentence_hits in zip(keys, annotated, hits, strict=True):
+        if annotation is not None and sentence_hits is not None:
+            linked.append(AnnotatedSentence(key, annotation, sentence_hits))
+    return linked
+
+
 class Runner:
     """A model and everything needed to measure its heads.
 
@@ -289,20 +302,14 @@ class Runner:
         ]
         find = LinkFinder(usable)
         measured, receipt = self._stream(batch, [find] if any(usable) else [], keep_rows=True)
-        keys = _keys(batch)
-        linked: list[AnnotatedSentence] = []
-        if any(usable):
-            for key, annotation, hits in zip(keys, usable, find.result(), strict=True):
-                if annotation is not None and hits is not None:
-                    linked.append(AnnotatedSentence(key, annotation, hits))
-        sums, counts, rows = measured.sums, measured.counts, measured.rows
+        keys, sums, counts, rows = _keys(batch), measured.sums, measured.counts, measured.rows
         assert rows is not None  # they were to be kept
-        n_annotated = sum(item is not None for item in annotated)
+        linked = _annotated_sentences(keys, usable, find.result()) if any(usable) else []
         link_counts = None
-        if n_annotated:
-            link_counts = relations.count_links(
-                [(item.key, item.hits) for item in linked], *sums.shape[1:3]
-            )
+        if any(annotated):
+            hits = [(item.key, item.hits) for item in linked]
+            link_counts = relations.count_links(hits, *sums.shape[1:3])
+            n_annotated = sum(item is not None for item in annotated)
             link_counts = replace(link_counts, n_other=n_annotated - len(linked))
         enough = np.array([item.enough_rows for item in self._measures], dtype=np.float64)
         return rows, Survey(
