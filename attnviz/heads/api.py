@@ -231,7 +231,7 @@ def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLi
 
 
 def example_patterns(
-    comparison: HeadComparison, head: tuple[int, int] | None = None
+    comparison: HeadComparison, head: tuple[int, int] | None
 ) -> tuple[dict[str, Attention], str]:
     """Return the attention on the example of each role; if the model is not available, nothing and the reason.
 
@@ -523,7 +523,7 @@ def _measure(
 
 
 class CorpusInput(NamedTuple):
-    """What a run reads before it opens a model; None if there is no file of sentences, or no earlier run."""
+    """Input of a run that is read before a model is opened; None if there is no file, or no earlier run."""
 
     corpus: Corpus | None  # the file of sentences
     fingerprint: Fingerprint | None  # its fingerprint

@@ -117,9 +117,7 @@ def _names(row: Sequence[HeadRole]) -> str:
     return f"{names} +{len(row) - NAMED}" if len(row) > NAMED else names
 
 
-def head_table(
-    comparison: HeadComparison, rows: Sequence[HeadRole], sort: str = "head"
-) -> list[Column]:
+def head_table(comparison: HeadComparison, rows: Sequence[HeadRole], sort: str) -> list[Column]:
     """Return the table of heads with their roles, and the measure that they are sorted by."""
     heads, roles = [head for head, _role in rows], [role for _head, role in rows]
     columns = [

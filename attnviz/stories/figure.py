@@ -17,7 +17,8 @@ from attnviz.render.figure.page import Line, height_of, legend_above, lines, pag
 from attnviz.render.figure.pen import FRAME, MARGIN, PITCH, POINT, SMALL, TEXT, TITLE, Pen
 from attnviz.render.figure.style import Style, StyleName, style_of
 from attnviz.render.palette import COLOURS, DEFAULT, MARKERS, colours, diverging, ink, levels
-from attnviz.stories.record import Bars, Lines, Matrix, Panel, Story, decimals
+from attnviz.stories.record import Bars, Lines, Matrix, Panel, Story
+from attnviz.text.display import decimals
 from attnviz.text.messages import _, in_language
 
 if TYPE_CHECKING:

@@ -68,6 +68,12 @@ def _spelled(characters: str) -> str:
     return characters.encode("unicode_escape").decode()
 
 
+def decimals(value: float, digits: int) -> str:
+    """Format a number with `digits` decimals, and no minus sign before zero."""
+    text = f"{value:.{digits}f}"
+    return text if text.strip("-0.") else text.removeprefix("-")
+
+
 def hold_units(text: str, space: str = "\u00a0") -> str:
     """Return the text with non-breaking spaces between numbers and their units."""
     return re.sub(rf"(?<=\d) (?=(?:{UNITS})(?![a-zA-Z]))", space, text)

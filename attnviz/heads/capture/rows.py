@@ -132,7 +132,7 @@ class Largest:
     # the key of the largest weight of all; the first if several are equal
     key: Int[Tensor, "batch head rows"]
     # whether the row has any weight: a row that is not counted has none
-    found: Bool[Tensor, "batch head rows"]
+    has_weight: Bool[Tensor, "batch head rows"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,7 +233,7 @@ class Rows:
         return Largest(
             weight=weight,
             key=torch.where(on_end > weight, end_key, key),
-            found=torch.maximum(weight, on_end) > 0,
+            has_weight=torch.maximum(weight, on_end) > 0,
         )
 
     def total(self, values: Float[Tensor, "batch head rows"]) -> Sums:
@@ -326,7 +326,7 @@ def peak_counts(rows: Rows, offsets: Sequence[int]) -> Float[Tensor, "batch head
     top = rows.top
     queries = torch.arange(rows.first_row, rows.first_row + n_rows, device=top.key.device)
     column = top.key - queries - offsets[0]
-    counted = top.found & (column >= 0) & (column < len(offsets)) & rows.marks.square
+    counted = top.has_weight & (column >= 0) & (column < len(offsets)) & rows.marks.square
     # Rows that are not counted add 0 to an additional last column, which is then dropped.
     hits = rows.weights.new_zeros(n_batch, n_heads, len(offsets) + 1)
     hits.scatter_add_(2, torch.where(counted, column, len(offsets)), counted.to(hits))

@@ -153,10 +153,11 @@ class _Draft:
         for name, step in rule.items():
             if name not in _NO_STEPS:
                 self.variables[name] = self.fill(step)
-        said = self.fill(rule["say"]) if "say" in rule else self._fill_sides(rule)
+        result = self.fill(rule["say"]) if "say" in rule else self._fill_sides(rule)
         if "mark" in rule:  # the tags of one clause must differ from those of another
-            said = {side: re.sub("[/+]", rf"\g<0>{rule['mark']}", said[side]) for side in SIDES}
-        return said
+            mark = rf"\g<0>{rule['mark']}"
+            result = {side: re.sub("[/+]", mark, result[side]) for side in SIDES}
+        return result
 
     def text(self, value: str | Word) -> str:
         """Return a text unchanged; for a word, its form for this side, or its first form."""
@@ -179,12 +180,12 @@ class _Draft:
 
     def _fill_sides(self, rule: dict[str, Any]) -> dict[str, str]:
         """Return the text of each side of a pair."""
-        said = {}
+        texts = {}
         for side in SIDES:
             self.side = side
-            said[side] = self.text(self.fill(rule[side]))
+            texts[side] = self.text(self.fill(rule[side]))
         self.side = SIDES[0]
-        return said
+        return texts
 
     def _fill_text(self, rule: str) -> Any:
         """Return a text with its slots filled in; a rule that is one slot gives the word itself, with all its forms."""

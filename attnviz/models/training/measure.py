@@ -26,7 +26,7 @@ SAMPLES = 500  # sentences per measure
 
 
 @torch.inference_mode()
-def decided_words(model: LanguageEncoder, n: int = SAMPLES) -> float:
+def decided_words(model: LanguageEncoder, n: int) -> float:
     """Return the share of words decided by the grammar that the model names when they are hidden one at a time."""
     # Each sentence once for each word to hide, and the place of this word.
     words, hidden_places = [], []
@@ -44,7 +44,7 @@ def decided_words(model: LanguageEncoder, n: int = SAMPLES) -> float:
 
 
 def references(
-    split: Split, n: int = SAMPLES, kind: str = "reference", language: Language = "english"
+    split: Split, n: int, kind: str = "reference", language: Language = "english"
 ) -> list[GoldSentence]:
     """Return sentences such as "The animal didn't cross the street because it was too tired", or with 자기."""
     return list(islice(splits.sentences(split, kind=kind, language=language), n))
@@ -65,7 +65,7 @@ def places(sentences: Sequence[GoldSentence]) -> tuple[Tensor, Tensor]:
 
 
 @torch.inference_mode()
-def named_referents(model: LanguageEncoder, n: int = SAMPLES, kind: str = "reference") -> float:
+def named_referents(model: LanguageEncoder, n: int, kind: str = "reference") -> float:
     """Return the share of sentences in which the model names the noun that "it" stands for."""
     sentences = references("test", n, kind, model.config.language)
     words = pad_numbers(_numbers(model, sentences))
@@ -193,7 +193,7 @@ def offset_accuracy(offset: int, sentences: Sequence[GoldSentence]) -> float:
 
 
 @torch.inference_mode()
-def next_words(model: LanguageDecoder, n: int = SAMPLES) -> float:
+def next_words(model: LanguageDecoder, n: int) -> float:
     """Return the cross entropy of the next words, in nats per word; the end of a sentence counts as a word."""
     config, vocabulary = model.config, load_vocabulary("english")
     sentences = islice(splits.sentences("test"), n)
@@ -205,9 +205,7 @@ def next_words(model: LanguageDecoder, n: int = SAMPLES) -> float:
     return float(loss)
 
 
-def some_pairs(
-    split: Split, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)
-) -> list[Pair]:
+def some_pairs(split: Split, n: int, clauses: Sequence[int | None]) -> list[Pair]:
     """Return pairs of a split, with each number of clauses in turn; None: any number."""
     streams = cycle([splits.pairs(split, seed, number) for seed, number in enumerate(clauses)])
     return [next(stream) for stream in islice(streams, n)]
@@ -217,18 +215,18 @@ class Hits(NamedTuple):
     """Which words of the right translations a model generates, free running [sentence, step]; the end is a word."""
 
     right: Tensor  # whether the generated word is right
-    here: Tensor  # whether there is a word
-    inner: Tensor  # whether there is a word other than the end
+    is_word: Tensor  # whether there is a word, not padding
+    is_inner: Tensor  # whether there is a word other than the end
 
     @property
-    def whole(self) -> float:
+    def sentence_accuracy(self) -> float:
         """Return the share of sentences translated without an error."""
-        return float((self.right == self.here).all(dim=-1).double().mean())
+        return float((self.right == self.is_word).all(dim=-1).double().mean())
 
     @property
-    def words(self) -> float:
+    def word_accuracy(self) -> float:
         """Return the share of words generated in the right place."""
-        return float(self.right[self.inner].double().mean())
+        return float(self.right[self.is_inner].double().mean())
 
 
 @torch.inference_mode()
@@ -238,8 +236,8 @@ def hits(model: Translator, pairs: Sequence[Pair]) -> Hits:
     n_steps = target.shape[1]  # later words count as wrong
     words = model.translate(source, max_length=n_steps).words
     words = torch.nn.functional.pad(words, (0, n_steps - words.shape[1]))
-    here = target != model.config.pad
-    return Hits((words == target) & here, here, here & (target != model.config.end))
+    is_word = target != model.config.pad
+    return Hits((words == target) & is_word, is_word, is_word & (target != model.config.end))
 
 
 @torch.inference_mode()
@@ -294,9 +292,7 @@ def diagonal_error(pairs: Sequence[Pair]) -> float:
     return alignment_error(lambda b, t: t * len(pairs[b].english) // len(pairs[b].korean), pairs)
 
 
-def alignment_head(
-    model: Translator, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)
-) -> Head:
+def alignment_head(model: Translator, n: int, clauses: Sequence[int | None]) -> Head:
     """Return the head that aligns best, chosen on validation pairs."""
     return best(-alignment_errors(model, some_pairs("validation", n, clauses)))
 
@@ -323,8 +319,8 @@ def quality(
     pairs = some_pairs("test", n, clauses)
     translated = hits(model, pairs)
     figures = {
-        "sentences translated correctly": translated.whole,
-        "words translated correctly": translated.words,
+        "sentences translated correctly": translated.sentence_accuracy,
+        "words translated correctly": translated.word_accuracy,
     }
     if isinstance(model, TranslationTransformer) or model.attention is not None:
         head = alignment_head(model, n, clauses)

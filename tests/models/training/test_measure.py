@@ -201,8 +201,8 @@ class TestTranslations:
     def test_exact_match_and_word_accuracy(self) -> None:
         """One of two is right; 4 + 1 of 6 words, since what is missing is wrong."""
         model = Parrot({"i love all you": " ".join(LOVE.korean), "there is a prince": "왕자가"})
-        assert measure.hits(model, [LOVE, PRINCE]).whole == 0.5
-        assert measure.hits(model, [LOVE, PRINCE]).words == pytest.approx(5 / 6)
+        assert measure.hits(model, [LOVE, PRINCE]).sentence_accuracy == 0.5
+        assert measure.hits(model, [LOVE, PRINCE]).word_accuracy == pytest.approx(5 / 6)
 
 
 class TestAlignmentError:
