@@ -126,12 +126,15 @@ def walkthrough(
     name = model_name(model, toy)
     paths = output or ([] if interactive else [outputs() / "walkthrough.png"])
     _check(context, paths, style)
+    from attnviz.walkthroughs.api import walkthrough as calculate
+
     follow: dict[str, Any] = {"query": query or None, "all_queries": all_queries, "full": full}
-    by_hand = not is_typed(context, *OF_MODEL) and [example, numbers, exercise].count(None) < 3
-    if by_hand:
+    has_numbers = [example, numbers, exercise].count(None) < 3
+    if has_numbers and not is_typed(context, *OF_MODEL):  # a calculation by hand
         follow |= {"example": example, "numbers": numbers}
         if example is None and numbers is None:
             follow["exercise"] = exercise
+        walk = calculate(**follow)
     else:
         follow |= {
             "text": _read(text, "the text"),
@@ -148,11 +151,6 @@ def walkthrough(
             "score": score,
             "causal": causal,
         }
-    from attnviz.walkthroughs.api import walkthrough as calculate
-
-    if by_hand:
-        walk = calculate(**follow)
-    else:
         with loading(name) as notify:
             walk = calculate(notify=notify, **follow)
     blanks = walk.blanks(exercise) if exercise is not None and not solution else frozenset()
@@ -162,7 +160,7 @@ def walkthrough(
 
         print_json(to_json(walk, blanks=blanks))
     else:
-        _show(walk, view, palette, full=full, interactive=interactive)
+        _print_walk(walk, view, palette, full=full, interactive=interactive)
     if not output and not interactive:
         paths = [_default_path(walk, example, numbers, exercise, solution=solution)]
     for path in paths:
@@ -202,10 +200,11 @@ def _has_json(paths: Sequence[Path]) -> bool:
 
 
 def _read(text: str | None, name: str) -> str | None:
+    """Read a sentence that may be missing; `name` names it in error messages."""
     return None if text is None else read_text(text, None, name)
 
 
-def _show(
+def _print_walk(
     walk: Walkthrough, view: dict[str, Any], palette: str, *, full: bool, interactive: bool
 ) -> None:
     """Print the walkthrough, or browse it step by step if `interactive`."""

@@ -16,7 +16,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.heatmaps.words import exactly
+from attnviz.heatmaps.words import token_level_summary
 from attnviz.render.palette import levels
 from attnviz.render.sheet import AXES, BLANK, Panel, Sheet, blank_below, pool
 from attnviz.render.terminal.screen import Screen
@@ -95,7 +95,7 @@ def _exactly(scaled: Sheet, screen: Screen) -> list[Text]:
     """Return links and statistics of single tokens, if the pattern shows groups of tokens."""
     if len(scaled.panels) > 1 or max(scaled.cell) == 1:
         return []
-    said = exactly(scaled.record, scaled.panels[0].layer, scaled.panels[0].head)
+    said = token_level_summary(scaled.record, scaled.panels[0].layer, scaled.panels[0].head)
     return (
         [Text(), *(line for one in said for line in _wrap(scaled.say(one), screen))] if said else []
     )
