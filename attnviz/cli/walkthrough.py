@@ -232,20 +232,20 @@ def _default_path(
     """Return a file in `outputs` named after the options, so that the same command writes the same file."""
     from attnviz.walkthroughs.view import View
 
-    by_hand = f"example {example}" if example else None
+    source = f"example {example}" if example else None
     if numbers is not None:
-        by_hand = numbers.stem
+        source = numbers.stem
     parts = []
     if walk.model:
         parts.append(f"layer-{walk.layer}")
         parts.append("whole" if walk.head is None else f"head-{walk.head}")
-    if walk.model or by_hand is not None:
+    if walk.model or source is not None:
         parts.append(f"query-{'all' if walk.query is None else walk.query}")
     if walk.kind not in (None, "encoder"):
         parts.append(str(walk.kind))
     if exercise is not None:
         parts.append(f"{'solution' if solution else 'exercise'}-{exercise}")
-    subject = walk.text or by_hand or View(walk=walk).title
+    subject = walk.text or source or View(walk=walk).title
     return picture_path("walkthrough", subject, walk.model, parts, pair=None, target=None)
 
 
@@ -300,9 +300,12 @@ MOST_LISTED = 12  # names of grids that ``verify`` lists one by one
 
 
 def _join_names(names: tuple[str, ...]) -> str:
+    """Return the names of grids as a list, of which only the first `MOST_LISTED` are named."""
+    listed = ", ".join(names[:MOST_LISTED])
     more = len(names) - MOST_LISTED
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MOST_LISTED])} and {more} more"
+    return f"{listed} and {more} more" if more > 0 else listed
 
 
 def _difference(difference: float) -> str:
+    """Return a difference with two significant digits; exactly 0 is "0"."""
     return f"{difference:.1e}" if difference else "0"

@@ -360,7 +360,7 @@ def test_ax_has_the_numbers_wanted(
     """Numbers where they can be read, everywhere, or nowhere."""
     axes = own_axes()
     sheet = resolve(fixed_record([f"w{i}" for i in range(tokens)]))
-    draw_on(axes, sheet, annot=annot)
+    draw_on(axes, sheet, "teal", title=None, cbar=False, annot=annot)
     assert len(axes.texts) == n * (sheet.panels[0].matrix >= 0.005).sum()
 
 
