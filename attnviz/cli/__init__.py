@@ -239,6 +239,7 @@ _signals: list[int] = []
 
 
 def _command_path() -> str:
+    """Return the command as it was typed, such as ``attnviz heatmap``."""
     command = [name for name in sys.argv[1:2] if name in COMMANDS]
     return " ".join(["attnviz", *command])
 
@@ -247,14 +248,8 @@ def _report_setting(error: SettingsError) -> int:
     """Print why a setting was refused, with the name of its option; return the exit status."""
     path = _command_path()
     command = _group().commands.get(path.removeprefix("attnviz "))
-    option = next(
-        (
-            parameter
-            for parameter in (command.params if command else ())
-            if parameter.name == error.setting
-        ),
-        None,
-    )
+    parameters = command.params if command else []
+    option = next((option for option in parameters if option.name == error.setting), None)
     message = str(error)
     if option is not None:
         spellings = option.opts if option.param_type_name == "option" else [option.metavar or ""]
@@ -290,5 +285,6 @@ def _report_misuse(error: typer.TyperException) -> int:
 
 
 def _fail(message: str, status: int, where: str = "attnviz") -> int:
+    """Print a message in one line, after the command (`where`); return the exit status."""
     sys.stderr.write(f"{where}: {visible(' '.join(message.split()))}\n")
     return status

@@ -81,10 +81,10 @@ def demo(
             raise SettingsError(f"give the name of a demo: {', '.join(DEMOS)}")
         from attnviz.stories import terminal
 
-        def listed(screen: Screen) -> Iterable[Text]:
+        def view_of_list(screen: Screen) -> Iterable[Text]:
             return terminal.draw_list(CHAPTERS, screen, screen.language(lang))
 
-        print_view(listed, palette)
+        print_view(view_of_list, palette)
         return
     try:
         check(name, model)

@@ -79,12 +79,12 @@ def doctor(
             trust_remote_code=trust_remote_code,
             notify=notify,
         )
-    print_view(lambda screen: _draw(diagnosis, screen))
+    print_view(lambda screen: _draw_diagnosis(diagnosis, screen))
     if diagnosis.refusal:
         raise typer.Exit(1)
 
 
-def _draw(diagnosis: Diagnosis, screen: Screen) -> Iterator[Text]:
+def _draw_diagnosis(diagnosis: Diagnosis, screen: Screen) -> Iterator[Text]:
     """Yield the verdict, the table of layers without empty columns, and the meaning of the columns."""
     from rich.text import Text
 
@@ -115,4 +115,7 @@ def _draw(diagnosis: Diagnosis, screen: Screen) -> Iterator[Text]:
 
 
 def _number(number: float | None, form: str = "") -> str:
-    return "" if number is None else f"{number:{form}}" if number else "0"
+    """Return a number in a format; 0 is always "0", and None is empty."""
+    if number is None:
+        return ""
+    return f"{number:{form}}" if number else "0"

@@ -173,7 +173,7 @@ def compare_heads(
     _check_files(context, paths, style, width)
 
     def choose(n_layers: int, n_heads: int) -> tuple[list[int], list[int]]:
-        return _positions(layers, n_layers, "layer"), _positions(heads, n_heads, "head")
+        return _indices(layers, n_layers, "layer"), _indices(heads, n_heads, "head")
 
     comparison = _measure(
         places,
@@ -194,7 +194,7 @@ def compare_heads(
         options: dict[str, Any] = {"sort": sort, "role": role or ()}
         options |= {"layers": chosen_layers, "heads": chosen_heads}
         print_view(partial(_view, comparison, lang, options if is_table else None))
-    files = [path for path in output or [_usual_path(comparison, places)] if path != JSON]
+    files = [path for path in output or [_default_path(comparison, places)] if path != JSON]
     examples = cache(_examples)  # computed once for all pictures
     for path in files:
         write(comparison, path, lang=lang, style=style, width=width, examples=examples)
@@ -203,7 +203,7 @@ def compare_heads(
 def _view(
     comparison: HeadComparison, lang: opt.Lang, table: dict[str, Any] | None, screen: Screen
 ) -> Sequence[Text]:
-    """Draw the table with these options, or the overview without any."""
+    """Return the lines of the table with these options, or of the overview if `table` is None."""
     from attnviz.heads.terminal import draw_overview, draw_table
 
     language = screen.language(lang)
@@ -212,8 +212,8 @@ def _view(
     return draw_table(comparison, screen, language=language, **table)
 
 
-def _usual_path(comparison: HeadComparison, places: CorpusSettings) -> Path:
-    """Return the default path of the picture."""
+def _default_path(comparison: HeadComparison, places: CorpusSettings) -> Path:
+    """Return a file in `outputs` named after the sentences and the models; the same command writes the same file."""
     name = comparison.model
     if comparison.against is not None:
         name = f"{name} against {comparison.against.model}"
@@ -221,15 +221,15 @@ def _usual_path(comparison: HeadComparison, places: CorpusSettings) -> Path:
 
 
 def _examples(
-    shown: HeadComparison, head: tuple[int, int] | None = None
+    comparison: HeadComparison, head: tuple[int, int] | None = None
 ) -> tuple[dict[str, Attention], str]:
-    """Return the attention on examples; if there is none, print why."""
+    """Return `example_patterns`: the attention on examples, and why there is none, which is printed too."""
     from attnviz.heads.api import example_patterns
 
-    patterns, unseen = example_patterns(shown, head)
-    if unseen:
-        sys.stderr.write(f"attnviz: the picture shows no patterns of examples: {unseen}\n")
-    return patterns, unseen
+    patterns, reason = example_patterns(comparison, head)
+    if reason:
+        sys.stderr.write(f"attnviz: the picture shows no patterns of examples: {reason}\n")
+    return patterns, reason
 
 
 def head(
@@ -288,8 +288,8 @@ def head(
     from attnviz.heads.terminal import draw_head
 
     def expect(n_layers: int, n_heads: int) -> None:
-        _positions([place[0]], n_layers, "layer")
-        _positions([place[1]], n_heads, "head")
+        _indices([place[0]], n_layers, "layer")
+        _indices([place[1]], n_heads, "head")
 
     comparison = _measure(
         places,
@@ -373,7 +373,7 @@ def _check_files(
     *,
     prints_json: bool = True,
 ) -> None:
-    """Refuse files and options of pictures that cannot be used, before any work."""
+    """Refuse files and options of pictures that cannot be used, before any work; see `check_outputs`."""
     from attnviz.heads.record import HeadComparison
 
     check_outputs(paths, HeadComparison.ENDINGS, prints_json=prints_json)
@@ -383,6 +383,7 @@ def _check_files(
 def _model_settings(
     model: str | None, toy: bool, device: Any, dtype: Any, trust_remote_code: bool = False
 ) -> ModelSettings:
+    """Return the settings of a model from the values of its options."""
     return ModelSettings(
         model=model_name(model, toy),
         device=device,
@@ -392,9 +393,13 @@ def _model_settings(
 
 
 def _measure(
-    places: CorpusSettings, expect: Callable[[int, int], object], **how: Any
+    places: CorpusSettings, expect: Callable[[int, int], object], **options: Any
 ) -> HeadComparison:
-    """Measure heads with a progress bar; `expect` checks the numbers of layers and heads once they are known."""
+    """Measure heads with a progress bar.
+
+    `expect` checks the numbers of layers and heads once they are known; `options` are further arguments of
+    `attnviz.compare_heads`.
+    """
     from attnviz.heads.api import compare_heads as measure
 
     def opening(settings: ModelSettings) -> Source:
@@ -402,7 +407,7 @@ def _measure(
         return open_model(arguments.pop("model"), **arguments)
 
     with _progress_bar(places, expect) as progress:
-        return measure(places, progress=progress, opening=opening, **how)
+        return measure(places, progress=progress, opening=opening, **options)
 
 
 def _check_view(paths: list[Path], *, is_table: bool, shows_roles: bool, has_second: bool) -> None:
@@ -462,7 +467,7 @@ def _parse_thresholds(typed: list[str] | None) -> dict[str, float]:
     return thresholds
 
 
-def _positions(chosen: list[int] | None, n: int, what: str) -> list[int]:
+def _indices(chosen: list[int] | None, n: int, what: str) -> list[int]:
     """Return the chosen indices, counted from 0; an empty list stands for all.
 
     Raises SelectionError: an index is out of range.

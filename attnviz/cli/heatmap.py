@@ -100,7 +100,7 @@ def heatmap(
     paths = output or []
     layers, heads = opt.parse_heads(layer, head)
     name = model_name(model, toy)
-    picture_options: dict[str, Any] = {
+    look: dict[str, Any] = {
         "palette": palette,
         "scale": scale,
         "lang": lang,
@@ -121,29 +121,24 @@ def heatmap(
         )
         choose = {"kind": kind, "layers": layers, "heads": heads, "truncate": truncate}
         lines = read_text(text, file).splitlines()
-        _draw_lines(lines, paths[0], name, model_options, choose, picture_options)
+        _draw_lines(lines, paths[0], name, model_options, choose, look)
         return
 
-    from attnviz.attention import Attention
-    from attnviz.results import load_record
-
-    default_path = outputs() / "heatmap.png"
-    check_outputs(paths or [default_path], Attention.ENDINGS)
-    check_look(context, paths or [default_path], style, width)
-    if roles is not None and not any(path.suffix.lower() == ".html" for path in paths):
-        raise SettingsError("--roles shows roles on a page: name one, such as -o page.html")
+    _check_files(context, paths or [outputs() / "heatmap.png"], style, width)
     window: dict[str, Any] = {
         "rows": opt.parse_slice(rows, "rows"),
         "keys": opt.parse_slice(keys, "keys"),
     }
     if load is not None:
-        sentence_options = ("text", "file", "pair", "target", "truncate", "kind")
+        from attnviz.results import load_record
+
         _refuse(
             context,
-            (*sentence_options, "model", "toy", *model_options),
+            (*SENTENCE_OPTIONS, "model", "toy", *model_options),
             "--load draws a saved record: it takes no sentence and no model",
         )
         record = load_record(load).part(**window).select(layers, heads)
+        target = record.target
     else:
         attend_options = {
             "target": target,
@@ -155,28 +150,52 @@ def heatmap(
         }
         record = _attend(read_text(text, file), pair, name, model_options, attend_options)
     record = _merge(record, words=words, hide_special=hide_special)
-    if roles is not None:
-        picture_options["roles"] = roles
+    if not paths:
+        paths = [_default_path(record, target, shows_all=not (layer or head))]
+    _show_record(record, paths, look | {"roles": roles}, full=head is not None)
+
+
+SENTENCE_OPTIONS = ("text", "file", "pair", "target", "truncate", "kind")
+"""Options about the sentence, which a saved record does not accept."""
+
+
+def _check_files(
+    context: typer.Context, paths: Sequence[Path], style: opt.Style, width: str | None
+) -> None:
+    """Refuse files, sizes and ``--roles`` that do not go together, before any work."""
+    from attnviz.attention import Attention
+
+    check_outputs(paths, Attention.ENDINGS)
+    check_look(context, paths, style, width)
+    if context.params["roles"] is not None and not any(map(_is_page, paths)):
+        raise SettingsError("--roles shows roles on a page: name one, such as -o page.html")
+
+
+def _is_page(path: Path) -> bool:
+    return path.suffix.lower() == ".html"
+
+
+def _show_record(
+    record: Attention, paths: Sequence[Path], look: dict[str, Any], *, full: bool
+) -> None:
+    """Print a record, as JSON if `paths` has ``-``, and write it to the other paths.
+
+    `look` has the arguments of `Attention.save`; with `full`, each head is printed in full size.
+    """
     # Build pages first, so that roles of another model are refused before anything is printed.
-    pages = {
-        path: record.page(palette=palette, scale=scale, lang=lang, roles=roles)
-        for path in paths
-        if path.suffix.lower() == ".html"
-    }
+    page_options = {name: look[name] for name in ("palette", "scale", "lang", "roles")}
+    pages = {path: record.page(**page_options) for path in paths if _is_page(path)}
     if JSON in paths:
         from attnviz.storage.record_files import to_json
 
         print_json(to_json(record))
     else:
-        _print_heads(record, scale, lang, palette, full=head is not None)
-        if not paths:
-            shown_target = target if load is None else record.target
-            paths = [_default_path(record, shown_target, everything=not (layer or head))]
+        _print_heads(record, look["scale"], look["lang"], look["palette"], full=full)
     for path in paths:
         if path in pages:
             write(pages[path], path)
         elif path != JSON:
-            write(record, path, **picture_options)
+            write(record, path, **look)
 
 
 def _holds_many(path: Path) -> bool:
@@ -211,8 +230,9 @@ def _attend(
 ) -> Attention:
     """Run a model on a sentence, or on a pair of sentences."""
     check_text(sentence)
-    second = None if pair is None else read_text(pair, None, "the second sentence")
-    if second is not None:
+    second = None
+    if pair is not None:
+        second = read_text(pair, None, "the second sentence")
         check_text(second, "the second sentence")
     source = open_model(model, reads=sentence, **model_options)
     from attnviz.capture.attend import attend
@@ -221,25 +241,29 @@ def _attend(
 
 
 def _merge(record: Attention, *, words: bool, hide_special: bool) -> Attention:
+    """Merge word pieces into words, and leave out special tokens, if the user asked for it."""
     if not words and not hide_special:
         return record
     from attnviz.heatmaps import words as merging
 
-    record = merging.merge_words(record) if words else record
-    return merging.hide_special(record) if hide_special else record
+    if words:
+        record = merging.merge_words(record)
+    if hide_special:
+        record = merging.hide_special(record)
+    return record
 
 
 def _draw_lines(
     lines: Sequence[str],
     path: Path,
     model: str | None,
-    loading: dict[str, Any],
+    model_options: dict[str, Any],
     choose: dict[str, Any],
     look: dict[str, Any],
 ) -> None:
     """Draw each line of a file, and report the lines that failed at the end.
 
-    `loading` has the options of the model, `choose` those of the attention, `look` those of the pictures.
+    `choose` has the options that choose layers and heads, `look` those of the pictures.
     """
     from rich.console import Console
     from rich.progress import Progress
@@ -249,7 +273,7 @@ def _draw_lines(
 
     check_writable(path if path.suffix else path / "heatmap.png")
     sentences = [line for line in lines if line.strip()]
-    source = open_model(model, reads=sentences[0] if sentences else "", **loading)
+    source = open_model(model, reads=sentences[0] if sentences else "", **model_options)
     n = len(sentences)
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not shows_progress()) as bar:
@@ -270,17 +294,22 @@ def _draw_lines(
         raise InputError(f"{len(failures)} of {n} lines could not be drawn")
 
 
-def _default_path(record: Attention, target: str | None, *, everything: bool) -> Path:
-    """Return a file in `outputs` named after the record, so that the same command writes the same file."""
-    parts: list[str] = [record.kind] if record.kind != "encoder" else []
-    if not everything:
+def _default_path(record: Attention, target: str | None, *, shows_all: bool) -> Path:
+    """Return a file in `outputs` named after the record, so that the same command writes the same file.
+
+    Unless the picture `shows_all` heads, the name has the numbers of its layers and heads.
+    """
+    parts: list[str] = []
+    if record.kind != "encoder":
+        parts.append(record.kind)
+    if not shows_all:
         parts += [f"layer-{_span(record.layers)}", f"head-{_span(record.heads)}"]
-    shown = record.text or "record"
-    return picture_path("heatmap", shown, record.model, parts, pair=record.pair, target=target)
+    subject = record.text or "record"
+    return picture_path("heatmap", subject, record.model, parts, pair=record.pair, target=target)
 
 
 def _span(numbers: tuple[int, ...]) -> str:
-    """Return numbers for a file name: ``3``, ``0-5`` or ``0+2+5``."""
+    """Return increasing numbers for a file name: ``3``, ``0-5`` or ``0+2+5``."""
     first, last = numbers[0], numbers[-1]
     if first == last:
         return str(first)

@@ -42,36 +42,32 @@ def models(
 ) -> None:
     """List the models that can be used, and how good they are; or the words that one knows."""
     if name is not None:
-        _tell_words(name)
+        _print_words(name)
         return
     from attnviz.capture.source import list_models
 
     entries = list_models((Path(), outputs()))
-    local, cached = (
-        [entry.name for entry in entries if entry.where == where] for where in ("here", "cache")
-    )
+    local = [entry.name for entry in entries if entry.where == "here"]
+    cached = [entry.name for entry in entries if entry.where == "cache"]
     typer.echo("Shipped with attnviz:\n")
     for name in names():
         if is_random(name):
             typer.echo(f"{name}: {HOME_BUILT[name].about}\n")
         else:
-            _tell_trained(name, measure=measure)
-    _tell_bottleneck(measure=measure)
-    typer.echo(
-        "Trained here:\n" if local else "Trained here, in this folder and in outputs/: none\n"
-    )
+            _print_trained(name, measure=measure)
+    _print_bottleneck(measure=measure)
+    if local:
+        typer.echo("Trained here:\n")
+    else:
+        typer.echo("Trained here, in this folder and in outputs/: none\n")
     for name in local:
-        _tell_trained(name, measure=measure)
-    typer.echo(
-        "In the cache of pretrained models:"
-        if cached
-        else "In the cache of pretrained models: none"
-    )
+        _print_trained(name, measure=measure)
+    typer.echo(f"In the cache of pretrained models:{'' if cached else ' none'}")
     for name in cached:
         typer.echo(f"  {visible(name)}")
 
 
-def _tell_words(name: str) -> None:
+def _print_words(name: str) -> None:
     """Print the words that a trained home-built model knows; particles begin with a dot."""
     from rich.text import Text
 
@@ -80,11 +76,9 @@ def _tell_words(name: str) -> None:
     from attnviz.render.terminal.text import fold
 
     if name not in trained() and not name.endswith(ENDING):
-        reason = (
-            "it reads any words"
-            if is_random(name)
-            else "it is none that comes with attnviz trained"
-        )
+        reason = "it is none that comes with attnviz trained"
+        if is_random(name):
+            reason = "it reads any words"
         raise InputError(f"the words of {visible(name)} cannot be listed: {reason}")
     card, _ = load_home_built(name)
     for verb, vocabulary in (("reads", card.source), ("generates", card.target)):
@@ -95,7 +89,7 @@ def _tell_words(name: str) -> None:
                 typer.echo(line.plain)
 
 
-def _tell_trained(name: str, *, measure: bool) -> None:
+def _print_trained(name: str, *, measure: bool) -> None:
     """Print what a trained home-built model learned, its size and its quality; `measure` computes it again."""
     from attnviz.models.training.files import load_home_built
     from attnviz.models.training.measure import quality, quality_lines
@@ -114,7 +108,7 @@ def _tell_trained(name: str, *, measure: bool) -> None:
     typer.echo("")
 
 
-def _tell_bottleneck(*, measure: bool) -> None:
+def _print_bottleneck(*, measure: bool) -> None:
     """Print the translators with and without attention, and the difference of their quality."""
     names = " and ".join(f"bottleneck-{kind}-{SEEDS[0]} to -{SEEDS[-1]}" for kind, *_ in BOTTLENECK)
     typer.echo(f"{names}: translators that differ in attention alone, for attnviz demo bottleneck")

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from attnviz.render.figure.style import StyleName
     from attnviz.render.terminal.screen import Screen
 
-LARGEST = 2**20  # largest text in bytes: far more than the positions of any model
+LARGEST = 2**20  # bytes of the largest text that is read: far more than the positions of any model
 JSON = Path("-")  # the value of --output that prints JSON
-PICTURES = {".png", ".svg", ".pdf"}
+PICTURE_ENDINGS = {".png", ".svg", ".pdf"}
 
 _quiet = False
 
@@ -48,8 +48,10 @@ def shows_progress() -> bool:
     return sys.stderr.isatty() and not _quiet
 
 
-def read_text(text: str | None, file: Path | None = None, what: str = "the text") -> str:
+def read_text(text: str | None, file: Path | None = None, name: str = "the text") -> str:
     """Return the sentence from the argument, standard input or a file, without its line end.
+
+    `name` names the argument in error messages.
 
     Raises:
         SettingsError: neither or both of a sentence and a file are given.
@@ -59,7 +61,7 @@ def read_text(text: str | None, file: Path | None = None, what: str = "the text"
         raise SettingsError("give the sentence or a file, not both")
     if text is None and file is None:
         raise SettingsError('give a sentence, such as "I love all you", or - for standard input')
-    source = what
+    source = name
     try:
         if file is not None:
             source = visible(str(file))
@@ -105,7 +107,7 @@ def open_model(
     reads: str = "",
     generates: bool = False,
 ) -> Source:
-    """Open a model, and show that it is loading."""
+    """Open a model, and show that it is loading; the arguments are those of `open_source`."""
     from attnviz.capture.source import open_source
 
     with loading(model) as notify:
@@ -150,7 +152,7 @@ def loading(model: str | None) -> Iterator[Callable[[str], None]]:
 def check_outputs(
     paths: Sequence[Path], endings: Collection[str], *, prints_json: bool = True
 ) -> None:
-    """Refuse, before any work, files that cannot be written.
+    """Refuse, before any work, files that cannot be written; ``-`` is accepted if the command `prints_json`.
 
     Raises:
         SettingsError: a file has another ending, or is given twice.
@@ -185,10 +187,10 @@ def check_look(
     from attnviz.render.figure.style import style_of
 
     style_of(style, width)
-    typed = [f"--{name}" for name in ("style", "width", "title") if is_typed(context, name)]
-    if typed and not any(path.suffix.lower() in PICTURES for path in paths):
-        verb = "applies" if len(typed) == 1 else "apply"
-        raise SettingsError(f"{' and '.join(typed)} {verb} only to pictures")
+    options = [f"--{name}" for name in ("style", "width", "title") if is_typed(context, name)]
+    if options and not any(path.suffix.lower() in PICTURE_ENDINGS for path in paths):
+        verb = "applies" if len(options) == 1 else "apply"
+        raise SettingsError(f"{' and '.join(options)} {verb} only to pictures")
 
 
 def is_typed(context: Any, *names: str) -> bool:
@@ -199,7 +201,7 @@ def is_typed(context: Any, *names: str) -> bool:
 
 
 def write(result: Any, path: Path, **look: Any) -> None:
-    """Save a result and print a message."""
+    """Save a result with its own `save` method, which takes the options in `look`, and print a message."""
     result.save(path, **look)
     log_status(f"wrote {visible(str(path))}")
 

@@ -126,12 +126,15 @@ def walkthrough(
     name = model_name(model, toy)
     paths = output or ([] if interactive else [outputs() / "walkthrough.png"])
     _check(context, paths, style)
+    from attnviz.walkthroughs.api import walkthrough as calculate
+
     follow: dict[str, Any] = {"query": query or None, "all_queries": all_queries, "full": full}
-    by_hand = not is_typed(context, *OF_MODEL) and [example, numbers, exercise].count(None) < 3
-    if by_hand:
+    has_numbers = [example, numbers, exercise].count(None) < 3
+    if has_numbers and not is_typed(context, *OF_MODEL):  # a calculation by hand
         follow |= {"example": example, "numbers": numbers}
         if example is None and numbers is None:
             follow["exercise"] = exercise
+        walk = calculate(**follow)
     else:
         follow |= {
             "text": _read(text, "the text"),
@@ -148,11 +151,6 @@ def walkthrough(
             "score": score,
             "causal": causal,
         }
-    from attnviz.walkthroughs.api import walkthrough as calculate
-
-    if by_hand:
-        walk = calculate(**follow)
-    else:
         with loading(name) as notify:
             walk = calculate(notify=notify, **follow)
     blanks = walk.blanks(exercise) if exercise is not None and not solution else frozenset()
@@ -162,7 +160,7 @@ def walkthrough(
 
         print_json(to_json(walk, blanks=blanks))
     else:
-        _show(walk, view, palette, full=full, interactive=interactive)
+        _print_walk(walk, view, palette, full=full, interactive=interactive)
     if not output and not interactive:
         paths = [_default_path(walk, example, numbers, exercise, solution=solution)]
     for path in paths:
@@ -202,10 +200,11 @@ def _has_json(paths: Sequence[Path]) -> bool:
 
 
 def _read(text: str | None, name: str) -> str | None:
+    """Read a sentence that may be missing; `name` names it in error messages."""
     return None if text is None else read_text(text, None, name)
 
 
-def _show(
+def _print_walk(
     walk: Walkthrough, view: dict[str, Any], palette: str, *, full: bool, interactive: bool
 ) -> None:
     """Print the walkthrough, or browse it step by step if `interactive`."""
@@ -233,20 +232,20 @@ def _default_path(
     """Return a file in `outputs` named after the options, so that the same command writes the same file."""
     from attnviz.walkthroughs.view import View
 
-    by_hand = f"example {example}" if example else None
+    source = f"example {example}" if example else None
     if numbers is not None:
-        by_hand = numbers.stem
+        source = numbers.stem
     parts = []
     if walk.model:
         parts.append(f"layer-{walk.layer}")
         parts.append("whole" if walk.head is None else f"head-{walk.head}")
-    if walk.model or by_hand is not None:
+    if walk.model or source is not None:
         parts.append(f"query-{'all' if walk.query is None else walk.query}")
     if walk.kind not in (None, "encoder"):
         parts.append(str(walk.kind))
     if exercise is not None:
         parts.append(f"{'solution' if solution else 'exercise'}-{exercise}")
-    subject = walk.text or by_hand or View(walk=walk).title
+    subject = walk.text or source or View(walk=walk).title
     return picture_path("walkthrough", subject, walk.model, parts, pair=None, target=None)
 
 
@@ -301,9 +300,12 @@ MOST_LISTED = 12  # names of grids that ``verify`` lists one by one
 
 
 def _join_names(names: tuple[str, ...]) -> str:
+    """Return the names of grids as a list, of which only the first `MOST_LISTED` are named."""
+    listed = ", ".join(names[:MOST_LISTED])
     more = len(names) - MOST_LISTED
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MOST_LISTED])} and {more} more"
+    return f"{listed} and {more} more" if more > 0 else listed
 
 
 def _difference(difference: float) -> str:
+    """Return a difference with two significant digits; exactly 0 is "0"."""
     return f"{difference:.1e}" if difference else "0"

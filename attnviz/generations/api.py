@@ -46,26 +46,27 @@ def generate(
 
     Args:
         prompt: the text to continue, or the sentence to translate.
-        model: as for `attnviz.attend`, a decoder or a model that translates; None is ``toy-decoder``.
-        tokenizer: of a model in memory, its own.
-        max_new_tokens: at most so many; fewer where the model's positions end before.
-        chat: put the prompt into the model's chat template, as what a user says.
+        model: a decoder or a model that translates, as for `attnviz.attend`; None is ``toy-decoder``.
+        tokenizer: the tokenizer of a model in memory.
+        max_new_tokens: the largest number of tokens; there are fewer if the model has no more positions.
+        chat: whether to put the prompt into the model's chat template, as a message of the user.
         layers: the layers to keep, counted from 0, negative from the end; None keeps all.
-        heads: the heads to keep, likewise; or with their layer, such as ``["1.3"]``.
-        on_step: is called with each token as it comes, and its row.
-        more: ``sample``, ``temperature``, ``top_k``, ``top_p`` and ``seed``; the likeliest token is taken at each step
-            where nothing is sampled. And ``device``, ``dtype``, ``revision``, ``trust_remote_code``, as for `attend`.
+        heads: the heads to keep, counted like layers; or with their layer, such as ``["1.3"]``; None keeps all.
+        on_step: is called with each new token and its row.
+        more: ``sample``, ``temperature``, ``top_k``, ``top_p`` and ``seed``; without ``sample``, each token is the most
+            likely one. And ``device``, ``dtype``, ``revision`` and ``trust_remote_code``, as for `attend`.
 
     Returns:
-        The record, of kind ``decoder``: `weights` of shape (layer, head, token, token), a row for each token of prompt
-        and text. Of a model that translates, ``cross``: (layer, head, generated token, token of the sentence).
+        The record, of kind ``decoder``: `weights` of shape (layer, head, token, token), with a row for each token of
+        the prompt and the text. For a model that translates it is ``cross``: (layer, head, generated token, token of
+        the sentence).
 
     Raises:
-        InputError: the prompt is empty, or leaves no position; no token is wanted; or there is no chat template.
-        ModelError: the model generates nothing, or its weights are not proved.
-        SelectionError: a layer or head that is not there.
-        SettingsError: sampling that makes no sense, or a prompt that is the name of a file.
-        AttnvizError: what `attend` raises of the model.
+        InputError: the prompt is empty or leaves no position, no token may be generated, or there is no chat template.
+        ModelError: the model cannot generate, or its weights cannot be verified.
+        SelectionError: a layer or head does not exist.
+        SettingsError: the sampling is impossible, or the prompt is the name of a file.
+        AttnvizError: the model cannot be opened, as for `attend`.
     """
     check_text(prompt, "the prompt")
     check_sentence(prompt)
@@ -74,11 +75,11 @@ def generate(
         raise InputError(
             f"at least 1 token must be generated, not {max_new_tokens} (max_new_tokens)"
         )
-    names = {one.name for one in fields(Sampling)}
+    names = {field.name for field in fields(Sampling)}
     sampling = Sampling(**{name: value for name, value in more.items() if name in names})  # type: ignore[arg-type]  # as the dictionary's types say
     loading = {name: value for name, value in more.items() if name not in names}
-    chosen = DEFAULT_MODEL if model is None else model
-    source = as_source(chosen, tokenizer, reads=prompt, generates=True, **loading)  # type: ignore[arg-type]  # likewise
+    model = DEFAULT_MODEL if model is None else model
+    source = as_source(model, tokenizer, reads=prompt, generates=True, **loading)  # type: ignore[arg-type]  # likewise
     from attnviz.capture.sources.decoding import cannot_generate
     from attnviz.generations.capture import follow
 

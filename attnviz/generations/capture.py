@@ -17,11 +17,14 @@ from attnviz.errors import InputError, TooLongError
 from attnviz.generations.record import Step
 from attnviz.generations.settings import Sampling
 
-WINDOW = 8  # the newest token is named from this many last tokens; decoding all of them would take longer at each step
+# The newest token is named from this many last tokens; decoding all of them would take longer at each step.
+WINDOW = 8
 
 
 def choose(logits: Float[Tensor, " word"], sampling: Sampling, random: torch.Generator) -> int:
-    """Return the most likely token, or one drawn by its probability.
+    """Return the number of the most likely token, or of one drawn by its probability.
+
+    `random` is the generator of random numbers.
 
     Sources: top-k, Fan et al. 2018, "Hierarchical Neural Story Generation"; top-p, Holtzman et al. 2020, "The Curious
     Case of Neural Text Degeneration".
@@ -34,9 +37,8 @@ def choose(logits: Float[Tensor, " word"], sampling: Sampling, random: torch.Gen
         logits = logits.masked_fill(logits < least, -torch.inf)
     if sampling.top_p is not None:
         probabilities, order = logits.softmax(dim=-1).sort(descending=True, stable=True)
-        before = (
-            probabilities.cumsum(dim=-1) - probabilities
-        )  # the most likely token is always kept
+        # The probability of all likelier tokens: it is 0 for the most likely one, which is always kept.
+        before = probabilities.cumsum(dim=-1) - probabilities
         logits = logits.index_fill(0, order[before >= sampling.top_p], -torch.inf)
     return int(torch.multinomial(logits.softmax(dim=-1), 1, generator=random))
 
@@ -45,21 +47,23 @@ def choose(logits: Float[Tensor, " word"], sampling: Sampling, random: torch.Gen
 class Generation:
     """The text generated so far: token numbers, attention rows, and their receipts."""
 
-    decoding: Decoding
-    most: int
-    layers: Sequence[int] | None
-    heads: Sequence[int] | None
-    numbers: list[int] = field(default_factory=list)
-    labels: list[Token] = field(default_factory=list)
+    decoding: Decoding  # runs the model
+    most: int  # the largest number of tokens that may be generated
+    layers: Sequence[int] | None  # the layers to keep, as the user chose them; None for all
+    heads: Sequence[int] | None  # the heads to keep, likewise
+    numbers: list[int] = field(default_factory=list)  # of the generated tokens in the vocabulary
+    labels: list[Token] = field(default_factory=list)  # the generated tokens that were shown
+    # the rows of weights of each run of the model
     rows: list[Float32[np.ndarray, "layer head row key"]] = field(default_factory=list)
-    receipts: list[Receipt] = field(default_factory=list)
+    receipts: list[Receipt] = field(default_factory=list)  # one per run of the model
+    # the layers and heads whose rows are kept, counted from 0; known after the first run
     kept: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
-    first: int = 0  # index of the first token whose row is kept
+    first: int = 0  # the index of the first token whose row is kept
 
     def read(self, numbers: Sequence[int]) -> Float[Tensor, " word"]:
         """Read tokens, keep their rows, and return the logits of the next token.
 
-        Raises InputError: the rows would not fit.
+        Raises InputError: the rows of the whole text would need too much memory.
         """
         layers, heads = self.kept if self.rows else (self.layers, self.heads)
         # Layers and heads counted from the end can only be chosen once their number is known.
@@ -86,7 +90,10 @@ class Generation:
         return logits
 
     def _choose_kept(self, collector: WeightCollector, n_prompt: int) -> bool:
-        """Choose the layers and heads to keep, once the prompt has been read; return whether all its rows are kept."""
+        """Choose the layers and heads to keep, once the prompt has been read; return whether all its rows are kept.
+
+        Raises InputError: even without the rows of the prompt, the weights would need too much memory.
+        """
         layers, heads = collector.layers, collector.heads
         if self.layers is not None:
             layers = tuple(layers[index] for index in indices_of(self.layers, layers, "layer"))
@@ -104,13 +111,14 @@ class Generation:
         return is_whole
 
     def _size(self, n_rows: int) -> int:
-        n_keys = len(self.decoding.sentence.tokens) + (
-            0 if self.decoding.kind == "cross" else self.most
-        )
+        """Return the size in bytes of the weights of this many rows, at the end of the generation."""
+        n_keys = len(self.decoding.sentence.tokens)
+        if self.decoding.kind != "cross":  # generated tokens are keys too
+            n_keys += self.most
         return 4 * len(self.kept[0]) * len(self.kept[1]) * n_rows * n_keys
 
     def step(self, number: int, logits: Float[Tensor, " word"], weights: np.ndarray) -> Step:
-        """Return the step that generated the token of this number."""
+        """Return the step that generated the token of this number, from the logits, with its row of weights."""
         decoding = self.decoding
         self.labels.append(decoding.tokens(self.numbers[-WINDOW:])[-1])
         so_far = tuple(self.labels)
@@ -128,7 +136,10 @@ class Generation:
         )
 
     def record(self, notes: Sequence[Note]) -> Attention:
-        """Return all rows as one record: the lower triangle of a decoder, or only its last rows if it is too large."""
+        """Return all rows as one record, with further `notes`.
+
+        In a decoder they are the lower triangle of a matrix over all tokens, or its last rows if it is too large.
+        """
         decoding, sentence = self.decoding, self.decoding.sentence
         tokens = decoding.tokens(self.numbers)
         queries = (*sentence.tokens, *tokens) if decoding.kind == "decoder" else tokens
@@ -146,9 +157,12 @@ class Generation:
         differences = np.max([receipt.differences for receipt in self.receipts], axis=0)
         sums = next((receipt.sums for receipt in self.receipts if receipt.sums), None)
         receipt = replace(self.receipts[0], differences=tuple(differences.tolist()), sums=sums)
-        unit = "word" if receipt.native == "home-built" else "token"
-        more = () if decoding.kind == "decoder" else (Note(f"row_generates_{unit}"),)
-        sinks = (Note("sinks"),) if decoding.has_sinks else ()
+        all_notes = [*sentence.notes]
+        if decoding.kind != "decoder":
+            unit = "word" if receipt.native == "home-built" else "token"
+            all_notes.append(Note(f"row_generates_{unit}"))
+        if decoding.has_sinks:
+            all_notes.append(Note("sinks"))
         return Attention(
             weights=weights,
             query_tokens=labels["query_tokens"],
@@ -160,8 +174,8 @@ class Generation:
             receipt=receipt,
             layers=self.kept[0],
             heads=self.kept[1],
-            short_rows=("sink",) if sinks else (),
-            notes=(*sentence.notes, *more, *sinks, *notes, *labels["notes"]),
+            short_rows=("sink",) if decoding.has_sinks else (),
+            notes=(*all_notes, *notes, *labels["notes"]),
         )
 
 
@@ -174,47 +188,55 @@ def follow(
     heads: Sequence[int] | None = None,
     on_step: Callable[[Step], None] | None = None,
 ) -> Attention:
-    """Generate until the end token, the largest number of tokens, or Ctrl-C (raised again if there is no token yet)."""
-    whole = most if decoding.room is None else min(most, decoding.room)
-    made = Generation(decoding=decoding, most=whole, layers=layers, heads=heads)
+    """Generate tokens until the end token, `most` tokens or Ctrl-C, and return their record.
+
+    Ctrl-C is raised again if there is no token yet; the other arguments are those of `attnviz.generate`.
+    """
+    n_tokens = most if decoding.room is None else min(most, decoding.room)
+    generation = Generation(decoding=decoding, most=n_tokens, layers=layers, heads=heads)
     never = torch.tensor(decoding.never, dtype=torch.long, device=CPU)
     random = torch.Generator().manual_seed(sampling.seed)
     # In a decoder, a token's row is that of its own query; in a translator, of the step that generates it.
-    own = decoding.kind == "decoder"
+    is_decoder = decoding.kind == "decoder"
     stop: BaseException | None = None
     try:
-        logits = made.read(decoding.begin)
-        while len(made.numbers) < whole:
+        logits = generation.read(decoding.begin)
+        while len(generation.numbers) < n_tokens:
             logits = logits.index_fill(0, never, -torch.inf)
             number = choose(logits, sampling, random)
-            if decoding.first is not None and not made.numbers:
+            if decoding.first is not None and not generation.numbers:
                 number = decoding.first
-            before = logits
-            if own:
-                logits = made.read([number])
-            made.numbers.append(number)
+            logits_of_token = logits
+            if is_decoder:
+                logits = generation.read([number])
+            generation.numbers.append(number)
             if on_step is not None:
-                on_step(made.step(number, before, made.rows[-1][:, :, -1]))
+                row = generation.rows[-1][:, :, -1]
+                on_step(generation.step(number, logits_of_token, row))
             if number in decoding.ends:
                 break
-            if not own and len(made.numbers) < whole:
-                logits = made.read([number])
+            if not is_decoder and len(generation.numbers) < n_tokens:
+                logits = generation.read([number])
     except (KeyboardInterrupt, TooLongError) as error:
-        if not made.numbers:
+        if not generation.numbers:
             raise
         stop = error
-    return made.record(_notes(made, most, sampling, stop))
+    return generation.record(_notes(generation, most, sampling, stop))
 
 
 def _notes(
-    made: Generation, most: int, sampling: Sampling, stop: BaseException | None
+    generation: Generation, most: int, sampling: Sampling, stop: BaseException | None
 ) -> list[Note]:
-    n = len(made.numbers)
+    """Return notes on how tokens were chosen, and why the generation stopped before an end token.
+
+    `most` is the number of tokens that the user allowed, `stop` the error that stopped the generation, if any.
+    """
+    n = len(generation.numbers)
     notes = [Note.of("sampled", how=str(sampling))] if sampling.sample else []
     if isinstance(stop, KeyboardInterrupt):
         notes.append(Note.of("generation_cut", n=n))
     elif stop is not None:
         notes.append(Note.of("reads_no_more", n=n, why=str(stop)))
-    elif made.numbers[-1] not in made.decoding.ends:
+    elif generation.numbers[-1] not in generation.decoding.ends:
         notes.append(Note.of("generation_stopped" if n == most else "positions_end", n=n))
     return notes

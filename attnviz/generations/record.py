@@ -18,33 +18,29 @@ LEAST = 0.005  # the smallest weight that is shown
 class Step:
     """A token that was generated, and what it attends to."""
 
-    number: int  # number of the token, from 1
-    most: int  # largest number of tokens
+    number: int  # the number of the token, counted from 1
+    most: int  # the largest number of tokens that may be generated
     token: Token
     # its probability by the model; None if unknown, as in a loaded record
     probability: float | None
-    # labels of the keys: in a decoder the text so far, in a translator the source sentence
+    # the keys of its row: in a decoder the text so far, in a translator the source sentence
     keys: tuple[Token, ...]
-    so_far: tuple[Token, ...]  # tokens generated so far, including this one
-    # its row in each selected layer and head
+    so_far: tuple[Token, ...]  # the tokens generated so far, including this one
+    # its row of attention in each selected layer and head
     weights: Float32[np.ndarray, "layer head key"]
-    model: str
+    model: str  # the name of the model
     kind: Kind  # ``decoder`` or ``cross``
 
     @property
     def mean(self) -> Float32[np.ndarray, " key"]:
-        """Return its row of weights, the mean over layers and heads."""
+        """The row of weights, as the mean over layers and heads."""
         return np.asarray(self.weights.mean(axis=(0, 1)))
 
     def top(self, n: int) -> list[tuple[Token, float]]:
-        """Return the tokens that it attends to most, with mean weights; weights that round to 0.00 are left out."""
+        """Return the `n` tokens that it attends to most, with mean weights, without weights that round to 0.00."""
         mean = self.mean
-        order = np.argsort(-mean, kind="stable")[:n]
-        return [
-            (self.keys[place], float(mean[place]))
-            for place in order.tolist()
-            if mean[place] >= LEAST
-        ]
+        order = np.argsort(-mean, kind="stable")[:n].tolist()
+        return [(self.keys[key], float(mean[key])) for key in order if mean[key] >= LEAST]
 
 
 def whose(step: Step) -> Phrase:
@@ -59,9 +55,8 @@ def whose(step: Step) -> Phrase:
 
 def running_text(tokens: Sequence[Token]) -> list[str]:
     """Return tokens as running text: a space before each word, and word pieces without their mark."""
-    return [
-        token.text.removeprefix("·")
-        if token.text.startswith("·") and index
-        else f"{' ' * bool(index)}{token.text}"
-        for index, token in enumerate(tokens)
-    ]
+    texts = [token.text for token in tokens[:1]]
+    for token in tokens[1:]:
+        is_continued = token.text.startswith("·")
+        texts.append(token.text.removeprefix("·") if is_continued else f" {token.text}")
+    return texts

@@ -19,15 +19,14 @@ class Sampling:
 
     sample: bool = False
     temperature: float = 1.0  # below 1, likely tokens come more often
-    top_k: int | None = None  # choose among this many most likely tokens
-    top_p: float | None = (
-        None  # choose among the most likely tokens that together have this probability
-    )
-    seed: int = 0
+    top_k: int | None = None  # choose among this many of the most likely tokens
+    # choose among the most likely tokens that together have this probability
+    top_p: float | None = None
+    seed: int = 0  # of the random numbers
 
     def __post_init__(self) -> None:
-        usual = (1.0, None, None, 0)
-        if not self.sample and (self.temperature, self.top_k, self.top_p, self.seed) != usual:
+        defaults = (1.0, None, None, 0)
+        if not self.sample and (self.temperature, self.top_k, self.top_p, self.seed) != defaults:
             raise SettingsError(
                 "temperature, top_k, top_p and seed say how to sample: they go with sample"
             )

@@ -25,12 +25,12 @@ from attnviz.text.display import visible
 from attnviz.text.messages import _, in_language
 from attnviz.text.notes import proof, sentence
 
-LABEL = 14  # width of a token's name in a line, in cells
-PROBABILITY = 11  # width of a probability and its heading
-BEFORE = (
-    4 + 1 + LABEL + 1 + PROBABILITY + 2
-)  # width of all that stands before the tokens attended to
-TOP = 4  # how many of the tokens attended to most are named
+# Widths in a line of a pipe, in character cells: of a token's name, of a probability and its heading, and of everything
+# before the tokens attended to.
+LABEL_WIDTH = 14
+PROBABILITY_WIDTH = 11
+START_WIDTH = 4 + 1 + LABEL_WIDTH + 1 + PROBABILITY_WIDTH + 2
+MOST_NAMED = 4  # of the tokens attended to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,30 +45,31 @@ class GenerationView:
         return in_language(text, self.language)
 
     def top(self, step: Step, room: int | None = None) -> str:
-        """Return the tokens attended to most, with weights, as many as fit in this many cells."""
+        """Return the tokens attended to most, with weights, as many as fit in `room` character cells."""
         parts = [
-            f"{spell(token.text, self.screen)} {weight:.2f}" for token, weight in step.top(TOP)
+            f"{spell(token.text, self.screen)} {weight:.2f}"
+            for token, weight in step.top(MOST_NAMED)
         ]
-        between = spell(" · ", self.screen)
-        while room is not None and len(parts) > 1 and cell_len(between.join(parts)) > room:
+        if not parts:
+            return self.say(_("no token with a weight of {least} or more").format(least=LEAST))
+        separator = spell(" · ", self.screen)
+        while room is not None and len(parts) > 1 and cell_len(separator.join(parts)) > room:
             parts.pop()
-        return between.join(parts) or self.say(
-            _("no token with a weight of {least} or more").format(least=LEAST)
-        )
+        return separator.join(parts)
+
+    def wrap(self, text: str, style: str = "") -> list[Text]:
+        """Return the text in lines as wide as the screen, however wide that is."""
+        return wrap(text, self.screen, style, most=self.screen.width)
 
 
 def draw_head(step: Step, view: GenerationView) -> list[Text]:
     """Return the lines with the model and the heads shown."""
     kind = view.say(KINDS[step.kind])
-    return wrap(
-        f"{visible(step.model)} · {kind} · {view.say(whose(step))}",
-        view.screen,
-        most=view.screen.width,
-    )
+    return view.wrap(f"{visible(step.model)} · {kind} · {view.say(whose(step))}")
 
 
 def draw_table_head(step: Step, view: GenerationView) -> list[Text]:
-    """Draw the heading above the lines of a pipe."""
+    """Return the model and the heads, and the heading above the lines of a pipe."""
     names = (view.say(_("token")), view.say(_("probability")), view.say(_("attends to")))
     return [*draw_head(step, view), _row("", *names, view)]
 
@@ -76,90 +77,79 @@ def draw_table_head(step: Step, view: GenerationView) -> list[Text]:
 def draw_line(step: Step, view: GenerationView) -> Text:
     """Return one line for a pipe: number, token, probability, and the tokens attended to."""
     probability = "" if step.probability is None else f"{step.probability:.2f}"
-    attended = view.top(step, view.screen.width - BEFORE)
+    attended = view.top(step, view.screen.width - START_WIDTH)
     return _row(str(step.number), step.token.text, probability, attended, view)
 
 
-def _row(number: str, name: str, probability: str, rest: str, view: GenerationView) -> Text:
-    name = set_cell_size(fit(name, LABEL, view.screen), LABEL)
-    line = f"{number:>4} {name} {' ' * (PROBABILITY - cell_len(probability))}{probability}  {rest}"
+def _row(number: str, name: str, probability: str, attended: str, view: GenerationView) -> Text:
+    """Return a line of a pipe, in columns of fixed width."""
+    name = set_cell_size(fit(name, LABEL_WIDTH, view.screen), LABEL_WIDTH)
+    probability = " " * (PROBABILITY_WIDTH - cell_len(probability)) + probability
+    line = f"{number:>4} {name} {probability}  {attended}"
     return Text(fit(line, view.screen.width, view.screen), no_wrap=True)
 
 
 def draw_step(step: Step, view: GenerationView, room: int) -> list[Text]:
-    """Return the text so far in at most this many lines, shaded by the newest token's row, and its strongest links."""
+    """Return the text so far, shaded by the newest token's row, and the tokens that it attends to most.
+
+    The lines are at most `room`: if the text is longer, its first lines are left out.
+    """
     screen, mean = view.screen, step.mean
     top = float(mean.max())
     title = view.say(
         _("token {number} of at most {most}").format(number=step.number, most=step.most)
     )
-    probability = (
-        ""
-        if step.probability is None
-        else view.say(_(" (probability {probability:.2f})").format(probability=step.probability))
-    )
+    newest = spell(step.token.text, screen)
+    if step.probability is not None:
+        words = _(" (probability {probability:.2f})")
+        newest += view.say(words.format(probability=step.probability))
+    attended = view.say(_("attends to: {tokens}").format(tokens=view.top(step)))
+    scale = view.say(_("0 to {top:.2g}: weights of the newest token's row").format(top=top))
+    above = [*draw_head(step, view), *wrap(title, screen, "dim"), Text()]
     below = [
         Text(),
-        *wrap(f"{spell(step.token.text, screen)}{probability}", screen, "bold", most=screen.width),
-        *wrap(
-            view.say(_("attends to: {tokens}").format(tokens=view.top(step))),
-            screen,
-            indent=2,
-            first=0,
-            most=screen.width,
-        ),
-        *legend(
-            view.say(_("0 to {top:.2g}: weights of the newest token's row").format(top=top)),
-            screen,
-            cells=8,
-            most=screen.width,
-        ),
+        *view.wrap(newest, "bold"),
+        *wrap(attended, screen, indent=2, first=0, most=screen.width),
+        *legend(scale, screen, cells=8, most=screen.width),
     ]
-    above = [*draw_head(step, view), *wrap(title, screen, "dim"), Text()]
     body = _shaded(step.keys, mean, top, screen)
     if step.kind == "cross":
-        plain = [Text(part, "bold" if last else "") for part, last in _marked(step.so_far, screen)]
-        body = [*body, Text(), *_lines(plain, screen.width)]
-    # on a small screen, drop the heading before the text
+        parts = _marked(step.so_far, screen)
+        generated = [Text(part, "bold" if is_newest else "") for part, is_newest in parts]
+        body = [*body, Text(), *_lines(generated, screen.width)]
+    # A small screen has no room for the heading above the text.
     if len(above) + len(below) + min(len(body), 2) > room:
         above = []
     left = max(1, room - len(above) - len(below))
-    if len(body) > left:  # keep the last lines: they have the newest tokens
-        body = (
-            [Text(spell("…", screen), "dim"), *body[len(body) - left + 1 :]]
-            if left > 1
-            else body[-1:]
-        )
-    return [*above, *body, *below]
+    return [*above, *_last_lines(body, left, screen), *below]
+
+
+def _last_lines(lines: list[Text], n: int, screen: Screen) -> list[Text]:
+    """Return the last lines, which have the newest tokens; an ellipsis is the first of `n` if others are left out."""
+    if len(lines) <= n:
+        return lines
+    if n == 1:
+        return lines[-1:]
+    return [Text(spell("…", screen), "dim"), *lines[len(lines) - n + 1 :]]
 
 
 def draw_end(record: Attention, view: GenerationView) -> list[Text]:
-    """Draw the generated text, its notes and the receipt."""
-    read, made = (
-        f"“{visible(record.text)}”",
-        f"{spell('→', view.screen)} “{visible(record.target or '')}”",
-    )
-    lines = wrap(read, view.screen, "bold", most=view.screen.width)
-    if len(short := shortened(lines, view.screen)) < len(lines):  # a long prompt is cut
-        lines = [*short, *wrap(made, view.screen, "bold", most=view.screen.width)]
+    """Return the prompt and the generated text, the notes and the receipt."""
+    prompt = f"“{visible(record.text)}”"
+    generated = f"{spell('→', view.screen)} “{visible(record.target or '')}”"
+    prompt_lines = view.wrap(prompt, "bold")
+    short_lines = shortened(prompt_lines, view.screen)
+    if len(short_lines) < len(prompt_lines):  # a long prompt is cut
+        lines = [*short_lines, *view.wrap(generated, "bold")]
     else:
-        lines = wrap(f"{read} {made}", view.screen, "bold", most=view.screen.width)
+        lines = view.wrap(f"{prompt} {generated}", "bold")
     for note in record.notes:
-        lines += wrap(
-            in_language(sentence(note), view.language), view.screen, "dim", most=view.screen.width
-        )
-    return [
-        *lines,
-        *wrap(
-            in_language(proof(record.receipt), view.language),
-            view.screen,
-            "bold",
-            most=view.screen.width,
-        ),
-    ]
+        lines += view.wrap(view.say(sentence(note)), "dim")
+    return [*lines, *view.wrap(view.say(proof(record.receipt)), "bold")]
 
 
 def _marked(tokens: Sequence[Token], screen: Screen) -> list[tuple[str, bool]]:
+    """Return running text in one part per token, each with whether it is the newest token."""
     return [
         (spell(part, screen), n == len(tokens))
         for n, part in enumerate(running_text(tokens), start=1)
@@ -168,21 +158,19 @@ def _marked(tokens: Sequence[Token], screen: Screen) -> list[tuple[str, bool]]:
 
 def _shaded(tokens: Sequence[Token], weights: np.ndarray, top: float, screen: Screen) -> list[Text]:
     """Return running text, each token on the colour of its weight; without colours, followed by a shade character."""
-    steps, blank = levels(weights, top).tolist(), blank_below(top)
+    token_levels, blank = levels(weights, top).tolist(), blank_below(top)
     parts = []
-    for (part, newest), step, weight in zip(
-        _marked(tokens, screen), steps, weights.tolist(), strict=True
+    for (part, is_newest), level, weight in zip(
+        _marked(tokens, screen), token_levels, weights.tolist(), strict=True
     ):
         bare = part.lstrip(" ")
-        text = Text(part[: len(part) - len(bare)])
-        style = (
-            screen.paint(step)
-            if screen.colour and (weight >= blank or not screen.has_blanks)
-            else Style()
-        )
-        text.append(bare, style + Style(bold=newest, underline=newest))
+        text = Text(part[: len(part) - len(bare)])  # the space before a word has no colour
+        style = Style(bold=is_newest, underline=is_newest)
+        if screen.colour and (weight >= blank or not screen.has_blanks):
+            style = screen.paint(level) + style
+        text.append(bare, style)
         if not screen.colour and weight >= blank:
-            text.append(screen.shade(step).strip() or screen.dot)
+            text.append(screen.shade(level).strip() or screen.dot)
         parts.append(text)
     return _lines(parts, screen.width)
 
@@ -228,9 +216,10 @@ class Live:
         self._write(draw_end(record, self._view))
 
     def _write(self, lines: Sequence[Text], back: int = 0) -> None:
-        """Overwrite this many lines above, in one write, which flickers less."""
+        """Write lines over the last `back` lines, in one write, which flickers less."""
         with self._console.capture() as output:
             for line in lines:
                 self._console.print(line, soft_wrap=True)
-        sys.stdout.write((f"\x1b[{back}F\x1b[J" if back else "") + output.get())
+        erase = f"\x1b[{back}F\x1b[J" if back else ""
+        sys.stdout.write(erase + output.get())
         sys.stdout.flush()

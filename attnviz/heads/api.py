@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from attnviz import errors
 from attnviz.attention import parse_head
@@ -231,7 +231,7 @@ def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLi
 
 
 def example_patterns(
-    comparison: HeadComparison, head: tuple[int, int] | None = None
+    comparison: HeadComparison, head: tuple[int, int] | None
 ) -> tuple[dict[str, Attention], str]:
     """Return the attention on the example of each role; if the model is not available, nothing and the reason.
 
@@ -266,7 +266,7 @@ def example_patterns(
 
 
 def stats(shown: HeadComparison) -> bytes:
-    """Return the measurements in the form of a ``.stats`` file.
+    """Return the content of a ``.stats`` file with the measurements of a comparison.
 
     Raises OutputError: the comparison was not measured here.
     """
@@ -310,17 +310,16 @@ def draw(
 def _only_sentence(comparison: HeadComparison, origin: Origin) -> Attention | None:
     """Return the attention on the sentence, if the comparison has one model and one sentence."""
     texts = list(origin.stats.survey.sample.texts.values())
-    if (
-        origin.source is None
-        or comparison.against is not None
-        or comparison.n_sentences != 1
-        or len(texts) != 1
-        or texts[0][1] is not None
-    ):
+    if origin.source is None or comparison.against is not None:
+        return None
+    if comparison.n_sentences != 1 or len(texts) != 1:
+        return None
+    text, pair = texts[0]
+    if pair is not None:
         return None
     from attnviz.capture.attend import attend
 
-    return attend(texts[0][0], origin.source, kind=comparison.kind, truncate=True)
+    return attend(text, origin.source, kind=comparison.kind, truncate=True)
 
 
 def reopen_model(origin: Origin) -> Source:
@@ -331,11 +330,8 @@ def reopen_model(origin: Origin) -> Source:
     Raises UnreachableModelError: the model is not on this machine; ModelError: its code is not allowed to run, or its
     weights differ from those measured.
     """
-    old_settings, new_settings, about = (
-        origin.stats.run.model,
-        origin.model,
-        origin.stats.survey.about,
-    )
+    old_settings, new_settings = origin.stats.run.model, origin.model
+    about = origin.stats.survey.about
     name = old_settings.model or about.model
     shown_name = clip(visible(name), 100)
     if not _is_here(name):
@@ -471,25 +467,22 @@ def _measure(
     openers = [_opener(model, tokenizer, opening) for model in models]
     checkpoint = None if checkpoint is None else Path(checkpoint)
     # Check the sentences and the checkpoint before the slow loading of a model.
-    corpus, corpus_mark, earlier = _read_corpus(place, checkpoint, run)
+    corpus, corpus_fingerprint, earlier = _read_corpus(place, checkpoint, run)
     from attnviz.heads.capture.survey import check_readable, survey_model
 
-    source, *others = [open_one() for open_one in openers]
-    second = others[0] if others else None
-    so_far = None if earlier is None else earlier.survey
-    n_lines = 0
+    sources = [open_one() for open_one in openers]
+    source, second = sources[0], sources[1] if len(sources) == 2 else None
+    so_far, n_lines = None, 0
     if earlier is not None:
-        _check_weights(earlier.survey, source, checkpoint)
-        if earlier.survey.against is not None and second is not None:
-            _check_weights(earlier.survey.against.survey, second, checkpoint)
-        if earlier.n_lines is None:
+        _check_weights(earlier.survey, sources, checkpoint)
+        if earlier.n_lines is None:  # the earlier run was finished
             return earlier, source
-        n_lines = earlier.n_lines
+        so_far, n_lines = earlier.survey, earlier.n_lines
     if texts is not None and len(texts) == 1:  # so that an error does not mention "line 1"
         check_readable(texts[0], source, run.settings, second)
     lines, name = (corpus, corpus.name) if corpus is not None else _lines_of(texts, source)
 
-    def tell(n_sentences: int, shape: tuple[int, int] | None = None) -> None:
+    def report(n_sentences: int, shape: tuple[int, int] | None = None) -> None:
         if progress is not None:
             n_read, n_bytes = (0, None) if corpus is None else (corpus.read, corpus.size)
             progress(
@@ -498,17 +491,23 @@ def _measure(
                 )
             )
 
-    def keep(model_survey: Survey, n_lines: int | None) -> Stats:
-        if n_lines is not None:
-            tell(model_survey.n_sentences, model_survey.heads.sums.shape[1:3])
+    def save(model_survey: Survey, n_lines: int | None) -> Stats:
         stats = Stats(
-            survey=model_survey, corpora=(name,), n_lines=n_lines, fingerprint=corpus_mark, run=run
+            survey=model_survey,
+            corpora=(name,),
+            n_lines=n_lines,
+            fingerprint=corpus_fingerprint,
+            run=run,
         )
         if checkpoint is not None:
             save_stats(stats, checkpoint)
         return stats
 
-    tell(0 if so_far is None else so_far.n_sentences)
+    def on_window(model_survey: Survey, n_lines: int) -> None:
+        report(model_survey.n_sentences, model_survey.heads.sums.shape[1:3])
+        save(model_survey, n_lines)
+
+    report(0 if so_far is None else so_far.n_sentences)
     model_survey = survey_model(
         lines,
         source,
@@ -517,33 +516,34 @@ def _measure(
         measures=measures,
         so_far=so_far,
         n_lines=n_lines,
-        tell=keep,
+        on_window=on_window,
         corpus=name,
     )
-    return keep(model_survey, None), source
+    return save(model_survey, None), source
 
 
-def _read_corpus(
-    place: CorpusSettings, checkpoint: Path | None, run: SurveyRun
-) -> tuple[Corpus | None, Fingerprint | None, Stats | None]:
-    """Open a file of sentences; return it with its fingerprint and the checkpoint of an earlier run."""
-    path, corpus, mark = place.path, None, None
+class CorpusInput(NamedTuple):
+    """Input of a run that is read before a model is opened; None if there is no file, or no earlier run."""
+
+    corpus: Corpus | None  # the file of sentences
+    fingerprint: Fingerprint | None  # its fingerprint
+    earlier: Stats | None  # the measurements in the checkpoint of an earlier run
+
+
+def _read_corpus(place: CorpusSettings, checkpoint: Path | None, run: SurveyRun) -> CorpusInput:
+    """Open the file of sentences and the checkpoint; refuse the checkpoint of another run."""
+    path, corpus, corpus_fingerprint, earlier = place.path, None, None, None
     if checkpoint is not None:
         _check_checkpoint(checkpoint, path)
     if path is not None:
         corpus = read_corpus(path, kind=None if place.treebank is None else "conllu")
-        mark = fingerprint(path)
-    return corpus, mark, None if checkpoint is None else _left_by(checkpoint, mark, run)
-
-
-def _left_by(checkpoint: Path, mark: Fingerprint | None, run: SurveyRun) -> Stats | None:
-    """Load the checkpoint of an earlier run; refuse that of another run."""
-    stats = None
-    if checkpoint.exists():
-        stats = load_stats(checkpoint)
-        _check_same_run(checkpoint, stats, mark, run)
-    check_writable(checkpoint)
-    return stats
+        corpus_fingerprint = fingerprint(path)
+    if checkpoint is not None:
+        if checkpoint.exists():
+            earlier = load_stats(checkpoint)
+            _check_same_run(checkpoint, earlier, corpus_fingerprint, run)
+        check_writable(checkpoint)
+    return CorpusInput(corpus, corpus_fingerprint, earlier)
 
 
 def _lines_of(
@@ -563,9 +563,11 @@ def _lines_of(
     return corpus_lines(OWN, language=source.language), words.OWN
 
 
-def _check_same_run(path: Path, before: Stats, mark: Fingerprint | None, run: SurveyRun) -> None:
+def _check_same_run(
+    checkpoint: Path, earlier: Stats, corpus: Fingerprint | None, run: SurveyRun
+) -> None:
     """Raise RecordError, with the differences, if a checkpoint has other settings or another corpus."""
-    settings, old_settings = run.words(), before.run.words()
+    settings, old_settings = run.words(), earlier.run.words()
     names = [
         name
         for name in sorted({*settings, *old_settings})
@@ -575,25 +577,24 @@ def _check_same_run(path: Path, before: Stats, mark: Fingerprint | None, run: Su
         f"{name} is {settings.get(name, 'not given')}, was {old_settings.get(name, 'not given')}"
         for name in names
     ]
-    if before.fingerprint != mark:
-        old_mark = before.fingerprint
-        old_corpus = (
-            "; ".join(before.corpora)
-            if old_mark is None
-            else f"{old_mark.name}, {old_mark.size:,} bytes"
-        )
+    if earlier.fingerprint != corpus:
+        old_corpus = "; ".join(earlier.corpora)
+        if earlier.fingerprint is not None:
+            old_corpus = f"{earlier.fingerprint.name}, {earlier.fingerprint.size:,} bytes"
         differing.insert(0, f"the corpus is another (it was {visible(old_corpus)})")
     if differing:
-        raise _another_run(path, clip("; ".join(differing), 300))
+        raise _other_run_error(checkpoint, clip("; ".join(differing), 300))
 
 
-def _check_weights(measured: Survey, source: Source, checkpoint: Path | None) -> None:
-    """Raise RecordError if a checkpoint was measured with other weights under the same name."""
-    if measured.about.weights != source.digest():
-        raise _another_run(checkpoint, f"{visible(source.name)} had other weights")
+def _check_weights(measured: Survey, sources: Sequence[Source], checkpoint: Path | None) -> None:
+    """Raise RecordError if a checkpoint was measured with other weights under the same names."""
+    surveys = [measured] if measured.against is None else [measured, measured.against.survey]
+    for survey, source in zip(surveys, sources, strict=False):
+        if survey.about.weights != source.digest():
+            raise _other_run_error(checkpoint, f"{visible(source.name)} had other weights")
 
 
-def _another_run(checkpoint: object, why: str) -> errors.RecordError:
+def _other_run_error(checkpoint: object, why: str) -> errors.RecordError:
     return errors.RecordError(
         f"{visible(str(checkpoint))} is a checkpoint of another run: {why}; remove it to begin anew"
     )

@@ -28,7 +28,7 @@ Place: TypeAlias = tuple[str, str]  # a head, as layer.head, and a measure
 
 
 def compare(
-    found: Survey,
+    measured: Survey,
     *,
     corpus: str,
     thresholds: Mapping[str, float] | None = None,
@@ -36,18 +36,24 @@ def compare(
 ) -> HeadComparison:
     """Return what each head does, and how much it differs from the same head of a second model, if there is one.
 
+    Args:
+        measured: the measurements of a corpus.
+        corpus: a short description of the corpus.
+        thresholds: thresholds of roles by name, if they differ from the defaults.
+        entries: the measures.
+
     Raises SelectionError: a threshold of no role, or not between 0 and 1.
     """
     entries = tuple(entries)
-    comparison = _compare_one(found, corpus, thresholds, entries)
-    if found.against is None:
+    comparison = _compare_one(measured, corpus, thresholds or {}, entries)
+    if measured.against is None:
         return comparison
-    second = _compare_one(found.against.survey, corpus, thresholds, entries)
-    divergences = found.against.divergences.estimate()
+    second = _compare_one(measured.against.survey, corpus, thresholds or {}, entries)
+    divergences = measured.against.divergences.estimate()
     heads = []
-    for head, other in zip(comparison.heads, second.heads, strict=True):
+    for head, second_head in zip(comparison.heads, second.heads, strict=True):
         value, low, high = divergences.at(*head.place)
-        change = HeadChange(divergence=value, low=low, high=high, role=other.role)
+        change = HeadChange(divergence=value, low=low, high=high, role=second_head.role)
         heads.append(replace(head, change=change))
     notes = dict.fromkeys((*comparison.notes, *second.notes))
     return replace(comparison, heads=tuple(heads), against=second, notes=tuple(notes))
@@ -56,57 +62,45 @@ def compare(
 def _compare_one(
     model_survey: Survey,
     corpus: str,
-    thresholds: Mapping[str, float] | None,
+    thresholds: Mapping[str, float],
     entries: Iterable[Entry],
 ) -> HeadComparison:
     """Return the comparison of the heads of one model, without a second model."""
     known_measures = measures.named((*model_survey.measures, "variability"), entries)
-    measured = _with_peaks(model_survey.heads, known_measures)
-    estimates = _shares_to_1(
-        measured.with_one_more(survey.variability(model_survey.places)), known_measures
-    )
+    of_rows = _with_peaks(model_survey.heads, known_measures)
+    variability = survey.variability(model_survey.places)
+    estimates = _clip_intervals(of_rows.with_one_more(variability), known_measures)
     n_tested = len(measures.rules_of(known_measures))
     if model_survey.relations is not None:
         n_tested += len(model_survey.relations.names)
     controls = _controls(model_survey, n_tested)
-    judged = roles.with_thresholds(known_measures, thresholds or {})
-    n_layers, n_heads = estimates.value.shape[:2]
-    counts = _counts(model_survey)
-    threshold = (thresholds or {}).get(roles.RELATION, relations.THRESHOLD)
-    candidates: dict[str, tuple[Relation, ...]] = {}
-    if model_survey.relations is not None:
-        hits = model_survey.sample.found
-        # `hits` are those of models with random weights, one per seed.
-        layers = next(iter(hits.values())).hits.shape[2] if hits else 0
-        untrained = relations.count_links(hits.items(), layers, n_heads) if hits else None
-        candidates = relations.candidates(
-            model_survey.relations,
-            untrained,
-            threshold,
-            different=counts.different,
-            looked_at=n_tested,
-        )
-    related = relations.roles_of(candidates)
+    candidates = _relation_candidates(
+        model_survey, thresholds.get(roles.RELATION, relations.THRESHOLD), n_tested
+    )
+    roles_of_relations = relations.roles_of(candidates)
     similarity = _similarity(model_survey)
+    n_layers, n_heads = estimates.value.shape[:2]
     clusters = None
     if similarity is not None:
         clusters = cut(similarity.linkage, min(CLUSTERS, n_layers * n_heads))
+    judged = roles.with_thresholds(known_measures, thresholds)
+    counts = _counts(model_survey)
 
     def profile(layer: int, head: int) -> HeadProfile:
-        measure_roles = roles.roles_of(
+        head_roles = roles.roles_of(
             layer, head, measures=judged, estimates=estimates, controls=controls, counts=counts
         )
-        all_roles = (*measure_roles, *related.get((layer, head), ()))
+        head_roles += roles_of_relations.get((layer, head), [])
         return HeadProfile(
             layer=layer,
             head=head,
-            roles=tuple(sorted(all_roles, key=lambda role: role.clearness, reverse=True)),
+            roles=tuple(sorted(head_roles, key=lambda role: role.clearness, reverse=True)),
             cluster=None if clusters is None else int(clusters[layer * n_heads + head]),
         )
 
     heads = tuple(profile(layer, head) for layer, head in np.ndindex(n_layers, n_heads))
-    linked = {key: text for key, (text, _pair) in model_survey.sample.linked.items()}
-    by_links = relations.examples_of(model_survey.sample.own, linked)
+    linked_texts = {key: text for key, (text, _pair) in model_survey.sample.linked.items()}
+    by_links = relations.examples_of(model_survey.sample.own, linked_texts)
     return HeadComparison(
         kind=model_survey.about.kind,  # type: ignore[arg-type]  # `kind` was stored as text
         model=model_survey.about.model,
@@ -125,6 +119,31 @@ def _compare_one(
         typical=_typical_examples(model_survey, heads, known_measures, by_links),
         relations=relations.best_of(candidates),
         notes=tuple(_notes(model_survey)),
+    )
+
+
+def _relation_candidates(
+    model_survey: Survey, threshold: float, n_tested: int
+) -> dict[str, tuple[Relation, ...]]:
+    """Return the heads that may find each relation; empty if no sentence is annotated.
+
+    `n_tested` is the number of roles and relations that were tested.
+    """
+    if model_survey.relations is None:
+        return {}
+    hits = (
+        model_survey.sample.found
+    )  # of models with random weights, their layers one after another
+    untrained = None
+    if hits:
+        n_layers, n_heads = next(iter(hits.values())).hits.shape[2:]
+        untrained = relations.count_links(hits.items(), n_layers, n_heads)
+    return relations.candidates(
+        model_survey.relations,
+        untrained,
+        threshold,
+        different=_different(model_survey),
+        n_tested=n_tested,
     )
 
 
@@ -147,7 +166,7 @@ def _with_peaks(heads: tally.Tally, known_measures: Sequence[Measure]) -> Estima
     return estimates
 
 
-def _shares_to_1(estimates: Estimates, known_measures: Sequence[Measure]) -> Estimates:
+def _clip_intervals(estimates: Estimates, known_measures: Sequence[Measure]) -> Estimates:
     """Clip the intervals to the possible values: 0 to 1 for shares, at least 0 for other measures."""
     upper_bounds = np.array(
         [1.0 if measure.unit == "share" else np.inf for measure in known_measures]
@@ -157,68 +176,77 @@ def _shares_to_1(estimates: Estimates, known_measures: Sequence[Measure]) -> Est
 
 
 def _controls(model_survey: Survey, n_tested: int) -> dict[str, Estimates]:
-    """Return the controls as estimates of all measures; NaN for measures without that control.
+    """Return the controls as estimates of all measures [layer, head, measure]; NaN for measures without that control.
 
-    `n_tested` is the number of roles that were tested.
+    `n_tested` is the number of roles and relations that were tested.
     """
-    keys, shape = (
-        list(model_survey.sample.texts),
-        (*model_survey.heads.sums.shape[1:3], len(model_survey.measures) + 1),
-    )
-    controls = {}
+    n_layers, n_heads, n_measures = model_survey.heads.sums.shape[1:]
+    # One more for `variability`, which has no control.
+    shape = n_layers, n_heads, n_measures + 1
+    sample, controls = model_survey.sample, {}
     for name in (SHUFFLED, CHANCE):
-        if name in model_survey.sample.controls:
-            sums, counts = model_survey.sample.controls[name]
-            estimates = tally.tally_sentences(sums, counts[:, :, None], keys).estimate()
-            controls[name] = _spread(estimates, range(shape[2] - 1), shape)
-    places = [model_survey.measures.index(name) for name in model_survey.sample.roles]
-    if UNTRAINED in model_survey.sample.controls:
-        sums, counts = model_survey.sample.controls[UNTRAINED]
-        total, rows = sums.sum(axis=0, dtype=np.float64), counts.sum(axis=0, dtype=np.float64)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            # (seed, layer, head, role)
-            means = total.reshape(-1, *shape[:2], len(places)) / rows[:, None]
-        best = roles.best_of_seeds(np.fmax.reduce(means, axis=(1, 2)), n_tested)
-        controls[UNTRAINED] = _carried_over(_spread(best, places, shape), model_survey, places)
-    fixed = model_survey.offsets.estimate()  # (offset, share), shares come first
-    if np.isfinite(fixed.value).any():
-        columns = np.flatnonzero(np.isfinite(fixed.value).any(axis=0))
-        best_offsets = np.nanargmax(fixed.value[:, columns], axis=0), columns
-        controls[OFFSET] = _spread(fixed.map(lambda values: values[best_offsets]), columns, shape)
+        if name in sample.controls:
+            sums, counts = sample.controls[name]
+            estimates = tally.tally_sentences(sums, counts[:, :, None], list(sample.texts))
+            controls[name] = _fill_in(estimates.estimate(), range(n_measures), shape)
+    if UNTRAINED in sample.controls:
+        controls[UNTRAINED] = _untrained_control(model_survey, n_tested, shape)
+    by_offset = model_survey.offsets.estimate()  # (offset, share), shares come first
+    has_offset = np.isfinite(by_offset.value).any(axis=0)
+    if has_offset.any():
+        columns = np.flatnonzero(has_offset)
+        best = np.nanargmax(by_offset.value[:, columns], axis=0), columns
+        controls[OFFSET] = _fill_in(by_offset.map(lambda values: values[best]), columns, shape)
     return controls
 
 
-def _carried_over(random: Estimates, model_survey: Survey, places: Sequence[int]) -> Estimates:
-    """Raise the control of random weights to the level of all sentences.
-
-    Random weights are measured on the sample only. If the head scores higher on all sentences than on the sample, the
-    control is raised by the same difference, at most to 1.
-    """
-    sums, counts = (
-        values.sum(axis=0, dtype=np.float64) for values in model_survey.sample.controls[survey.OWN]
-    )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shortfall = model_survey.heads.estimate().value[..., places] - sums / counts[:, None]
-    increase = np.maximum(np.nan_to_num(shortfall), 0.0)
-    for ends in (random.value, random.low, random.high):
-        ends[..., places] = np.minimum(ends[..., places] + increase, 1.0)
-    return random
-
-
-def _spread(
-    estimates: Estimates, places: Sequence[int] | np.ndarray, shape: tuple[int, ...]
+def _untrained_control(
+    model_survey: Survey, n_tested: int, shape: tuple[int, int, int]
 ) -> Estimates:
-    """Return estimates of all measures: those of some measures at their places, and NaN for the others."""
+    """Return the best head of random weights, for the measures that may give a role; NaN for the others.
 
-    def spread(values: np.ndarray) -> np.ndarray:
+    Random weights are measured on the sample only. If the trained head scores higher on all sentences than on the
+    sample, the control is raised by the same difference, at most to 1.
+    """
+    sample = model_survey.sample
+    columns = [model_survey.measures.index(name) for name in sample.roles]
+    sums, counts = _sum_sentences(sample.controls[UNTRAINED])
+    own_sums, own_counts = _sum_sentences(sample.controls[survey.OWN])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # (seed, layer, head, role)
+        means = sums.reshape(-1, *shape[:2], len(columns)) / counts[:, None]
+        shortfall = (
+            model_survey.heads.estimate().value[..., columns] - own_sums / own_counts[:, None]
+        )
+    best = roles.best_of_seeds(np.fmax.reduce(means, axis=(1, 2)), n_tested)
+    control = _fill_in(best, columns, shape)
+    increase = np.maximum(np.nan_to_num(shortfall), 0.0)
+    for ends in (control.value, control.low, control.high):
+        ends[..., columns] = np.minimum(ends[..., columns] + increase, 1.0)
+    return control
+
+
+def _sum_sentences(measured: survey.PerSentence) -> tuple[np.ndarray, np.ndarray]:
+    """Return sums [layer, head, measure] and counts [layer, measure], added up over sentences."""
+    sums, counts = measured
+    return sums.sum(axis=0, dtype=np.float64), counts.sum(axis=0, dtype=np.float64)
+
+
+def _fill_in(
+    estimates: Estimates, columns: Sequence[int] | np.ndarray, shape: tuple[int, int, int]
+) -> Estimates:
+    """Return estimates of all measures [layer, head, measure]: those given in these columns, NaN in the others."""
+
+    def fill_in(values: np.ndarray) -> np.ndarray:
         all_values = np.full(shape, np.nan)
-        all_values[..., places] = values
+        all_values[..., columns] = values
         return all_values
 
-    return estimates.map(spread)
+    return estimates.map(fill_in)
 
 
 def _similarity(model_survey: Survey) -> HeadSimilarity | None:
+    """Return the similarity of heads; None if no row was kept to compare them."""
     if model_survey.similarity.n_rows == 0:
         return None
     linkage = cluster(model_survey.similarity.distances())
@@ -249,10 +277,10 @@ def _typical_examples(
     for head in heads:
         for role in head.roles:
             place = head.name, role.measure
-            measure = by_name.get(role.measure)
-            ranked = (
-                by_links.get(place, []) if measure is None else _ranked(model_survey, head, measure)
-            )
+            if role.measure in by_name:
+                ranked = _ranked(model_survey, head, by_name[role.measure])
+            else:  # a relation between words, which is no measure
+                ranked = by_links.get(place, [])
             example = selection.typical(ranked)
             if example is not None:
                 typical[place] = example

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from attnviz.heads.measures import Measure
 from attnviz.heads.record import Control, Example, HeadComparison, HeadProfile, Relation, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.words import note_words, proof, reason
@@ -19,7 +20,7 @@ from attnviz.text.display import visible
 Row = dict[str, object]
 
 
-def to_csv(found: HeadComparison) -> str:
+def to_csv(comparison: HeadComparison) -> str:
     """Return a comparison as CSV: a header, then one row per head, ordered by layer.
 
     ``role`` is the clearest role. ``established`` is empty if there is no role, ``cluster`` if heads were not compared,
@@ -29,21 +30,22 @@ def to_csv(found: HeadComparison) -> str:
     ends of its interval, ``role_after``, the clearest role in that model, and ``established_after``.
     """
     buffer = io.StringIO()
-    rows = _rows(found)
+    rows = _rows(comparison)
     table = csv.DictWriter(buffer, rows[0], lineterminator="\n")
     table.writeheader()
     table.writerows({name: with_nulls(value) for name, value in row.items()} for row in rows)
     return buffer.getvalue()
 
 
-def frame(found: HeadComparison) -> Any:
+def frame(comparison: HeadComparison) -> Any:
     """Return the table of the CSV file as a pandas data frame; empty cells are NaN or None."""
     from pandas import DataFrame
 
-    return DataFrame(_rows(found))
+    return DataFrame(_rows(comparison))
 
 
 def _rows(comparison: HeadComparison) -> list[Row]:
+    """Return the cells of each head by column name."""
     return [_row_of_head(comparison, head) for head in comparison.heads]
 
 
@@ -80,12 +82,12 @@ def _row_of_head(comparison: HeadComparison, head: HeadProfile) -> Row:
     return row
 
 
-def to_json(found: HeadComparison) -> str:
+def to_json(comparison: HeadComparison) -> str:
     """Return a comparison as JSON.
 
     Raises RecordError: a text has half a character (a lone surrogate).
     """
-    return to_text(with_nulls(_comparison(found)), "the comparison")
+    return to_text(with_nulls(_comparison(comparison)), "the comparison")
 
 
 def _comparison(comparison: HeadComparison) -> dict[str, Any]:
@@ -98,33 +100,35 @@ def _comparison(comparison: HeadComparison) -> dict[str, Any]:
         "proof": proof(comparison),
         "notes": [note_words(note) for note in comparison.notes],
         "axes": ["layer", "head", "measure"],
-        "measures": [
-            {
-                "name": item.name,
-                **({"unit": item.unit, "meaning": item.meaning} if item.unit else {}),
-                **({"narrow": True} if item.narrow and item.unit else {}),
-            }
-            for item in comparison.measures
-        ],
+        "measures": list(map(_measure, comparison.measures)),
         "estimates": asdict(comparison.estimates),
         "controls": {name: asdict(control) for name, control in comparison.controls.items()},
-        "heads": [
-            {
-                "name": head.name,
-                "words": head.words,
-                "layer": head.layer,
-                "head": head.head,
-                "roles": [_role(role) for role in head.roles],
-                "cluster": head.cluster,
-                **_change(head),
-            }
-            for head in comparison.heads
-        ],
+        "heads": list(map(_head, comparison.heads)),
         "similarity": None if comparison.similarity is None else asdict(comparison.similarity),
         "examples": _examples(comparison.examples),
         "typical": _examples({place: (item,) for place, item in comparison.typical.items()}),
         "relations": [_relation(item) for item in comparison.relations],
         **({} if comparison.against is None else {"against": _comparison(comparison.against)}),
+    }
+
+
+def _measure(measure: Measure) -> dict[str, object]:
+    """Return the fields of a measure; one of another version has only its name."""
+    fields: dict[str, object] = {"name": measure.name}
+    if measure.unit:
+        fields |= {"unit": measure.unit, "meaning": measure.meaning}
+        if measure.narrow:
+            fields["narrow"] = True
+    return fields
+
+
+def _head(head: HeadProfile) -> dict[str, Any]:
+    """Return the fields of a head."""
+    return {
+        **_fields(head, "name", "words", "layer", "head"),
+        "roles": list(map(_role, head.roles)),
+        "cluster": head.cluster,
+        **_change(head),
     }
 
 
@@ -167,12 +171,14 @@ def _relation(relation: Relation) -> dict[str, Any]:
 
 
 def _control(control: Control) -> dict[str, Any]:
+    """Return the fields of a control, with its description in English."""
     return {**asdict(control), "what": str(CONTROLS[control.name].describe(control))}
 
 
 def _examples(
     examples: Mapping[tuple[str, str], Sequence[Example]],
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """Return the sentences by head, then by measure."""
     by_head: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for (head, measure), ranked in examples.items():
         by_head.setdefault(head, {})[measure] = [asdict(example) for example in ranked]
@@ -180,4 +186,5 @@ def _examples(
 
 
 def _fields(record: object, *names: str) -> dict[str, object]:
+    """Return some fields of a record, by name."""
     return {name: getattr(record, name) for name in names}

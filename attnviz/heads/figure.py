@@ -81,6 +81,7 @@ Inches: TypeAlias = tuple[float, float]
 
 
 def _say(text: str, language: str) -> str:
+    """Return a text in one language, with control characters made visible."""
     return visible(in_language(text, language))
 
 
@@ -100,6 +101,7 @@ def _end(page: Page, height: float) -> None:
 
 
 def _picture(pen: Pen, title: str, comparison: HeadComparison) -> Picture:
+    """Return the picture that was drawn, with the model in its title and the corpus and receipt as its description."""
     names = visible(words.model_names(comparison))
     return Picture(
         pen, f"{title}: {names}", f"{words.sample(comparison)}; {words.proof(comparison)}"
@@ -136,10 +138,8 @@ def draw(
         [words.model_names(comparison), words.description(comparison), words.sample(comparison)],
         " · ",
     )
-    subtitle, card_title = (
-        _say(model, language),
-        _say(_title_of_cards(comparison, unseen), language),
-    )
+    subtitle = _say(model, language)
+    card_title = _say(_title_of_cards(comparison, unseen), language)
     notes = [_say(text, language) for text in _notes(comparison)]
     with usual_settings():
         drawn_texts = [title, subtitle, card_title, *notes, *_texts_of(columns), "√→–·●○≤"]
@@ -246,6 +246,7 @@ def _draw_roles(
 def _draw_map(
     page: Page, comparison: HeadComparison, corner: Inches, cell: Inches, language: str
 ) -> None:
+    """Draw the sign of each head's clearest role, one row per layer."""
     for head in comparison.heads:
         _draw_sign(page, head.role, _place(head.place, corner, cell))
     _number_grid(page, (comparison.n_layers, comparison.n_heads), corner, cell, language)
@@ -281,6 +282,7 @@ def _draw_sign(page: Page, role: Role | None, place: Place) -> None:
 
 
 def _paler(colour: str) -> str:
+    """Return a colour mixed with 70% white."""
     rgb = np.array([*bytes.fromhex(colour[1:])])
     return hexed((rgb + (255 - rgb) * 0.7).round().astype(np.uint8))
 
@@ -311,10 +313,12 @@ def _in_language(columns: Iterable[Column], language: str) -> list[Column]:
 
 
 def _texts_of(columns: Iterable[Column]) -> list[str]:
+    """Return all texts of columns, to choose fonts."""
     return [text for column in columns for text in (column.title, *column.cells)]
 
 
 def _column_width(pen: Pen, column: Column) -> float:
+    """Return the width of a column, in inches."""
     # A column of roles without a title has their signs, which are drawn as cells.
     if not column.title and column.roles:
         return KEY
@@ -322,6 +326,7 @@ def _column_width(pen: Pen, column: Column) -> float:
 
 
 def _table_width(pen: Pen, columns: Sequence[Column]) -> float:
+    """Return the width of a table with the space between its columns, in inches."""
     return sum(_column_width(pen, column) for column in columns) + BETWEEN * (len(columns) - 1)
 
 
@@ -473,10 +478,12 @@ def _card_of(card: RoleCard, record: Attention | None, language: str) -> HeadCar
 
 
 def _weights(record: Attention, layer: int, head: int) -> Sheet:
+    """Return the pattern of a head, pooled if it has too many tokens."""
     return pool(resolve(record.select([layer], [head]), "unit"), MOST_TOKENS, MOST_TOKENS)
 
 
 def _labels(tokens: Iterable[str]) -> list[str]:
+    """Return tokens cut to the length of a label."""
     return [clip(token, LABEL) for token in tokens]
 
 
@@ -598,17 +605,16 @@ def draw_head(
                 corner = MARGIN + label_width, left_end + label_height + 0.1
                 _draw_pattern(page, card.sheet, corner, HEAD_SIDE)
                 left_end = corner[1] + HEAD_SIDE
-        shares = _shares(comparison)
-        right, dots = MARGIN + LEFT + 0.5 + NAMES, ROW * len(shares)
+        n_shares = len(_shares(comparison))
+        right = MARGIN + LEFT + 0.5 + NAMES
         width = HEAD_WIDTH - MARGIN - 0.1 - right
-        bars_top = top + 0.2 + dots + 1.0
+        bars_top = top + 0.2 + ROW * n_shares + 1.0
         right_end = bars_top + BARS + 0.4 if comparison.offsets else bars_top
-        _end(
-            page,
-            page.write(lines(pen, notes, text_width), max(left_end, right_end) + 0.15) + MARGIN,
-        )
-        if shares:
-            ax = page.axes((right, top + 0.2, width, dots))
+        notes_top = max(left_end, right_end) + 0.15
+        # Axes are placed relative to the height of the page, so it is set before they are added.
+        _end(page, page.write(lines(pen, notes, text_width), notes_top) + MARGIN)
+        if n_shares:
+            ax = page.axes((right, top + 0.2, width, ROW * n_shares))
             _draw_measures(ax, pen, comparison, profile, language)
         if comparison.offsets:
             ax = page.axes((right, bars_top, width, BARS))
@@ -617,6 +623,7 @@ def draw_head(
 
 
 def _title_of_head(profile: HeadProfile) -> Phrase:
+    """Return the layer and head, and what the head does."""
     place = _("Layer {layer}, head {head}").format(layer=profile.layer, head=profile.head)
     title = join_phrases([place, words.role_words(profile.role)], ": ")
     if profile.role and not profile.role.established:
@@ -625,8 +632,11 @@ def _title_of_head(profile: HeadProfile) -> Phrase:
 
 
 def _notes_of_head(comparison: HeadComparison, profile: HeadProfile) -> list[str]:
+    """Return the notes at the foot of the page of one head."""
+    notes: list[str] = [words.proof(comparison)]
     similar_heads = words.list_alike(comparison, profile)
-    notes = [words.proof(comparison), *([similar_heads] if similar_heads else [])]
+    if similar_heads is not None:
+        notes.append(similar_heads)
     notes += map(words.note_words, comparison.notes)
     return [*notes, words.TOO_NARROW, words.NOT_EXPLANATION]
 
@@ -677,16 +687,7 @@ def _draw_measures(
     )
     label = _say(_("this head"), language)
     ax.scatter(estimates[:, 0], rows, s=30, color=colour, edgecolor="white", label=label, zorder=5)
-    for control, (marker, shade) in MARKERS.items():
-        if control in comparison.controls:
-            values = [comparison.control(control, name, profile) for name in names]
-            label = _say(CONTROLS[control].title, language)
-            markers = ax.scatter(
-                values, rows, marker=marker, s=16, color=shade, label=label, zorder=6
-            )
-            if marker != "x":
-                markers.set_facecolor("none")
-                markers.set_edgecolor(shade)
+    _draw_controls(ax, comparison, profile, language)
     ax.set(xlim=(-0.02, 1.02), ylim=(len(names) - 0.5, -0.5))
     narrow = {measure.name for measure in comparison.measures if measure.narrow}
     labels = [f"~{name}" if name in narrow else name for name in names]
@@ -706,7 +707,25 @@ def _draw_measures(
     _finish_axes(ax, pen, _say(_("Measures with their 95% intervals, and controls"), language))
 
 
+def _draw_controls(
+    ax: Axes, comparison: HeadComparison, profile: HeadProfile, language: str
+) -> None:
+    """Draw a marker for each control of each share."""
+    names = _shares(comparison)
+    for control, (marker, shade) in MARKERS.items():
+        if control in comparison.controls:
+            values = [comparison.control(control, name, profile) for name in names]
+            label = _say(CONTROLS[control].title, language)
+            markers = ax.scatter(
+                values, range(len(names)), marker=marker, s=16, color=shade, label=label, zorder=6
+            )
+            if marker != "x":  # a cross has no face
+                markers.set_facecolor("none")
+                markers.set_edgecolor(shade)
+
+
 def _finish_axes(ax: Axes, pen: Pen, title: str) -> None:
+    """Write the title of axes, and style their grid, labels and frame."""
     ax.set_title(title, loc="left", pad=6, **pen.style(TEXT + 0.5))
     ax.grid(color="#eeeeee", linewidth=0.6)
     ax.set_axisbelow(True)

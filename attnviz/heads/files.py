@@ -89,16 +89,18 @@ def load_stats(path: str | os.PathLike[str]) -> Stats:
     return encoding.read(path, CLASSES, Stats, lambda stats: is_whole(stats.survey))
 
 
-def is_whole(found: Survey) -> bool:
+def is_whole(measured: Survey) -> bool:
     """Return whether the parts of a survey fit together."""
-    n_layers, n_heads, n_measures = found.heads.sums.shape[1:]
+    n_layers, n_heads, n_measures = measured.heads.sums.shape[1:]
     return (
-        _fits_against(found)
-        and len(found.heads.sums) == GROUPS + 1
-        and n_measures == len(found.measures)
-        and found.heads.counts.shape[1:] == (n_layers, 1, n_measures)
-        and found.places.sums.shape[1:3] == found.examples.scores.shape[:2] == (n_layers, n_heads)
-        and len(found.worst) == n_layers
+        _fits_against(measured)
+        and len(measured.heads.sums) == GROUPS + 1
+        and n_measures == len(measured.measures)
+        and measured.heads.counts.shape[1:] == (n_layers, 1, n_measures)
+        and measured.places.sums.shape[1:3]
+        == measured.examples.scores.shape[:2]
+        == (n_layers, n_heads)
+        and len(measured.worst) == n_layers
     )
 
 

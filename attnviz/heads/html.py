@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.heads import words
+from attnviz.heads.measures import Measure, RoleRule
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import example_of
@@ -37,25 +38,8 @@ def page(comparison: HeadComparison, lang: str = "en") -> WebPage:
         "proof": _pair(proof),
         "second": comparison.against is not None,
         "notes": list(map(_pair, _notes(comparison))),
-        "measures": [
-            {
-                "name": visible(measure.label),
-                "unit": measure.unit,
-                "narrow": measure.narrow,
-                "words": _pair(measure.meaning),
-            }
-            for measure in measures
-        ],
-        "rules": [
-            {
-                "name": rule.name,
-                "short": rule.short,
-                "sign": rule.sign,
-                "colour": rule.colour,
-                "words": _pair(rule.words),
-            }
-            for rule in dict.fromkeys(role.rule for role in roles)
-        ],
+        "measures": list(map(_measure, measures)),
+        "rules": list(map(_rule, dict.fromkeys(role.rule for role in roles))),
         "profiles": [
             _profile(comparison, head, [measure.name for measure in measures])
             for head in comparison.heads
@@ -69,12 +53,34 @@ def page(comparison: HeadComparison, lang: str = "en") -> WebPage:
     )
 
 
+def _measure(measure: Measure) -> dict[str, Any]:
+    """Return the data of one measure for the script of the page."""
+    return {
+        "name": visible(measure.label),
+        "unit": measure.unit,
+        "narrow": measure.narrow,
+        "words": _pair(measure.meaning),
+    }
+
+
+def _rule(rule: RoleRule) -> dict[str, Any]:
+    """Return the data of a kind of role for the script of the page."""
+    return {
+        "name": rule.name,
+        "short": rule.short,
+        "sign": rule.sign,
+        "colour": rule.colour,
+        "words": _pair(rule.words),
+    }
+
+
 def _pair(text: str) -> list[str]:
     """Return a text in English and Korean, with control characters made visible."""
     return list(map(visible, both(text)))
 
 
 def _notes(comparison: HeadComparison) -> list[str]:
+    """Return the notes at the foot of the page."""
     notes: list[str] = []
     if comparison.against is not None:
         notes += [words.DIVERGENCE, words.changes(comparison, comparison.against)]
@@ -130,4 +136,5 @@ def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str
 
 
 def _number(value: float) -> float | None:
+    """Return a number with six significant digits; None if it was not measured."""
     return float(f"{value:.6g}") if math.isfinite(value) else None

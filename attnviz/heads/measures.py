@@ -125,6 +125,7 @@ class Measure:
 
 
 def _entry(name: str) -> Measure:
+    """Return one of `MEASURES` by name, to unpickle it."""
     return named([name])[0]
 
 
@@ -140,6 +141,7 @@ Entry: TypeAlias = Measure | AtOffsets
 
 
 def _weight_at(offset: int) -> Measure:
+    """Return the measure of the weight at a fixed offset."""
     return Measure(
         name=f"offset_{offset:+d}",
         label=f"{offset:+d}",
@@ -395,21 +397,18 @@ def measures_of(entries: Iterable[Entry] = MEASURES) -> tuple[Measure, ...]:
     entries = tuple(entries)
     measures = [entry for entry in entries if isinstance(entry, Measure)]
     shares = [entry for entry in measures if entry.takes == "keys"]
+    families = [entry for entry in entries if isinstance(entry, AtOffsets)]
     return (
         *shares,
         *(entry for entry in measures if entry.takes in {"rows", "received"}),
-        *(_norm_measure(entry) for entry in shares),
-        *(
-            entry.at(offset)
-            for entry in entries
-            if isinstance(entry, AtOffsets)
-            for offset in OFFSETS
-        ),
+        *map(_norm_measure, shares),
+        *(family.at(offset) for family in families for offset in OFFSETS),
         *(entry for entry in measures if entry.takes == "places"),
     )
 
 
 def _norm_measure(share: Measure) -> Measure:
+    """Return the measure of the same keys with norm-based weights."""
     return replace(
         share,
         name=f"norm_{share.name}",

@@ -241,11 +241,11 @@ class HeadComparison:
         object.__setattr__(self, "names", tuple(measure.name for measure in self.measures))
 
     def __repr__(self) -> str:
-        n_sure = self.n_established
+        sentences = "sentence" if self.n_sentences == 1 else "sentences"
+        heads = "head" if self.n_established == 1 else "heads"
         return (
             f"<HeadComparison of {self.model!r} ({self.kind}): {self.n_layers} x {self.n_heads} heads, "
-            f"{self.n_sentences:,} sentence{'s' * (self.n_sentences != 1)}; "
-            f"{n_sure} head{'s' * (n_sure != 1)} with an established role>"
+            f"{self.n_sentences:,} {sentences}; {self.n_established} {heads} with an established role>"
         )
 
     @property

@@ -78,9 +78,11 @@ class Relations:
         return self.n_links - int(self.lost.sum()) - int(self.counts[:, 0].sum())
 
 
-def count_links(found: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: int) -> Relations:
-    """Count the links of some sentences."""
-    sentences = list(found)
+def count_links(
+    hits_by_key: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: int
+) -> Relations:
+    """Count the links of some sentences, given by their keys; `n_layers` may be those of several models."""
+    sentences = list(hits_by_key)
     all_names = {
         name for _key, link_hits in sentences for name in (*link_hits.names, *link_hits.lost)
     }
@@ -136,39 +138,39 @@ def half_of(key: int) -> int:
     return key % HALVES
 
 
-def merge(one: Relations, other: Relations) -> Relations:
+def merge(first: Relations, second: Relations) -> Relations:
     """Add the counts of two parts of a corpus."""
-    names = tuple(sorted({*one.names, *other.names})[:MOST_RELATIONS])
-    parts = [_under_names(part, names) for part in (one, other)]
-    hits, offsets, counts, lost = (first + second for first, second in zip(*parts, strict=True))
+    names = tuple(sorted({*first.names, *second.names})[:MOST_RELATIONS])
+    arrays, second_arrays = (_under_names(part, names) for part in (first, second))
+    hits, offsets, counts, lost = (a + b for a, b in zip(arrays, second_arrays, strict=True))
     return Relations(
         names=names,
         hits=hits,
         offsets=offsets,
         counts=counts,
         lost=lost,
-        n_links=one.n_links + other.n_links,
-        n_other=one.n_other + other.n_other,
+        n_links=first.n_links + second.n_links,
+        n_other=first.n_other + second.n_other,
     )
 
 
-def notes(found: Relations) -> Iterator[Note]:
+def notes(measured: Relations) -> Iterator[Note]:
     """Yield the caveats of these counts."""
-    if n_lost := int(found.lost.sum()):
-        yield Note.of("relations_lost", n=n_lost, total=found.n_links)
-    occurs = found.counts[:, 0] > 0
+    if n_lost := int(measured.lost.sum()):
+        yield Note.of("relations_lost", n=n_lost, total=measured.n_links)
+    occurs = measured.counts[:, 0] > 0
     if n_halved := int((occurs.any(axis=0) & ~occurs.all(axis=0)).sum()):
         yield Note.of("relations_in_one_half", n=n_halved)
-    if found.n_uncounted:
-        yield Note.of("relations_uncounted", most=MOST_RELATIONS, n=found.n_uncounted)
-    if found.n_other:
-        yield Note.of("relations_of_other_words", n=found.n_other)
+    if measured.n_uncounted:
+        yield Note.of("relations_uncounted", most=MOST_RELATIONS, n=measured.n_uncounted)
+    if measured.n_other:
+        yield Note.of("relations_of_other_words", n=measured.n_other)
 
 
 def _under_names(
     relations: Relations, names: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return hits, offsets, counts and lost links with one entry per name, 0 for names without counts."""
+    """Return hits, offsets, counts and lost links with one entry per name; 0 for names without counts."""
     number_of = {name: number for number, name in enumerate(names)}
     is_named = [name in number_of for name in relations.names]
     places = [number_of[name] for name in relations.names if name in number_of]
@@ -259,12 +261,12 @@ def names_of(relations: Sequence[str]) -> dict[str, set[str]]:
 
 
 def candidates(
-    found: Relations,
+    measured: Relations,
     untrained: Relations | None,
     threshold: float = THRESHOLD,
     *,
     different: int,
-    looked_at: int = 1,
+    n_tested: int = 1,
 ) -> dict[str, tuple[Relation, ...]]:
     """Return the candidate heads of each relation, the best first, chosen on one half and scored on the other half.
 
@@ -272,62 +274,71 @@ def candidates(
     half is left out.
 
     Args:
-        found: the counts of the model.
+        measured: the counts of the model.
         untrained: the counts of models with random weights, the layers of all seeds one after another; without them,
             nothing is established.
         threshold: the smallest accuracy.
         different: the number of different sentences.
-        looked_at: the number of roles and relations tested.
+        n_tested: the number of roles and relations tested.
     """
     by_relation = {}
-    for number, name in enumerate(found.names):
-        counts = found.counts[SCORE, :, number]
-        n = int(counts[0])
-        if not found.counts[:, 0, number].all():
+    for number, name in enumerate(measured.names):
+        if not measured.counts[:, 0, number].all():
             continue
-        offset = int(found.offsets[CHOOSE, 0, number].argmax())
-        controls = [
-            _control(
-                OFFSET,
-                *tally.share(found.offsets[SCORE, :, number, offset], counts).at(),
-                DISTANCES[offset],
-            )
-        ]
-        random = _best_untrained(untrained, name, found.hits.shape[4], looked_at)
+        controls = [_best_offset(measured, number)]
+        random = _best_untrained(untrained, name, measured.hits.shape[4], n_tested)
         if random is not None:
             controls.append(random)
-        heads = []
-        for direction, layer, head in _chosen(found, number, threshold):
-            score, low, high = tally.share(
-                found.hits[SCORE, :, number, direction, layer, head], counts
-            ).at()
-            reason = doubt(
-                score,
-                low,
-                controls,
-                threshold=threshold,
-                needs=(OFFSET, UNTRAINED),
-                cases=n,
-                sentences=float(tally.effective(counts)),
-                different=different,
-            )
-            rule = rule_of(name, reverse=direction == REVERSE, threshold=threshold)
-            role = Role(
-                rule=rule,
-                measure=rule.name,
-                score=score,
-                low=low,
-                high=high,
-                controls=tuple(controls),
-                doubt=reason,
-            )
-            heads.append(
-                Relation(
-                    name=name, n=n, layer=layer, head=head, reverse=direction == REVERSE, role=role
-                )
-            )
-        by_relation[name] = tuple(heads)
+        by_relation[name] = tuple(
+            _score_head(measured, number, cell, controls, threshold, different)
+            for cell in _chosen(measured, number, threshold)
+        )
     return by_relation
+
+
+def _best_offset(measured: Relations, number: int) -> Control:
+    """Return the accuracy of the best fixed offset for one relation, chosen and scored like a head."""
+    column = int(measured.offsets[CHOOSE, 0, number].argmax())
+    hits, counts = measured.offsets[SCORE, :, number, column], measured.counts[SCORE, :, number]
+    value, low, high = tally.share(hits, counts).at()
+    return _control(OFFSET, value, low, high, DISTANCES[column])
+
+
+def _score_head(
+    measured: Relations,
+    number: int,
+    cell: tuple[int, int, int],
+    controls: Sequence[Control],
+    threshold: float,
+    different: int,
+) -> Relation:
+    """Return one relation with the accuracy of a candidate on the second half; `cell` is direction, layer and head."""
+    direction, layer, head = cell
+    name, is_reverse = measured.names[number], direction == REVERSE
+    counts = measured.counts[SCORE, :, number]
+    n_cases = int(counts[0])
+    score, low, high = tally.share(measured.hits[SCORE, :, number, *cell], counts).at()
+    reason = doubt(
+        score,
+        low,
+        controls,
+        threshold=threshold,
+        needs=(OFFSET, UNTRAINED),
+        cases=n_cases,
+        sentences=float(tally.effective(counts)),
+        different=different,
+    )
+    rule = rule_of(name, reverse=is_reverse, threshold=threshold)
+    role = Role(
+        rule=rule,
+        measure=rule.name,
+        score=score,
+        low=low,
+        high=high,
+        controls=tuple(controls),
+        doubt=reason,
+    )
+    return Relation(name=name, n=n_cases, layer=layer, head=head, reverse=is_reverse, role=role)
 
 
 def _chosen(
@@ -335,38 +346,31 @@ def _chosen(
 ) -> Iterator[tuple[int, int, int]]:
     """Yield direction, layer and head of the candidates for one relation, the best first."""
     hits = relations.hits[CHOOSE, 0, relation]
-    for rank, cell in enumerate(np.argsort(-hits, axis=None, kind="stable")):
-        direction, layer, head = (int(index) for index in np.unravel_index(int(cell), hits.shape))
-        if (
-            rank
-            and hits[direction, layer, head] < threshold * relations.counts[CHOOSE, 0, relation]
-        ):
+    enough = threshold * relations.counts[CHOOSE, 0, relation]
+    for rank, flat_index in enumerate(np.argsort(-hits, axis=None, kind="stable").tolist()):
+        direction, layer, head = map(int, np.unravel_index(flat_index, hits.shape))
+        if rank > 0 and hits[direction, layer, head] < enough:
             return
         yield direction, layer, head
 
 
-def best_of(found: Mapping[str, Sequence[Relation]]) -> tuple[Relation, ...]:
+def best_of(by_relation: Mapping[str, Sequence[Relation]]) -> tuple[Relation, ...]:
     """Return one head per relation, the most frequent relation first: the best established head, or else the best."""
-    best = [
-        next(
-            (relation for relation in candidate_heads if relation.role.established),
-            candidate_heads[0],
-        )
-        for candidate_heads in found.values()
-    ]
+    best = []
+    for candidate_heads in by_relation.values():
+        established = [item for item in candidate_heads if item.role.established]
+        best.append((established or candidate_heads)[0])
     return tuple(sorted(best, key=lambda relation: (-relation.n, relation.name)))
 
 
-def roles_of(found: Mapping[str, Sequence[Relation]]) -> dict[tuple[int, int], list[Role]]:
+def roles_of(by_relation: Mapping[str, Sequence[Relation]]) -> dict[tuple[int, int], list[Role]]:
     """Return the established roles of relations, by layer and head."""
     roles: dict[tuple[int, int], list[Role]] = {}
-    for relation in (
-        relation
-        for candidate_heads in found.values()
-        for relation in candidate_heads
-        if relation.role.established
-    ):
-        roles.setdefault((relation.layer, relation.head), []).append(relation.role)
+    for candidate_heads in by_relation.values():
+        for relation in candidate_heads:
+            if relation.role.established:
+                place = relation.layer, relation.head
+                roles.setdefault(place, []).append(relation.role)
     return roles
 
 
@@ -377,7 +381,7 @@ def _control(
 
 
 def _best_untrained(
-    untrained: Relations | None, name: str, n_layers: int, looked_at: int
+    untrained: Relations | None, name: str, n_layers: int, n_tested: int
 ) -> Control | None:
     """Return the accuracy of the best head of random weights, chosen and scored like other heads, for each seed."""
     if untrained is None or name not in untrained.names:
@@ -393,7 +397,7 @@ def _best_untrained(
     )
     shares = scoring_hits[np.arange(seeds), choosing_hits.argmax(axis=1)] / n[SCORE]
     mean = float(shares.mean())
-    estimates = best_of_seeds(shares, looked_at, noise=mean * (1 - mean) / n[SCORE])
+    estimates = best_of_seeds(shares, n_tested, noise=mean * (1 - mean) / n[SCORE])
     # If all seeds agree by chance, their variance is 0. Wilson's interval for all their links is then the wider one.
     wilson_low, wilson_high = tally.wilson(mean, float(n[SCORE]) * seeds)
     return _control(
@@ -412,22 +416,16 @@ def examples_of(
     They are sorted by the share of links found, then by the number of links, then by length (shorter first).
     """
     by_place: dict[tuple[str, str], list[tuple[float, int, str]]] = {}
-    for key, hits in own.items():
-        for name in dict.fromkeys(hits.names):
-            # (link, direction, layer, head)
-            hits_of_relation = hits.hits[[other == name for other in hits.names]]
-            shares = hits_of_relation.mean(axis=0)
+    for key, sentence in own.items():
+        for relation in dict.fromkeys(sentence.names):
+            is_relation = [name == relation for name in sentence.names]
+            shares = sentence.hits[is_relation].mean(axis=0)  # (direction, layer, head)
             for direction, layer, head in np.argwhere(shares).tolist():
-                place = f"{layer}.{head}", name_of(name, reverse=direction == REVERSE)
-                by_place.setdefault(place, []).append(
-                    (float(shares[direction, layer, head]), len(hits_of_relation), texts[key])
-                )
-    return {
-        place: [
-            Example(text=text, score=share)
-            for share, _, text in sorted(
-                ranked, key=lambda entry: (-entry[0], -entry[1], len(entry[2]), entry[2])
-            )
-        ]
-        for place, ranked in by_place.items()
-    }
+                place = f"{layer}.{head}", name_of(relation, reverse=direction == REVERSE)
+                share = float(shares[direction, layer, head])
+                by_place.setdefault(place, []).append((share, sum(is_relation), texts[key]))
+    examples = {}
+    for place, ranked in by_place.items():
+        ranked.sort(key=lambda item: (-item[0], -item[1], len(item[2]), item[2]))
+        examples[place] = [Example(text=text, score=share) for share, _n_links, text in ranked]
+    return examples

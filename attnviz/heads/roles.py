@@ -108,23 +108,24 @@ def doubt(
 
 
 def best_of_seeds(
-    best: Float64[np.ndarray, "seed ..."], looked_at: int, noise: float | np.ndarray = 0.0
+    best: Float64[np.ndarray, "seed ..."], n_tested: int, noise: float | np.ndarray = 0.0
 ) -> Estimates:
-    """Return the best head of random weights: the mean of several seeds, and its interval.
+    """Return the value of the best head of random weights: the mean of several seeds, and its interval.
 
-    The upper end is a prediction bound: the best head of one more model with random weights stays below it, with
-    probability 1 - `FAMILY_ERROR` for all tested roles together. It uses Student's t with Bonferroni's correction for
-    the number of roles and relations (`looked_at`). No correction for the number of heads is needed, since each seed
-    already gives its best head. `noise` is the part of the variance between seeds that comes from few cases; it is
-    subtracted because the interval of the tested head already contains it.
+    `best` has the best head of each seed. The upper end is a prediction bound: the best head of one more model with
+    random weights stays below it, with probability 1 - `FAMILY_ERROR` for all tested roles together. It uses Student's
+    t with Bonferroni's correction for the number of roles and relations tested (`n_tested`). No correction for the
+    number of heads is needed, since each seed already gives its best head. `noise` is the part of the variance between
+    seeds that comes from few cases; it is subtracted because the interval of the tested head already contains it.
     """
     n = len(best)
     value = best.mean(axis=0)
     if n < 2:  # the variance between seeds needs two seeds
-        return Estimates.of(value, value * np.nan, value * np.nan)
+        unknown = np.full_like(value, np.nan)
+        return Estimates.of(value, unknown, unknown)
     variance = best.var(axis=0, ddof=1)
     deviation = np.sqrt(np.maximum(variance - noise, 0.0) + variance / n)
-    margin = student(n - 1, FAMILY_ERROR / max(looked_at, 1)) * deviation
+    margin = student(n - 1, FAMILY_ERROR / max(n_tested, 1)) * deviation
     return Estimates.of(value, np.maximum(value - margin, 0.0), np.minimum(value + margin, 1.0))
 
 
@@ -179,16 +180,13 @@ def with_thresholds(
                 f"the threshold of {name} must be above 0 and at most 1, not {value:g}"
             )
         thresholds[family] = value
-    return tuple(
-        replace(
-            measure,
-            role=measure.role
-            and replace(
-                measure.role, threshold=thresholds.get(measure.role.family, measure.role.threshold)
-            ),
-        )
-        for measure in measures
-    )
+    changed_measures = []
+    for measure in measures:
+        role = measure.role
+        if role is not None and role.family in thresholds:
+            role = replace(role, threshold=thresholds[role.family])
+        changed_measures.append(replace(measure, role=role))
+    return tuple(changed_measures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -222,19 +220,20 @@ def roles_of(
         rows = float(counts.rows[layer, column])
         if measure.offset is not None and rows < SEEN * counts.rows[layer, names.index("entropy")]:
             continue
-        ruling_out = RULED_OUT_BY[rule.about]  # the interval of the head must lie above them
-        controls_of_head = tuple(
-            Control(name=name, value=value, low=ends[0], high=ends[1], rules_out=name in ruling_out)
-            for name, control in controls.items()
-            for value, *ends in [control.at(layer, head, column)]
-            if not math.isnan(value)
-        )
+        controls_of_head = []
+        for name, control in controls.items():
+            value, low_end, high_end = control.at(layer, head, column)
+            if not math.isnan(value):
+                rules_out = name in RULED_OUT_BY[rule.about]
+                controls_of_head.append(
+                    Control(name=name, value=value, low=low_end, high=high_end, rules_out=rules_out)
+                )
         reason = doubt(
             score,
             low,
             controls_of_head,
             threshold=rule.threshold,
-            needs={*ruling_out} - {OFFSET},
+            needs=set(RULED_OUT_BY[rule.about]) - {OFFSET},
             cases=rows,
             sentences=float(counts.sentences[layer, column]),
             different=counts.different,
@@ -247,7 +246,7 @@ def roles_of(
                 score=score,
                 low=low,
                 high=high,
-                controls=controls_of_head,
+                controls=tuple(controls_of_head),
                 doubt=reason,
                 narrow=measure.narrow,
             )

@@ -300,10 +300,12 @@ class HeadKind(NamedTuple):
 
 
 def _is_grammar(role: Role) -> bool:
+    """Return whether a role links a verb with its subject or object."""
     return role.rule.family == FAMILY.name and ("subj" in role.name or "_obj" in role.name)
 
 
 def _is_position(role: Role) -> bool:
+    """Return whether a role attends to a position other than the token itself."""
     return role.rule.about == "position" and role.name != "self"
 
 

@@ -29,7 +29,7 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusSettings:
-    """Where to find the sentences; by default the sentences that come with attnviz.
+    """Location of the sentences; by default those that come with attnviz.
 
     Raises SettingsError: several places are given, or an empty file name.
     """

@@ -24,7 +24,7 @@ BAD_LINES = 20  # number of bad lines kept with line number and reason; all of t
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Places:
-    """Sums of weights by place, that is, by row and column, among the first tokens of sentences."""
+    """Sums of weights by place (row and column of a pattern), among the first tokens of sentences."""
 
     # sums of the weights, by group of sentences
     sums: Float64[np.ndarray, "group layer head row column"]
@@ -52,7 +52,7 @@ class Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """The settings that two surveys must share to be merged."""
+    """The model of a survey and its settings, which two surveys must share to be merged."""
 
     model: str  # the name of the model
     weights: str  # the digest of its weights
@@ -145,16 +145,16 @@ class Against:
         )
 
 
-def same_sentences(one: Survey, other: Survey) -> bool:
+def same_sentences(first: Survey, second: Survey) -> bool:
     """Return whether two surveys were measured on the same sentences.
 
     The group of a sentence is a hash of its words, so equal sentences give equal counts in each group.
     """
-    if one.measures != other.measures or "sink" not in one.measures:
+    if first.measures != second.measures or "sink" not in first.measures:
         return False
-    column = one.measures.index("sink")  # this measure is counted once per sentence
-    counts, other_counts = (survey.heads.counts[:, 0, 0, column] for survey in (one, other))
-    return one.n_sentences == other.n_sentences and np.array_equal(counts, other_counts)
+    column = first.measures.index("sink")  # this measure is counted once per sentence
+    counts, second_counts = (survey.heads.counts[:, 0, 0, column] for survey in (first, second))
+    return first.n_sentences == second.n_sentences and np.array_equal(counts, second_counts)
 
 
 def merge(one: Survey, other: Survey) -> Survey:
@@ -163,9 +163,9 @@ def merge(one: Survey, other: Survey) -> Survey:
     Raises RecordError: they have different settings, measures or shapes; the message says which.
     """
     _check_same_kind(one, other)
-    linked = one.relations or other.relations
+    link_counts = one.relations or other.relations
     if one.relations is not None and other.relations is not None:
-        linked = relations.merge(one.relations, other.relations)
+        link_counts = relations.merge(one.relations, other.relations)
     return replace(
         one,
         heads=one.heads.merge(other.heads),
@@ -174,7 +174,7 @@ def merge(one: Survey, other: Survey) -> Survey:
         examples=merge_examples(one.examples, other.examples),
         sample=merge_samples(one.sample, other.sample),
         similarity=one.similarity + other.similarity,
-        relations=linked,
+        relations=link_counts,
         n_tokens=one.n_tokens + other.n_tokens,
         n_cut=one.n_cut + other.n_cut,
         n_bad=one.n_bad + other.n_bad,
@@ -205,10 +205,10 @@ def merge_examples(one: Examples, other: Examples) -> Examples:
     """Return the sentences with the highest scores of both; if scores are equal, the smaller key comes first."""
     scores = np.concatenate([one.scores, other.scores], axis=-1)
     keys = np.concatenate([one.keys, other.keys], axis=-1)
-    is_copy = (keys[..., :, None] == keys[..., None, :]) & np.tril(
-        np.ones((keys.shape[-1],) * 2, dtype=bool), -1
-    )
-    # A sentence that occurs twice is only one example.
+    # A sentence that occurs twice is only one example: its later copies get no score.
+    n_examples = keys.shape[-1]
+    is_earlier = np.tri(n_examples, k=-1, dtype=bool)
+    is_copy = (keys[..., :, None] == keys[..., None, :]) & is_earlier
     scores = np.where(is_copy.any(axis=-1), -np.inf, scores)
     order = np.lexsort((keys, -scores), axis=-1)[..., :EXAMPLES]
     return _examples(
@@ -236,16 +236,14 @@ def _examples(
 def merge_samples(one: Sample, other: Sample) -> Sample:
     """Return the sentences with the smallest keys of both samples, with the controls that both have."""
     texts = dict(sorted({**one.texts, **other.texts}.items())[: one.size])
-    # `one` comes last, so its entry wins if both samples have a sentence.
-    row_of_key = {
-        key: (sample, row) for sample in (other, one) for row, key in enumerate(sample.texts)
-    }
     controls = {}
-    # Without sentences there are no controls.
-    for name in [name for name in one.controls if name in other.controls and texts]:
-        parts = [(row_of_key[key][0].controls[name], row_of_key[key][1]) for key in texts]
-        sums, counts = (np.stack([part[side][row] for part, row in parts]) for side in (0, 1))
-        controls[name] = sums, counts
+    if texts:  # without sentences there are no controls
+        for name in one.controls:
+            if name in other.controls:
+                # `one` comes last, so its entry wins if both samples have a sentence.
+                by_key = _by_key(other, name) | _by_key(one, name)
+                sums, counts = zip(*(by_key[key] for key in texts), strict=True)
+                controls[name] = np.stack(sums), np.stack(counts)
     annotated = relations.sample_links((*one.annotated.items(), *other.annotated.items()))
     linked = {**one.linked, **other.linked}
     return Sample(
@@ -255,21 +253,23 @@ def merge_samples(one: Sample, other: Sample) -> Sample:
         controls=controls,
         linked={key: linked[key] for key in annotated},
         annotated=annotated,
-        found=_relations_found_by(
-            annotated, [(other.annotated, other.found), (one.annotated, one.found)]
-        ),
-        own=_relations_found_by(
-            annotated, [(other.annotated, other.own), (one.annotated, one.own)]
-        ),
+        found=_merge_hits(annotated, [(other.annotated, other.found), (one.annotated, one.found)]),
+        own=_merge_hits(annotated, [(other.annotated, other.own), (one.annotated, one.own)]),
         no_random=one.no_random or other.no_random,
     )
 
 
-def _relations_found_by(
+def _by_key(sample: Sample, control: str) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """Return the sums [layer, head, measure] and counts [layer, measure] of each sentence under a control."""
+    sums, counts = sample.controls[control]
+    return dict(zip(sample.texts, zip(sums, counts, strict=True), strict=True))
+
+
+def _merge_hits(
     wanted: Mapping[int, Annotation],
     parts: Sequence[tuple[Mapping[int, Annotation], Mapping[int, LinkHits]]],
 ) -> dict[int, LinkHits]:
-    """Return the hits of all annotated sentences; empty if one of them has no hits."""
+    """Return the hits of all wanted sentences, from the annotations and hits of parts; empty if one has no hits."""
     hits = {
         key: hits_of_part[key]
         for annotated, hits_of_part in parts
@@ -334,20 +334,18 @@ def variability(places: Places) -> Estimates:
 
 def _without_each(places: Places) -> Float64[np.ndarray, "group layer head"]:
     """Return the variability over all groups, then without each group; NaN without an empty group."""
-    group_weights = np.concatenate(
-        [np.ones((1, len(places.counts))), 1 - np.eye(len(places.counts))]
-    )
+    n_groups = len(places.counts)
+    # Row 0 takes all groups, and row 1 + g all but group g.
+    group_weights = np.concatenate([np.ones((1, n_groups)), 1 - np.eye(n_groups)])
     n, total, squares = (
         np.tensordot(group_weights, values, 1)
         for values in (places.counts[:, :, None], places.sums, places.squares)
     )
     has_variance = n > 1  # (group, L, 1, row, column)
     with np.errstate(invalid="ignore", divide="ignore"):
-        variance = np.where(has_variance, (squares - total**2 / n) * n / (n - 1), 0.0).sum(
-            axis=(3, 4)
-        )
-        share: np.ndarray = np.clip(
-            variance / np.where(has_variance, squares, 0.0).sum(axis=(3, 4)), 0.0, 1.0
-        )
+        variances = np.where(has_variance, (squares - total**2 / n) * n / (n - 1), 0.0)
+        mean_squares = np.where(has_variance, squares, 0.0)
+        shares = variances.sum(axis=(3, 4)) / mean_squares.sum(axis=(3, 4))
+        share: np.ndarray = np.clip(shares, 0.0, 1.0)
     share[1:][~places.counts.any(axis=(1, 2, 3))] = np.nan
     return share

@@ -112,13 +112,12 @@ def _rival(role: Role | None) -> str:
 
 
 def _names(row: Sequence[HeadRole]) -> str:
+    """Return the names of the first heads, and how many more there are: ``1.2 0.3 2.2 +4``."""
     names = " ".join(head.name for head, _role in row[:NAMED])
     return f"{names} +{len(row) - NAMED}" if len(row) > NAMED else names
 
 
-def head_table(
-    comparison: HeadComparison, rows: Sequence[HeadRole], sort: str = "head"
-) -> list[Column]:
+def head_table(comparison: HeadComparison, rows: Sequence[HeadRole], sort: str) -> list[Column]:
     """Return the table of heads with their roles, and the measure that they are sorted by."""
     heads, roles = [head for head, _role in rows], [role for _head, role in rows]
     columns = [
@@ -159,6 +158,7 @@ def _change_columns(heads: Sequence[HeadProfile]) -> list[Column]:
 
 
 def _control_value(role: Role | None, name: str) -> str:
+    """Return the value of a control of a role; empty without a role."""
     if role is None:
         return ""
     values = [control.value for control in role.controls if control.name == name]

@@ -123,6 +123,7 @@ def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "e
 
 
 def _heading(title: str, comparison: HeadComparison, out: Writer) -> list[Text]:
+    """Return the first lines of every view: title, model, corpus."""
     title = join_phrases([title, words.model_names(comparison)], " · ")
     return [
         *out.prose(title, "bold"),
@@ -166,6 +167,7 @@ def _map(
 
 
 def _sign(head: HeadProfile, screen: Screen) -> Text:
+    """Return the sign of a head's clearest role, in its colour."""
     return Text(spell(tables.sign_of(head.role), screen), role_style(head.role, screen))
 
 
@@ -313,6 +315,7 @@ def _head_lines(
 
 
 def _by_offset(comparison: HeadComparison, head: HeadProfile, reach: int) -> list[float]:
+    """Return the mean weight of a head at each offset from -reach to +reach."""
     return [comparison.at_offset(offset, head)[0] for offset in range(-reach, reach + 1)]
 
 

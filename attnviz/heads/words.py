@@ -11,7 +11,7 @@ from attnviz.attention import Note
 from attnviz.heads.measures import rules_of
 from attnviz.heads.record import NO_ROLE, HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS, TOO_FEW
-from attnviz.text.display import visible
+from attnviz.text.display import decimals, visible
 from attnviz.text.messages import Phrase, _, join_phrases, ngettext
 from attnviz.text.notes import Templates, sentence
 
@@ -92,12 +92,9 @@ DOUBTS: Templates = {
 """Why a role is not established, by the codes of `attnviz.heads.roles.doubt`."""
 
 
-def rounded(value: float, digits: int = 2) -> str:
-    """Return a number with `digits` decimals and no sign for zero; a dash for NaN."""
-    if math.isnan(value):
-        return MISSING
-    text = f"{value:.{digits}f}"
-    return text if text.strip("-0.") else text.removeprefix("-")
+def rounded(value: float) -> str:
+    """Return a number with two decimals and no minus sign before zero; a dash for NaN."""
+    return MISSING if math.isnan(value) else decimals(value, 2)
 
 
 def interval(low: float, high: float, *, narrow: bool = False) -> str:

@@ -48,30 +48,29 @@ def heatmap(
             key), each row a distribution over keys; or the tuple that ``output_attentions=True`` returned for one
             sentence: per layer an array or tensor of shape (1, head, query, key). Only a record has a receipt; the
             others are marked as not verified.
-        tokens: the labels of an array: of both sides, or a pair of those of the queries and those of the keys; None
-            numbers them.
+        tokens: the labels of an array: one list for queries and keys, or a pair of lists; None numbers them.
         layer: its number, counted from 0, negative from the end; None draws all layers.
-        head: likewise; or a head with its layer, ``"2.3"``.
-        ax: where to draw one pattern, under one short title; None makes a figure, with sentence and receipt.
-        palette: any colormap of Matplotlib or seaborn, by its name or itself, or a list of colours; weight 0 has the
-            end nearest to white, unless the name ends in ``_r``.
-        scale: where colours end: ``shared``, at the largest weight of all heads, those of other axes too; ``panel``,
-            at the head's own; ``unit``, at 1.
-        cbar: whether there is a colour bar; None: on a new figure.
-        annot: whether weights stand in the cells; None: where they can be read there.
+        head: its number, counted like the layer; or a head with its layer, ``"2.3"``; None draws all heads.
+        ax: the axes for one pattern with a short title; None makes a figure with the sentence and the receipt.
+        palette: the name of a colormap of Matplotlib or seaborn, the colormap itself, or a list of colours; weight 0
+            has the end nearest to white, unless the name ends in ``_r``.
+        scale: the weight with the strongest colour: ``shared``, the largest weight of all heads of the record;
+            ``panel``, the largest of each head; ``unit``, 1.
+        cbar: whether there is a colour bar; None draws one on a new figure only.
+        annot: whether weights are printed in the cells; None prints them if they are large enough to read.
         title: another title, or None for none.
         lang: ``en`` or ``ko``.
         style: what a new figure is for: ``sheet``, ``slides`` or ``paper``.
         width: the width of a new figure, such as ``"8cm"``.
-        dpi: the resolution of a new figure.
+        dpi: the resolution of a new figure, in dots per inch.
 
     Returns:
-        The axes drawn on; its `figure` can be saved.
+        The axes with the drawing; its `figure` can be saved.
 
     Raises:
-        RecordError: what is no attention: other axes, rows that do not sum to 1, tokens that do not fit.
-        SelectionError: a layer, head, scale, colormap or language that is not there, or an `ax` for several patterns.
-        SettingsError: a style, width or title that no picture has, or a size for axes that have theirs.
+        RecordError: the array is no attention: it has other axes, its rows do not sum to 1, or tokens do not fit it.
+        SelectionError: the layer, head, scale, colormap or language is unknown, or `ax` is given for several patterns.
+        SettingsError: the style, width or title is invalid, or a size is given for an `ax`.
     """
     if isinstance(attention, Attention) and tokens is not None:
         raise RecordError("tokens are the labels of an array: a record has its own")
@@ -105,11 +104,9 @@ def heatmap(
 
 def _on_one_scale(sheet: Sheet, record: Attention) -> Sheet:
     """Return a sheet whose panels have the scale of the whole record, so that axes of a grid can be compared."""
-    shown, every = (
-        {panel.place for panel in sheet.panels},
-        resolve(record, sheet.scale, sheet.language).panels,
-    )
-    return replace(sheet, panels=tuple(panel for panel in every if panel.place in shown))
+    places = {panel.place for panel in sheet.panels}
+    all_panels = resolve(record, sheet.scale, sheet.language).panels
+    return replace(sheet, panels=tuple(panel for panel in all_panels if panel.place in places))
 
 
 def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = None) -> Attention:
@@ -182,20 +179,25 @@ def _one_sentence(weights: np.ndarray) -> np.ndarray:
 
 
 def _to_numpy(weights: Any) -> np.ndarray:
-    return np.asarray(weights.detach().float().cpu() if hasattr(weights, "detach") else weights)
+    """Return an array, or a tensor of any device and number format, as an array."""
+    if hasattr(weights, "detach"):
+        weights = weights.detach().float().cpu()
+    return np.asarray(weights)
 
 
 def _labels(tokens: Labels | None, shape: tuple[int, ...]) -> tuple[list[str], list[str]]:
+    """Return the labels of the queries and of the keys of weights of this shape."""
     if tokens is None:
         n_queries, n_keys = shape[-2:] if len(shape) > 1 else (0, 0)
         return [*map(str, range(n_queries))], [*map(str, range(n_keys))]
-    if all(np.ndim(token) == 0 for token in tokens):
+    if all(np.ndim(token) == 0 for token in tokens):  # one list, for both sides
         tokens = tokens, tokens
     if len(tokens) != 2:
         raise RecordError(
             "tokens must be a label for each token, or two such lists: the queries' and the keys'"
         )
     queries, keys = (
-        [one.text if isinstance(one, Token) else str(one) for one in side] for side in tokens
+        [token.text if isinstance(token, Token) else str(token) for token in side]
+        for side in tokens
     )
     return queries, keys

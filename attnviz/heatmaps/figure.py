@@ -37,18 +37,20 @@ from attnviz.render.sheet import AXES, Panel, Scale, Sheet, pool, resolve
 from attnviz.text.display import clip
 from attnviz.text.messages import Phrase, _, expect_language
 
-LARGEST = 16.0
-"""The largest width and height of a sheet, in inches. A larger one gets smaller cells, then it is pooled."""
-SHARP = 32.0  # inches of the largest PNG at 125 dots per inch; no reader can tell more cells apart
+# All lengths are in inches.
+LARGEST_SHEET = 16.0
+"""The largest width and height of a sheet. A larger one gets smaller cells, then it is pooled."""
+SHARP_WIDTH = 32.0  # of the largest PNG at 125 dots per inch; no reader can tell more cells apart
 SENTENCE_LINES = 3  # a longer sentence is cut in the title; its tokens are all in the picture
-BAR = 0.7  # inches for a colour bar beside the panels, with its numbers
-# rows or columns of one pattern; a larger one is pooled. A cell is then about two pixels wide
+BAR_WIDTH = 0.7  # of a colour bar beside the panels, with its numbers
+SHORTEST_BAR = 0.8  # the length of the colour bar beside a pattern of few rows
+# The most rows or columns of one pattern; a larger one is pooled. A cell is then about two pixels wide.
 MOST_CELLS = 2000
-NAMED = PITCH * 0.9  # inches; a token can be named beside a cell of this size
-NARROWEST_CELL = 0.02  # inches of the smallest visible cell
+NAMED_CELL = PITCH * 0.9  # the size of a cell beside which its token can be named
+NARROWEST_CELL = 0.02  # the size of the smallest visible cell
 ROUNDED = _("Numbers: weights, rounded to 2 decimals")
-CLOSE = 0.05  # inches between panels on a page of a given width
-MOST_STEP = 3  # on such a page at least every third token is named, or none
+CLOSE_GAP = 0.05  # between panels without labels
+MOST_STEP = 3  # on a page of a given width at least every third token is named, or none
 LEAST_CELLS = 8  # rows and columns that a panel keeps, however small it is
 
 
@@ -76,7 +78,10 @@ def draw(
     with usual_settings():
         pen = blank_figure([*texts_of(sheet), title or ""])
         options = _Options(palette=palette, style=style, title=title, cbar=cbar, annot=annot)
-        (_draw_one if len(sheet.panels) == 1 else _draw_grid)(sheet, options, pen)
+        if len(sheet.panels) == 1:
+            _draw_single(sheet, options, pen)
+        else:
+            _draw_grid(sheet, options, pen)
     return Picture(pen, sheet.model, sheet.description, style)
 
 
@@ -116,23 +121,25 @@ def check_title(title: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Options:
+    """The options of a picture; their names are those of the arguments of `draw`."""
+
     palette: Palette  # the colours
     style: Style  # what the picture is for
     title: str | None  # `auto`, a text, or None
     cbar: bool  # whether there is a colour bar
-    # whether weights are printed in the cells; None: if one pattern has room for them
+    # Whether weights are printed in the cells; None prints them if one pattern has room for them.
     annot: bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Caption:
-    """The words above and below a picture, with their heights in inches, margins included."""
+    """The words above and below a picture."""
 
-    above: list[Line]
-    below: list[Line]
-    head: float
-    foot: float
-    margin: float
+    above: list[Line]  # the title, and the line with the model
+    below: list[Line]  # the receipt and the notes
+    head: float  # the height of the words above, with the margin, in inches
+    foot: float  # the height of the words below, with the margin
+    margin: float  # of the page, in inches
 
     def write(self, page: Page) -> None:
         """Write the words: the last line stands on the lower margin."""
@@ -145,11 +152,14 @@ class _Caption:
 def _caption(
     sheet: Sheet, pen: Pen, options: _Options, width: float, margin: float, *more: str
 ) -> _Caption:
-    """Break the title, notes and `more` of a sheet into lines for this page width; the style chooses among them."""
+    """Break the title and the notes of a sheet into lines for a page of this width; the style chooses among them.
+
+    `more` has further notes.
+    """
     style, room = options.style, width - 2 * margin
     size = TEXT * pen.larger
-    shown = sheet.sentence if options.title == "auto" else options.title or ""
-    above = lines(pen, [shown], room, TITLE * pen.larger, most=SENTENCE_LINES + 1)
+    title = sheet.sentence if options.title == "auto" else options.title or ""
+    above = lines(pen, [title], room, TITLE * pen.larger, most=SENTENCE_LINES + 1)
     if len(above) > SENTENCE_LINES:
         last = above[SENTENCE_LINES - 1]
         above = [
@@ -159,19 +169,18 @@ def _caption(
     if options.title is not None:
         model = lines(pen, [f"{sheet.model} · {sheet.size}"], room, size + 0.5, colour=GREY)
         above += [replace(line, pitch=1.35 * size * POINT) for line in model]
-    said = {
+    notes = {
         "all": [sheet.proof, sheet.say(AXES), sheet.legend, *more, *sheet.notes],
         "receipt": [sheet.proof],
+        "": [],
     }
-    below = lines(pen, said.get(style.caption, []), room, size, leading=1.3)
-    head = margin + height_of(above) + (0.25 * size * POINT + 0.1) * bool(above or style.has_title)
-    return _Caption(
-        above,
-        below,
-        head,
-        margin + height_of(below) + 0.06 * bool(below or style.has_title),
-        margin,
-    )
+    below = lines(pen, notes[style.caption], room, size, leading=1.3)
+    head, foot = margin + height_of(above), margin + height_of(below)
+    if above or style.has_title:
+        head += 0.25 * size * POINT + 0.1
+    if below or style.has_title:
+        foot += 0.06
+    return _Caption(above, below, head, foot, margin)
 
 
 def _colour_bar(
@@ -196,46 +205,50 @@ def _warn_unnamed(style: Style, what: str, needed: float) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _OnePlace:
-    """Where one pattern stands on its page, in inches for letters of the usual size."""
+class _SingleLayout:
+    """The place of a single pattern on its page, in inches for letters of the usual size."""
 
-    width: float
+    width: float  # of the page
     height: float
-    left: float
+    left: float  # of the pattern
     top: float
-    cell: float
-    upright: bool  # whether the keys' names stand upright
+    cell: float  # the side of a cell
+    upright: bool  # whether the names of the keys are vertical
     caption: _Caption
 
 
-def _draw_one(sheet: Sheet, options: _Options, pen: Pen) -> None:
+def _draw_single(sheet: Sheet, options: _Options, pen: Pen) -> None:
     """Draw one pattern with the largest letters of the style in which every token can be named."""
     sheet, style = pool(sheet, MOST_CELLS, MOST_CELLS), options.style
-    for size in style.sizes:
+    for size in style.sizes:  # from the largest
         pen = replace(pen, least=style.least * TEXT / size)
-        placed = _place_one(sheet, pen, options, size / TEXT)
-        if placed.cell >= NAMED:
+        layout = _lay_out_single(sheet, pen, options, size / TEXT)
+        if layout.cell >= NAMED_CELL:
             break
-    n_rows, n_columns, cell = len(sheet.query_labels), len(sheet.key_labels), placed.cell
+    cell = layout.cell
+    pattern_width, pattern_height = len(sheet.key_labels) * cell, len(sheet.query_labels) * cell
     pattern = pen.figure.add_axes((0, 0, 1, 1))
-    page = page_of(pen, placed.width, placed.height)
-    page.move(pattern, (placed.left, placed.top, n_columns * cell, n_rows * cell))
+    page = page_of(pen, layout.width, layout.height)
+    page.move(pattern, (layout.left, layout.top, pattern_width, pattern_height))
     draw_pattern(
-        pattern, sheet, options.palette, pen, cell=cell, upright=placed.upright, annot=options.annot
+        pattern, sheet, options.palette, pen, cell=cell, upright=layout.upright, annot=options.annot
     )
-    placed.caption.write(page)
+    layout.caption.write(page)
     if options.cbar:
-        right = placed.left + n_columns * cell
-        length = min(max(0.8, n_rows * cell * 0.6), 2.5)
-        _colour_bar(page, sheet, options.palette, (right + 0.12, placed.top, length))
+        length = min(max(SHORTEST_BAR, pattern_height * 0.6), 2.5)
+        place = (layout.left + pattern_width + 0.12, layout.top, length)
+        _colour_bar(page, sheet, options.palette, place)
     enlarge(pen.figure, size / TEXT)
-    if style.width and cell < NAMED:
-        needed = style.width + (NAMED - cell) * n_columns * size / TEXT
+    if style.width and cell < NAMED_CELL:
+        needed = style.width + (NAMED_CELL - cell) * len(sheet.key_labels) * size / TEXT
         _warn_unnamed(style, "not every token can be named", needed)
 
 
-def _place_one(sheet: Sheet, pen: Pen, options: _Options, zoom: float) -> _OnePlace:
-    """Find the largest cells in which one pattern fits its style; the page is enlarged by `zoom` afterwards."""
+def _lay_out_single(sheet: Sheet, pen: Pen, options: _Options, zoom: float) -> _SingleLayout:
+    """Find the largest cells in which a single pattern fits its style; the page is enlarged by `zoom` afterwards.
+
+    Raises SettingsError: the width of the style is too narrow for the tokens and their names.
+    """
     style = options.style
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
     margin = style.margin / zoom
@@ -245,12 +258,12 @@ def _place_one(sheet: Sheet, pen: Pen, options: _Options, zoom: float) -> _OnePl
         after += _bar_width(style, pen, 0.26)
     if style.width is None:
         longest = max(len(queries), len(keys))
-        cell = min(0.5, max(PITCH, 6.0 / longest), LARGEST / longest)
+        cell = min(0.5, max(PITCH, 6.0 / longest), LARGEST_SHEET / longest)
         width = max(before + len(keys) * cell + after, 4.5)
     else:
-        largest = LARGEST if style.height else 0.5
+        largest_cell = LARGEST_SHEET if style.height else 0.5
         width = style.width / zoom
-        cell = min((width - before - after) / len(keys), largest)
+        cell = min((width - before - after) / len(keys), largest_cell)
     more = [sheet.say(ROUNDED)] if number_size(cell, options.annot, pen.least) else []
     caption = _caption(sheet, pen, options, width, margin, *more)
     widest_key = pen.widest(keys)
@@ -266,11 +279,11 @@ def _place_one(sheet: Sheet, pen: Pen, options: _Options, zoom: float) -> _OnePl
         )
     pattern_height = len(queries) * cell
     if options.cbar:
-        pattern_height = max(pattern_height, 0.8)  # the shortest colour bar
+        pattern_height = max(pattern_height, SHORTEST_BAR)
     left = before
-    if style.width is not None:  # in the middle
+    if style.width is not None:  # the pattern stands in the middle
         left += (width - before - after - len(keys) * cell) / 2
-    return _OnePlace(
+    return _SingleLayout(
         width=width,
         height=top + pattern_height + 0.12 + caption.foot,
         left=left,
@@ -282,29 +295,29 @@ def _place_one(sheet: Sheet, pen: Pen, options: _Options, zoom: float) -> _OnePl
 
 
 def _bar_width(style: Style, pen: Pen, gap: float) -> float:
-    """Return the width of a colour bar with its numbers, with `gap` inches between both."""
+    """Return the width of a colour bar with its numbers; on a page of a given width, with this `gap` before them."""
     if style.width is None:
-        return BAR
+        return BAR_WIDTH
     return gap + pen.widest(["0.25"], max(SMALL, pen.least))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Grid:
-    """Where everything on a sheet of many panels stands, in inches from its upper left corner."""
+class _GridLayout:
+    """The places of the panels on a sheet, in inches."""
 
-    across: int  # panels side by side
-    wrapped: (
-        bool  # True: panels wrap, each with its name; False: one row per layer, one column per head
-    )
+    across: int  # the number of panels side by side
+    # Whether panels wrap from line to line, each with its name; otherwise there is one row per layer and one column
+    # per head.
+    wrapped: bool
     numbered: bool  # whether layers and heads are named only by their numbers, for lack of room
-    cell: float
-    left: float
+    cell: float  # the side of a cell
+    left: float  # of the first panel
     top: float
-    panel: tuple[float, float]  # width and height, as for the gaps between panels
-    gaps: tuple[float, float]
-    names: tuple[str, ...]  # above each panel; empty for none
-    print: float  # the size of the tokens' labels, in points
-    step: int  # every n-th token is named; 0: none
+    panel: tuple[float, float]  # width and height of a panel
+    gaps: tuple[float, float]  # between panels side by side, and between rows of panels
+    names: tuple[str, ...]  # the line above each panel; empty for none
+    label_size: float  # the font size of the tokens' labels, in points
+    step: int  # every n-th token is named; 0 for none
 
     def place(self, index: int) -> tuple[float, float, float, float]:
         """Return (left, top, width, height) of a panel."""
@@ -319,32 +332,34 @@ def _draw_grid(sheet: Sheet, options: _Options, pen: Pen) -> None:
     zoom = style.sizes[-1] / TEXT  # the finished figure is enlarged by this factor
     margin = style.margin / zoom
     pen = replace(pen, least=style.least / zoom)
-    words_height = 1.5
+    words_height = 1.5  # about the height of the caption, which is not known before the width
     if style.width:
         words = _caption(sheet, pen, options, style.width / zoom, margin)
         words_height = words.head + words.foot + 0.15
     across = _panels_across(sheet, pen, options, words_height)
     down = math.ceil(len(sheet.panels) / across)
-    pixels_across = (style.width or SHARP) * 100 * 0.8
+    pixels_across = (style.width or SHARP_WIDTH) * 100 * 0.8
     sheet = pool(
         sheet,
         max(int(pixels_across / down), LEAST_CELLS),
         max(int(pixels_across / across), LEAST_CELLS),
     )
-    grid = _fit_grid(sheet, pen, options, (across, down), words_height)
+    grid = _lay_out_grid(sheet, pen, options, (across, down), words_height)
     if style.width is None:  # the words of a large sheet are larger
         pen = replace(pen, larger=min(1.6, max(1.0, grid.panel[0] * across / 10)))
-        grid = _fit_grid(sheet, pen, options, (across, down), words_height, size=grid.print)
+        grid = _lay_out_grid(
+            sheet, pen, options, (across, down), words_height, label_size=grid.label_size
+        )
 
     x, y, panel_width, panel_height = grid.place(across * down - 1)
     right = x + panel_width
     if style.width:
         width = style.width / zoom
         bar = 0.6 if options.cbar else 0.0
-        spare = max(0.0, width - margin - bar - right) / 2  # on each side
+        spare = max(0.0, width - margin - bar - right) / 2  # the free width on each side
     else:
         right += grid.gaps[0] - GAP
-        bar = BAR if options.cbar else 0.0
+        bar = BAR_WIDTH if options.cbar else 0.0
         width, spare = max(right + bar + margin, 4.5), 0.0
     caption = _caption(sheet, pen, options, width, margin, *_grid_remarks(sheet, grid, options))
     grid = replace(grid, top=grid.top + caption.head, left=grid.left + spare)
@@ -352,7 +367,7 @@ def _draw_grid(sheet: Sheet, options: _Options, pen: Pen) -> None:
     page = page_of(pen, width, caption.head + y + panel_height + below + caption.foot)
     caption.write(page)
     _draw_panels(page, sheet, grid, options)
-    _label(page, sheet, grid, caption.head, margin)
+    _write_labels(page, sheet, grid, caption.head, margin)
     if options.cbar:
         length = min(1.5, max(0.6, grid.panel[1]))
         _colour_bar(page, sheet, options.palette, (spare + right + 0.15, grid.top, length))
@@ -364,7 +379,7 @@ def _draw_grid(sheet: Sheet, options: _Options, pen: Pen) -> None:
 
 
 def _panels_across(sheet: Sheet, pen: Pen, options: _Options, words_height: float) -> int:
-    """Return how many panels stand side by side."""
+    """Return how many panels stand side by side; `words_height` is the height of the caption, in inches."""
     if not _is_wrapped(sheet):
         return len(sheet.heads)
     n = len(sheet.panels)
@@ -372,7 +387,7 @@ def _panels_across(sheet: Sheet, pen: Pen, options: _Options, words_height: floa
 
         def cell(across: int) -> float:
             shape = (across, math.ceil(n / across))
-            return _fit_grid(sheet, pen, options, shape, words_height).cell
+            return _lay_out_grid(sheet, pen, options, shape, words_height).cell
 
         return max(range(1, n + 1), key=cell)
 
@@ -388,7 +403,8 @@ def _is_wrapped(sheet: Sheet) -> bool:
     return len(sheet.layers) == 1 or len(sheet.heads) == 1
 
 
-def _grid_remarks(sheet: Sheet, grid: _Grid, options: _Options) -> list[str]:
+def _grid_remarks(sheet: Sheet, grid: _GridLayout, options: _Options) -> list[str]:
+    """Return notes on the labels and the numbers of a grid."""
     remarks = []
     if grid.step > 1:
         nth = Phrase(ordinal(grid.step), str(grid.step))
@@ -398,7 +414,8 @@ def _grid_remarks(sheet: Sheet, grid: _Grid, options: _Options) -> list[str]:
     return remarks
 
 
-def _draw_panels(page: Page, sheet: Sheet, grid: _Grid, options: _Options) -> None:
+def _draw_panels(page: Page, sheet: Sheet, grid: _GridLayout, options: _Options) -> None:
+    """Draw the matrices of all panels, with numbers in their cells if the user asked for them."""
     # With an alpha channel Matplotlib resamples each panel in one pass instead of two.
     table = np.pad(colours(options.palette), ((0, 0), (0, 1)), constant_values=255)
     for index, panel in enumerate(sheet.panels):
@@ -410,79 +427,92 @@ def _draw_panels(page: Page, sheet: Sheet, grid: _Grid, options: _Options) -> No
             write_numbers(page.ax, panel, options.palette, page.pen, size, place=corner)
 
 
-def _fit_grid(
+def _lay_out_grid(
     sheet: Sheet,
     pen: Pen,
     options: _Options,
     shape: tuple[int, int],
     words_height: float,
     *,
-    size: float = TEXT,
-) -> _Grid:
+    label_size: float = TEXT,
+) -> _GridLayout:
     """Find the largest cells in which panels of this shape (across, down) fit the style with their labels.
 
-    Positions start below the text at the top of the page. `size` is the font size of the labels, in points.
+    Positions start below the text at the top of the page. `words_height` is the height of the caption, in inches;
+    `label_size` the font size, in points, for which the room of the labels is measured.
     """
     across, down = shape
     style, zoom = options.style, options.style.sizes[-1] / TEXT
     margin = style.margin / zoom
-    page_width = style.width / zoom if style.width else LARGEST
-    page_height = style.height / zoom if style.height else LARGEST
-    wrapped = _is_wrapped(sheet)
-    numbered = bool(style.width) and not wrapped
+    page_width = style.width / zoom if style.width else LARGEST_SHEET
+    page_height = style.height / zoom if style.height else LARGEST_SHEET
     n_rows, n_columns = len(sheet.query_labels), len(sheet.key_labels)
     bar = _bar_width(style, pen, 0.3) if options.cbar else 0.0
     names = tuple(_panel_name(sheet, panel) for panel in sheet.panels)
     names_height = PITCH if any(names) else 0.0
-    edge = 0.0  # for the names of layers and heads
-    if not wrapped:
-        edge = 0.36 if numbered else 0.22 * pen.larger
+    edge = _edge_room(sheet, pen, style)
     largest_cell = page_width if style.width else _usual_cell(sheet, pen, options, names)
     # If not even every third token can be named, none is, and the panels get their room.
     for has_labels in (True, False):
         left = margin + edge
         top = edge + names_height
-        gap = CLOSE
+        gap = CLOSE_GAP
         if has_labels:
-            left += pen.widest(clipped(sheet.query_labels), size) + 0.1
-            top += pen.widest(clipped(sheet.key_labels), size) + 0.1
+            left += pen.widest(clipped(sheet.query_labels), label_size) + 0.1
+            top += pen.widest(clipped(sheet.key_labels), label_size) + 0.1
             gap = GAP
         cell_across = (page_width - left - bar - margin - across * gap) / (across * n_columns)
         rows_height = page_height - top - words_height - down * (gap + names_height)
         cell = min(largest_cell, cell_across, rows_height / (down * n_rows))
-        size = max(pen.least, min(TEXT, cell / POINT / 1.15))
-        step = max(1, math.ceil(1.15 * size * POINT / cell - 0.01)) if has_labels else 0
+        label_size = max(pen.least, min(TEXT, cell / POINT / 1.15))
+        step = max(1, math.ceil(1.15 * label_size * POINT / cell - 0.01)) if has_labels else 0
         if style.width is None or (cell > 0 and step <= MOST_STEP):
             break
+    panel = (n_columns * cell, n_rows * cell)
     # If names are wider or higher than their panels, the panels stand further apart.
-    panel_width, panel_height = n_columns * cell, n_rows * cell
-    name_width, name_height = pen.widest(names, max(SMALL, pen.least)), 0.0
-    if not wrapped and not numbered:
-        heads, layers = _edge_sizes(sheet, pen)
-        name_width, name_height = max(name_width, heads), layers
-    return _Grid(
+    name_width, name_height = _name_size(sheet, pen, style, names)
+    return _GridLayout(
         across=across,
-        wrapped=wrapped,
-        numbered=numbered,
+        wrapped=_is_wrapped(sheet),
+        numbered=_is_numbered(sheet, style),
         cell=cell,
         left=left,
         top=top,
-        panel=(panel_width, panel_height),
+        panel=panel,
         names=names,
         gaps=(
-            max(gap, name_width + 0.06 - panel_width),
-            max(gap + names_height, name_height + 0.06 - panel_height),
+            max(gap, name_width + 0.06 - panel[0]),
+            max(gap + names_height, name_height + 0.06 - panel[1]),
         ),
-        print=size,
+        label_size=label_size,
         step=step,
     )
 
 
-def _edge_sizes(sheet: Sheet, pen: Pen) -> tuple[float, float]:
-    """Return the lengths of the longest "head 11" and "layer 11" along the edges of a sheet, in inches."""
-    heads = pen.widest([f"head {head}" for head in sheet.heads], TEXT * pen.larger)
-    layers = pen.widest([f"layer {layer}" for layer in sheet.layers], TEXT * pen.larger)
-    return heads, layers
+def _is_numbered(sheet: Sheet, style: Style) -> bool:
+    """Return whether layers and heads are named only by their numbers: along the edges of a page of a given width."""
+    return style.width is not None and not _is_wrapped(sheet)
+
+
+def _edge_room(sheet: Sheet, pen: Pen, style: Style) -> float:
+    """Return the room for the names of layers along the left edge, and for those of heads along the top, in inches."""
+    if _is_wrapped(sheet):
+        return 0.0
+    return 0.36 if _is_numbered(sheet, style) else 0.22 * pen.larger
+
+
+def _name_size(sheet: Sheet, pen: Pen, style: Style, names: Sequence[str]) -> tuple[float, float]:
+    """Return the width of the widest name above a panel, and the height of the longest one beside it, in inches.
+
+    `names` are the lines above the panels. Without wrapping, the head's name stands above its column, and the layer's
+    name runs upward beside its row.
+    """
+    width, height = pen.widest(names, max(SMALL, pen.least)), 0.0
+    if not _is_wrapped(sheet) and not _is_numbered(sheet, style):
+        size = TEXT * pen.larger
+        width = max(width, pen.widest([f"head {head}" for head in sheet.heads], size))
+        height = pen.widest([f"layer {layer}" for layer in sheet.layers], size)
+    return width, height
 
 
 def _usual_cell(sheet: Sheet, pen: Pen, options: _Options, names: Sequence[str]) -> float:
@@ -505,17 +535,20 @@ def _panel_name(sheet: Sheet, panel: Panel) -> str:
     return " · ".join(parts)
 
 
-def _label(page: Page, sheet: Sheet, grid: _Grid, head: float, margin: float) -> None:
-    """Write tokens along the first column and row, and the names of layers and heads, or of each panel."""
+def _write_labels(page: Page, sheet: Sheet, grid: _GridLayout, head: float, margin: float) -> None:
+    """Write tokens along the first column and row, and the names of layers and heads, or of each panel.
+
+    `head` is the height of the caption above, `margin` that of the page, in inches.
+    """
     small = max(SMALL, page.pen.least)
     for index, name in enumerate(grid.names):
         x, y, _width, _height = grid.place(index)
         if name:
             page.text(x, y - 0.03, name, small, va="bottom", color=GREY)
         if index % grid.across == 0:
-            _label_row(page, sheet, grid, index, margin)
+            _label_queries(page, sheet, grid, index, margin)
         if index < grid.across:
-            _label_column(page, sheet, grid, index, head, margin)
+            _label_keys(page, sheet, grid, index, head)
     if grid.numbered:  # say what the numbers along the edges count
         style = {"va": "center", "color": GREY}
         x, y, width, height = grid.place(len(sheet.panels) - 1)
@@ -525,13 +558,13 @@ def _label(page: Page, sheet: Sheet, grid: _Grid, head: float, margin: float) ->
         page.write_upward(margin, middle, sheet.say(_("layer")), small, **style)
 
 
-def _label_row(page: Page, sheet: Sheet, grid: _Grid, index: int, margin: float) -> None:
-    """Name the queries before the first panel of a row, and its layer."""
+def _label_queries(page: Page, sheet: Sheet, grid: _GridLayout, index: int, margin: float) -> None:
+    """Name the queries before the first panel of a row, which has this `index`, and its layer."""
     x, y, _width, height = grid.place(index)
     queries = clipped(sheet.query_labels)
     for i in range(0, len(queries), grid.step) if grid.step else ():
         middle = y + (i + 0.5) * grid.cell
-        page.text(x - 0.04, middle, queries[i], grid.print, ha="right", va="center")
+        page.text(x - 0.04, middle, queries[i], grid.label_size, ha="right", va="center")
     if grid.wrapped:
         return
     layer, size = sheet.panels[index].layer, TEXT * page.pen.larger
@@ -542,16 +575,14 @@ def _label_row(page: Page, sheet: Sheet, grid: _Grid, index: int, margin: float)
         page.write_upward(margin, y + height / 2, name, size, va="center")
 
 
-def _label_column(
-    page: Page, sheet: Sheet, grid: _Grid, index: int, head: float, margin: float
-) -> None:
-    """Name the keys above a panel of the first row, and its head."""
+def _label_keys(page: Page, sheet: Sheet, grid: _GridLayout, index: int, head: float) -> None:
+    """Name the keys above a panel of the first row, which has this `index`, and its head."""
     x, y, width, _height = grid.place(index)
     above = y - 0.04 - (PITCH if grid.names[index] else 0)
     keys = clipped(sheet.key_labels)
     style = {"ha": "center", "rotation": 90, "va": "bottom"}
     for i in range(0, len(keys), grid.step) if grid.step else ():
-        page.text(x + (i + 0.5) * grid.cell, above, keys[i], grid.print, **style)
+        page.text(x + (i + 0.5) * grid.cell, above, keys[i], grid.label_size, **style)
     if grid.wrapped:
         return
     size = TEXT * page.pen.larger

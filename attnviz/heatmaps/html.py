@@ -1,6 +1,6 @@
-"""A record as one page to explore; or a page in which a home-built encoder runs.
+"""A record as one HTML page to explore; or a page in which a home-built encoder reads the sentences that one types.
 
-Or a home-built encoder: the reader types a sentence, and the model runs in the browser.
+Python writes the numbers of a page as bytes, and everything else that its scripts read as `labels` in JSON.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -21,12 +21,13 @@ from attnviz.attention import (
     GENERATED,
     QKV,
     Attention,
+    Note,
     Token,
     TokenStatistics,
     is_trivial_link,
 )
 from attnviz.errors import SelectionError
-from attnviz.heatmaps.words import exactly, merged_tokens, word_groups
+from attnviz.heatmaps.words import merged_tokens, token_level_summary, word_groups
 from attnviz.models import registry
 from attnviz.models.registry import HOME_BUILT, TOY, TOY_KOREAN
 from attnviz.pages import WebPage
@@ -56,7 +57,7 @@ from attnviz.text.notes import proof, sentence
 from attnviz.text.suggest import suggest
 
 SCRIPTS = Path(__file__).parent / "scripts"
-_NAMES = (
+_OWN_NAMES = (
     "words.js",
     "weights.js",
     "state.js",
@@ -74,65 +75,79 @@ _NAMES = (
     "calculation.css",
     "generation.css",
 )
-OWN = tuple(SCRIPTS / name for name in _NAMES)
+OWN = tuple(SCRIPTS / name for name in _OWN_NAMES)
 GUIDE = tuple(SCRIPTS / name for name in ("guide.js", "tour.css"))
 """Further scripts and styles of a page whose sentences set the views."""
-MODEL = (
-    *(SCRIPTS / name for name in ("toy.js", "tour.js")),
-    *GUIDE,
-)  # more scripts and labels for a page in which a model runs
+MODEL = (*(SCRIPTS / name for name in ("toy.js", "tour.js")), *GUIDE)
+"""Further scripts and styles of a page in which a model runs."""
 
-HELD = _(
+NO_VECTORS = _(
     "This page has no queries, keys and values: it has them for short texts and few heads, and not "
     "where a record was loaded from a file."
 )
-MORE = _(
+OTHER_SCORES = _(
     "The scores of this model have more in them than q · k, such as relative positions or a cap: "
     "attnviz walkthrough shows each step."
 )
-"""Why a page has no calculation."""
-LINKS = 120_000  # about how many of the strongest weights a pooled page keeps exactly
-NEAR = 1e-5
-"""How near to the model's weights those must be that the page computes from queries and keys; else it has none."""
-MOST = 5 * 2**23  # weights of one page; if there are more, neighbouring tokens are pooled
-
+"""The two reasons why a page cannot compute weights from queries and keys."""
+MOST_LINKS = 120_000  # about how many of the strongest weights a large page keeps exactly
+CLOSE = 1e-5
+"""How close the weights computed from queries and keys must be to the model's, so that a page shows the calculation."""
+MOST_WEIGHTS = 5 * 2**23  # of one page; if there are more, neighbouring tokens are pooled
 
 TOURS = (TOY, TOY_KOREAN)  # models that can run in a page
 TOLERANCE, SENTENCES = 1e-5, 100
-"""How near the page's weights are to Python's at most, and on how many sentences the tests compare them."""
+"""The largest difference of the page's weights from Python's, and on how many sentences the tests compare them."""
 
 EXAMPLES = {
     TOY: "The animal didn't cross the street because it was too {}.",
     TOY_KOREAN: "동물은 길을 건너지 않았어요, 왜냐하면 그것이 너무 {} 때문이에요.",
 }
-_LAST = {TOY: ("tired", "wide"), TOY_KOREAN: ("피곤했기", "넓었기")}
-_IT = {TOY: ("it", "animal", "street", 7, 1), TOY_KOREAN: ("그것", "동물", "길", 8, 0)}
-"""The pronoun, what it stands for with the first last word and with the second, and where the first two stand."""
+"""The sentence on which the page of each model opens, without its last word."""
+
+
+class _Pronoun(NamedTuple):
+    """A pronoun in one of `EXAMPLES`, which refers to another noun if the last word of the sentence changes."""
+
+    last_words: tuple[str, str]
+    text: str
+    nouns: tuple[str, str]  # what the pronoun refers to with each of the last words
+    place: int  # the index of the pronoun in the sentence
+    noun_place: int  # the index of the first noun
+
+
+_PRONOUNS = {
+    TOY: _Pronoun(("tired", "wide"), "it", ("animal", "street"), 7, 1),
+    TOY_KOREAN: _Pronoun(("피곤했기", "넓었기"), "그것", ("동물", "길"), 8, 0),
+}
 
 Roles: TypeAlias = Any
-"""A `HeadComparison`, the path of its file, or None."""
+"""The argument ``roles`` of a page: a `HeadComparison`, the path of its file, or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryText:
-    """A story that a page tells; every text in English and in Korean."""
+    """A story that a page tells; every text in English and in Korean.
+
+    A state is what the views of a page show: a head, a query, a way of drawing. The scripts read it as JSON.
+    """
 
     title: Sequence[str]
     introduction: Sequence[str]
-    # sentences, each with the state of the views that shows it
+    # sentences, each with the state of the views that it sets
     views: Sequence[tuple[Sequence[str], Mapping[str, object]]]
-    # records for the views, by the state's ``record``; none if a model runs in the page
+    # the records for the views; ``record`` in a state is the index of one. None if a model runs in the page
     records: Sequence[Attention] = ()
 
     @property
     def guide(self) -> dict[str, object]:
-        """Return the sentences of the page, and the view that each one sets."""
+        """The sentences of the page, and the state that each one sets, for the scripts."""
         steps = [{"texts": texts, "state": state} for texts, state in self.views]
         return {"told": [self.title, self.introduction], "steps": steps}
 
-    def opens(self, number: int = 0) -> Mapping[str, object]:
-        """Return the view on which a record opens, that of the first sentence about it."""
-        return next((state for _, state in self.views if state.get("record", 0) == number), {})
+    def opening_state(self, record: int = 0) -> Mapping[str, object]:
+        """Return the state in which a record opens, that of the first sentence about it."""
+        return next((state for _, state in self.views if state.get("record", 0) == record), {})
 
 
 def tour(
@@ -144,7 +159,8 @@ def tour(
     roles: Roles = None,
 ) -> WebPage:
     """Make a page to type in, in which `toy` or `toy-ko` runs; the arguments are as for `attnviz.page`."""
-    return _page(_signed(_tour(model, palette, scale, lang), model, roles), MODEL)
+    content = _tour(model, palette, scale, lang)
+    return _page(_with_role_signs(content, model, roles), MODEL)
 
 
 def page(
@@ -158,7 +174,7 @@ def page(
     """Make one HTML page of a record; the arguments are as for `attnviz.page`."""
     expect_language(lang)
     content = _explore(record, DEFAULT if palette is None else palette, scale, lang)
-    return _page(_signed(content, record.model, roles))
+    return _page(_with_role_signs(content, record.model, roles))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,46 +182,55 @@ class Content:
     """The content of a page, by the names of the arguments of `build`."""
 
     title: str
-    head: list[tuple[str, str]]
-    labels: dict[str, Any]
-    data: bytes
+    head: list[tuple[str, str]]  # the lines below the title, each after its CSS class
+    labels: dict[str, Any]  # what the scripts read, as JSON
+    data: bytes  # the numbers that the scripts read
 
 
 def _page(content: Content, more: Sequence[Path] = ()) -> WebPage:
-    own, labels = (*more, *OWN), content.labels
+    """Build a page of this content, with the scripts and styles in `more` before those of all heatmaps."""
     return WebPage(
         build(
             content.title,
             content.head,
-            labels=labels,
+            labels=content.labels,
             data=content.data,
-            own=own,
-            language=labels["lang"],
+            own=(*more, *OWN),
+            language=content.labels["lang"],
         )
     )
 
 
-def _signed(content: Content, model: str, roles: Roles) -> Content:
-    """Add the signs of roles, each once, and the index of each head's sign."""
+def _with_role_signs(content: Content, model: str, roles: Roles) -> Content:
+    """Add to the labels the signs of the heads' roles, each once, and for each head the index of its sign.
+
+    Raises SelectionError: there are no roles in the file, or they are those of another model.
+    """
     if roles is None:
         return content
-    measured = roles
+    comparison = roles
     if isinstance(roles, str | os.PathLike):
         from attnviz.results import load
 
-        measured = load(roles)
-    known, signs = content.labels, getattr(measured, "signs", None)
+        comparison = load(roles)
+    signs = getattr(comparison, "signs", None)
     if not isinstance(signs, HeadSigns):
         raise SelectionError(
             f"{visible(str(roles))} holds no roles of heads: attnviz compare-heads writes them"
         )
-    of = signs.among(model, known["is"], known["layers"], known["heads"])
-    once = list(dict.fromkeys(of.values()))
-    shown = {
-        "signs": [{"sign": one.sign, "colour": one.colour, "words": one.words} for one in once],
-        "roles": {f"{layer}.{head}": once.index(sign) for (layer, head), sign in of.items()},
+    labels = content.labels
+    sign_of_head = signs.among(model, labels["is"], labels["layers"], labels["heads"])
+    unique_signs = list(dict.fromkeys(sign_of_head.values()))
+    role_labels = {
+        "signs": [
+            {"sign": sign.sign, "colour": sign.colour, "words": sign.words} for sign in unique_signs
+        ],
+        "roles": {
+            f"{layer}.{head}": unique_signs.index(sign)
+            for (layer, head), sign in sign_of_head.items()
+        },
     }
-    return replace(content, labels=known | shown)
+    return replace(content, labels=labels | role_labels)
 
 
 def story(
@@ -218,7 +243,7 @@ def story(
 ) -> WebPage:
     """Make a page of a story: sentences that set the views of its records, or of `toy`, which runs in the page.
 
-    Its `own` scripts read `more` labels; the rest is as for `attnviz.page`.
+    `own` are the story's own scripts, which read the labels in `more`; the rest is as for `attnviz.page`.
 
     Raises:
         SelectionError: an unknown palette.
@@ -226,75 +251,92 @@ def story(
     title = text.title[lang == "ko"]
     if not text.records:
         content = _tour(TOY, palette, "shared", lang, text)
-        return _page(
-            replace(content, title=title, labels={**content.labels, **more}), (*own, *MODEL)
-        )
+        content = replace(content, title=title, labels={**content.labels, **more})
+        return _page(content, (*own, *MODEL))
     contents = [_explore(record, palette, "shared", lang) for record in text.records]
     labels = {
         "lang": lang,
         "guide": text.guide,
-        "bytes": [len(one.data) for one in contents],
+        "bytes": [len(content.data) for content in contents],
         "records": [
-            one.labels | {"at": at, "opens": text.opens(at)} for at, one in enumerate(contents)
+            content.labels | {"at": index, "opens": text.opening_state(index)}
+            for index, content in enumerate(contents)
         ],
     }
-    data = b"".join(one.data for one in contents)
-    return _page(
-        Content(title=title, head=contents[0].head, labels={**labels, **more}, data=data),
-        (*own, *GUIDE),
+    content = Content(
+        title=title,
+        head=contents[0].head,
+        labels={**labels, **more},
+        data=b"".join(content.data for content in contents),
     )
+    return _page(content, (*own, *GUIDE))
 
 
 def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Content:
     """Return the content of a page to explore a record; a large record is pooled."""
-    most = int((MOST / record.weights[..., 0, 0].size) ** 0.5)
+    most = int((MOST_WEIGHTS / record.weights[..., 0, 0].size) ** 0.5)
     sheet = pool(resolve(record, scale, lang), most, most)
-    is_pooled = max(sheet.cell) > 1
-    weights = record.weights
-    if is_pooled:
-        weights = np.stack([panel.matrix for panel in sheet.panels]).astype(np.float32)
-    labels, data = _pack(weights.reshape(-1, *weights.shape[-2:]))
-    vectors, absent = (None, HELD) if is_pooled else _vectors(record)
+    labels, data = _tokens(record) if max(sheet.cell) == 1 else _groups(record, sheet)
+    labels |= _labels_of(record, sheet)
+    labels |= {"lang": lang, "scale": scale, "palette": palettes(palette)}
+    head = [
+        ("model", f"{sheet.model} · {sheet.size}"),
+        ("proof proved" if sheet.is_proved else "proof", sheet.proof),
+        *(("note", note) for note in sheet.notes),
+    ]
+    title = sheet.sentence or visible(record.model)
+    return Content(title=title, head=head, labels=labels, data=data)
+
+
+def _tokens(record: Attention) -> tuple[dict[str, object], bytes]:
+    """Return the labels and the numbers of a page on which each row and column is one token."""
+    labels, data = _pack_weights(record.weights.reshape(-1, *record.weights.shape[-2:]))
+    vectors, reason = _exact_vectors(record)
     if vectors is not None:
         labels["vectors"], packed_vectors = _pack_vectors(vectors)
         data += packed_vectors
     queries, keys = record.query_tokens, record.key_tokens
-    has_same_tokens = queries == keys
-    notes = list(record.notes)
-    if is_pooled:
-        notes = [*(note for note in notes if note.code != "pooled"), pooled_note(sheet)]
-        queries, keys = _named_tokens(sheet.query_labels), _named_tokens(sheet.key_labels)
-    steps = [row for row, token in enumerate(queries) if token.segment == GENERATED]
-    labels |= _labels_of(record, sheet)
+    generated_rows = [row for row, token in enumerate(queries) if token.segment == GENERATED]
     labels |= {
-        "lang": lang,
-        "scale": scale,
-        "queries": _side(queries, record),
-        "keys": None if has_same_tokens else _side(keys, record),
-        "steps": [] if record.kind == "encoder" else steps,
-        "absent": both(absent),
-        "command": "" if is_pooled else _walkthrough(record),
-        "notes": [
-            [in_language(sentence(note), language) for note in notes] for language in LANGUAGES
-        ],
-        "palette": palettes(palette),
+        "queries": _describe_tokens(queries, record),
+        "keys": None if queries == keys else _describe_tokens(keys, record),
+        "steps": [] if record.kind == "encoder" else generated_rows,
+        "absent": both(reason),
+        "command": _walkthrough_command(record),
+        "notes": _sentences(record.notes),
     }
-    if is_pooled:
-        labels["exact"] = [
-            both(join_phrases(exactly(record, panel.layer, panel.head), " · "))
+    return labels, data
+
+
+def _groups(record: Attention, sheet: Sheet) -> tuple[dict[str, object], bytes]:
+    """Return the labels and the numbers of a page of a pooled sheet, whose rows and columns are groups of tokens."""
+    weights = np.stack([panel.matrix for panel in sheet.panels]).astype(np.float32)
+    labels, data = _pack_weights(weights)
+    queries, keys = _named_tokens(sheet.query_labels), _named_tokens(sheet.key_labels)
+    has_same_tokens = record.query_tokens == record.key_tokens
+    # The record may be pooled already; the sheet is pooled at least as far.
+    notes = [*(note for note in record.notes if note.code != "pooled"), pooled_note(sheet)]
+    labels |= {
+        "queries": _describe_tokens(queries, record),
+        "keys": None if has_same_tokens else _describe_tokens(keys, record),
+        "steps": [],
+        "absent": both(NO_VECTORS),
+        "command": "",
+        "notes": _sentences(notes),
+        "exact": [
+            both(join_phrases(token_level_summary(record, panel.layer, panel.head), " · "))
             for panel in sheet.panels
-        ]
-    if is_pooled and record.exact is not None and record.exact.link_keys.size:
+        ],
+    }
+    if record.exact is not None and record.exact.link_keys.size:
         labels["tokens"] = _token_texts(record.exact)
         data += _token_links(record, record.exact)
-    head = [
-        ("model", f"{sheet.model} · {sheet.size}"),
-        ("proof proved" if sheet.is_proved else "proof", sheet.proof),
-    ]
-    head += [("note", note) for note in sheet.notes]
-    return Content(
-        title=sheet.sentence or visible(record.model), head=head, labels=labels, data=data
-    )
+    return labels, data
+
+
+def _sentences(notes: Sequence[Note]) -> list[list[str]]:
+    """Return the sentences of notes, in each language."""
+    return [[in_language(sentence(note), language) for note in notes] for language in LANGUAGES]
 
 
 def _labels_of(record: Attention, sheet: Sheet) -> dict[str, object]:
@@ -337,48 +379,52 @@ def _token_texts(exact: TokenStatistics) -> dict[str, object]:
     return {"queries": queries, "keys": None if queries == keys else keys}
 
 
-def _vectors(record: Attention) -> tuple[QKV | None, Phrase]:
-    """Return queries, keys and values if the weights follow from them alone; otherwise None and the reason."""
+def _exact_vectors(record: Attention) -> tuple[QKV | None, Phrase]:
+    """Return queries, keys and values if the weights follow from them alone, or None; and the reason for None."""
     vectors = record.vectors
     if vectors is None or vectors.query.shape[:3] + vectors.key.shape[2:3] != record.weights.shape:
-        return None, HELD
+        return None, NO_VECTORS
     scaling = np.array(vectors.scaling)[:, None, None, None]
     scores = vectors.query.astype(np.float64) @ vectors.key.swapaxes(2, 3) * scaling
     if record.kind == "decoder":
         scores[..., np.triu(np.ones(scores.shape[2:], dtype=bool), 1)] = -np.inf
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
-    return (vectors if np.allclose(weights, record.weights, rtol=0, atol=NEAR) else None), MORE
+    is_close = np.allclose(weights, record.weights, rtol=0, atol=CLOSE)
+    return vectors if is_close else None, OTHER_SCORES
 
 
-def _walkthrough(record: Attention) -> str:
-    """Return the walkthrough command for a row; empty if the model has no name that attnviz can load."""
+def _walkthrough_command(record: Attention) -> str:
+    """Return the walkthrough command that computes the record's numbers, without its query; empty if there is none.
+
+    There is none if the model has no name that attnviz can load, or if the rows are no longer those of the sentence.
+    """
     model = record.model.removesuffix(" (seed 0)")
-    changed = {note.code for note in record.notes} & {
-        "part",
-        "words_merged",
-        "specials_hidden",
-        "tokens_shuffled",
-    }
-    if model not in HOME_BUILT or record.pair is not None or changed or not record.text:
+    changes = {"part", "words_merged", "specials_hidden", "tokens_shuffled"}
+    is_changed = any(note.code in changes for note in record.notes)
+    if model not in HOME_BUILT or record.pair is not None or is_changed or not record.text:
         return ""
-    more = [] if record.kind == "encoder" else ["--kind", record.kind]
-    more += [] if record.target is None else ["--target", record.target]
-    return shlex.join(["attnviz", "walkthrough", "-m", model, record.text, *more])
+    command = ["attnviz", "walkthrough", "-m", model, record.text]
+    if record.kind != "encoder":
+        command += ["--kind", record.kind]
+    if record.target is not None:
+        command += ["--target", record.target]
+    return shlex.join(command)
 
 
-def _pack(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
-    """Return weights (head, query, key) as bytes, and how to read them.
+def _pack_weights(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
+    """Return labels that say how to read the weights (head, query, key), and the weights as bytes.
 
     If all fit, they are float32. Otherwise only the few largest of each row are, with their keys (two bytes, from the
     largest to the smallest weight). Every other weight is one byte, in units of 1/255 of the head's largest weight.
     """
     n_heads, n_queries, n_keys = weights.shape
     tops = weights.max(axis=(1, 2))
-    about: dict[str, object] = {"size": [n_queries, n_keys], "tops": [float(top) for top in tops]}
+    labels: dict[str, object] = {"size": [n_queries, n_keys], "tops": [float(top) for top in tops]}
     if weights.nbytes <= EXACT:
-        return about | {"links": 0}, planes(weights.astype("<f4").tobytes(), 4)
-    k = min(n_keys, max(3, min(8, LINKS // (n_heads * n_queries))))
+        return labels | {"links": 0}, planes(weights.astype("<f4").tobytes(), 4)
+    # k is the number of weights in each row that are kept exactly.
+    k = min(n_keys, max(3, min(8, MOST_LINKS // (n_heads * n_queries))))
     strongest = np.argpartition(weights, n_keys - k, axis=-1)[..., n_keys - k :]
     order = np.argsort(-np.take_along_axis(weights, strongest, axis=-1), axis=-1, kind="stable")
     strongest = np.take_along_axis(strongest, order, axis=-1)
@@ -388,29 +434,33 @@ def _pack(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
     for code, weight, top in zip(codes, weights, tops, strict=True):
         code[...] = np.rint(weight * (255 / top if top else 0))
     np.put_along_axis(codes, strongest, np.uint8(0), axis=-1)
-    return about | {"links": k}, b"".join(
-        [  # the first two as (head, rank, query)
-            planes(strongest.swapaxes(1, 2).astype("<u2").tobytes(), 2),
-            planes(exact.swapaxes(1, 2).astype("<f4").tobytes(), 4),
-            # key by key, because a key that all queries attend to compresses best
-            codes.transpose(0, 2, 1).tobytes(),
-        ]
+    parts = (
+        planes(strongest.swapaxes(1, 2).astype("<u2").tobytes(), 2),  # (head, rank, query)
+        planes(exact.swapaxes(1, 2).astype("<f4").tobytes(), 4),  # (head, rank, query)
+        # key by key, because a key that all queries attend to compresses best
+        codes.transpose(0, 2, 1).tobytes(),  # (head, key, query)
     )
+    return labels | {"links": k}, b"".join(parts)
 
 
-def _token_links(record: Attention, found: TokenStatistics) -> bytes:
+def _token_links(record: Attention, exact: TokenStatistics) -> bytes:
     """Return the strongest link of each token of a pooled record to another ordinary token: keys, then weights."""
-    weights = np.where(is_trivial_link(record, found.link_keys), np.float32(0), found.link_weights)
-    best = weights.argmax(axis=-1)[..., None]
-    sides = np.take_along_axis(found.link_keys, best, -1), np.take_along_axis(weights, best, -1)
-    return b"".join(
-        planes(one.astype(kind).tobytes(), 4)
-        for one, kind in zip(sides, ("<u4", "<f4"), strict=True)
-    )
+    weights = np.where(is_trivial_link(record, exact.link_keys), np.float32(0), exact.link_weights)
+    strongest = weights.argmax(axis=-1)[..., None]
+    keys = np.take_along_axis(exact.link_keys, strongest, -1)
+    key_weights = np.take_along_axis(weights, strongest, -1)
+    packed_keys = planes(keys.astype("<u4").tobytes(), 4)
+    return packed_keys + planes(key_weights.astype("<f4").tobytes(), 4)
 
 
-def _side(tokens: Sequence[Token], record: Attention) -> dict[str, object]:
-    """Return the texts, words and sentences of the tokens along one side."""
+def _describe_tokens(tokens: Sequence[Token], record: Attention) -> dict[str, object]:
+    """Return what a page knows of the tokens along one side of a matrix.
+
+    Returns:
+        ``texts``: one per token. ``words``: the number of the word of each token. ``names``: the words of several
+        pieces, by their first token. ``special``: the indices of special tokens. ``segments``: the sentence of each
+        token. ``glued``: the indices of tokens without a space before them.
+    """
     words = word_groups(tokens)
     names = zip(words, merged_tokens(tokens, words, record), strict=True)
     pairs = enumerate(pairwise([token.span for token in tokens]), start=1)
@@ -435,9 +485,10 @@ def _segments(tokens: Sequence[Token]) -> list[int]:
 def _tour(
     name: str, palette: str, scale: Scale, lang: str, text: StoryText | None = None
 ) -> Content:
-    """Return the labels and the weights with which a page runs a model.
+    """Return the content of a page that runs a model, or of a story about that model.
 
-    Raises SelectionError: no model of this name runs in a page, or no such scale or language.
+    The data are the parameters of the model. Raises SelectionError: no model of this name runs in a page, or the scale
+    or language is unknown.
     """
     from safetensors import safe_open
 
@@ -456,10 +507,12 @@ def _tour(
     with safe_open(path, framework="numpy") as file:
         card = json.loads(file.metadata()["card"])
         names = sorted(name for name in file.keys() if name.startswith(("embedding", "encoder")))  # noqa: SIM118 - no dict
-        parts = {name: file.get_tensor(name) for name in names}
+        parameters = {name: file.get_tensor(name) for name in names}
     config = card["config"]
     n_layers, n_heads = config["n_layers"], config["n_heads"]
-    example = str(text.views[0][1]["text"]) if text else EXAMPLES[name].format(_LAST[name][0])
+    example = EXAMPLES[name].format(_PRONOUNS[name].last_words[0])
+    if text is not None:
+        example = str(text.views[0][1]["text"])
     checked = _(
         "the model runs in this page; on {n} sentences its weights matched Python's "
         'to within {tolerance:g}; for a receipt: attnviz heatmap -m {name} "..."'
@@ -467,7 +520,7 @@ def _tour(
     sizes = _("{layers} layers x {heads} heads").format(layers=n_layers, heads=n_heads)
     toy = {
         "words": card["source"],
-        "sizes": [[part, tensor.size] for part, tensor in parts.items()],
+        "sizes": [[part, tensor.size] for part, tensor in parameters.items()],
         "d_model": config["d_model"],
         "n_heads": n_heads,
         "n_layers": n_layers,
@@ -504,7 +557,7 @@ def _tour(
         "steps": [],
         "notes": [[], []],
         "toy": toy,
-        "opens": text.opens() if text else {},
+        "opens": text.opening_state() if text else {},
         "guide": text.guide if text else {"told": [], "steps": _guide(name)},
         "lang": lang,
         "scale": scale,
@@ -514,28 +567,33 @@ def _tour(
         ("model", f"{name} · {in_language(sizes, lang)}"),
         ("proof", in_language(checked, lang)),
     ]
-    data = planes(b"".join(tensor.astype("<f4").tobytes() for tensor in parts.values()), 4)
+    data = planes(b"".join(tensor.astype("<f4").tobytes() for tensor in parameters.values()), 4)
     return Content(title=f"attnviz · {name}", head=head, labels=labels, data=data)
 
 
 def _guide(name: str) -> list[dict[str, object]]:
-    first, second = (EXAMPLES[name].format(last) for last in _LAST[name])
-    it, animal, street, place, at = _IT[name]
-    head = {"text": first, "head": "1.3", "view": "matrix", "toward": "from"}
+    """Return the sentences that guide the reader through the example of a model, each with the state that it sets."""
+    pronoun = _PRONOUNS[name]
+    first_end, last_end = pronoun.last_words
+    first_noun, last_noun = pronoun.nouns
+    text = EXAMPLES[name].format(first_end)
+    changed_text = EXAMPLES[name].format(last_end)
+    head = {"text": text, "head": "1.3", "view": "matrix", "toward": "from"}
     heads = _(
         "Each small picture is one head: rows are the words that look, columns the words looked at."
     )
     row = _("In layer 1, head 3, “{it}” attends most to “{noun}”, the noun it refers to.")
-    turned = _("Change “{first}” to “{last}”, and it attends most to “{noun}”.")
+    changed = _("Change “{first}” to “{last}”, and it attends most to “{noun}”.")
     column = _("In reverse: which words attend to “{noun}”?")
     lines = _("The same weights as lines: the wider a line, the larger the weight.")
-    first_end, last_end = _LAST[name]
-    steps = {
-        heads: {"text": first, "head": ""},
-        row.format(it=it, noun=animal): head | {"query": place},
-        turned.format(first=first_end, last=last_end, noun=street): head
-        | {"text": second, "query": place},
-        column.format(noun=animal): head | {"toward": "to", "key": at},
-        lines: head | {"view": "lines", "query": place},
-    }
-    return [{"texts": both(text), "state": state} for text, state in steps.items()]
+    steps = [
+        (heads, {"text": text, "head": ""}),
+        (row.format(it=pronoun.text, noun=first_noun), head | {"query": pronoun.place}),
+        (
+            changed.format(first=first_end, last=last_end, noun=last_noun),
+            head | {"text": changed_text, "query": pronoun.place},
+        ),
+        (column.format(noun=first_noun), head | {"toward": "to", "key": pronoun.noun_place}),
+        (lines, head | {"view": "lines", "query": pronoun.place}),
+    ]
+    return [{"texts": both(sentence), "state": state} for sentence, state in steps]

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +26,10 @@ from attnviz.text.messages import expect_language
 if TYPE_CHECKING:
     from attnviz.capture.observers import Batch
 
-TOGETHER = 64  # sentences read at a time; those of similar length share a batch, and all are drawn in their order
-TOKENS = 2048  # tokens of a batch, including padding
+MOST_SENTENCES = (
+    64  # that are read before they are drawn in their order; those of similar length share a batch
+)
+MOST_TOKENS = 2048  # of a batch, including padding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,47 +63,49 @@ def heatmap_all(
     """Draw the attention of each of many sentences; one that fails does not stop the others.
 
     Args:
-        texts: sentences; blank ones are left out.
-        path: a folder for one PNG per sentence, named after its number and words; or a ``.pdf``, one page each.
+        texts: the sentences; blank ones are left out.
+        path: a folder for one PNG per sentence, named after its number and words; or a ``.pdf`` with one page each.
         model: as for `attnviz.attend`.
         tokenizer: as for `attnviz.attend`.
-        choose: ``kind``, ``layers``, ``heads``, ``truncate``, as for `attnviz.attend`.
-        palette: as ``palette`` of `attnviz.heatmap`.
-        scale: as for `attnviz.heatmap`.
-        lang: likewise.
-        title: likewise.
-        style: likewise.
-        width: likewise.
-        dpi: likewise.
-        on_done: is called with how many sentences are done, whenever one is.
+        choose: ``kind``, ``layers``, ``heads`` and ``truncate``, as for `attnviz.attend`.
+        palette: as for `attnviz.heatmap`, like all arguments down to `dpi`.
+        scale: the range of the colours.
+        lang: ``en`` or ``ko``.
+        title: another title for all pictures, or None for none.
+        style: what the pictures are for.
+        width: the width of the pictures.
+        dpi: the resolution of the pictures.
+        on_done: is called after each sentence with the number of sentences done so far.
 
     Returns:
-        What could not be drawn, and why.
+        The sentences that could not be drawn, with the reasons.
 
     Raises:
         InputError: there is no sentence.
         ModelError: the model cannot be used.
-        SettingsError: a style or width that no picture has.
-        SelectionError: a palette, scale or language that is not there.
+        SettingsError: the style, width or resolution is invalid.
+        SelectionError: the palette, scale or language is unknown.
         OutputError: the path is neither a folder nor a PDF, or cannot be written.
     """
-    path, numbered = Path(path), _numbered(texts)
+    path, numbered_texts = Path(path), _without_blanks(texts)
     if path.suffix.lower() not in {"", ".pdf"}:
         raise OutputError(f"{visible(str(path))}: many sentences are drawn into a folder or a .pdf")
     expect_language(lang)
     style_of(style, width, dpi)  # refused here, before any work
     failures: list[Failure] = []
     n_digits = len(str(len(texts)))  # width of the number that begins each file name
-    _, first_text = numbered[0]
+    _, first_text = numbered_texts[0]
     source = as_source(model, tokenizer, reads=first_text)
 
     def pictures() -> Iterator[tuple[str, Picture]]:
-        for done, (number, text, record_or_error) in enumerate(
-            _records(numbered, source, choose or {}), start=1
-        ):
+        """Yield each picture with the name of its file, and collect the failures."""
+        results = _records(numbered_texts, source, choose or {})
+        for n_done, (number, text, result) in enumerate(results, start=1):
             try:
+                if isinstance(result, AttnvizError):
+                    raise result
                 picture = draw_record(
-                    _expect(record_or_error),  # raises it if it is an error
+                    result,
                     palette=palette,
                     scale=scale,
                     lang=lang,
@@ -116,24 +119,18 @@ def heatmap_all(
             else:
                 yield f"{number:0{n_digits}}-{slug(text, 40)}.png", picture
             if on_done is not None:
-                on_done(done)
+                on_done(n_done)
 
     _write(path, pictures())
     return tuple(failures)
 
 
-def _numbered(texts: Sequence[str]) -> list[tuple[int, str]]:
-    """Return the sentences that are not blank, each with its number from 1. Raises InputError: all are blank."""
-    numbered = [(number, text) for number, text in enumerate(texts, start=1) if text.strip()]
-    if not numbered:
+def _without_blanks(texts: Sequence[str]) -> list[tuple[int, str]]:
+    """Return the sentences that are not blank, each after its number, from 1. Raises InputError: all are blank."""
+    numbered_texts = [(number, text) for number, text in enumerate(texts, start=1) if text.strip()]
+    if not numbered_texts:
         raise InputError("there is no sentence: all lines are blank")
-    return numbered
-
-
-def _expect(found: Attention | AttnvizError) -> Attention:
-    if isinstance(found, AttnvizError):
-        raise found
-    return found
+    return numbered_texts
 
 
 def _write(path: Path, pictures: Iterator[tuple[str, Picture]]) -> None:
@@ -145,48 +142,53 @@ def _write(path: Path, pictures: Iterator[tuple[str, Picture]]) -> None:
             write_whole(path / name, partial(picture.write, suffix=".png"))
         return
 
-    def write(first: Picture, temporary: Path) -> None:
-        about = {"Creator": "attnviz", "CreationDate": None}
-        with (
-            usual_settings(),
-            PdfPages(temporary, metadata=about) as pages,
-        ):  # fontTools logs when the PDF is closed
-            for picture in chain([first], (picture for _, picture in pictures)):
+    def write_pages(first: Picture, temporary: Path) -> None:
+        metadata = {"Creator": "attnviz", "CreationDate": None}
+        # The settings stay until the PDF is closed, which makes fontTools log.
+        with usual_settings(), PdfPages(temporary, metadata=metadata) as pages:
+            pages.savefig(first.figure)
+            for _, picture in pictures:
                 pages.savefig(picture.figure)
 
-    for _, first in pictures:  # only the first: it writes the other pages as well
-        write_whole(path, partial(write, first))
+    # The file is created only if there is a first picture; `write_pages` takes the others too.
+    for _, first in pictures:
+        write_whole(path, partial(write_pages, first))
 
 
 def _records(
-    numbered: Sequence[tuple[int, str]], source: Source, choose: Mapping[str, Any]
+    numbered_texts: Sequence[tuple[int, str]], source: Source, choose: Mapping[str, Any]
 ) -> Iterator[tuple[int, str, Attention | AttnvizError]]:
-    """Yield the record of each sentence, or an error, in order; sentences of similar length run together."""
+    """Yield the number, the text and the record of each sentence, or an error instead of the record, in order.
+
+    Sentences of similar length run in one batch.
+    """
     from attnviz.capture.batching import in_batches, join
 
-    def run(together: Collection[Batch]) -> list[Attention | AttnvizError]:
+    def run(sentences: Collection[Batch]) -> list[Attention | AttnvizError]:
+        """Return the record of each sentence, or an error, from one run of the model if possible."""
         try:
-            return [
-                *attend_batch(
-                    join(together), source, layers=choose.get("layers"), heads=choose.get("heads")
-                )
-            ]
+            records = attend_batch(
+                join(sentences), source, layers=choose.get("layers"), heads=choose.get("heads")
+            )
+            return [*records]
         except AttnvizError as error:
-            # The batch failed, perhaps because of one sentence: run them one by one.
-            return [error] if len(together) == 1 else [run([single])[0] for single in together]
+            if len(sentences) == 1:
+                return [error]
+        # The batch failed, perhaps because of one sentence: run them one by one.
+        return [run([sentence])[0] for sentence in sentences]
 
-    for first in range(0, len(numbered), TOGETHER):
-        some = numbered[first : first + TOGETHER]
-        found: dict[int, Attention | AttnvizError] = {}
-        singles: dict[int, Batch] = {}
-        for number, text in some:
+    for first in range(0, len(numbered_texts), MOST_SENTENCES):
+        group = numbered_texts[first : first + MOST_SENTENCES]
+        results: dict[int, Attention | AttnvizError] = {}
+        encoded: dict[int, Batch] = {}  # each with one sentence
+        for number, text in group:
             try:
                 check_text(text)
-                singles[number] = source.encode(
+                encoded[number] = source.encode(
                     [text], truncate=bool(choose.get("truncate")), kind=choose.get("kind")
                 )
             except AttnvizError as error:
-                found[number] = error
-        for together in in_batches(singles, TOKENS):
-            found |= zip(together, run(together.values()), strict=True)
-        yield from ((number, text, found[number]) for number, text in some)
+                results[number] = error
+        for batch in in_batches(encoded, MOST_TOKENS):
+            results |= zip(batch, run(batch.values()), strict=True)
+        yield from ((number, text, results[number]) for number, text in group)

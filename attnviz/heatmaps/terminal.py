@@ -16,31 +16,31 @@ from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.heatmaps.words import exactly
+from attnviz.heatmaps.words import token_level_summary
 from attnviz.render.palette import levels
 from attnviz.render.sheet import AXES, BLANK, Panel, Sheet, blank_below, pool
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import centre, fit, legend, shortened, spell, wrap
 from attnviz.text.messages import _
 
-LABEL_WIDTH = 14  # largest width of a token's label beside a matrix, in cells
-TALLEST = 64  # lines that the heads of a layer may take; otherwise cells are made smaller
-NOTHING = -1  # level of a weight whose cell stays blank
-SCREEN_LINES = 48  # lines: a usual window has 50, and two are the command and the next prompt
+LABEL_WIDTH = 14  # the largest width of a token's label beside a matrix, in character cells
+MOST_LINES = 64  # of all panels in full size; if they take more, their cells are smaller
+NOTHING = -1  # the level of a weight whose cell stays blank
+SCREEN_LINES = 48  # a usual window has 50 lines, and two are the command and the next prompt
 LEAST_THUMBNAIL, MOST_THUMBNAIL = 3, 16  # rows and columns of a thumbnail
-STAIRS = 3  # lines over which the keys' names may be spread if one line has no room for them
+MOST_STAIRS = 3  # lines over which the keys' names may be spread if one line has no room for them
 FEW = 32  # up to this many tokens are shown one by one if the screen is wide enough, however many lines that takes
-GAP = 2
+GAP = 2  # character cells between panels side by side
 
 
 @dataclass(frozen=True, slots=True)
 class CellFormat:
-    """The width and digits of a cell."""
+    """How one weight is shown."""
 
-    width: int  # cells across
-    # `decimals` (0.34), `percent` (34), or only the colour
+    width: int  # in character cells
+    # ``decimals`` (0.34), ``percent`` (34), or empty for only the colour
     digits: Literal["decimals", "percent", ""]
-    # whether one line shows two rows, in its upper and lower half
+    # whether one line shows two rows of a matrix, in the upper and lower halves of its characters
     halves: bool = False
 
 
@@ -49,113 +49,130 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
 
     With `full`, every head in full size instead.
     """
-    queries, keys = (
-        [spell(name, screen) for name in names] for names in (sheet.query_labels, sheet.key_labels)
-    )
     sheet = replace(
-        sheet, query_labels=tuple(queries), key_labels=tuple(keys), has_blanks=screen.has_blanks
+        sheet,
+        query_labels=tuple(spell(label, screen) for label in sheet.query_labels),
+        key_labels=tuple(spell(label, screen) for label in sheet.key_labels),
+        has_blanks=screen.has_blanks,
     )
-    if full or len(sheet.panels) == 1:
-        scaled, cell = (_fit_one if len(sheet.panels) == 1 else _fit_many)(sheet, screen)
-        body = [*_bands(scaled, screen, cell), *_exactly(scaled, screen)]
-        return [*_head(sheet, screen, sheet.size), *body, *_foot(sheet, scaled, cell, screen)]
-    one = sheet.distinct
-    large = replace(sheet, panels=(one,), layers=(one.layer,), heads=(one.head,))
-    scaled, cell = _fit_one(large, screen)
-    place = one.place
-    what = sheet.say(
-        _("{size}, one row per layer; shown below: {place}").format(size=sheet.size, place=place)
+    if not full and len(sheet.panels) > 1:
+        return _draw_overview(sheet, screen)
+    if len(sheet.panels) == 1:
+        scaled, cell = _fit_single(sheet, screen)
+    else:
+        scaled, cell = _fit_many(sheet, screen)
+    return [
+        *_heading(sheet, screen, sheet.size),
+        *_bands(scaled, screen, cell),
+        *_token_level(scaled, screen),
+        *_foot(sheet, scaled, cell, screen),
+    ]
+
+
+def _draw_overview(sheet: Sheet, screen: Screen) -> list[Text]:
+    """Return thumbnails of all heads, and the head that differs most from the others in full size."""
+    panel = sheet.distinct
+    large = replace(sheet, panels=(panel,), layers=(panel.layer,), heads=(panel.head,))
+    scaled, cell = _fit_single(large, screen)
+    contents = sheet.say(
+        _("{size}, one row per layer; shown below: {place}").format(
+            size=sheet.size, place=panel.place
+        )
     )
     title = sheet.say(
         _("Layer {layer}, head {head} differs most from the other heads").format(
-            layer=one.layer, head=one.head
+            layer=panel.layer, head=panel.head
         )
     )
     more = sheet.say(
-        _("More: --head {place} (one head), -o FILE.html (every head)").format(place=place)
+        _("More: --head {place} (one head), -o FILE.html (every head)").format(place=panel.place)
     )
-    above = [*_head(sheet, screen, ""), *_wrap(what, screen)]
-    below = [
-        *_wrap(title, screen, "bold"),
-        *list(_bands(scaled, screen, cell))[1:],
-        *_exactly(scaled, screen),
-    ]
-    room = (
-        SCREEN_LINES
-        - len(above)
-        - len(below)
-        - len(_foot(sheet, scaled, cell, screen, [more, "-"]))
-        - 1
-    )
-    thumbnails, note = _thumbnails(sheet, screen, room)
-    return [*above, *thumbnails, Text(), *below, *_foot(sheet, scaled, cell, screen, [*note, more])]
+    above = [*_heading(sheet, screen, ""), *_wrap(contents, screen)]
+    _blank_line, *bands = _bands(scaled, screen, cell)
+    below = [*_wrap(title, screen, "bold"), *bands, *_token_level(scaled, screen)]
+    # The foot has one line more if the thumbnails need a note, for which "-" stands here.
+    foot = _foot(sheet, scaled, cell, screen, [more, "-"])
+    room = SCREEN_LINES - len(above) - 1 - len(below) - len(foot)
+    thumbnails, notes = _thumbnails(sheet, screen, room)
+    foot = _foot(sheet, scaled, cell, screen, [*notes, more])
+    return [*above, *thumbnails, Text(), *below, *foot]
 
 
-def _exactly(scaled: Sheet, screen: Screen) -> list[Text]:
-    """Return links and statistics of single tokens, if the pattern shows groups of tokens."""
+def _token_level(scaled: Sheet, screen: Screen) -> list[Text]:
+    """Return links and statistics of single tokens, if the only panel shows groups of tokens."""
     if len(scaled.panels) > 1 or max(scaled.cell) == 1:
         return []
-    said = exactly(scaled.record, scaled.panels[0].layer, scaled.panels[0].head)
-    return (
-        [Text(), *(line for one in said for line in _wrap(scaled.say(one), screen))] if said else []
-    )
+    panel = scaled.panels[0]
+    summary = token_level_summary(scaled.record, panel.layer, panel.head)
+    lines = [line for text in summary for line in _wrap(scaled.say(text), screen)]
+    return [Text(), *lines] if lines else []
 
 
-def _head(sheet: Sheet, screen: Screen, size: str) -> list[Text]:
-    """Return the sentence, the model, and the number of layers and heads."""
+def _heading(sheet: Sheet, screen: Screen, size: str) -> list[Text]:
+    """Return the sentence, the model, and its `size`, the number of layers and heads, unless that is empty."""
     lines = shortened(_wrap(sheet.sentence, screen, "bold"), screen)
-    return [*lines, *_wrap(" · ".join(filter(None, [sheet.model, size])), screen)]
+    model = f"{sheet.model} · {size}" if size else sheet.model
+    return [*lines, *_wrap(model, screen)]
 
 
 def _foot(
     sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, more: Sequence[str] = ()
 ) -> list[Text]:
-    """Return the legend, the notes and the receipt."""
-    percent, axes = cell.digits == "percent", sheet.say(AXES)
-    numbers = ""
+    """Return the legend, the notes and the receipt of a sheet that is shown as `scaled`, perhaps pooled.
+
+    `more` has further notes.
+    """
+    legend_text, axes = scaled.legend, sheet.say(AXES)
     if cell.digits:
-        numbers = "; " + sheet.say(_("numbers: percent") if percent else _("numbers: rounded"))
-    if not cell.digits and not screen.colour:
+        is_percent = cell.digits == "percent"
+        numbers = _("numbers: percent") if is_percent else _("numbers: rounded")
+        legend_text += "; " + sheet.say(numbers)
+    elif not screen.colour:
         axes += "; " + sheet.say(_("{dot} is a small weight").format(dot=screen.dot))
-    remarks = [axes, *(note for note in scaled.notes if note not in sheet.notes)]
+    notes = [axes, *(note for note in scaled.notes if note not in sheet.notes)]
     if cell.halves:
-        remarks.append(sheet.say(_("Each line shows two rows and names the upper one")))
-    remarks += [*more, *(note for note in sheet.notes if note in scaled.notes)]
+        notes.append(sheet.say(_("Each line shows two rows and names the upper one")))
+    notes += [*more, *(note for note in sheet.notes if note in scaled.notes)]
     return [
         Text(),
-        *legend(scaled.legend + numbers, screen, most=screen.width),
-        *(line for text in remarks for line in _wrap(text, screen, "dim")),
+        *legend(legend_text, screen, most=screen.width),
+        *(line for note in notes for line in _wrap(note, screen, "dim")),
         *_wrap(sheet.proof, screen, "bold" if sheet.is_proved else ""),
     ]
 
 
 def _wrap(text: str, screen: Screen, style: str = "") -> list[Text]:
+    """Return the text in lines as wide as the screen, however wide that is."""
     return wrap(text, screen, style, most=screen.width)
 
 
-def _fit_one(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
+def _fit_single(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
     """Find the largest cells with which one pattern fits the screen; pool it if even the smallest do not fit."""
     room = screen.width - _label_width(sheet) - 1
-    n = len(sheet.key_labels)
-    labels = max(cell_len(label) for label in sheet.key_labels) + 1
-    shade = 0 if screen.colour else 1
+    n_keys = len(sheet.key_labels)
+    name_width = max(cell_len(label) for label in sheet.key_labels) + 1
+    shade = 0 if screen.colour else 1  # a shade character follows each number
     for cell in (
-        CellFormat(max(6, min(labels, 10)), "decimals"),
+        CellFormat(max(6, min(name_width, 10)), "decimals"),
         CellFormat(5 + shade, "decimals"),
         CellFormat(3 + shade, "percent"),
         CellFormat(2, ""),
     ):
-        if n * cell.width <= room and (cell.width < labels or n <= 30):
+        # Cells as wide as the keys' names are only for short texts; in long ones they would be too wide.
+        if n_keys * cell.width <= room and (cell.width < name_width or n_keys <= 30):
             return sheet, cell
     return _pooled(sheet, screen, max(room, 8), max(room, 8)), _thin(screen)
 
 
 def _pooled(sheet: Sheet, screen: Screen, rows: int, columns: int) -> Sheet:
-    """Pool a sheet to at most this many rows and columns, or fewer until it fits: larger groups have longer names."""
+    """Pool a sheet to at most this many rows and columns, or fewer until it fits."""
     small = pool(sheet, rows, columns)
-    while len(small.key_labels) > (room := max(1, screen.width - _label_width(small) - 1)):
+    while True:
+        # Larger groups have longer names, which leave less room for the columns.
+        room = max(1, screen.width - _label_width(small) - 1)
+        if len(small.key_labels) <= room:
+            return small
         small = pool(sheet, rows, room)
-    return small
 
 
 def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
@@ -170,58 +187,76 @@ def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
         across = (room + GAP) // (max(n_keys * cell.width, *map(cell_len, _titles(sheet))) + GAP)
         bands = math.ceil(len(sheet.panels) / max(1, across))
         height = bands * (math.ceil(n_rows / (2 if cell.halves else 1)) + 3)
-        if n_keys * cell.width <= room and height <= TALLEST:
+        if n_keys * cell.width <= room and height <= MOST_LINES:
             return sheet, cell
-    most = 24 if n_keys > min(room, FEW) else n_keys
-    return _pooled(sheet, screen, max(most, 48 if n_rows > n_keys else most), most), _thin(screen)
+    most_keys = 24 if n_keys > min(room, FEW) else n_keys
+    most_rows = max(most_keys, 48) if n_rows > n_keys else most_keys
+    return _pooled(sheet, screen, most_rows, most_keys), _thin(screen)
 
 
 def _thin(screen: Screen) -> CellFormat:
+    """Return the smallest cell that the screen can show."""
     return CellFormat(1, "", halves=screen.colour and screen.unicode)
 
 
 def _titles(sheet: Sheet) -> list[str]:
-    own = sheet.scale == "panel"
-    return [
-        f"{sheet.name(panel)} max {panel.top:.3g}" if own else sheet.name(panel)
-        for panel in sheet.panels
-    ]
+    """Return the name of each panel, with the end of its colour scale if each panel has its own."""
+    names = [sheet.name(panel) for panel in sheet.panels]
+    if sheet.scale != "panel":
+        return names
+    tops = [panel.top for panel in sheet.panels]
+    return [f"{name} max {top:.3g}" for name, top in zip(names, tops, strict=True)]
 
 
 def _label_width(sheet: Sheet) -> int:
+    """Return the width of the queries' numbers and names beside a matrix."""
     digits = len(str(sheet.numbers[0][-1]))
     return digits + 1 + min(LABEL_WIDTH, max(cell_len(label) for label in sheet.query_labels))
 
 
 def _bands(sheet: Sheet, screen: Screen, cell: CellFormat) -> Iterator[Text]:
-    """Yield bands of panels, as many side by side as fit; labels stand at the left of each band."""
-    left, titles = _label_width(sheet), _titles(sheet) if len(sheet.panels) > 1 else []
-    digits = len(str(sheet.numbers[0][-1]))
-    labels = [
-        f"{number:>{digits}} {set_cell_size(fit(label, left - digits - 1, screen), left - digits - 1)}"
-        for number, label in zip(sheet.numbers[0], sheet.query_labels, strict=True)
-    ]
+    """Yield the panels in bands, each with as many panels side by side as fit, after the labels of the queries."""
+    left = _label_width(sheet)
+    titles = _titles(sheet) if len(sheet.panels) > 1 else []
     room = screen.width - left - 1
     width = max([len(sheet.key_labels) * cell.width, *map(cell_len, titles)])
     across = max(1, (room + GAP) // (width + GAP))
     width = min(width, room)
-    header = _column_header(sheet.key_labels, sheet.numbers[1], cell)
+    labels = _row_labels(sheet, screen)[:: 2 if cell.halves else 1]
+    headers = _column_header(sheet.key_labels, sheet.numbers[1], cell)
+    gap = " " * GAP
     for start in range(0, len(sheet.panels), across):
         panels = sheet.panels[start : start + across]
         yield Text()
         if titles:
-            line = (" " * GAP).join(f"{title:<{width}}" for title in titles[start : start + across])
+            line = gap.join(f"{title:<{width}}" for title in titles[start : start + across])
+            # If a title is wider than the room beside the labels, it begins further left.
             yield Text(" " * min(left + 1, screen.width - len(line)) + line, "bold", no_wrap=True)
-        for names_of_keys in header:
-            *others, last = [set_cell_size(names_of_keys, width)] * len(panels)
-            last = last if others else set_cell_size(names_of_keys, room)
-            yield Text(
-                " " * (left + 1) + (" " * GAP).join([*others, last]).rstrip(), "dim", no_wrap=True
-            )
+        for header in headers:
+            # The header of a single panel may be wider than its matrix.
+            header_width = width if len(panels) > 1 else room
+            line = gap.join([set_cell_size(header, header_width)] * len(panels))
+            yield Text(" " * (left + 1) + line.rstrip(), "dim", no_wrap=True)
         matrices = [_matrix(panel, screen, cell) for panel in panels]
-        for name, *parts in zip(labels[:: 2 if cell.halves else 1], *matrices, strict=True):
-            padded = (part for row in parts for part in (row, " " * (width - row.cell_len + GAP)))
-            yield Text.assemble(f"{name} ", *[*padded][:-1], no_wrap=True)
+        for label, *rows in zip(labels, *matrices, strict=True):
+            yield _join_rows(f"{label} ", rows, width + GAP)
+
+
+def _row_labels(sheet: Sheet, screen: Screen) -> list[str]:
+    """Return the number and the name of each query, all equally wide."""
+    numbers = sheet.numbers[0]
+    digits = len(str(numbers[-1]))
+    width = _label_width(sheet) - digits - 1
+    names = [set_cell_size(fit(label, width, screen), width) for label in sheet.query_labels]
+    return [f"{number:>{digits}} {name}" for number, name in zip(numbers, names, strict=True)]
+
+
+def _join_rows(start: str, rows: Sequence[Text], pitch: int) -> Text:
+    """Return rows of several panels as one line; they begin `pitch` character cells apart."""
+    line = Text(start, no_wrap=True)
+    for row in rows[:-1]:
+        line.append_text(row).append(" " * (pitch - row.cell_len))
+    return line.append_text(rows[-1])
 
 
 def _column_header(labels: Sequence[str], numbers: Sequence[int], cell: CellFormat) -> list[str]:
@@ -229,8 +264,10 @@ def _column_header(labels: Sequence[str], numbers: Sequence[int], cell: CellForm
     longest = max(cell_len(label) for label in labels)
     if longest < cell.width:
         return ["".join(centre(label, cell.width) for label in labels)]
-    steps = longest // cell.width + 1
-    if cell.digits and steps <= STAIRS:
+    steps = (
+        longest // cell.width + 1
+    )  # every name is this many cells wide, so it needs as many lines
+    if cell.digits and steps <= MOST_STAIRS:
         lines = []
         for step in range(steps):
             names = "".join(
@@ -243,49 +280,55 @@ def _column_header(labels: Sequence[str], numbers: Sequence[int], cell: CellForm
     if digits < cell.width:
         return ["".join(centre(str(number), cell.width) for number in numbers)]
     every = 5 if cell.width * 5 > digits else 10
-    return [
-        "".join(f"{number:<{cell.width * every}}" for number in numbers[::every])[
-            : len(labels) * cell.width
-        ]
-    ]
+    line = "".join(f"{number:<{cell.width * every}}" for number in numbers[::every])
+    return [line[: len(labels) * cell.width]]
 
 
 def _matrix(panel: Panel, screen: Screen, cell: CellFormat) -> list[Text]:
-    steps = levels(panel.matrix, panel.top).astype(int)
-    level = np.where(
-        panel.matrix < blank_below(panel.top), NOTHING if screen.has_blanks else 0, steps
+    """Return the lines of a panel's matrix: one per row, or one per two rows if the cell `halves` them."""
+    small_level = NOTHING if screen.has_blanks else 0
+    matrix_levels = np.where(
+        panel.matrix < blank_below(panel.top),
+        small_level,
+        levels(panel.matrix, panel.top).astype(int),
     ).tolist()
     if cell.halves:
-        return [_half_line(level[row : row + 2], screen) for row in range(0, len(level), 2)]
+        pairs = [matrix_levels[row : row + 2] for row in range(0, len(matrix_levels), 2)]
+        return [_half_line(pair, screen) for pair in pairs]
     lines = []
-    for row, row_steps in zip(panel.matrix.tolist(), level, strict=True):
+    for weights, row_levels in zip(panel.matrix.tolist(), matrix_levels, strict=True):
         line = Text(no_wrap=True)
-        for weight, step in zip(row, row_steps, strict=True):
-            if step == NOTHING:
-                line.append(" " * cell.width)
-            elif screen.colour:
-                line.append(centre(_digits(weight, cell), cell.width), screen.paint(step))
-            else:
-                shade = screen.shade(step)
-                number = _digits(weight, cell).rjust(cell.width - 1) + shade
-                line.append(
-                    number if cell.digits else (screen.dot if shade == " " else shade) * cell.width
-                )
+        for weight, level in zip(weights, row_levels, strict=True):
+            line.append_text(_cell(weight, level, screen, cell))
         lines.append(line)
     return lines
 
 
+def _cell(weight: float, level: int, screen: Screen, cell: CellFormat) -> Text:
+    """Return one weight: on its colour, or with its shade; blank if the level is `NOTHING`."""
+    if level == NOTHING:
+        return Text(" " * cell.width)
+    if screen.colour:
+        return Text(centre(_digits(weight, cell), cell.width), screen.paint(level))
+    shade = screen.shade(level)
+    if cell.digits:
+        return Text(_digits(weight, cell).rjust(cell.width - 1) + shade)
+    return Text((screen.dot if shade == " " else shade) * cell.width)
+
+
 def _half_line(pair: Sequence[Sequence[int]], screen: Screen) -> Text:
-    """Return two rows in one line: the upper and the lower half of each character."""
+    """Return the levels of two rows in one line: the upper and the lower half of each character.
+
+    The last row of a matrix may stand alone, in the upper half.
+    """
     line = Text(no_wrap=True)
     for cells in zip(*pair, strict=True):
-        upper, *lower = (
-            None if level == NOTHING else screen.paint(level).bgcolor for level in cells
-        )
+        colours = [None if level == NOTHING else screen.paint(level).bgcolor for level in cells]
+        upper, lower = colours[0], colours[1] if len(colours) > 1 else None
         if upper is None:
-            line.append("▄" if lower and lower[0] else " ", Style.from_color(*lower))
+            line.append("▄" if lower else " ", Style.from_color(lower))
         else:
-            line.append("▀", Style.from_color(upper, *lower))
+            line.append("▀", Style.from_color(upper, lower))
     return line
 
 
@@ -297,66 +340,73 @@ def _digits(weight: float, cell: CellFormat) -> str:
 
 
 def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], list[str]]:
-    """Return all panels as thumbnails, one line per layer, and remarks about them.
+    """Return all panels as thumbnails, one row of them per layer, and notes about them.
 
-    They are as large as these lines allow; on a narrow screen the heads of a layer continue in further lines.
+    They are as large as `room` lines allow; on a narrow screen the heads of a layer continue below.
     """
-    # the names of layers
     margin = cell_len(sheet.say(_("layer {n}").format(n=sheet.layers[-1]))) + 1
-    halves, across = _thin(screen).halves, len(sheet.heads)
-    while across > 1 and (screen.width - margin) // across - 1 < min(
-        len(sheet.key_labels), LEAST_THUMBNAIL
-    ):
-        across -= 1
+    across = _thumbnails_across(sheet, screen.width - margin)
     bands = math.ceil(len(sheet.heads) / across)
-    across = math.ceil(len(sheet.heads) / bands)
-    wide = max(2, min(MOST_THUMBNAIL, (screen.width - margin) // across - 1))
+    most_columns = max(2, min(MOST_THUMBNAIL, (screen.width - margin) // across - 1))
+    halves = _thin(screen).halves
     for size in range(MOST_THUMBNAIL, LEAST_THUMBNAIL - 1, -1):
-        small = pool(sheet, size, min(size, wide))
+        small = pool(sheet, size, min(size, most_columns))
         n_rows = len(small.query_labels)
-        # the unused lower half of the last line separates layers too
-        apart = n_rows % 2 == 0 or not halves
-        each = (n_rows + 1) // 2 if halves else n_rows
-        if bands * (len(sheet.layers) * (each + apart) + 1) - 1 <= room:
+        # An odd number of half rows leaves half a line free, which separates layers too.
+        has_gaps = n_rows % 2 == 0 or not halves
+        height = (n_rows + 1) // 2 if halves else n_rows
+        if bands * (len(sheet.layers) * (height + has_gaps) + 1) - 1 <= room:
             break
-    else:
-        apart = halves and apart
-    lines = list(_thumbnail_lines(sheet, small, screen, margin, across, apart=apart))
+    else:  # even the smallest thumbnails take more lines
+        has_gaps = halves and has_gaps
+    lines = list(_thumbnail_lines(sheet, small, screen, margin, across, has_gaps=has_gaps))
     if small is sheet:
         return lines, []
     tall, broad = small.cell
     top = f"{max(panel.top for panel in small.panels):.3g}"
-    own = sheet.scale == "panel"
-    ends = _("each scaled to its own maximum") if own else _("0 to {top}").format(top=top)
+    ends = _("0 to {top}").format(top=top)
+    if sheet.scale == "panel":
+        ends = _("each scaled to its own maximum")
     note = _(
         "Thumbnails: {tall} x {broad} tokens per cell (sum over keys, mean over queries), {ends}"
     )
     return lines, [sheet.say(note.format(tall=tall, broad=broad, ends=ends))]
 
 
+def _thumbnails_across(sheet: Sheet, width: int) -> int:
+    """Return how many thumbnails stand side by side in this width; about equally many in each band."""
+    n_heads = len(sheet.heads)
+    least_width = min(len(sheet.key_labels), LEAST_THUMBNAIL)
+    across = n_heads
+    while across > 1 and width // across - 1 < least_width:
+        across -= 1
+    bands = math.ceil(n_heads / across)
+    return math.ceil(n_heads / bands)
+
+
 def _thumbnail_lines(
-    sheet: Sheet, small: Sheet, screen: Screen, margin: int, across: int, *, apart: bool
+    sheet: Sheet, small: Sheet, screen: Screen, margin: int, across: int, *, has_gaps: bool
 ) -> Iterator[Text]:
-    """Yield lines of thumbnails, this many side by side, with a blank line between layers if they stand `apart`."""
+    """Yield the lines of thumbnails, `across` of them side by side.
+
+    `small` is the pooled sheet, `margin` the width of the layers' names; with `has_gaps` a blank line separates layers.
+    """
     width, cell = max(len(small.key_labels), len(str(sheet.heads[-1]))), _thin(screen)
     for start in range(0, len(sheet.heads), across):
-        chosen = range(start, min(start + across, len(sheet.heads)))
+        heads = range(start, min(start + across, len(sheet.heads)))
         if start:
             yield Text()
-        yield Text(
-            " " * margin + " ".join(f"{sheet.heads[i]:<{width}}" for i in chosen),
-            "dim",
-            no_wrap=True,
-        )
+        numbers = " ".join(f"{sheet.heads[head]:<{width}}" for head in heads)
+        yield Text(" " * margin + numbers, "dim", no_wrap=True)
         for index, layer in enumerate(sheet.layers):
-            panels = [small.panels[index * len(sheet.heads) + i] for i in chosen]
+            panels = [small.panels[index * len(sheet.heads) + head] for head in heads]
             matrices = [_matrix(panel, screen, cell) for panel in panels]
             name = sheet.say(_("layer {n}").format(n=layer))
-            for parts in zip(*matrices, strict=True):
-                padded = (part for row in parts for part in (row, " " * (width - row.cell_len + 1)))
-                line = Text.assemble(set_cell_size(name, margin), *padded, no_wrap=True)
+            for rows in zip(*matrices, strict=True):
+                line = _join_rows(set_cell_size(name, margin), rows, width + 1)
+                line.pad_right(width + 1 - rows[-1].cell_len)
                 line.rstrip_end(screen.width)
                 yield line
-                name = ""
-            if apart and index < len(sheet.layers) - 1:
+                name = ""  # only the first line of a layer has its name
+            if has_gaps and index < len(sheet.layers) - 1:
                 yield Text()

@@ -13,9 +13,9 @@ from attnviz.errors import SelectionError
 from attnviz.text.display import clip, visible
 from attnviz.text.messages import Phrase, _, join_phrases
 
-SHOWN = 4  # links that are named
+MOST_LINKS = 4  # that are named
 
-STATED = {
+STATISTICS = {
     "entropy": (1, _("entropy {value} nats")),
     "first": (100, _("{value}% on the first token")),
     "self": (100, _("{value}% on itself")),
@@ -23,7 +23,7 @@ STATED = {
     "next": (100, _("{value}% on the next")),
     "distance": (1, _("{value} tokens away")),
 }
-"""How each statistic is told: what it is multiplied by, and the words."""
+"""For each statistic the factor that it is multiplied by, and the words for it."""
 
 
 def merge_words(record: Attention) -> Attention:
@@ -72,11 +72,8 @@ def hide_special(record: Attention) -> Attention:
     keys = [i for i, token in enumerate(record.key_tokens) if not token.special]
     if not queries or not keys:
         raise SelectionError("nothing is left to show: all tokens are special")
-    hidden = list(
-        dict.fromkeys(
-            token.text for token in (*record.query_tokens, *record.key_tokens) if token.special
-        )
-    )
+    tokens = (*record.query_tokens, *record.key_tokens)
+    hidden = dict.fromkeys(token.text for token in tokens if token.special)
     if not hidden:
         return record
     return replace(
@@ -90,6 +87,7 @@ def hide_special(record: Attention) -> Attention:
 
 
 def _expect_tokens(record: Attention) -> None:
+    """Raise SelectionError if the rows and columns of a record are groups of tokens."""
     if record.cell > 1:
         raise SelectionError(
             f"{POOLED}: choose a part of its rows and keys, or give it more memory"
@@ -110,51 +108,59 @@ def merged_tokens(
 
 
 def _merge(pieces: Sequence[Token], record: Attention) -> Token:
-    first, *more = pieces
-    if not more:
+    """Return the pieces of a word as one token, named as the word was typed if that is known."""
+    first = pieces[0]
+    if len(pieces) == 1:
         return first
     spans = [token.span for token in pieces if token.span is not None]
-    typed = (record.text, record.pair or "", record.target or "")[first.segment]
-    span = (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
-    text = (
-        visible(typed[slice(*span)].strip())
-        if span
-        else "".join(token.text.lstrip("·") for token in pieces)
-    )
-    return replace(
-        first, text=text, piece="+".join(token.piece for token in pieces), id=None, span=span
-    )
+    if spans:
+        span = (min(start for start, _ in spans), max(end for _, end in spans))
+        typed = (record.text, record.pair or "", record.target or "")[first.segment]
+        text = visible(typed[slice(*span)].strip())
+    else:
+        span = None
+        text = "".join(token.text.lstrip("·") for token in pieces)
+    piece = "+".join(token.piece for token in pieces)
+    return replace(first, text=text, piece=piece, id=None, span=span)
 
 
-def exactly(record: Attention, layer: int, head: int) -> list[Phrase]:
-    """Return the strongest links of a large head as text, and the means over queries if it is pooled.
+def token_level_summary(record: Attention, layer: int, head: int) -> list[Phrase]:
+    """Return the strongest links between single tokens in words; for a pooled record also the means over queries.
 
-    Links to special tokens and to the query itself are left out; tokens count from 0.
+    Links to special tokens and of a token to itself are left out; tokens count from 0.
     """
-    of = record.exact or record
-
-    def name(tokens: Sequence[Token], at: int, side: int) -> str:
-        return f"{clip(tokens[at].text, 12)} ({record.first[side] + at:,})"
-
-    links = ", ".join(
-        f"{name(of.query_tokens, query, 0)} → {name(of.key_tokens, key, 1)} {_figure(weight)}"
-        for query, key, weight in record.links(layer, head, SHOWN)
-    )
-    said = [_("Strongest links between tokens: {links}").format(links=links)] if links else []
+    tokens = record.exact or record  # a pooled record has its single tokens in `exact`
+    links = []
+    for query, key, weight in record.links(layer, head, MOST_LINKS):
+        query_name = _numbered_name(tokens.query_tokens[query], record.first[0] + query)
+        key_name = _numbered_name(tokens.key_tokens[key], record.first[1] + key)
+        links.append(f"{query_name} → {key_name} {_format(weight)}")
+    summary = []
+    if links:
+        words = _("Strongest links between tokens: {links}")
+        summary.append(words.format(links=", ".join(links)))
     if record.exact is not None and record.exact.statistics:
         row, column = record.layers.index(layer), record.heads.index(head)
-        means = [
-            words.format(value=_figure(values[row][column] * unit))
-            for name, values in record.exact.statistics.items()
-            for unit, words in [STATED[name]]
-            if name != "next" or record.kind != "decoder"
-        ]
+        means = []
+        for name, values in record.exact.statistics.items():
+            if name == "next" and record.kind == "decoder":  # always 0 under a causal mask
+                continue
+            factor, words = STATISTICS[name]
+            means.append(words.format(value=_format(values[row][column] * factor)))
         listed = join_phrases(means, ", ")
-        said.append(_("Each query on average: {listed}").format(listed=listed))
-    return said
+        summary.append(_("Each query on average: {listed}").format(listed=listed))
+    return summary
 
 
-def _figure(value: float) -> str:
-    """Return a number with two or three significant digits."""
-    form = ",.0f" if value >= 100 else ".3g" if value > 1 else ".2f" if value >= 0.01 else ".2g"
-    return f"{value:{form}}"
+def _numbered_name(token: Token, number: int) -> str:
+    """Return the name of a token with its number in the text, such as ``animal (1)``."""
+    return f"{clip(token.text, 12)} ({number:,})"
+
+
+def _format(value: float) -> str:
+    """Return a number with two or three significant digits, without decimals from 100 on."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    if value > 1:
+        return f"{value:.3g}"
+    return f"{value:.2f}" if value >= 0.01 else f"{value:.2g}"

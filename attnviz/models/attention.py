@@ -92,7 +92,7 @@ def weigh(
 
 
 def full_mask(mask: Tensor, shape: Sequence[int]) -> Tensor:
-    """Return the mask in its full shape. Raises ModelError: it does not fit, or leaves a query no key."""
+    """Return the mask in this shape [..., query, key]. Raises ModelError: it does not fit, or leaves a query no key."""
     if mask.dtype != torch.bool:
         raise ModelError(
             f"a mask says True where a query may look: expected torch.bool, got {mask.dtype}"
@@ -132,7 +132,7 @@ class SelfAttention(nn.Module):
         *,
         attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch tokens d_k"], Float[Tensor, "batch tokens tokens"] | None]:
-        """The context [batch, query, d_k] and the weights [batch, query, key]."""
+        """Return the context [batch, query, d_k] and the weights [batch, query, key]."""
         query = self.query_projection(x)[:, None]  # (B, T, D) -> (B, 1, T, d): one head
         key = self.key_projection(x)[:, None]
         value = self.value_projection(x)[:, None]
@@ -169,7 +169,7 @@ class MultiHeadAttention(nn.Module):
         memory: Float[Tensor, "batch key d_model"] | None = None,
         attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch query d_model"], Float[Tensor, "batch head query key"] | None]:
-        """The output [batch, query, d_model] and the weights [batch, head, query, key].
+        """Return the output [batch, query, d_model] and the weights [batch, head, query, key].
 
         Queries come from x; keys and values from memory (cross attention), or from x too where there is none.
         """
@@ -183,6 +183,7 @@ class MultiHeadAttention(nn.Module):
         return self.output_projection(concatenated), weights  # (B, Q, D) and (B, H, Q, K)
 
     def _heads(self, x: Tensor) -> Tensor:
+        """Split the width of the model into heads."""
         batch, tokens, _ = x.shape
         # (B, T, H * d) -> (B, H, T, d)
         return x.view(batch, tokens, self.n_heads, self.d_k).transpose(1, 2)
@@ -190,7 +191,10 @@ class MultiHeadAttention(nn.Module):
 
 def _for_all_heads(mask: Tensor | None, x: Tensor, memory: Tensor) -> Tensor | None:
     """Return the full mask with an axis for the heads: (Q, K) or (B, Q, K) -> (B, 1, Q, K)."""
-    return None if mask is None else full_mask(mask, (len(x), x.shape[1], memory.shape[1]))[:, None]
+    if mask is None:
+        return None
+    shape = len(x), x.shape[1], memory.shape[1]
+    return full_mask(mask, shape)[:, None]
 
 
 # x [W^Q W^K W^V] = [x W^Q, x W^K, x W^V]
@@ -220,6 +224,7 @@ def split(fused: nn.Linear) -> tuple[nn.Linear, nn.Linear, nn.Linear]:
 
 
 def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
+    """Return a projection with copies of these weights."""
     d_out, d_in = weight.shape
     # On the device without data, where no random numbers are drawn only to be overwritten.
     linear = nn.Linear(d_in, d_out, bias=bias is not None, device="meta")

@@ -82,7 +82,8 @@ class ToyEncoder(nn.Module):
         d_model, seed = self.config.d_model, self.config.seed
         vectors = torch.stack([word_vector(word, d_model, seed) for word in words])  # (T, D)
         positions = self.positions(len(words))
-        vectors = vectors if positions is None else vectors + positions  # (T, D) + (T, D)
+        if positions is not None:
+            vectors = vectors + positions  # (T, D) + (T, D)
         return vectors.to(next(self.parameters()))
 
     def positions(self, n: int) -> Float[Tensor, "position d_model"] | None:
@@ -93,7 +94,9 @@ class ToyEncoder(nn.Module):
                 word_vector(f"position {place}", config.d_model, config.seed) for place in range(n)
             ]
             return torch.stack(rows) * 2**-0.5  # as large as sinusoidal positions
-        return sinusoidal_positions(n, config.d_model) if config.positions == "sinusoidal" else None
+        if config.positions == "sinusoidal":
+            return sinusoidal_positions(n, config.d_model)
+        return None
 
     def forward(
         self,
@@ -271,9 +274,8 @@ class TranslationTransformer(nn.Module):
             x, _, _ = self.transformer.decoder(
                 self.target_embedding(read), memory=memory, memory_mask=here
             )
-            word = likeliest(self.word_projection(x[:, -1]), config).masked_fill(
-                finished, config.pad
-            )  # (B)
+            word = likeliest(self.word_projection(x[:, -1]), config)  # (B)
+            word = word.masked_fill(finished, config.pad)
             read = torch.cat([read, word[:, None]], dim=1)
             finished |= word == config.end
             if finished.all():

@@ -105,11 +105,7 @@ TOY = "toy"  # home-built encoder, used if no pretrained model can be downloaded
 TOY_KOREAN = "toy-ko"  # the same for Korean sentences
 RANDOM = "toy-random"  # the home-built encoder with random weights
 SIZES = ("seed", "d_model", "n_heads", "n_layers")  # sizes that can be chosen for such a model
-SEEDS = (
-    0,
-    1,
-    2,
-)  # number of models of each kind in the story of the bottleneck
+SEEDS = (0, 1, 2)  # the seeds of the models of each kind in the story of the bottleneck
 BOTTLENECK: tuple[tuple[str, int, ScoreName | None], ...] = (
     ("with", 60, "scaled_dot"),
     ("without", 76, None),
@@ -120,12 +116,14 @@ _TRANSLATES = "English-Korean sentence pairs of the small language: translates E
 
 
 def _language(language: Language = "english") -> LanguageConfig:
+    """Return the sizes of a model of one language."""
     from attnviz.models.language.vocabulary import load_vocabulary
 
     return LanguageConfig(n_words=len(load_vocabulary(language)), language=language)
 
 
 def _translator(kind: Callable[..., Config], **sizes: object) -> Config:
+    """Return the sizes of a translator from English to Korean; `kind` is their class."""
     from attnviz.models.language.vocabulary import load_vocabulary
 
     n_source, n_target = len(load_vocabulary("source")), len(load_vocabulary("target"))
@@ -135,6 +133,7 @@ def _translator(kind: Callable[..., Config], **sizes: object) -> Config:
 def _bottleneck(
     which: str, d_hidden: int, attention: ScoreName | None, seed: int
 ) -> HomeBuiltModel:
+    """Return a translator of the story of the bottleneck, with attention or without (`which`)."""
     return HomeBuiltModel(
         name=f"bottleneck-{which}-{seed}",
         architecture="recurrent",

@@ -89,7 +89,7 @@ class General(nn.Module):
     def forward(
         self, query: Float[Tensor, "*batch query d_k"], key: Float[Tensor, "*batch key d_k"]
     ) -> Float[Tensor, "*batch query key"]:
-        """The scores [..., query, key]."""
+        """Return the scores [..., query, key]."""
         return general(query, key, self.weight)
 
 
@@ -106,7 +106,7 @@ class Additive(nn.Module):
     def forward(
         self, query: Float[Tensor, "*batch query d_k"], key: Float[Tensor, "*batch key d_k"]
     ) -> Float[Tensor, "*batch query key"]:
-        """The scores [..., query, key]."""
+        """Return the scores [..., query, key]."""
         return additive(query, key, self.query_weight, self.key_weight, self.direction)
 
 
@@ -116,7 +116,7 @@ SCORES: Mapping[ScoreName, Callable[[int], ScoreFunction]] = {
     "general": General,
     "additive": Additive,
 }
-"""Each name, and what makes its score function for queries and keys of a width d_k."""
+"""By name, a function from the width d_k of queries and keys to the score function."""
 
 
 def score_named(name: ScoreName, d_k: int) -> ScoreFunction:

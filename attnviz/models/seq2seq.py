@@ -131,7 +131,7 @@ class RecurrentTranslator(nn.Module):
             forget(self.encoder)
 
     def encode(self, source: Int[Tensor, "batch source"]) -> Encoded:
-        """Read the sentences, each to its last word."""
+        """Return the encoder's states of the sentences; each sentence is read to its last word."""
         here = self.source_embedding.expect_words(source)
         x = self.source_embedding(source)  # (B, S) -> (B, S, E)
         packed = pack_padded_sequence(
@@ -141,9 +141,9 @@ class RecurrentTranslator(nn.Module):
         states, _ = pad_packed_sequence(
             packed_states, batch_first=True, total_length=source.shape[1]
         )  # (B, S, D)
-        key, value = (
-            (None, None) if self.attention is None else self.attention.keys_and_values(states)
-        )
+        key = value = None
+        if self.attention is not None:
+            key, value = self.attention.keys_and_values(states)
         return Encoded(states, last[0], here, key, value)  # last: (1, B, D) -> (B, D)
 
     def step(
@@ -159,7 +159,8 @@ class RecurrentTranslator(nn.Module):
         Float[Tensor, "batch source"] | None,
     ]:
         """Return the next word's logits, the new state, and the weights, given the previous word and state."""
-        x, weights = self.target_embedding(word[:, None])[:, 0], None  # (B) -> (B, E)
+        x = self.target_embedding(word[:, None])[:, 0]  # (B) -> (B, E)
+        weights = None
         if self.attention is not None and encoded.key is not None and encoded.value is not None:
             context, weights = self.attention(
                 state, encoded.key, encoded.value, encoded.mask, attend=attend
@@ -196,6 +197,7 @@ class RecurrentTranslator(nn.Module):
         n_steps: int,
         attend: AttendFunction | None = None,
     ) -> RecurrentTranslation:
+        """Generate at most `n_steps` words; each step reads the word before, from the target if there is one."""
         config = self.config
         encoded = self.encode(source)
         state = encoded.last

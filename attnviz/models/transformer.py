@@ -93,11 +93,10 @@ class TransformerLayer(nn.Module):
         attend_cross: AttendFunction = scaled_dot_product_attention,
     ) -> LayerOutput:
         """Return the output [batch, tokens, d_model] and the weights of self-attention and of cross-attention."""
-        if (memory is None) != (self.cross_attention is None):
-            expected, got = (
-                ("no memory", "one") if self.cross_attention is None else ("a memory", "none")
-            )
-            raise ModelError(f"a memory goes with cross attention: expected {expected}, got {got}")
+        if memory is None and self.cross_attention is not None:
+            raise ModelError("a memory goes with cross attention: expected a memory, got none")
+        if memory is not None and self.cross_attention is None:
+            raise ModelError("a memory goes with cross attention: expected no memory, got one")
         attended, weights = self.attention(x, mask, attend=attend)  # (B, T, D), (B, H, T, T)
         x = self.attention_norm(x + attended)
         cross_weights = None
@@ -191,11 +190,12 @@ class Decoder(Stack):
 class Weights(NamedTuple):
     """The attention weights of an encoder-decoder by kind: one tensor per layer."""
 
-    encoder: list[Tensor | None]  # source to source [batch, head, source, source]
-    decoder: list[
-        Tensor | None
-    ]  # target to target, never to later words [batch, head, target, target]
-    cross: list[Tensor | None]  # target to source [batch, head, target, source]
+    # source to source [batch, head, source, source]
+    encoder: list[Tensor | None]
+    # target to target, never to later words [batch, head, target, target]
+    decoder: list[Tensor | None]
+    # target to source [batch, head, target, source]
+    cross: list[Tensor | None]
 
 
 class EncoderDecoder(nn.Module):
@@ -236,9 +236,7 @@ class EncoderDecoder(nn.Module):
 def pad(
     sequences: Sequence[Float[Tensor, "_ d_model"]],
 ) -> tuple[Float[Tensor, "batch tokens d_model"], Bool[Tensor, "batch 1 tokens"]]:
-    """Pad sequences of different lengths to one batch [batch, tokens, d_model].
-
-    Return it with its mask [batch, 1, key].
+    """Return sequences of different lengths as one batch [batch, tokens, d_model], with its mask [batch, 1, key].
 
     The mask hides the padding from every query, so each sequence gets the same numbers as without padding. The output
     at the padding itself has no meaning. With ``& causal_mask(tokens)`` it is causal too.

@@ -58,12 +58,12 @@ PACKAGES = {"East Asian": "fonts-noto-cjk", "emoji": "fonts-symbola", "": "fonts
 """The Debian and Ubuntu packages with fonts for these groups of characters."""
 
 
-def advice(missing: str, so: str = "the picture shows a box there") -> str:
-    """Return a message that names the missing characters and the fonts to install; `so` states the consequence."""
+def advice(missing: str) -> str:
+    """Return a message that names the characters without a font, and the fonts to install."""
     groups = dict.fromkeys(_group(character) for character in missing)
     extra = "pip install attnviz[cjk], or " if "East Asian" in groups else ""
     return (
-        f"no installed font has {' '.join(missing)}: {so}; {extra}on Debian or Ubuntu install "
+        f"no installed font has {' '.join(missing)}: the picture shows a box there; {extra}on Debian or Ubuntu install "
         f"{' and '.join(PACKAGES[group] for group in groups)}, elsewhere the Noto fonts"
     )
 

@@ -43,7 +43,17 @@ BATCH = 50
 SELF_ATTENTION: tuple[Kind, ...] = ("encoder", "decoder")
 
 TopKeys: TypeAlias = Callable[[Sequence[GoldSentence]], Tensor]
-"""A function from sentences to the key with the largest weight [sentence, layer, head, query]."""
+"""A function from sentences to the key with the largest weight [sentence, layer, head, query].
+
+Keys of queries after the end of a sentence are meaningless."""
+
+
+class TopKeyFinders(NamedTuple):
+    """A model and its control, ready to be tested on sentences."""
+
+    of_model: TopKeys
+    of_random_weights: TopKeys  # the same model with random weights
+    n_sentences: int  # number of sentences to choose heads on, and as many others to test them on
 
 
 class Estimate(NamedTuple):
@@ -194,6 +204,7 @@ def _by_word(record: Attention) -> Attention:
     words = words_of(record.text)
     merged = hide_special(merge_words(record))
     indices = [token.word for token in merged.query_tokens]
+    # Each word of the sentence must have one token of its own.
     if indices != list(range(len(words))):
         missing = next((word for i, word in enumerate(words) if i not in indices), "a space")
         raise InputError(
@@ -209,25 +220,27 @@ def _by_word(record: Attention) -> Attention:
     return merged
 
 
-def top_keys(source: Source, n: int) -> tuple[TopKeys, TopKeys, int]:
-    """Return functions that find the keys with the largest weights, and the number of sentences to test on.
-
-    The first function is for the model, the second for the same model with random weights. The number is n for toy,
-    otherwise `OWN_SENTENCES`. Keys of queries after the end of a sentence are meaningless.
-    """
+def top_keys(source: Source, n: int) -> TopKeyFinders:
+    """Return functions that find the keys with the largest weights, for toy on n sentences, else on `OWN_SENTENCES`."""
     if source.name != TOY:
         untrained = source.untrained()
-        return partial(_top_keys, source), partial(_top_keys, untrained), OWN_SENTENCES
-    toy = open_model(TOY, LanguageEncoder)[1]
+        return TopKeyFinders(
+            partial(_top_keys, source), partial(_top_keys, untrained), OWN_SENTENCES
+        )
+    _card, toy = open_model(TOY, LanguageEncoder)
     untrained_toy = measure.untrained(toy.config)
-    return partial(_top_keys_of_toy, toy), partial(_top_keys_of_toy, untrained_toy), n
+    return TopKeyFinders(
+        partial(_top_keys_of_toy, toy), partial(_top_keys_of_toy, untrained_toy), n
+    )
 
 
 def _top_keys_of_toy(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> Tensor:
+    """Return the top keys of toy, which reads the sentences in one batch."""
     return measure.weights(model, sentences).argmax(dim=-1)
 
 
 def _top_keys(source: Source, sentences: Sequence[GoldSentence]) -> Tensor:
+    """Return the top keys of any model, word by word."""
     texts = [sentence_text(item) for item in sentences]
     tops = [torch.from_numpy(item.weights.argmax(axis=-1)) for item in read_words(source, texts)]
     # Shorter sentences are padded with -1, which is no key.

@@ -17,7 +17,8 @@ from attnviz.render.figure.page import Line, height_of, legend_above, lines, pag
 from attnviz.render.figure.pen import FRAME, MARGIN, PITCH, POINT, SMALL, TEXT, TITLE, Pen
 from attnviz.render.figure.style import Style, StyleName, style_of
 from attnviz.render.palette import COLOURS, DEFAULT, MARKERS, colours, diverging, ink, levels
-from attnviz.stories.record import Bars, Lines, Matrix, Panel, Story, decimals
+from attnviz.stories.record import Bars, Lines, Matrix, Panel, Story
+from attnviz.text.display import decimals
 from attnviz.text.messages import _, in_language
 
 if TYPE_CHECKING:
@@ -182,6 +183,7 @@ def _caption(story: Story) -> list[str]:
 
 
 def _resize(ax: Axes, width: float, height: float) -> None:
+    """Set the size of axes, in inches."""
     ax.set_position((0.2, 0.2, width / STAGE, height / STAGE))
 
 
@@ -243,10 +245,12 @@ def _print_numbers(
 
 
 def _colour_table(matrix: Matrix, palette: str) -> UInt8[np.ndarray, "level rgb"]:
+    """Return the colours of a matrix, from its lowest value to its highest."""
     return diverging() if matrix.diverging else colours(palette)
 
 
 def _levels(matrix: Matrix) -> UInt8[np.ndarray, "row column"]:
+    """Return the index of the colour of each cell."""
     low, high = matrix.limits
     return levels(np.nan_to_num(matrix.values, nan=low) - low, high - low)
 
@@ -329,5 +333,6 @@ def _finish_chart(ax: Axes, chart: Lines | Bars, pen: Pen, x_title: str) -> None
 
 
 def _name_axes(ax: Axes, pen: Pen, x_title: str, y_title: str) -> None:
+    """Write the titles of the axes."""
     ax.set_xlabel(x_title, labelpad=4, **pen.style(color=pen.quiet))
     ax.set_ylabel(y_title, labelpad=4, **pen.style(color=pen.quiet))

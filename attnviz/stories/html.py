@@ -31,7 +31,8 @@ def page(story: Story, *, palette: str = DEFAULT, lang: str | None = None) -> We
     expect_language(lang)
     story = story.original or story
     parts = [_plain(part) for part in story.parts]
-    introduction = parts.pop(0) if story.views else None  # shown next to the views
+    # The first paragraph of a story with views is shown next to them.
+    introduction = parts.pop(0) if story.views else None
     plan = {
         "title": _bilingual(story.title),
         "receipt": _bilingual(story.receipt),
@@ -66,6 +67,7 @@ def _state(view: StoryView, story: Story) -> dict[str, object]:
 
 
 def _bilingual(text: str) -> tuple[str, str]:
+    """Return a text in English and Korean, with numbers and units held together."""
     return hold_units(str(text)), hold_units(str(korean(text)))
 
 
@@ -99,6 +101,7 @@ def _table(table: Table) -> dict[str, Any]:
 
 
 def _shade(cell: Cell, table: Table) -> float | None:
+    """Return the shade of a cell from 0 to 1; None for a cell without one."""
     if table.shade is None or not isinstance(cell, float) or math.isnan(cell):
         return None
     low, high = table.shade

@@ -15,6 +15,7 @@ import numpy as np
 from attnviz.attention import Attention
 from attnviz.render.names import DEFAULT
 from attnviz.storage.encoding import to_text, with_nulls
+from attnviz.text.display import decimals
 from attnviz.text.messages import _, korean
 
 if TYPE_CHECKING:
@@ -182,12 +183,6 @@ class Story:
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook shows."""
         return self.page()._repr_html_()
-
-
-def decimals(value: float, digits: int) -> str:
-    """Format a number with `digits` decimals, and no minus sign before zero."""
-    text = f"{value:.{digits}f}"
-    return text if text.strip("-0.") else text.removeprefix("-")
 
 
 def cell_text(cell: Cell, digits: int) -> str:

@@ -13,14 +13,8 @@ from attnviz.errors import InputError, SettingsError
 JOINERS = "\u200c\u200d"
 UNITS = "%|nats?|pt|s|MB|GiB"  # units that follow a number after a space
 HELD = "\ue000"  # replaces a non-breaking space while a library breaks lines at any Unicode space
-READ = (
-    ".json",
-    ".npz",
-    ".safetensors",
-    ".stats",
-    ".txt",
-    ".conllu",
-)  # endings of the files that attnviz reads
+# the endings of the files that attnviz reads
+READ = (".json", ".npz", ".safetensors", ".stats", ".txt", ".conllu")
 
 
 def check_sentence(text: str | None) -> None:
@@ -59,6 +53,7 @@ def visible(text: str) -> str:
 
 
 def _visible(character: str) -> str:
+    """Return a character, spelled out if it is a control, format, surrogate, private or non-character."""
     # The 66 noncharacters of Unicode, which no SVG file may contain.
     is_none = "\ufdd0" <= character <= "\ufdef" or ord(character) % 0x10000 in {0xFFFE, 0xFFFF}
     hidden = (
@@ -69,7 +64,14 @@ def _visible(character: str) -> str:
 
 
 def _spelled(characters: str) -> str:
+    r"""Return the escape sequences of characters, such as ``\x1b``."""
     return characters.encode("unicode_escape").decode()
+
+
+def decimals(value: float, digits: int) -> str:
+    """Format a number with `digits` decimals, and no minus sign before zero."""
+    text = f"{value:.{digits}f}"
+    return text if text.strip("-0.") else text.removeprefix("-")
 
 
 def hold_units(text: str, space: str = "\u00a0") -> str:
@@ -102,9 +104,8 @@ def from_utf8(raw: bytes) -> str:
         reason = f"not UTF-8: byte {error.start + 1} is 0x{raw[error.start]:02x}"
     encoding = next((name for mark, name in WIDE.items() if raw.startswith(mark)), "")
     with suppress(UnicodeDecodeError):
-        encoding = encoding or "cp949, the encoding of Korean Windows" * is_korean(
-            raw.decode("cp949")
-        )
+        if not encoding and is_korean(raw.decode("cp949")):
+            encoding = "cp949, the encoding of Korean Windows"
     if encoding:
         how = f"save it as UTF-8 in an editor, or by iconv -f {encoding.partition(',')[0]} -t UTF-8 FILE > NEW"
         reason = f"not UTF-8, but looks like {encoding}: {how}"
@@ -115,8 +116,8 @@ def token_text(
     decoded: str,  # the piece, without the marks of its vocabulary
     *,
     typed: str = "",  # the characters of the input that it covers
-    part: tuple[int, int]
-    | None = None,  # (number from 1, how many) if several tokens are the bytes of one character
+    # (number from 1, how many) if several tokens are the bytes of one character
+    part: tuple[int, int] | None = None,
     continues: bool = False,  # whether it continues the word of the token before it
     unknown: bool = False,  # whether the model reads it as "unknown"
 ) -> str:
@@ -127,11 +128,9 @@ def token_text(
     """
     if unknown:
         typed = typed.strip()
-        return (
-            f"{visible(typed)}→{visible(decoded)}"
-            if typed not in {"", decoded}
-            else visible(decoded)
-        )
+        if typed in {"", decoded}:
+            return visible(decoded)
+        return f"{visible(typed)}→{visible(decoded)}"
     if part is not None:
         return f"{visible(typed.strip()) or ('␣' if typed else '�')} {part[0]}/{part[1]}"
     text = visible(decoded).strip()
@@ -162,8 +161,6 @@ def clip(text: str, length: int) -> str:
 
     # an emoji sequence, or a letter with its accents, counts as one character
     characters = regex.findall(r"\X", text)
-    return (
-        text
-        if len(characters) <= length
-        else "".join(characters[: max(0, length - 1)]).rstrip() + "…"
-    )
+    if len(characters) <= length:
+        return text
+    return "".join(characters[: max(0, length - 1)]).rstrip() + "…"

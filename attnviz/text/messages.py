@@ -66,13 +66,10 @@ def ngettext(singular: str, plural: str, n: int) -> Phrase:
     return Phrase(singular if n == 1 else plural, translated)
 
 
-def join_phrases(
-    texts: Iterable[str], between: str = " ", between_in_korean: str | None = None
-) -> Phrase:
-    """Join texts by a separator; Korean may have another one."""
+def join_phrases(texts: Iterable[str], between: str = " ") -> Phrase:
+    """Join texts by a separator, in both languages."""
     shown = list(texts)
-    separator = between if between_in_korean is None else between_in_korean
-    return Phrase(between.join(shown), separator.join(map(korean, shown)))
+    return Phrase(between.join(shown), between.join(map(korean, shown)))
 
 
 def korean(value: T) -> T:

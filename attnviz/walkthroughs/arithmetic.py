@@ -18,75 +18,81 @@ Numbers = Float64[np.ndarray, "row column"]
 
 # v . tanh(W q + U k)
 def additive(
-    a: Float64[np.ndarray, "query d_q"],
-    b: Float64[np.ndarray, "key d_k"],
-    c: Float64[np.ndarray, "d_a d_q"],
-    d: Float64[np.ndarray, "d_a d_k"],
-    e: Float64[np.ndarray, "1 d_a"],
+    queries: Float64[np.ndarray, "query d_q"],
+    keys: Float64[np.ndarray, "key d_k"],
+    w: Float64[np.ndarray, "d_a d_q"],
+    u: Float64[np.ndarray, "d_a d_k"],
+    v: Float64[np.ndarray, "1 d_a"],
 ) -> Float64[np.ndarray, "query key"]:
     """Return the scores of a small network on the sum of projected query and key: [query, key].
 
     Source: Bahdanau et al. 2015, appendix A.1.2.
     """
-    hidden = np.tanh((a @ c.T)[:, None] + (b @ d.T)[None])  # (Q, 1, A) + (1, K, A) -> (Q, K, A)
-    return np.asarray(hidden @ e[0])  # (Q, K, A) x (A) -> (Q, K)
+    projected_queries, projected_keys = queries @ w.T, keys @ u.T  # (Q, A), (K, A)
+    hidden = np.tanh(projected_queries[:, None] + projected_keys[None])  # (Q, K, A)
+    return np.asarray(hidden @ v[0])  # (Q, K, A) x (A) -> (Q, K)
 
 
 # exp(s_i) / sum_j exp(s_j)
 def softmax(
-    a: Float64[np.ndarray, "query key"], b: Float64[np.ndarray, "1 1"] | None = None
+    scores: Float64[np.ndarray, "query key"], sink: Float64[np.ndarray, "1 1"] | None = None
 ) -> Float64[np.ndarray, "query key"]:
-    """Return each row as a distribution; b is the score of a sink. Raises RecordError: all keys of a row are masked."""
-    scores = a if b is None else np.hstack([a, np.broadcast_to(b, (len(a), 1))])  # (Q, K + 1)
+    """Return each row as a distribution; the weight of a `sink`, one more score in each row, is left out.
+
+    Raises RecordError: all keys of a row are masked.
+    """
+    n_queries, n_keys = scores.shape
+    if sink is not None:
+        scores = np.hstack([scores, np.broadcast_to(sink, (n_queries, 1))])  # (Q, K + 1)
     largest = scores.max(axis=1, keepdims=True)
     if np.isneginf(largest).any():
         row = int(np.argwhere(np.isneginf(largest))[0, 0])
         raise RecordError(f"all keys are masked: the query of row {row} has nothing to look at")
     powers = np.exp(scores - largest)  # the largest power is 1, so that none overflows
-    return np.asarray(powers[:, : a.shape[1]] / powers.sum(axis=1, keepdims=True))
+    return np.asarray(powers[:, :n_keys] / powers.sum(axis=1, keepdims=True))
 
 
 # y = (x - mean[x]) / sqrt(Var[x] + epsilon) * gain + shift, as in the paper
 def norm(
-    a: Numbers,
-    b: Float64[np.ndarray, "1 column"],
-    c: Float64[np.ndarray, "1 column"],
-    number: float,
+    x: Numbers,
+    gain: Float64[np.ndarray, "1 column"],
+    shift: Float64[np.ndarray, "1 column"],
+    epsilon: float,
 ) -> Numbers:
-    """Return each row scaled to mean 0 and variance 1, times b, plus c: Ba et al. 2016, equation 4."""
-    centred = a - a.mean(axis=1, keepdims=True)
+    """Return each row scaled to mean 0 and variance 1, times the gain, plus the shift: Ba et al. 2016, equation 4."""
+    centred = x - x.mean(axis=1, keepdims=True)
     variance = (centred**2).mean(axis=1, keepdims=True)
-    return np.asarray(centred / np.sqrt(variance + number) * b + c)
+    return np.asarray(centred / np.sqrt(variance + epsilon) * gain + shift)
 
 
 # y = x / RMS[x] * gain, where RMS[x] = sqrt(mean[x^2] + epsilon)
-def rms_norm(a: Numbers, b: Float64[np.ndarray, "1 column"], number: float) -> Numbers:
-    """Return each row scaled to mean square 1, times b.
+def rms_norm(x: Numbers, gain: Float64[np.ndarray, "1 column"], epsilon: float) -> Numbers:
+    """Return each row scaled to mean square 1, times the gain.
 
     Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization", equation 4.
     """
-    squares = (a**2).mean(axis=1, keepdims=True)
-    return np.asarray(a / np.sqrt(squares + number) * b)
+    mean_square = (x**2).mean(axis=1, keepdims=True)
+    return np.asarray(x / np.sqrt(mean_square + epsilon) * gain)
 
 
 # x * P(X <= x), X normal
-def gelu(a: Numbers) -> Numbers:
+def gelu(x: Numbers) -> Numbers:
     """Return each number times the normal distribution function of it: Hendrycks and Gimpel 2016."""
     erf = np.vectorize(math.erf, otypes=[np.float64])
-    return np.asarray(a * 0.5 * (1 + erf(a / math.sqrt(2))))
+    return np.asarray(x * 0.5 * (1 + erf(x / math.sqrt(2))))
 
 
 # x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
-def gelu_tanh(a: Numbers) -> Numbers:
+def gelu_tanh(x: Numbers) -> Numbers:
     """Return GELU with an approximated distribution function, as in GPT-2: Hendrycks and Gimpel 2016, section 2."""
-    return np.asarray(a * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a**3))))
+    return np.asarray(x * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
 
 
 # x * S(x), where S is the logistic function
-def silu(a: Numbers) -> Numbers:
+def silu(x: Numbers) -> Numbers:
     """Return each number times the logistic function of it: Hendrycks and Gimpel 2016, section 4."""
-    power = np.exp(-np.abs(a))  # at most 1, so that exp never overflows
-    return np.asarray(a * np.where(a < 0, power, 1.0) / (1 + power))
+    power = np.exp(-np.abs(x))  # at most 1, so that exp never overflows
+    return np.asarray(x * np.where(x < 0, power, 1.0) / (1 + power))
 
 
 # r = S(x W_r + s U_r), z = S(x W_z + s U_z), n = tanh(x W_n + r * (s U_n)), s' = (1 - z) * n + z * s
@@ -105,54 +111,59 @@ def gates(*operands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     The operands are the input [row, d_in], the old state [row, d], the weights [d_in, 3 d] and bias [1, 3 d] of the
     input, and the weights [d, 3 d] and bias [1, 3 d] of the state.
     """
-    a, b, c, d, e, f = operands
-    r_x, z_x, n_x = np.split(a @ c + d, 3, axis=1)
-    r_s, z_s, n_s = np.split(b @ e + f, 3, axis=1)
+    x, state, w_x, b_x, w_s, b_s = operands
+    r_x, z_x, n_x = np.split(x @ w_x + b_x, 3, axis=1)
+    r_s, z_s, n_s = np.split(state @ w_s + b_s, 3, axis=1)
     reset = (1 + np.tanh((r_x + r_s) / 2)) / 2  # the logistic function
     keep = (1 + np.tanh((z_x + z_s) / 2)) / 2
     return keep, np.tanh(n_x + reset * n_s)
 
 
 def split(
-    a: Numbers, b: Float64[np.ndarray, "1 1"], number: float
+    x: Numbers, n_parts: Float64[np.ndarray, "1 1"], number: float
 ) -> Float64[np.ndarray, "row part"]:
-    """Return part `number` (from 0) of b equal parts of the columns. Raises RecordError: there is no such part."""
-    parts = b.item()
-    if parts < 1 or a.shape[1] % parts or number not in range(int(parts)):
-        raise RecordError(
-            f"there is no part {number:g} of {a.shape[1]} columns divided by {parts:g}"
-        )
-    return np.hsplit(a, int(parts))[int(number)]  # (T, h d) -> (T, d)
+    """Return one of `n_parts` equal parts of the columns; its `number` counts from 0.
+
+    Raises RecordError: there is no such part.
+    """
+    n = n_parts.item()
+    if n < 1 or x.shape[1] % n or number not in range(int(n)):
+        raise RecordError(f"there is no part {number:g} of {x.shape[1]} columns divided by {n:g}")
+    return np.hsplit(x, int(n))[int(number)]  # (T, h d) -> (T, d)
 
 
-def row(a: Numbers, number: float) -> Float64[np.ndarray, "1 column"]:
-    """Return one row; `number` counts from 0. Raises RecordError: there is no such row."""
-    if number not in range(len(a)):
-        raise RecordError(f"there is no row {number:g}: there are {len(a)}, counted from 0")
-    return np.asarray(a[int(number)][None])  # (T, m) -> (1, m)
+def row(x: Numbers, number: float) -> Float64[np.ndarray, "1 column"]:
+    """Return one row; its `number` counts from 0. Raises RecordError: there is no such row."""
+    if number not in range(len(x)):
+        raise RecordError(f"there is no row {number:g}: there are {len(x)}, counted from 0")
+    return np.asarray(x[int(number)][None])  # (T, m) -> (1, m)
 
 
 def pairs(n: int, distance: int) -> tuple[Int64[np.ndarray, " pair"], Int64[np.ndarray, " pair"]]:
-    """Return the first and the second column of each pair that rotary positions rotate."""
+    """Return the first and the second column of each pair that rotary positions rotate, among `n` columns.
+
+    The columns of a pair are `distance` apart.
+    """
     # Columns alternate between `distance` first ones and `distance` second ones.
     first = np.flatnonzero(np.arange(n) // distance % 2 == 0)
     return first, first + distance
 
 
 # (a, b) -> (a cos - b sin, b cos + a sin)
-def rotate(a: Numbers, b: Float64[np.ndarray, "row pair"], number: float) -> Numbers:
-    """Return a with each pair of columns rotated by its angle in b, in radians; columns after the last pair stay.
+def rotate(x: Numbers, angles: Float64[np.ndarray, "row pair"], number: float) -> Numbers:
+    """Return x with each pair of columns rotated by its angle, in radians; columns after the last pair stay.
 
     The columns of a pair are `number` apart: Su et al. 2021, "RoFormer", equation 34. Raises RecordError: there are no
     such pairs.
     """
-    n, distance = 2 * b.shape[1], int(number)
-    if distance != number or distance < 1 or n % (2 * distance) or n > a.shape[1]:
+    n_columns, distance = 2 * angles.shape[1], int(number)
+    is_distance = distance == number and distance >= 1
+    if not is_distance or n_columns % (2 * distance) or n_columns > x.shape[1]:
         raise RecordError(
-            f"{a.shape[1]} columns have no {b.shape[1]} pairs of columns {number:g} apart"
+            f"{x.shape[1]} columns have no {angles.shape[1]} pairs of columns {number:g} apart"
         )
-    first, second = pairs(n, distance)
-    rotated = a.copy()
-    rotated[:, first] = a[:, first] * np.cos(b) - a[:, second] * np.sin(b)
-    rotated[:, second] = a[:, second] * np.cos(b) + a[:, first] * np.sin(b)
+    first, second = pairs(n_columns, distance)
+    rotated = x.copy()
+    rotated[:, first] = x[:, first] * np.cos(angles) - x[:, second] * np.sin(angles)
+    rotated[:, second] = x[:, second] * np.cos(angles) + x[:, first] * np.sin(angles)
     return rotated

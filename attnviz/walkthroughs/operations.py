@@ -194,9 +194,10 @@ def _spell_rms_norm(hand: Hand, cell: ResultCell) -> str:
 
 def _spell_gru(hand: Hand, cell: ResultCell) -> str:
     place = cell.row, cell.column
-    keep, new = (float(values[place]) for values in arithmetic.gates(*cell.grids))
-    share, old = hand.write(keep), float(cell.grids[1][place])
-    return f"(1 - {share})·{hand.factor(new)} + {share}·{hand.factor(old)}"
+    keep, candidate = arithmetic.gates(*cell.grids)
+    share = hand.write(float(keep[place]))
+    new, old = hand.factor(float(candidate[place])), hand.factor(float(cell.grids[1][place]))
+    return f"(1 - {share})·{new} + {share}·{old}"
 
 
 def _pair_of(cell: ResultCell) -> tuple[int, int] | None:

@@ -1,4 +1,8 @@
-"""The walkthrough as a value: named grids of numbers, and steps that each compute one grid from others."""
+"""The walkthrough as a value: named grids of numbers, and steps that each compute one grid from others.
+
+A grid is a table of numbers, such as the queries or the weights; a cell is one number of it. Variables that hold a
+walkthrough are called `walk`.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ import torch
 from attnviz.capture.batching import in_batches, join
 from attnviz.capture.source import open_source
 from attnviz.heads import relations, survey, tally
-from attnviz.heads.capture.measure import FindLinks
+from attnviz.heads.capture.measure import LinkFinder
 from attnviz.heads.capture.survey import TOKENS, Runner
 from attnviz.heads.compare import _with_peaks
 from attnviz.heads.measures import measures_of, of_rows
@@ -59,10 +59,9 @@ class Population:
         ):
             batch, find = (
                 join(together.values()),
-                FindLinks([lines[at].annotated for at in together]),
+                LinkFinder([lines[at].annotated for at in together]),
             )
-            measured, _ = runner.run(batch, [None] * len(together))
-            source.stream(batch, [find])
+            measured, _receipt = runner._stream(batch, [find])
             sums.append(measured.sums.astype(np.float32))
             counts.append(measured.counts.astype(np.float32))
             corners.append(measured.corner[:, LAYER : LAYER + 1].astype(np.float32))

@@ -36,8 +36,8 @@ def main() -> None:
         for seed in SEEDS:
             found = list(islice(splits.sentences("test", seed, kind, model.config.language), n))
             right, turns = (
-                float(measure.right_looks(model, found)[head]),
-                measure.turning_looks(model, head, found),
+                float(measure.reference_accuracy(model, found)[head]),
+                measure.accuracy_when_swapped(model, head, found),
             )
             print(
                 f"{name}, {kind}, draw {seed}: right {right:.1%}, turns {turns:.1%}",
@@ -51,7 +51,7 @@ def main() -> None:
         for seed in SEEDS:
             pairs = list(islice(splits.pairs("test", seed), n))
             errors.append(float(measure.alignment_errors(translator, pairs)[head]))
-            exact = measure.hits(translator, pairs).whole
+            exact = measure.hits(translator, pairs).sentence_accuracy
             print(
                 f"{name}, draw {seed}: without a fault {exact:.1%}, alignment error {errors[-1]:.1%}",
                 flush=True,

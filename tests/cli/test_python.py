@@ -64,15 +64,8 @@ def test_heatmap(
         ),
         (
             [
-                "-m",
-                "toy-random",
-                "I love you",
-                "--score",
-                "additive",
-                "--causal",
-                "--all-queries",
-                "--head",
-                "0.2",
+                *("-m", "toy-random", "I love you", "--score", "additive"),
+                *("--causal", "--all-queries", "--head", "0.2"),
             ],
             {
                 "text": "I love you",

@@ -259,12 +259,10 @@ def test_bad_input(zoo: Zoo, speaking: Callable[[str], tuple[Any, Any]]) -> None
     for name, more in (("toy-decoder", {}), (model, {"tokenizer": tokenizer})):
         with pytest.raises(InputError, match="no chat template"):
             attnviz.generate("I love", name, chat=True, **more)
+    needs_sample = "temperature, top_k, top_p and seed say how to sample: they go with sample"
     for settings, words in (
-        (
-            {"temperature": 0.5},
-            "temperature, top_k, top_p and seed say how to sample: they go with sample",
-        ),
-        ({"seed": 3}, "temperature, top_k, top_p and seed say how to sample: they go with sample"),
+        ({"temperature": 0.5}, needs_sample),
+        ({"seed": 3}, needs_sample),
         ({"sample": True, "temperature": 0.0}, "above 0"),
         ({"sample": True, "top_p": 1.5}, "at most 1"),
         ({"sample": True, "top_k": 0}, "at least 1"),

@@ -60,6 +60,11 @@ def reach(n: int, *, causal: bool, window: int | None = None) -> list[range]:
     ]
 
 
+def entropy(row: np.ndarray) -> float:
+    """H(p), nats: 0 ln 0 is 0."""
+    return -float(sum(p * math.log(p) for p in row.tolist() if p > 0))
+
+
 def rows(sees: Sequence[range]) -> list[int]:
     """The rows that count."""
     return [i for i, keys in enumerate(sees) if len(keys) > 1]
@@ -143,9 +148,6 @@ def every(
     def mean(number: Callable[[int], float]) -> tuple[float, int]:
         return sum(number(i) for i in counted), len(counted)
 
-    def entropy(i: int) -> float:
-        return -sum(float(p) * math.log(p) for p in a[i] if p > 0)
-
     def distance(i: int) -> float:
         return sum(float(a[i, j]) * abs(i - j) for j in range(n))
 
@@ -154,8 +156,8 @@ def every(
         return math.sqrt(sum(float(a[i, j]) * (abs(i - j) - middle) ** 2 for j in range(n)))
 
     found["meaning"] = (0.0, 0) if vectors is None else meaning(a, tokens, vectors, sees)
-    found["entropy"] = mean(entropy)
-    found["entropy_share"] = mean(lambda i: entropy(i) / math.log(len(sees[i])))
+    found["entropy"] = mean(lambda i: entropy(a[i]))
+    found["entropy_share"] = mean(lambda i: entropy(a[i]) / math.log(len(sees[i])))
     found["distance"] = mean(distance)
     found["spread"] = mean(spread)
     ends = [j for j in range(1, n) if j == n - 1 and tokens[j].special]

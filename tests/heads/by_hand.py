@@ -7,7 +7,7 @@ The induction head of layer 1 reads it there (Olsson et al. 2022).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -30,8 +30,6 @@ AT_PLACE, AT_SEP, AT_POINT, AT_ONE, AT_BEFORE = (
 WIDTH = AT_BEFORE + N
 SHARP = 200.0
 """How large the scores are: the softmax puts all of its weight on the largest."""
-
-Map = Callable[[], tuple[Tensor, Tensor]]
 
 
 def at_offset(offset: int) -> tuple[Tensor, Tensor]:

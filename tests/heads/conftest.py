@@ -19,12 +19,6 @@ def few_seeds() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def checked_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one test in a module of `whole_corpora` shapes are checked all the same."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", False)
-
-
 @pytest.fixture(scope="module")
 def whole_corpora() -> Iterator[None]:
     """Shapes are not checked while corpora are measured, which takes twice as long: tests of few sentences do that."""

@@ -26,6 +26,7 @@ from attnviz.heads.terminal import draw_overview, draw_table
 from attnviz.models.language import splits
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.corpus import BadLine, CorpusLine
+from tests.heads.by_formula import entropy
 from tests.heads.test_files import same
 
 if TYPE_CHECKING:
@@ -78,11 +79,6 @@ def of_toys() -> Survey:
     return survey_model(
         sentences(60), source, SurveySettings(controls=8), against=source.untrained()
     )
-
-
-def entropy(row: np.ndarray) -> float:
-    """H(p), nats: 0 ln 0 is 0."""
-    return -float(sum(p * math.log(p) for p in row.tolist() if p > 0))
 
 
 def by_formula(before: Source, after: Source, lines: Sequence[CorpusLine]) -> np.ndarray:
@@ -154,7 +150,9 @@ def test_a_run_goes_on_where_it_stopped(
     monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 6)
     told: list[tuple[Survey, int]] = []
     how = SurveySettings(controls=4)
-    whole = survey_model(lines, source, how, against=other, tell=lambda *stop: told.append(stop))
+    whole = survey_model(
+        lines, source, how, against=other, on_window=lambda *stop: told.append(stop)
+    )
     assert [n_lines for _, n_lines in told] == [6, 12, 18, 24]
     for found, n_lines in told:
         stats = Stats(survey=found, corpora=("lines",), n_lines=n_lines, run=SurveyRun())

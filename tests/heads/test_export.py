@@ -6,7 +6,6 @@ import csv
 import json
 import math
 from io import StringIO
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,9 +13,6 @@ import pytest
 from attnviz.heads.export import to_csv, to_json
 from attnviz.heads.words import reason
 from tests.heads.comparisons_by_hand import KOREAN, NAMES, made
-
-if TYPE_CHECKING:
-    pass
 
 
 def test_csv_holds_every_number() -> None:

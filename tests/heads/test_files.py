@@ -23,8 +23,6 @@ from attnviz.storage.corpora.corpus import Fingerprint
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SAMPLES = Path(__file__).parents[2] / "sample_inputs"
-
 
 @pytest.fixture(scope="module")
 def stats() -> Stats:

@@ -14,7 +14,7 @@ from attnviz.capture.batching import join
 from attnviz.capture.observers import Batch, WeightCollector
 from attnviz.capture.source import open_source
 from attnviz.heads.capture import rows as heads
-from attnviz.heads.capture.measure import BatchMeasures, FindWeights, MeasureHeads
+from attnviz.heads.capture.measure import BatchMeasures, MeasureCollector, WeightFinder
 from attnviz.heads.measures import measures_of, of_rows
 from tests.heads.by_formula import every, reach
 
@@ -53,9 +53,9 @@ class Values:
 
 def measured(source: Source, batch: Batch) -> BatchMeasures:
     """Return the measures by attnviz."""
-    find = FindWeights()
+    find = WeightFinder()
     source.stream(batch, [find])
-    observer = MeasureHeads(handed=find.handed, embeddings=find.embeddings)
+    observer = MeasureCollector(projections=find.projections, embeddings=find.embeddings)
     source.stream(batch, [observer])
     return observer.result()
 
@@ -181,10 +181,10 @@ def test_measures_stay_in_their_bounds(weights: list[list[float]], *, causal: bo
         square=True,
     )
     rows = heads.rows_of(a, visible[None], 0, marks)
-    targets = heads.targets_of(
+    targets = heads.keys_of_shares(
         rows, [one.compute for one in measures_of() if one.takes == "keys" and one.compute]
     )
-    every_share = heads.shares(rows, targets) / targets.counts[:, None].clamp_min(1)
+    every_share = heads.weight_on(targets, rows) / targets.counts[:, None].clamp_min(1)
     assert -1e-6 <= float(every_share.min()) <= float(every_share.max()) <= 1 + 1e-5
     for one in measures_of():
         if one.takes != "rows":

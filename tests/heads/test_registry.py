@@ -15,7 +15,6 @@ from attnviz.heads.export import to_csv
 from attnviz.heads.measures import MEASURES, Measure, RoleRule
 from attnviz.heads.selection import by_role, find_roles
 from attnviz.heads.settings import SurveySettings
-from attnviz.render.terminal.screen import Screen
 from tests.fixtures.command_line import sentences
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ SQUARES = Measure(
     takes="rows",
     compute=lambda rows: rows.total(rows.weights.square().sum(dim=-1)),
 )
-SCREEN = Screen(width=200, colour=False)
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +104,3 @@ def test_a_file_keeps_it(comparison: HeadComparison, tmp_path: Path) -> None:
     stranger = attnviz.compare_heads(path)
     assert stranger.estimate("second", 0, 0) == comparison.estimate("second", 0, 0)
     assert not [role for head in stranger.heads for role in head.roles if role.name == "second"]
-
-
-ADDED = {"second", "norm_second", "squares"}

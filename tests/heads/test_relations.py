@@ -1,4 +1,4 @@
-"""Roles that relations between words speak for: named in plain words, and only where the controls allow it."""
+"""Relations between words: counted by hand, chosen and scored on different halves, named where controls allow it."""
 
 from __future__ import annotations
 
@@ -7,48 +7,224 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from attnviz.heads import relation_words, relations
+from attnviz.heads import relation_words, relations, tally
+from attnviz.heads.relations import (
+    DISTANCES,
+    LinkHits,
+    Relations,
+    best_of,
+    candidates,
+    count_links,
+)
 from attnviz.text.corpus import COREFERENCE
-from tests.heads.test_relations_counts import found, small
 
 if TYPE_CHECKING:
-    from attnviz.heads.record import Role
-    from attnviz.heads.relations import LinkHits, Relations
+    from attnviz.heads.record import Relation, Role
+
+N_LAYERS, N_HEADS = 2, 3
+EVEN, ODD = 2, 3
+"""Keys of sentences of either half: the even ones choose, the odd ones score."""
+
+
+def found(*links: tuple[str, int, tuple[int, ...] | None], lost: tuple[str, ...] = ()) -> LinkHits:
+    """Counts of found links: relation, distance, and which direction, layer and head find each, if one does."""
+    hits = np.zeros((len(links), 2, N_LAYERS, N_HEADS), dtype=bool)
+    for number, (_, _, where) in enumerate(links):
+        if where is not None:
+            hits[(number, *where)] = True
+    return LinkHits(
+        names=tuple(name for name, _, _ in links),
+        hits=hits,
+        distances=np.array([distance for _, distance, _ in links], dtype=np.int64),
+        lost=lost,
+    )
+
+
+def small(sentences: list[tuple[int, LinkHits]]) -> Relations:
+    """Return the counts for these sentences."""
+    return count_links(sentences, N_LAYERS, N_HEADS)
+
+
+def candidates_of(
+    trained: Relations, random: Relations | None = None
+) -> dict[str, tuple[Relation, ...]]:
+    """The candidates of each relation, beside eight models of random weights that all find the same."""
+    if random is not None:
+        random = replace(random, hits=np.concatenate([random.hits] * 8, axis=4))
+    return candidates(trained, random, different=100)
+
+
+def same(one: Relations, other: Relations) -> bool:
+    """Whether both hold the same numbers, all of them."""
+    arrays = all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ("hits", "offsets", "counts", "lost")
+    )
+    return arrays and (one.names, one.n_links, one.n_other) == (
+        other.names,
+        other.n_links,
+        other.n_other,
+    )
+
+
+def in_groups(values: np.ndarray) -> np.ndarray:
+    """So many links, each in a group of its own, after their sum."""
+    return np.concatenate([[values.sum()], values, np.zeros(tally.GROUPS - len(values))])
+
+
+LINKS = st.tuples(
+    st.sampled_from(("det", "nsubj", "obj", "zzz")),
+    st.integers(-12, 12).filter(bool),
+    st.one_of(st.none(), st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(0, 2))),
+)
+LOST = st.lists(st.sampled_from(("aux", "det")), max_size=2)
+CORPORA = st.lists(
+    st.tuples(st.integers(0, 2**64 - 1), st.lists(LINKS, max_size=5), LOST), max_size=6
+)
+"""A few sentences: key, links, lost links."""
+
+Drawn = list[tuple[int, list[tuple[str, int, tuple[int, ...] | None]], list[str]]]
+
+
+def made(drawn: Drawn) -> Relations:
+    """Return the counts for random sentences."""
+    return small([(key, found(*links, lost=tuple(lost))) for key, links, lost in drawn])
+
+
+class TestCounts:
+    """Each link is counted where it belongs."""
+
+    def test_by_hand(self) -> None:
+        counted = small(
+            [
+                (EVEN, found(("det", 1, (0, 0, 1)), ("det", 2, None), ("obj", -1, (1, 1, 2)))),
+                (ODD, found(("det", 1, (0, 0, 1)), lost=("aux", "det"))),
+            ]
+        )
+        assert counted.names == ("aux", "det", "obj")
+        assert counted.counts[:, 0].tolist() == [[0, 2, 1], [0, 1, 0]]
+        assert counted.hits[:, 0, 1, 0, 0, 1].tolist() == [1, 1]
+        assert counted.hits[:, 0, 2, 1, 1, 2].tolist() == [1, 0]
+        assert counted.hits[:, 0].sum() == 3
+        assert counted.offsets[0, 0, 1, DISTANCES.index(1)] == 1
+        assert counted.offsets[0, 0, 1, DISTANCES.index(2)] == 1
+        assert counted.offsets[0, 0, 2, DISTANCES.index(-1)] == 1
+        assert counted.lost.tolist() == [1, 1, 0]
+        assert (counted.n_links, counted.n_uncounted) == (6, 0)
+
+    def test_a_sentence_counts_in_its_half_in_all_and_in_one_group(self) -> None:
+        counted = small(
+            [
+                (key, found(("det", 1, (0, 0, 1)), ("det", 5, None)))
+                for key in (EVEN, EVEN + 2, EVEN + 34)
+            ]
+        )
+        groups = np.zeros(1 + relations.HALF_GROUPS, dtype=int)
+        first = EVEN // 2 % relations.HALF_GROUPS
+        groups[[0, 1 + first, 1 + (first + 1) % relations.HALF_GROUPS]] = 3, 1, 2
+        assert counted.counts[0, :, 0].tolist() == (2 * groups).tolist()
+        assert counted.hits[0, :, 0, 0, 0, 1].tolist() == groups.tolist()
+        assert counted.offsets[0, :, 0, DISTANCES.index(5)].tolist() == groups.tolist()
+        assert counted.counts[1].sum() == 0
+
+
+class TestMerging:
+    """Parts make exactly the whole, whatever their relations and their order."""
+
+    @given(CORPORA, st.integers(0, 6))
+    def test_parts_make_the_whole(self, drawn: Drawn, cut: int) -> None:
+        assert same(relations.merge(made(drawn[:cut]), made(drawn[cut:])), made(drawn))
+
+    @given(CORPORA, st.permutations(range(6)))
+    def test_the_order_changes_nothing(self, drawn: Drawn, order: list[int]) -> None:
+        assert same(made([drawn[place] for place in order if place < len(drawn)]), made(drawn))
+        one, other = made(drawn[:3]), made(drawn[3:])
+        assert same(relations.merge(one, other), relations.merge(other, one))
+
+
+class TestInterval:
+    """Shares come with an interval that is honest about few links."""
+
+    def test_of_ten_out_of_ten_is_wilsons(self) -> None:
+        ones = in_groups(np.ones(10))
+        share, low, high = tally.share(ones, ones).at()
+        assert share == 1.0
+        # what the formula comes to for p = 1
+        assert low == pytest.approx(10 / (10 + tally.Z**2), abs=1e-12)
+        assert high == 1.0
+
+    def test_links_of_one_sentence_go_together(self) -> None:
+        """Eight sentences of thirty links each, all found or none: they speak for seven, and not for 240."""
+        sentences = [
+            (2 * key, found(*[("det", 1, (0, 0, 0) if key < 4 else None)] * 30)) for key in range(8)
+        ]
+        counted = small(sentences)
+        share, low, high = tally.share(counted.hits[0, :, 0, 0, 0, 0], counted.counts[0, :, 0]).at()
+        assert share == 0.5
+        # as many as vary so: n - 1 of n
+        assert (low, high) == pytest.approx(tally.wilson(0.5, 7.0))
+        assert high - low > 0.58
+
+
+class TestBestHeads:
+    """The best head is chosen on one half of the sentences and scored on the other."""
+
+    def test_being_best_by_luck_does_not_flatter(self) -> None:
+        """One head and one offset are best in the half that chooses, others in the half that scores."""
+        lucky, other = (0, 0, 1), (1, 1, 2)
+        chooses = [(2 * key, found(("det", 1, lucky), ("det", 1, lucky))) for key in range(10)]
+        scores = [
+            (
+                2 * key + 1,
+                found(("det", 5, other), ("det", 1, lucky) if key < 5 else ("det", 5, None)),
+            )
+            for key in range(10)
+        ]
+        (relation,) = best_of(candidates_of(small(chooses + scores)))
+        assert (relation.layer, relation.head, relation.reverse) == (0, 1, False)
+        assert (relation.n, relation.role.score) == (20, 0.25)
+        (fixed,) = relation.role.controls
+        assert (fixed.name, fixed.offset, fixed.value) == ("offset", 1, 0.25)
+        assert not relation.role.established
+
+    def test_random_weights_are_chosen_and_scored_likewise(self) -> None:
+        trained = small([(key, found(("det", 9, (0, 0, 0)))) for key in range(40)])
+        random = small(
+            [(2 * key, found(("det", 9, (0, 1, 1)))) for key in range(20)]
+            + [
+                (2 * key + 1, found(("det", 9, (0, 1, 1) if key < 5 else (0, 0, 2))))
+                for key in range(20)
+            ]
+        )
+        (relation,) = best_of(candidates_of(trained, random))
+        fixed, best = relation.role.controls
+        assert (relation.role.score, fixed.value, best.value) == (1.0, 0.0, 0.25)
+        assert 0.25 < best.high < 0.4  # eight times twenty links
+        assert relation.role.established
+
 
 RANDOM = (0, 1, 1)
 HEAD = (0, 0, 2)
-"""Where a word looks, layer 0, head 2."""
-
-UNIVERSAL = (
-    "acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl fixed "
-    "flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum vocative xcomp"
-)
-"""The relations of Universal Dependencies 2 but for the root, from its table of them."""
+"""Direction, layer and head of the head that finds a link."""
 
 
 def corpus(
     n: int, name: str, distance: int, where: tuple[int, ...], right: int | None = None
 ) -> Relations:
     """So many sentences with a link each, the first of them found."""
-    sentences: list[tuple[int, LinkHits]] = [
+    sentences = [
         (key, found((name, distance, where if right is None or key < right else None)))
         for key in range(n)
     ]
     return small(sentences)
 
 
-def seeds(random: Relations, n: int = 8) -> Relations:
-    """As many models of random weights that all find the same."""
-    return replace(random, hits=np.concatenate([random.hits] * n, axis=4))
-
-
-def roles_of(
-    trained: Relations, random: Relations | None, threshold: float = 0.5, different: int = 100
-) -> dict[tuple[int, int], list[Role]]:
+def roles_of(trained: Relations, random: Relations | None) -> dict[tuple[int, int], list[Role]]:
     """The roles that these speak for."""
-    random = None if random is None else seeds(random)
-    return relations.roles_of(relations.candidates(trained, random, threshold, different=different))
+    return relations.roles_of(candidates_of(trained, random))
 
 
 class TestWords:

@@ -26,6 +26,7 @@ from tests.heads.by_hand import LAYERS, ByHand
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from attnviz.capture.observers import Batch
     from attnviz.heads.record import HeadComparison
     from attnviz.heads.survey import Survey
     from attnviz.text.corpus import BadLine
@@ -117,17 +118,19 @@ def measured_once(monkeypatch: pytest.MonkeyPatch, known: dict[object, Any]) -> 
     """
 
     def once(measure: Callable[..., Any], name: str) -> Callable[..., Any]:
-        def found(runner: Runner, given: Mapping[int, Any], **more: Any) -> Any:
-            batches = [one[0] if isinstance(one, tuple) else one for one in given.values()]
-            read = tuple(token.piece for batch in batches for token in batch.sentences[0].tokens)
-            of = name, runner.source.digest(), read, *more.items()
-            if of not in known:
-                known[of] = measure(runner, given, **more)
-            return known[of]
+        def from_known(
+            runner: Runner, encoded: Mapping[int, Batch], *args: Any, **more: Any
+        ) -> Any:
+            tokens = [token for batch in encoded.values() for token in batch.sentences[0].tokens]
+            pieces = tuple(token.piece for token in tokens)
+            run = name, runner.source.digest(), pieces, *map(tuple, args), *more.items()
+            if run not in known:
+                known[run] = measure(runner, encoded, *args, **more)
+            return known[run]
 
-        return found
+        return from_known
 
-    for name in ("_control", "_links"):
+    for name in ("_measure_singles", "_find_links"):
         monkeypatch.setattr(Runner, name, once(getattr(Runner, name), name))
 
 

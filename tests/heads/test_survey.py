@@ -88,12 +88,6 @@ def test_parts_make_the_whole(whole: Survey) -> None:
         ]
 
 
-@pytest.fixture(scope="module")
-def plain() -> Survey:
-    """A survey of 24 sentences."""
-    return survey_model(sentences(24), open_source("toy"), SurveySettings(controls=3))
-
-
 def test_bad_lines_are_counted_and_named() -> None:
     """Lines that no model can read, and those that this one cannot, are left out and told."""
     lines: list[CorpusLine | BadLine] = [

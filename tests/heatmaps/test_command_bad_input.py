@@ -19,6 +19,9 @@ CONVERT = "save it as UTF-8 in an editor, or by iconv -f {} -t UTF-8 FILE > NEW"
 KOREAN = "cp949, the encoding of Korean Windows"
 NAMES = "teal, magma, inferno, plasma, viridis, cividis, gray, mako, rocket, crest, flare"
 PALETTE = "'--palette'"
+NOT_WITH_LOAD = "--load draws a saved record: it takes no sentence and no model"
+LAYERS = "this model has layers 0 to 1 (counted from 0)"
+HEADS = "this model has heads 0 to 3 (counted from 0)"
 
 
 @pytest.mark.parametrize(
@@ -32,23 +35,11 @@ PALETTE = "'--palette'"
         (["a\ud800"], r"the text is not valid Unicode: character 2 is a lone surrogate (\ud800)"),
         (["caf\udce9"], "the text is not UTF-8: byte 4 is 0xe9"),
         (["I", "--pair", "\udcff"], "the second sentence is not UTF-8: byte 1 is 0xff"),
-        (
-            ["I", "--layer", "2"],
-            "there is no layer 2: this model has layers 0 to 1 (counted from 0)",
-        ),
-        (
-            ["I", "--layer", "-3"],
-            "there is no layer -3: this model has layers 0 to 1 (counted from 0)",
-        ),
-        (
-            ["I", "--layer", "0-7"],
-            "there is no layer 2: this model has layers 0 to 1 (counted from 0)",
-        ),
-        (["I", "--head", "4"], "there is no head 4: this model has heads 0 to 3 (counted from 0)"),
-        (
-            ["I", "--head", "-5"],
-            "there is no head -5: this model has heads 0 to 3 (counted from 0)",
-        ),
+        (["I", "--layer", "2"], f"there is no layer 2: {LAYERS}"),
+        (["I", "--layer", "-3"], f"there is no layer -3: {LAYERS}"),
+        (["I", "--layer", "0-7"], f"there is no layer 2: {LAYERS}"),
+        (["I", "--head", "4"], f"there is no head 4: {HEADS}"),
+        (["I", "--head", "-5"], f"there is no head -5: {HEADS}"),
         (["I", "--device", "cuda"], "there is no CUDA device here that torch can use: take cpu"),
     ],
 )
@@ -84,16 +75,12 @@ def test_standard_input_and_files(
     refused: Callable[..., tuple[int, str]], here: Path, raw: bytes | None, line: str
 ) -> None:
     """A sentence that cannot be read, from standard input or from a file."""
-    assert refused("heatmap", "-m", "toy-random", "-", stdin=raw) == (
-        1,
-        f"attnviz: {line.format('standard input')}",
-    )
+    expected = f"attnviz: {line.format('standard input')}"
+    assert refused("heatmap", "-m", "toy-random", "-", stdin=raw) == (1, expected)
     if raw is not None:
         (here / "text").write_bytes(raw)
-        assert refused("heatmap", "-m", "toy-random", "--file", "text") == (
-            1,
-            f"attnviz: {line.format('text')}",
-        )
+        expected = f"attnviz: {line.format('text')}"
+        assert refused("heatmap", "-m", "toy-random", "--file", "text") == (1, expected)
 
 
 @pytest.mark.parametrize(
@@ -153,12 +140,6 @@ def test_files_that_cannot_be_read(
     assert refused("heatmap", "-m", "toy-random", "--file", name) == (1, f"attnviz: {line}")
 
 
-def half(path: Path) -> bytes:
-    """The first half of a file."""
-    raw = path.read_bytes()
-    return raw[: len(raw) // 2]
-
-
 def test_a_record_that_lacks_a_layer(refused: Callable[..., tuple[int, str]], saved: Path) -> None:
     """Of a saved record, too, the range is said."""
     line = "attnviz: there is no head 3: this model has heads 0 to 2 (counted from 0)"
@@ -207,29 +188,13 @@ def test_the_default_folder_cannot_be_written(
         (["I", "--file", "x"], "give the sentence or a file, not both"),
         (["I", "--toy", "-m", "x"], "give --toy or another model, not both"),
         (["I", "--seed", "1"], "there is no option --seed; use instead: -m toy-random:seed=N"),
-        (
-            ["I", "--load", "x.npz"],
-            "--load draws a saved record: it takes no sentence and no model",
-        ),
-        (
-            ["--load", "x.npz", "--toy"],
-            "--load draws a saved record: it takes no sentence and no model",
-        ),
-        (
-            ["--load", "x.npz", "--pair", "I"],
-            "--load draws a saved record: it takes no sentence and no model",
-        ),
-        (
-            ["--load", "x.npz", "--kind", "cross"],
-            "--load draws a saved record: it takes no sentence and no model",
-        ),
-        *(
-            (
-                ["--load", "x.npz", *model],
-                "--load draws a saved record: it takes no sentence and no model",
-            )
-            for model in (["--truncate"], ["--device", "cpu"], ["--dtype", "float32"])
-        ),
+        (["I", "--load", "x.npz"], NOT_WITH_LOAD),
+        (["--load", "x.npz", "--toy"], NOT_WITH_LOAD),
+        (["--load", "x.npz", "--pair", "I"], NOT_WITH_LOAD),
+        (["--load", "x.npz", "--kind", "cross"], NOT_WITH_LOAD),
+        (["--load", "x.npz", "--truncate"], NOT_WITH_LOAD),
+        (["--load", "x.npz", "--device", "cpu"], NOT_WITH_LOAD),
+        (["--load", "x.npz", "--dtype", "float32"], NOT_WITH_LOAD),
         (
             ["I", "love", "you"],
             "Got unexpected extra argument(s) (love you): put a sentence in quotation marks",

@@ -51,10 +51,8 @@ def test_layers_and_heads(
         assert result.status == 0
         shown = load_record(here / "b.npz")
         assert getattr(shown, held) == numbers
-        assert np.array_equal(
-            shown.pattern(shown.layers[-1], shown.heads[-1]),
-            record.pattern(shown.layers[-1], shown.heads[-1]),
-        )
+        last = (shown.layers[-1], shown.heads[-1])
+        assert np.array_equal(shown.pattern(*last), record.pattern(*last))
 
 
 def test_one_head_is_shown_large(typed: Callable[..., Result], saved: Path) -> None:
@@ -63,9 +61,7 @@ def test_one_head_is_shown_large(typed: Callable[..., Result], saved: Path) -> N
     pattern = load_record(saved).pattern(1, 2)
     assert "head 1.2" in result.output
     assert "numbers: rounded" in result.output
-    assert [f"{weight:.2f}" in result.output for weight in pattern[pattern > 0.05]].count(
-        False
-    ) == 0
+    assert all(f"{weight:.2f}" in result.output for weight in pattern[pattern > 0.05])
     assert "2 layers x 3 heads" not in result.output
 
 
@@ -87,31 +83,18 @@ def test_overview(typed: Callable[..., Result], saved: Path) -> None:
 def test_hide_special(typed: Callable[..., Result], here: Path, saved: Path) -> None:
     """Special tokens are left out, the other weights stay as they are, and that rows are not renormalised is said."""
     result = typed("heatmap", "--load", saved.name, "--hide-special", "-o", "a.json")
-    assert "Special tokens hidden ([CLS] [SEP]); rows are not renormalised" in " ".join(
-        result.output.split()
-    )
-    assert np.array_equal(
-        load_record(here / "a.json").weights, load_record(saved).weights[:, :, 1:-1, 1:-1]
-    )
-    assert [token.text for token in load_record(here / "a.json").key_tokens] == ["I", "love", "you"]
+    note = "Special tokens hidden ([CLS] [SEP]); rows are not renormalised"
+    assert note in " ".join(result.output.split())
+    shown = load_record(here / "a.json")
+    assert np.array_equal(shown.weights, load_record(saved).weights[:, :, 1:-1, 1:-1])
+    assert [token.text for token in shown.key_tokens] == ["I", "love", "you"]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
 def test_dtype_and_device(typed: Callable[..., Result], here: Path, dtype: str) -> None:
     """The model runs where and in the number format that was asked for, and the receipt says in which."""
-    result = typed(
-        "heatmap",
-        "-m",
-        "toy-random",
-        "I love you",
-        "--dtype",
-        dtype,
-        "--device",
-        "cpu",
-        "-o",
-        "a.npz",
-    )
-    assert result.status == 0
+    options = ("--dtype", dtype, "--device", "cpu", "-o", "a.npz")
+    assert typed("heatmap", "-m", "toy-random", "I love you", *options).status == 0
     receipt = load_record(here / "a.npz").receipt
     assert receipt is not None
     assert receipt.dtype == dtype
@@ -168,12 +151,11 @@ def test_made_elsewhere(typed: Callable[..., Result]) -> None:
 def test_where_the_sentence_comes_from(typed: Callable[..., Result], here: Path, raw: str) -> None:
     """Argument, standard input and file give the same record; a line end and a byte order mark are no part of it."""
     (here / "text").write_bytes(raw.encode())
-    assert typed("heatmap", "-m", "toy-random", raw, "-o", "argument.npz").status == 0
-    assert (
-        typed("heatmap", "-m", "toy-random", "-", "-o", "stdin.npz", stdin=raw.encode()).status == 0
-    )
-    assert typed("heatmap", "-m", "toy-random", "--file", "text", "-o", "file.npz").status == 0
-    records = [load_record(here / f"{name}.npz") for name in ("argument", "stdin", "file")]
+    records = []
+    for sentence in ([raw], ["-"], ["--file", "text"]):
+        arguments = ("heatmap", "-m", "toy-random", *sentence, "-o", "a.npz")
+        assert typed(*arguments, stdin=raw.encode()).status == 0
+        records.append(load_record(here / "a.npz"))
     assert records[0] == records[1] == records[2]
     assert records[0].text == "I love 너 🙂"
 

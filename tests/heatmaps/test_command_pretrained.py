@@ -33,10 +33,8 @@ def test_too_long_for_the_model(
     assert result.status == 0
     note = "Input truncated: 16 of 22 tokens"
     assert note in result.output
-    assert (
-        '{"code": "input_truncated_tokens", "fields": [["kept", 16], ["total", 22]]}'
-        in (here / "cut.json").read_text()
-    )
+    saved_note = '{"code": "input_truncated_tokens", "fields": [["kept", 16], ["total", 22]]}'
+    assert saved_note in (here / "cut.json").read_text()
     assert note.replace(" ", "") in (here / "cut.svg").read_text().replace(" ", "")
 
 
@@ -48,21 +46,17 @@ def test_what_no_model_is(
     arguments = ["heatmap", "I", "-m", str(folder)]
     assert refused(*arguments) == (1, f"attnviz: there is no folder {folder}")
     folder.mkdir()
-    assert refused(*arguments) == (
-        1,
-        f"attnviz: the folder {folder} holds no model: it has no config.json",
-    )
+    no_config = f"attnviz: the folder {folder} holds no model: it has no config.json"
+    assert refused(*arguments) == (1, no_config)
     (folder / "config.json").write_text("{}")
     status, line = refused(*arguments)
     assert status == 1
-    assert line.startswith(
-        f"attnviz: the folder {folder} has no model.safetensors: attnviz reads safetensors only"
-    )
+    no_weights = "has no model.safetensors: attnviz reads safetensors only"
+    assert line.startswith(f"attnviz: the folder {folder} {no_weights}")
     for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt"):
         (folder / name).write_bytes(Path(tiny_bert, name).read_bytes())
-    (folder / "model.safetensors").write_bytes(
-        Path(tiny_bert, "model.safetensors").read_bytes()[:1000]
-    )
+    weights = Path(tiny_bert, "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(weights[:1000])
     for config in ("{}", "not JSON", Path(tiny_bert, "config.json").read_text()):
         (folder / "config.json").write_text(config)
         status, line = refused(*arguments)
@@ -96,20 +90,15 @@ def test_words(typed: Callable[..., Result], here: Path, tiny_bert: str) -> None
         result = typed("heatmap", sentence, "-m", tiny_bert, *options)
         assert result.status == 0
     pieces, words = load_record(here / "pieces.json"), load_record(here / "words.json")
-    assert [token.text for token in words.query_tokens] == [
-        "[CLS]",
-        "unbelievably",
-        "green",
-        "[SEP]",
-    ]
+    names = [token.text for token in words.query_tokens]
+    assert names == ["[CLS]", "unbelievably", "green", "[SEP]"]
     inside = [index for index, token in enumerate(pieces.query_tokens) if token.word == 0]
     assert len(inside) > 1
     to_word = pieces.weights[:, :, :, inside].sum(axis=3)
     assert np.allclose(words.weights[:, :, 0, 1], to_word[:, :, 0], atol=1e-6)
     assert np.allclose(words.weights[:, :, 1, 1], to_word[:, :, inside].mean(axis=2), atol=1e-6)
-    assert "Word pieces merged into words (sum over keys, mean over queries)" in " ".join(
-        result.output.split()
-    )
+    note = "Word pieces merged into words (sum over keys, mean over queries)"
+    assert note in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("model", ["toy-random", "bert"])
@@ -120,9 +109,5 @@ def test_pair(typed: Callable[..., Result], here: Path, tiny_bert: str, model: s
     assert result.status == 0
     assert result.output.startswith("“an apple” + “a pear”\n")
     tokens = load_record(here / "a.json").query_tokens
-    assert [(token.text, token.segment) for token in tokens if not token.special] == [
-        ("an", 0),
-        ("apple", 0),
-        ("a", 1),
-        ("pear", 1),
-    ]
+    words = [(token.text, token.segment) for token in tokens if not token.special]
+    assert words == [("an", 0), ("apple", 0), ("a", 1), ("pear", 1)]

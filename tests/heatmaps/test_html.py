@@ -257,7 +257,9 @@ def test_the_calculation_is_the_models(show: Open, model: str, query: int, key: 
     assert [row[0] for row in rows] == [token.text for token in record.key_tokens[:n]]
     wanted = np.stack([k @ q, k @ q * vectors.scaling[1], weights], axis=1)
     np.testing.assert_allclose([numbers_of(row[-3:]) for row in rows], wanted, atol=6e-4)
-    assert float(re.findall(r"weights to (\S+)\.", shown.inner_text(".calculation"))[0]) < html.NEAR
+    assert (
+        float(re.findall(r"weights to (\S+)\.", shown.inner_text(".calculation"))[0]) < html.CLOSE
+    )
     shown.get_by_role("button", name=record.key_tokens[key].text, exact=True).last.click()
     assert state(shown)["key"] == str(key)
     assert shown.evaluate(

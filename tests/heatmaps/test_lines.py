@@ -43,7 +43,7 @@ def test_each_is_as_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with Image.open(alone) as one, Image.open(tmp_path / "a" / names[1]) as other:
         assert one.size == other.size
         assert one.text["Title"] == other.text["Title"]  # type: ignore[attr-defined]  # of a PNG
-    monkeypatch.setattr(lines, "TOGETHER", 1)
+    monkeypatch.setattr(lines, "MOST_SENTENCES", 1)
     attnviz.heatmap_all(TEXTS, tmp_path / "b", "toy")
     assert sorted(path.name for path in (tmp_path / "b").iterdir()) == names
 

@@ -21,18 +21,11 @@ from attnviz.models.attention import (
     scaled_dot_product_attention,
     split,
 )
+from tests.models.parity import copy_attention
 
 # Different primes, so that no two axes can be confused; only d_model must divide by the heads: 3 x 7.
 BATCH, QUERIES, KEYS, HEADS, D_K, D_V = 2, 11, 13, 3, 7, 5
 D_MODEL = HEADS * D_K
-
-
-def copy_into(mine: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
-    """Give the home-built module the weights of PyTorch's, which holds the three projections fused."""
-    fused = nn.Linear(D_MODEL, 3 * D_MODEL)
-    fused.load_state_dict({"weight": theirs.in_proj_weight, "bias": theirs.in_proj_bias})
-    mine.query_projection, mine.key_projection, mine.value_projection = split(fused)
-    mine.output_projection.load_state_dict(theirs.out_proj.state_dict())
 
 
 class TestTheFormula:
@@ -48,17 +41,6 @@ class TestTheFormula:
         context, weights = scaled_dot_product_attention(query, key, value)
         assert_close(weights, torch.tensor([[1, math.e]]) / (1 + math.e))
         assert_close(context, torch.tensor([[(2 + 3 * math.e) / (1 + math.e)]]))
-
-    def test_five_steps_by_hand(self) -> None:
-        """The example of the course notes: scores 15, 60, 15, 35 give the context [5, 6.94397194e-11, 1]."""
-        state = torch.tensor([[10.0, 5.0, 10.0]], dtype=torch.float64)
-        states = torch.tensor([[0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]], dtype=torch.float64)
-        # The example does not divide by sqrt(d_k), so the query is multiplied by it beforehand.
-        context, weights = scaled_dot_product_attention(state * math.sqrt(3), states, states)
-        expected = [[2.86251858e-20, 1, 2.86251858e-20, 1.38879439e-11]]
-        assert_close(weights, torch.tensor(expected, dtype=torch.float64), rtol=1e-8, atol=0)
-        assert_close(context[0, 1].item(), 6.94397194e-11, rtol=1e-8, atol=0)
-        assert_close(context, torch.tensor([[5, 0, 1]], dtype=torch.float64), rtol=0, atol=1e-10)
 
     @pytest.mark.parametrize("mask", [None, torch.ones(QUERIES, KEYS, dtype=torch.bool).tril(2)])
     def test_parity_with_torch(self, mask: Tensor | None) -> None:
@@ -141,7 +123,7 @@ class TestMultiHeadAttention:
         theirs = nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True)
         nn.init.normal_(theirs.in_proj_bias)
         mine, x = MultiHeadAttention(D_MODEL, HEADS), torch.randn(BATCH, QUERIES, D_MODEL)
-        copy_into(mine, theirs)
+        copy_attention(mine, theirs)
         hidden = None if mask is None else ~mask  # PyTorch's True means: may not look
         expected = theirs(x, x, x, attn_mask=hidden, average_attn_weights=False)
         assert_close(mine(x, mask), expected)
@@ -152,7 +134,7 @@ class TestMultiHeadAttention:
             nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True),
             MultiHeadAttention(D_MODEL, HEADS),
         )
-        copy_into(mine, theirs)
+        copy_attention(mine, theirs)
         x, memory = torch.randn(BATCH, QUERIES, D_MODEL), torch.randn(BATCH, KEYS, D_MODEL)
         here = torch.arange(KEYS) < torch.tensor([[KEYS], [4]])
         output, weights = mine(x, here[:, None], memory=memory)

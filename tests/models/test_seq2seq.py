@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from attnviz.errors import InputError, ModelError, TooLongError
+from attnviz.errors import ModelError
 from attnviz.models.attention import scaled_dot_product_attention
 from attnviz.models.config import RecurrentConfig
 from attnviz.models.seq2seq import RecurrentAttention, RecurrentTranslator
@@ -193,83 +193,6 @@ class TestDecoding:
             )
         assert 0 < moved[1] < moved[0] / 2
 
-    def test_a_later_word_changes_no_earlier_logit(self, model: RecurrentTranslator) -> None:
-        """New words at the end of the target leave what came before as it was, to the last bit."""
-        source, target = words(READ, 11, 1, 5), words(SAID, 7, 7, 7)
-        changed = target.clone()
-        changed[:, 4:] = CONFIG.unknown
-        before, after = model(source, target), model(source, changed)
-        # step 5 is the first to read word 4
-        assert torch.equal(before.logits[:, :5], after.logits[:, :5])
-        assert not torch.allclose(before.logits[:, 5:], after.logits[:, 5:])
-        if before.weights is not None:
-            assert torch.equal(before.weights[:, :5], after.weights[:, :5])
-
-    def test_padding_changes_nothing(self, model: RecurrentTranslator) -> None:
-        """In a batch each pair gets the numbers that it gets alone."""
-        sizes = ((11, 2), (1, 7), (5, 3))
-        source, target = words(READ, *(n for n, _ in sizes)), words(SAID, *(n for _, n in sizes))
-        together = model(source, target)
-        for row, (n_source, n_target) in enumerate(sizes):
-            alone = model(source[row : row + 1, :n_source], target[row : row + 1, :n_target])
-            assert_close(together.logits[row, :n_target], alone.logits[0])
-            if alone.weights is not None:
-                assert_close(together.weights[row, :n_target, :n_source], alone.weights[0])
-
-
-def outspoken(model: RecurrentTranslator) -> RecurrentTranslator:
-    """The model with larger weights, so that it does not say one word again and again."""
-    for parameter in model.parameters():
-        parameter.data.mul_(4)
-    return model
-
-
-class TestFreeRunning:
-    """The sentence said, each step on the word of the one before."""
-
-    def test_equals_teacher_forcing_on_its_own_words(self, model: RecurrentTranslator) -> None:
-        """Forced to say what it says anyway, a model computes the same numbers, to the last bit."""
-        source = words(READ, 11, 1, 5)
-        free = outspoken(model).translate(source, max_length=STEPS)
-        forced = model(source, free.words)
-        assert torch.equal(free.logits, forced.logits)
-        assert torch.equal(free.words, forced.words)
-        if free.weights is not None:
-            assert torch.equal(free.weights, forced.weights)
-
-    def test_finished_sentences_stay_finished(self, model: RecurrentTranslator) -> None:
-        """After its end a sentence is padding while the others go on, and is what it is alone."""
-        source = words(READ, *range(1, 11))
-        first = outspoken(model).translate(source, max_length=1).logits[:, 0]
-        lead = first[:, CONFIG.end + 1 :].amax(dim=1) - first[:, CONFIG.end]
-        # for half of them, the end comes at once
-        model.word_projection.bias.data[CONFIG.end] += lead.quantile(0.5)
-        together = model.translate(source, max_length=29)
-        lengths = []
-        for row, said in enumerate(together.words):
-            ends = (said == CONFIG.end).nonzero()
-            n = int(ends[0]) + 1 if len(ends) else len(said)
-            assert (said[:n] >= CONFIG.unknown).all()
-            assert (said[:n] != CONFIG.start).all()
-            assert (said[n:] == CONFIG.pad).all()
-            alone = model.translate(source[row : row + 1, : row + 1], max_length=29)
-            assert torch.equal(alone.words[0], said[:n])
-            lengths.append(n)
-        assert min(lengths) == 1 < max(lengths) == together.words.shape[1]
-
-    def test_it_stops(self) -> None:
-        """At the end, at the length asked for, and never after the model's own."""
-        model, source = translator(replace(CONFIG, max_length=17)), words(READ, 5, 5)
-        model.word_projection.bias.data[CONFIG.end] = -99
-        assert [model.translate(source, max_length=n).words.shape[1] for n in (1, 7, 29)] == [
-            1,
-            7,
-            17,
-        ]
-        assert model.translate(source).words.shape[1] == 17
-        model.word_projection.bias.data[CONFIG.end] = 99
-        assert model.translate(source).words.tolist() == [[CONFIG.end]] * 2
-
 
 class TestAttendFunction:
     """A caller can stand where the formula stands."""
@@ -314,23 +237,3 @@ class TestRefusals:
                 RecurrentTranslator(replace(CONFIG, **change))
         with pytest.raises(ModelError, match="max_length is too small: expected at least 1, got 0"):
             translator().translate(words(READ, 5), max_length=0)
-
-    def test_words(self) -> None:
-        """No words, too many, numbers of no word, padding before a word, another number of targets."""
-        model, source, target = (
-            translator(replace(CONFIG, max_length=11)),
-            words(READ, 11),
-            words(SAID, 7),
-        )
-        with pytest.raises(
-            InputError, match="a sentence without words: expected at least 1, got 0"
-        ):
-            model(torch.zeros_like(source), target)
-        with pytest.raises(TooLongError, match="too many words: expected at most 11, got 13"):
-            model(words(READ, 13), target)
-        with pytest.raises(ModelError, match="no word has this number: expected 0 to 22, got 23"):
-            model(torch.full_like(source, 23), target)
-        with pytest.raises(ModelError, match="no word has this number: expected 0 to 18, got -1"):
-            model(source, torch.full_like(target, -1))
-        with pytest.raises(ModelError, match="expected it after the words, got it before one"):
-            model(torch.tensor([[0, 5]]), target)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 import torch
@@ -12,53 +11,14 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from attnviz.errors import ModelError
-from attnviz.models.attention import (
-    AttendFunction,
-    MultiHeadAttention,
-    causal_mask,
-    scaled_dot_product_attention,
-    split,
-)
+from attnviz.models.attention import AttendFunction, causal_mask, scaled_dot_product_attention
 from attnviz.models.config import StackConfig
 from attnviz.models.transformer import Decoder, EncoderDecoder, TransformerLayer
+from tests.models.parity import copy_layer
 
 # Different primes; only d_model must divide by the heads: 3 x 7.
 BATCH, TOKENS, SOURCE, HEADS, D_MODEL, D_FF, LAYERS = 2, 11, 13, 3, 21, 17, 5
 SIZES = StackConfig(n_layers=LAYERS, d_model=D_MODEL, n_heads=HEADS, d_ff=D_FF)
-
-
-def copy_attention(mine: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
-    """Give home-built attention the weights of PyTorch's, which holds the three projections fused."""
-    fused = nn.Linear(D_MODEL, 3 * D_MODEL)
-    fused.load_state_dict({"weight": theirs.in_proj_weight, "bias": theirs.in_proj_bias})
-    mine.query_projection, mine.key_projection, mine.value_projection = split(fused)
-    mine.output_projection.load_state_dict(theirs.out_proj.state_dict())
-
-
-def copy_decoder_layer(mine: Any, theirs: Any) -> None:
-    """Give the home-built layer the weights of PyTorch's."""
-    copy_attention(mine.attention, theirs.self_attn)
-    copy_attention(mine.cross_attention, theirs.multihead_attn)
-    for ours, other in (
-        (mine.attention_norm, theirs.norm1),
-        (mine.cross_attention_norm, theirs.norm2),
-        (mine.feed_forward.widen, theirs.linear1),
-        (mine.feed_forward.narrow, theirs.linear2),
-        (mine.feed_forward_norm, theirs.norm3),
-    ):
-        ours.load_state_dict(other.state_dict())
-
-
-def copy_encoder_layer(mine: Any, theirs: Any) -> None:
-    """Give a layer without cross attention the weights of PyTorch's encoder layer."""
-    copy_attention(mine.attention, theirs.self_attn)
-    for ours, other in (
-        (mine.attention_norm, theirs.norm1),
-        (mine.feed_forward.widen, theirs.linear1),
-        (mine.feed_forward.narrow, theirs.linear2),
-        (mine.feed_forward_norm, theirs.norm2),
-    ):
-        ours.load_state_dict(other.state_dict())
 
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -100,7 +60,7 @@ class TestCrossLayer:
             nn.TransformerDecoderLayer(D_MODEL, HEADS, D_FF, dropout=0, batch_first=True)
         ).double()
         mine = TransformerLayer(SIZES, cross=True).double()
-        copy_decoder_layer(mine, theirs)
+        copy_layer(mine, theirs)
         mine, x, memory = (
             mine.double(),
             vectors(BATCH, TOKENS, D_MODEL),
@@ -135,7 +95,7 @@ class TestDecoder:
         theirs = stirred(nn.TransformerDecoder(layer, LAYERS)).double()
         mine = Decoder(SIZES)
         for ours, other in zip(mine.layers.children(), theirs.layers.children(), strict=True):
-            copy_decoder_layer(ours, other)
+            copy_layer(ours, other)
         x, memory = vectors(BATCH, TOKENS, D_MODEL), vectors(BATCH, SOURCE, D_MODEL)
         output, weights, cross_weights = mine.double()(x, memory=memory)
         assert_close(output, theirs(x, memory, tgt_mask=~causal_mask(TOKENS)))
@@ -182,9 +142,9 @@ class TestEncoderDecoder:
         ).double()
         mine = EncoderDecoder(SIZES)
         for ours, other in zip(mine.encoder.layers, encoder.layers, strict=True):
-            copy_encoder_layer(ours, other)
+            copy_layer(ours, other)
         for ours, other in zip(mine.decoder.layers, decoder.layers, strict=True):
-            copy_decoder_layer(ours, other)
+            copy_layer(ours, other)
         source, target = vectors(BATCH, SOURCE, D_MODEL), vectors(BATCH, TOKENS, D_MODEL)
         here = torch.arange(SOURCE) < torch.tensor([[4], [SOURCE]])
         output, _ = mine.double()(source, target, here[:, None])
@@ -232,20 +192,6 @@ class TestEncoderDecoder:
 @pytest.mark.usefixtures("as_installed")
 class TestRefusals:
     """Impossible arguments are refused; the message names the expected and the given value."""
-
-    def test_sizes(self) -> None:
-        """No layer, no width, heads that do not divide."""
-        for n in (0, -1):
-            with pytest.raises(
-                ModelError, match=f"n_layers is too small: expected at least 1, got {n}"
-            ):
-                Decoder(replace(SIZES, n_layers=n))
-        with pytest.raises(ModelError, match="expected a divisor of 21, got 2 heads"):
-            Decoder(replace(SIZES, n_heads=2))
-        with pytest.raises(ModelError, match="d_model is too small: expected at least 1, got -21"):
-            EncoderDecoder(replace(SIZES, d_model=-D_MODEL))
-        with pytest.raises(ModelError, match="d_ff is too small: expected at least 1, got 0"):
-            EncoderDecoder(replace(SIZES, d_ff=0))
 
     def test_memory(self) -> None:
         """Cross attention without a memory, a memory without cross attention."""

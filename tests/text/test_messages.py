@@ -101,10 +101,10 @@ def test_one_and_many() -> None:
 
 def test_phrases_in_phrases() -> None:
     """A value that is a phrase is shown in each language; an empty one leaves no gap."""
-    pair = join_phrases([Phrase("one", "하나"), Phrase("two", "둘")], " and ", ", ")
-    assert both(pair) == ("one and two", "하나, 둘")
+    pair = join_phrases([Phrase("one", "하나"), Phrase("two", "둘")], ", ")
+    assert both(pair) == ("one, two", "하나, 둘")
     text = Phrase("{first} {pair}. {more}", "{first} {pair}. {more}")
-    assert both(text.format(first="", pair=pair, more="")) == ("one and two.", "하나, 둘.")
+    assert both(text.format(first="", pair=pair, more="")) == ("one, two.", "하나, 둘.")
 
 
 def test_a_message_that_is_not_translated_is_english() -> None:

@@ -103,11 +103,9 @@ def test_a_root_is_written_as_one() -> None:
             ),
         )
         values = {"q": query, "K": key, "s": np.array([[60.0]]), "r": np.array([[30.0]])}
-        grids = {name: Grid(values=one) for name, one in values.items()}
-        assert (
-            spell_out(Walkthrough(title=note("made"), grids=grids, steps=steps), steps[1], 0, 0, 3)
-            == written
-        )
+        grids = {name: Grid(values=numbers) for name, numbers in values.items()}
+        walk = Walkthrough(title=note("made"), grids=grids, steps=steps)
+        assert spell_out(walk, steps[1], 0, 0, 3) == written
 
 
 def test_rounded_numbers_are_never_called_equal() -> None:

@@ -76,18 +76,15 @@ def test_one_row_from_the_input_on(tmp_path: Path, more: str, query: str | int, 
     assert one.grids["q"].values.tolist() == whole.grids["Q"].values[row : row + 1].tolist()
     for name in ("scores", "weights", "context", "output"):
         assert one.grids[name].values == pytest.approx(whole.grids[name].values[row : row + 1])
-    assert one.grids["alignment"].values.sum(axis=0) == pytest.approx(
-        whole.grids["context"].values[row]
-    )
+    context = whole.grids["context"].values[row]
+    assert one.grids["alignment"].values.sum(axis=0) == pytest.approx(context)
 
 
 @pytest.mark.parametrize("text", [DIRECT.partition("values")[0], INPUT.partition("Wv")[0]])
 def test_without_values(tmp_path: Path, text: str) -> None:
     """The weights need none: the calculation ends there, says so, and can be verified."""
-    walk, whole = (
-        read_text(tmp_path, text),
-        read_text(tmp_path, DIRECT if "keys" in text else INPUT),
-    )
+    walk = read_text(tmp_path, text)
+    whole = read_text(tmp_path, DIRECT if "keys" in text else INPUT)
     assert walk.steps[-1].name == "softmax"
     assert walk.grids["weights"].values.tolist() == whole.grids["weights"].values.tolist()
     assert (walk.notes, whole.notes) == ((Note("no_values"),), ())
@@ -98,28 +95,20 @@ def test_without_values(tmp_path: Path, text: str) -> None:
 def test_several_heads(tmp_path: Path, query: int | None) -> None:
     """Each head works on its own columns; side by side and through Wo they are PyTorch's own multi-head attention."""
     draw = np.random.default_rng(5)
-    x, wq, wk, wv, wo = (
-        draw.normal(size=size) for size in ((3, 4), (4, 6), (4, 6), (4, 6), (6, 5))
-    )
-    text = "".join(
-        f"{name}: {grid.tolist()}\n"
-        for name, grid in zip(("X", "Wq", "Wk", "Wv", "Wo"), (x, wq, wk, wv, wo), strict=True)
-    )
+    shapes = {"X": (3, 4), "Wq": (4, 6), "Wk": (4, 6), "Wv": (4, 6), "Wo": (6, 5)}
+    grids = {name: draw.normal(size=shape) for name, shape in shapes.items()}
+    text = "".join(f"{name}: {grid.tolist()}\n" for name, grid in grids.items())
     walk = read_text(tmp_path, text + "n_heads: 2\n", query=query)
-    q, k, v = [
-        torch.from_numpy(x @ weights).reshape(3, 2, 3).transpose(0, 1) for weights in (wq, wk, wv)
-    ]
-    contexts = (
-        torch.nn.functional.scaled_dot_product_attention(q, k, v).transpose(0, 1).flatten(1).numpy()
-    )
+    x, *projections, wo = grids.values()
+    q, k, v = (torch.from_numpy(x @ w).reshape(3, 2, 3).transpose(0, 1) for w in projections)
+    heads = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+    contexts = heads.transpose(0, 1).flatten(1).numpy()
     rows = slice(None) if query is None else slice(query, query + 1)
     np.testing.assert_allclose(walk.grids["concatenated"].values, contexts[rows], rtol=1e-12)
     np.testing.assert_allclose(walk.grids["output"].values, (contexts @ wo)[rows], rtol=1e-12)
     assert walk.distributions() == ("weights_0", "weights_1")
-    assert (
-        read_text(tmp_path, text.replace("Wo", "# ") + "n_heads: 2\n").steps[-1].result
-        == "concatenated"
-    )
+    without_output = read_text(tmp_path, text.replace("Wo", "# ") + "n_heads: 2\n")
+    assert without_output.steps[-1].result == "concatenated"
 
 
 def test_weights_that_are_given(tmp_path: Path) -> None:
@@ -140,12 +129,7 @@ def test_weights_that_are_given(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("more", "factor"),
-    [
-        ("", 0.5),
-        ("scale: none", 1),
-        ("scale: 0.25", 0.25),
-        ("score: dot", 1),
-    ],
+    [("", 0.5), ("scale: none", 1), ("scale: 0.25", 0.25), ("score: dot", 1)],
 )
 def test_scaling(tmp_path: Path, more: str, factor: float) -> None:
     """By 1 / sqrt(d_k) unless something else is typed."""

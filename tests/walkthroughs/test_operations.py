@@ -38,35 +38,24 @@ def of(operation: str, *values: np.ndarray, number: float | None = None) -> np.n
     return compute(step(operation, *names, number=number), grids)
 
 
+def product(a: np.ndarray, b: np.ndarray) -> float:
+    """The dot product, term by term."""
+    return math.fsum(x * y for x, y in zip(a, b, strict=True))
+
+
 def test_maps_and_products() -> None:
     """Against sums written out in Python."""
-    by_hand = [
-        [sum(x * w for x, w in zip(row, column, strict=True)) for column in SQUARE.T] for row in A
-    ]
-    close(of("projection", A, SQUARE), by_hand)
-    close(
-        of("projection", A, SQUARE, ROW),
-        [[cell + b for cell, b in zip(row, ROW[0], strict=True)] for row in by_hand],
-    )
-    close(
-        of("dot", A, K),
-        [[sum(q * k for q, k in zip(row, key, strict=True)) for key in K] for row in A],
-    )
-    close(
-        of("weigh", ROW[:, :2], K[:2]),
-        [[ROW[0, key] * cell for cell in K[key]] for key in range(2)],
-    )
+    rows = list(zip(A, B, strict=True))
+    projected = [[product(x, w) for w in SQUARE.T] for x in A]
+    close(of("projection", A, SQUARE), projected)
+    biased = [[cell + b for cell, b in zip(row, ROW[0], strict=True)] for row in projected]
+    close(of("projection", A, SQUARE, ROW), biased)
+    close(of("dot", A, K), [[product(q, k) for k in K] for q in A])
+    weighed = [[ROW[0, key] * cell for cell in K[key]] for key in range(2)]
+    close(of("weigh", ROW[:, :2], K[:2]), weighed)
     close(of("sum", K), [[math.fsum(column) for column in K.T]])
-    close(
-        of("add", A, B),
-        [
-            [one + other for one, other in zip(*rows, strict=True)]
-            for rows in zip(A, B, strict=True)
-        ],
-    )
-    close(
-        of("concatenate", A, B, A), [[*one, *other, *one] for one, other in zip(A, B, strict=True)]
-    )
+    close(of("add", A, B), [[x + y for x, y in zip(a, b, strict=True)] for a, b in rows])
+    close(of("concatenate", A, B, A), [[*a, *b, *a] for a, b in rows])
     close(of("times", A, number=0.5), [[cell / 2 for cell in row] for row in A])
 
 
@@ -114,22 +103,17 @@ def test_a_gated_recurrent_unit() -> None:
     """PyTorch's own; and tanh, number by number."""
     cell = torch.nn.GRUCell(3, 5, dtype=torch.float64)
     x, state = DRAW.normal(size=(2, 3)), DRAW.normal(size=(2, 5))
-    weights = [
-        one.detach().numpy()
-        for one in (cell.weight_ih.T, cell.bias_ih[None], cell.weight_hh.T, cell.bias_hh[None])
-    ]
-    close(
-        of("gru", x, state, *weights), cell(torch.from_numpy(x), torch.from_numpy(state)).detach()
-    )
+    tensors = (cell.weight_ih.T, cell.bias_ih[None], cell.weight_hh.T, cell.bias_hh[None])
+    weights = [tensor.detach().numpy() for tensor in tensors]
+    expected = cell(torch.from_numpy(x), torch.from_numpy(state)).detach()
+    close(of("gru", x, state, *weights), expected)
     close(of("tanh", A), torch.from_numpy(A).tanh())
 
 
 def test_a_sink_takes_its_share() -> None:
     """A score for looking at nothing takes part in the sum, and is dropped."""
-    whole = torch.cat(
-        [torch.from_numpy(A), torch.full((2, 1), 1.5, dtype=torch.float64)], dim=1
-    ).softmax(dim=1)
-    close(of("softmax", A, np.array([[1.5]])), whole[:, :3])
+    scores = torch.from_numpy(np.hstack([A, np.full((2, 1), 1.5)]))
+    close(of("softmax", A, np.array([[1.5]])), scores.softmax(dim=1)[:, :3])
 
 
 def test_mask() -> None:

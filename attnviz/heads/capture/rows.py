@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-_TINY = 1e-30
+_TINY = 1e-30  # is added to a weight before its logarithm is taken
 # The smallest sum of squares of a regressor. A regressor that the others explain completely is left with about 0, and
 # dividing by 0 would give NaN.
 _COLLINEAR = 1e-12
@@ -43,6 +43,13 @@ class Marks:
     similar: SimilarWords | None = None
 
 
+class WordRanks(NamedTuple):
+    """The words that each row sees, ranked by their similarity to the word of the row."""
+
+    ranks: Float[Tensor, "batch rows key"]  # from 0 for the least similar word to 1; 0 if no word
+    words: Bool[Tensor, "batch rows key"]  # which keys are ranked words
+
+
 class SimilarWords:
     """Similarity between the word of a row and the words that it sees, corrected for position and frequency.
 
@@ -62,57 +69,57 @@ class SimilarWords:
         self._cosine = unit @ unit.transpose(1, 2)  # (B, K, K)
         self._rarity = ids.clamp_min(0).add(1).double().log()
         self._between = words[:, :, None] & words[:, None] & (ids[:, :, None] != ids[:, None])
-        self._known: tuple[int, Tensor, tuple[Tensor, Tensor]] | None = None
+        # The first row and the mask of the last call, with its result: the next layer often has the same.
+        self._last: tuple[int, Tensor, WordRanks] | None = None
 
-    def ranks(
-        self, rows: Rows
-    ) -> tuple[Float[Tensor, "batch rows key"], Bool[Tensor, "batch rows key"]]:
-        """Return the rank of each word, and which keys are words; no key in rows with fewer than `FEWEST_WORDS`."""
-        if (
-            self._known
-            and self._known[0] == rows.first_row
-            and torch.equal(self._known[1], rows.seen)
-        ):
-            return self._known[2]
+    def ranks(self, rows: Rows) -> WordRanks:
+        """Rank the words that each row sees; rows with fewer than `FEWEST_WORDS` words have none."""
+        if self._last is not None:
+            first_row, seen, last_ranks = self._last
+            if first_row == rows.first_row and torch.equal(seen, rows.seen):
+                return last_ranks
         row_range = slice(rows.first_row, rows.first_row + rows.weights.shape[2])
         words = rows.seen & self._between[:, row_range]
-        n = words.sum(dim=-1, keepdim=True)
-        words = words & (n >= FEWEST_WORDS)
-        # Gram-Schmidt: subtract from each regressor its mean, then the part that the previous regressors explain. The
-        # cosine comes last, so it ends as the residual of the least-squares fit, which is ranked.
-        log_distance = rows.offsets.abs().clamp_min(1).double().log().expand_as(words)
-        side = rows.offsets.sign().double().expand_as(words)
-        rarity = self._rarity[:, None].expand_as(words)
-        regressors = [
-            torch.where(words, regressor, 0.0)
-            for regressor in (log_distance, side, rarity, self._cosine[:, row_range])
-        ]
-        regressors = [
-            torch.where(
-                words, regressor - regressor.sum(dim=-1, keepdim=True) / n.clamp_min(1), 0.0
-            )
-            for regressor in regressors
-        ]
-        for number, regressor in enumerate(regressors):
-            norm = (regressor * regressor).sum(dim=-1, keepdim=True).clamp_min(_COLLINEAR)
-            for later in range(number + 1, len(regressors)):
-                regressors[later] = (
-                    regressors[later]
-                    - (regressors[later] * regressor).sum(dim=-1, keepdim=True) / norm * regressor
-                )
-        order = (
-            regressors[-1]
-            .masked_fill(~words, torch.inf)
-            .argsort(dim=-1, stable=True)
-            .argsort(dim=-1)
+        n_words = words.sum(dim=-1, keepdim=True)
+        words = words & (n_words >= FEWEST_WORDS)
+        log_distance = rows.offsets.abs().clamp_min(1).double().log()
+        side = rows.offsets.sign().double()
+        rarity = self._rarity[:, None]
+        cosine = self._cosine[:, row_range]
+        residual = _residual((log_distance, side, rarity), cosine, words)
+        # The second argsort turns the order of the keys into the place of each key in this order.
+        places = (
+            residual.masked_fill(~words, torch.inf).argsort(dim=-1, stable=True).argsort(dim=-1)
         )
-        ranks = torch.where(words, (order + 0.5) / n.clamp_min(1), 0.0).to(rows.weights)
-        self._known = rows.first_row, rows.seen, (ranks, words)
-        return ranks, words
+        ranks = torch.where(words, (places + 0.5) / n_words.clamp_min(1), 0.0).to(rows.weights)
+        self._last = rows.first_row, rows.seen, WordRanks(ranks, words)
+        return self._last[2]
 
 
-Target: TypeAlias = Bool[Tensor, "#batch #rows key"] | Bool[Tensor, "rows key"]
-"""A mask of the keys of a share, whether or not a row sees them."""
+def _residual(
+    regressors: Sequence[Tensor], values: Tensor, words: Bool[Tensor, "batch rows key"]
+) -> Float[Tensor, "batch rows key"]:
+    """Return the part of the values that no linear function of the regressors explains, for each row; 0 if no word.
+
+    It is the residual of a least-squares fit with a constant, by Gram-Schmidt: each regressor is made orthogonal to
+    those before it. The values come last.
+    """
+    n_words = words.sum(dim=-1, keepdim=True).clamp_min(1)
+    columns = []
+    for column in (*regressors, values):
+        column = torch.where(words, column.expand_as(words), 0.0)
+        mean = column.sum(dim=-1, keepdim=True) / n_words
+        columns.append(torch.where(words, column - mean, 0.0))
+    for number, column in enumerate(columns):
+        norm = (column * column).sum(dim=-1, keepdim=True).clamp_min(_COLLINEAR)
+        for later in range(number + 1, len(columns)):
+            explained = (columns[later] * column).sum(dim=-1, keepdim=True) / norm * column
+            columns[later] = columns[later] - explained
+    return columns[-1]
+
+
+KeyMask: TypeAlias = Bool[Tensor, "#batch #rows key"] | Bool[Tensor, "rows key"]
+"""Which keys belong to a share (a measure of the weight on some keys), whether or not a row sees them."""
 Sums: TypeAlias = tuple[Float[Tensor, "batch head"], Float[Tensor, " batch"]]
 """For each sentence, the sum over its rows for each head, and the number of rows counted."""
 
@@ -125,7 +132,7 @@ class Largest:
     # the key of the largest weight of all; the first if several are equal
     key: Int[Tensor, "batch head rows"]
     # whether the row has any weight: a row that is not counted has none
-    found: Bool[Tensor, "batch head rows"]
+    has_weight: Bool[Tensor, "batch head rows"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +153,11 @@ class Rows:
         rows = torch.arange(self.first_row, self.first_row + n_rows, device=device)
         return torch.arange(n_keys, device=device) - rows[:, None]
 
+    @property
+    def _row_range(self) -> slice:
+        """The indices of these rows among all tokens of a sentence."""
+        return slice(self.first_row, self.first_row + self.weights.shape[2])
+
     @cached_property
     def counted(self) -> Bool[Tensor, "batch rows"]:
         """Whether each row is counted."""
@@ -154,38 +166,37 @@ class Rows:
     @cached_property
     def n_counted(self) -> Float[Tensor, " batch"]:
         """The number of rows that are counted."""
-        return _number(self.counted)
+        return _count_rows(self.counted)
 
-    def at(self, offset: int) -> Target:
+    def at(self, offset: int) -> KeyMask:
         """Return the keys at an offset from the query; no key in cross attention."""
-        return (
-            self.offsets == offset
-            if self.marks.square
-            else torch.zeros_like(self.offsets, dtype=torch.bool)
-        )
+        if self.marks.square:
+            return self.offsets == offset
+        return torch.zeros_like(self.offsets, dtype=torch.bool)
 
-    def on(self, keys: Bool[Tensor, "batch key"]) -> Target:
+    def on(self, keys: Bool[Tensor, "batch key"]) -> KeyMask:
         """Return the same keys for every row."""
         return keys[:, None]
 
-    def copies(self) -> Target:
+    def copies(self) -> KeyMask:
         """Return the earlier copies of the query's token; no key in cross attention."""
         return self._repeats(self.marks.ids)
 
-    def after_copies(self) -> Target:
+    def after_copies(self) -> KeyMask:
         """Return the keys right after an earlier copy of the query's token; no key in cross attention."""
         return self._repeats(torch.nn.functional.pad(self.marks.ids[:, :-1], (1, 0), value=-1))
 
-    def _repeats(self, ids: Int[Tensor, "batch key"]) -> Target:
+    def _repeats(self, ids: Int[Tensor, "batch key"]) -> KeyMask:
+        """Return the keys before the query that have its token id in `ids`."""
         if not self.marks.square:
             return torch.zeros_like(self.seen)
-        query_ids = self.marks.ids[:, self.first_row : self.first_row + self.weights.shape[2], None]
+        query_ids = self.marks.ids[:, self._row_range, None]
         return (ids[:, None] == query_ids) & (query_ids >= 0) & (self.offsets < 0)
 
     @cached_property
     def entropy(self) -> Float[Tensor, "batch head rows"]:
         """The entropy of each row, -sum over j of A ln A, in nats."""
-        # A + 1e-30 avoids the logarithm of 0; `torch.special.entr` handles 0 but takes three times as long.
+        # A + 1e-30 avoids the logarithm of 0; `torch.special.entr` handles 0 too, but takes three times as long.
         terms = (self.weights + _TINY).log_().mul_(self.weights)
         return -terms.sum(dim=-1).double()  # double precision, because it is summed over many rows
 
@@ -198,32 +209,31 @@ class Rows:
     @cached_property
     def distance(self) -> Float[Tensor, "batch head rows"]:
         """The mean distance of the keys, the sum over j of A |i - j|, in tokens."""
-        return (self.weights * self._far).sum(dim=-1)
+        return (self.weights * self._distances).sum(dim=-1)
 
     @cached_property
     def spread(self) -> Float[Tensor, "batch head rows"]:
         """The standard deviation of |i - j| under A, in tokens."""
-        return (
-            (self._far - self.distance[..., None]).square_().mul_(self.weights).sum(dim=-1).sqrt()
-        )
+        squares = (self._distances - self.distance[..., None]).square_()
+        return squares.mul_(self.weights).sum(dim=-1).sqrt()
 
     @cached_property
-    def _far(self) -> Float[Tensor, "rows key"]:
+    def _distances(self) -> Float[Tensor, "rows key"]:
         return self.offsets.abs().to(self.weights)
 
     @cached_property
     def top(self) -> Largest:
         """The largest weight of each row, with and without the end of the sentence."""
         end = self.marks.end
-        # (B, H, rows); `max` takes the first of equal weights
+        # `max` takes the first of equal weights: (B, H, rows) each
         weight, key = (self.weights * ~end[:, None, None]).max(dim=-1)
         on_end = torch.matmul(self.weights, end.to(self.weights)[:, None, :, None])[..., 0]
-        is_end = on_end > weight  # the end comes after all other keys
-        last = end.to(key).argmax(dim=-1)[:, None, None]
+        end_key = end.to(key).argmax(dim=-1)[:, None, None]
+        # The end is the last key, so at equal weights the other key comes first.
         return Largest(
             weight=weight,
-            key=torch.where(is_end, last, key),
-            found=torch.maximum(weight, on_end) > 0,
+            key=torch.where(on_end > weight, end_key, key),
+            has_weight=torch.maximum(weight, on_end) > 0,
         )
 
     def total(self, values: Float[Tensor, "batch head rows"]) -> Sums:
@@ -234,11 +244,8 @@ class Rows:
         """Return the sum of the largest weight of each row, without the end of the sentence as query or key."""
         counted = self.counted
         if self.marks.square:
-            counted = (
-                counted
-                & ~self.marks.end[:, self.first_row : self.first_row + self.weights.shape[2]]
-            )
-        return (self.top.weight * counted[:, None]).sum(dim=-1), _number(counted)
+            counted = counted & ~self.marks.end[:, self._row_range]
+        return (self.top.weight * counted[:, None]).sum(dim=-1), _count_rows(counted)
 
     def similar(self) -> Sums:
         """Return the mean rank of the words that a row attends to, by their similarity: see `SimilarWords`."""
@@ -246,13 +253,12 @@ class Rows:
             return self.nothing()
         ranks, words = self.marks.similar.ranks(self)
         on_words = (self.weights * words[:, None]).sum(dim=-1)
-        mean = (self.weights * ranks[:, None]).sum(dim=-1) / on_words.clamp_min(
-            torch.finfo(on_words.dtype).tiny
-        )
+        smallest = torch.finfo(on_words.dtype).tiny  # avoids a division by 0
+        mean = (self.weights * ranks[:, None]).sum(dim=-1) / on_words.clamp_min(smallest)
         counted = words.any(dim=-1)
         # A row with no weight on words has no preference, hence the middle rank.
         rank = torch.where(on_words > 0, mean, 0.5)
-        return (rank * counted[:, None]).double().sum(dim=-1), _number(counted)
+        return (rank * counted[:, None]).double().sum(dim=-1), _count_rows(counted)
 
     def nothing(self) -> Sums:
         """Return sums and counts of zero: the measure does not apply."""
@@ -262,7 +268,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """The weight that each key of a batch's sentences received in one layer."""
+    """The weight that each key received in one layer, from all rows of its sentence together."""
 
     weights: Float[Tensor, "batch head key"]  # summed over rows
     seen_by: Float[Tensor, "batch key"]  # number of rows that see the key
@@ -290,28 +296,28 @@ def rows_of(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Targets:
-    """The keys of each share, for some rows."""
+class ShareKeys:
+    """The keys of each share (a measure of the weight on some keys), for some rows."""
 
-    # 1 if the row sees a key of the share, else 0; cells are (row, key) pairs, flattened
-    cells: Float[Tensor, "batch cells share"]
+    # For each pair of a row and a key, flattened: 1 if the row sees the key and the key belongs to the share, else 0.
+    masks: Float[Tensor, "batch rows_keys share"]
     counts: Float[Tensor, "batch share"]  # number of rows that see such a key
 
 
-def targets_of(rows: Rows, computations: Sequence[Callable[[Rows], Target]]) -> Targets:
+def keys_of_shares(rows: Rows, computations: Sequence[Callable[[Rows], KeyMask]]) -> ShareKeys:
     """Return the keys of each share; they are the same for all layers whose rows see the same keys."""
-    masks = [rows.seen & keys_of(rows) for keys_of in computations]
-    cells = torch.stack([mask.flatten(1) for mask in masks], dim=-1)
-    counts = torch.stack([_number(mask.any(dim=-1)) for mask in masks], dim=-1)
-    return Targets(cells=cells.to(rows.weights), counts=counts)
+    masks = [rows.seen & compute_mask(rows) for compute_mask in computations]
+    flat_masks = torch.stack([mask.flatten(1) for mask in masks], dim=-1)
+    counts = torch.stack([_count_rows(mask.any(dim=-1)) for mask in masks], dim=-1)
+    return ShareKeys(masks=flat_masks.to(rows.weights), counts=counts)
 
 
-def shares(rows: Rows, targets: Targets) -> Float[Tensor, "batch head share"]:
+def weight_on(keys: ShareKeys, rows: Rows) -> Float[Tensor, "batch head share"]:
     """Return the weight on the keys of each share, summed over rows."""
-    return rows.weights.flatten(2) @ targets.cells  # (B, H, cells) (B, cells, share)
+    return rows.weights.flatten(2) @ keys.masks  # (B, H, rows * K) x (B, rows * K, share)
 
 
-def peaks(rows: Rows, offsets: Sequence[int]) -> Float[Tensor, "batch head offset"]:
+def peak_counts(rows: Rows, offsets: Sequence[int]) -> Float[Tensor, "batch head offset"]:
     """Return how many rows have their largest weight at each of these offsets (Voita et al. 2019, section 5.1).
 
     The offsets are consecutive numbers. In cross attention no row is counted.
@@ -319,9 +325,8 @@ def peaks(rows: Rows, offsets: Sequence[int]) -> Float[Tensor, "batch head offse
     n_batch, n_heads, n_rows, _ = rows.weights.shape
     top = rows.top
     queries = torch.arange(rows.first_row, rows.first_row + n_rows, device=top.key.device)
-    offset = top.key - queries
-    column = offset - offsets[0]
-    counted = top.found & (column >= 0) & (column < len(offsets)) & rows.marks.square
+    column = top.key - queries - offsets[0]
+    counted = top.has_weight & (column >= 0) & (column < len(offsets)) & rows.marks.square
     # Rows that are not counted add 0 to an additional last column, which is then dropped.
     hits = rows.weights.new_zeros(n_batch, n_heads, len(offsets) + 1)
     hits.scatter_add_(2, torch.where(counted, column, len(offsets)), counted.to(hits))
@@ -335,7 +340,10 @@ def fixed_offsets(rows: Rows, offsets: Sequence[int]) -> Rows:
 
 
 def permute_keys(rows: Rows, order: Int[Tensor, "batch key"]) -> Rows:
-    """Put the keys of each row in this order (for the control "chance", one random order per sentence)."""
+    """Return rows with their keys in this order, one order per sentence.
+
+    A random order gives the control "chance": the same weights on other keys.
+    """
     order_of_weights = order[:, None, None].expand_as(rows.weights)
     order_of_seen = order[:, None].expand_as(rows.seen)
     return replace(
@@ -345,17 +353,16 @@ def permute_keys(rows: Rows, order: Int[Tensor, "batch key"]) -> Rows:
     )
 
 
-def norm_weights(rows: Rows, lengths: Float[Tensor, "batch head key"]) -> Rows:
+def norm_weights(rows: Rows, norms: Float[Tensor, "batch head key"]) -> Rows:
     """Return rows of norm-based weights: A times the norm of the transformed value, normalised to sum to 1.
 
-    Lengths: ||(x_j W_V + b_V) W_O||. Source: Kobayashi et al. 2020, "Attention is Not Only a Weight", equation 4.
+    The norms are ||(x_j W_V + b_V) W_O||. Source: Kobayashi et al. 2020, "Attention is Not Only a Weight", equation 4.
     """
-    total = torch.matmul(rows.weights, lengths[..., None]).clamp_min(
-        torch.finfo(lengths.dtype).tiny
-    )
-    return replace(rows, weights=(rows.weights * lengths[:, :, None]).div_(total))
+    smallest = torch.finfo(norms.dtype).tiny  # avoids a division by 0
+    total = torch.matmul(rows.weights, norms[..., None]).clamp_min(smallest)
+    return replace(rows, weights=(rows.weights * norms[:, :, None]).div_(total))
 
 
-def _number(counted: Bool[Tensor, "batch rows"]) -> Float[Tensor, " batch"]:
-    """Return the number of rows per sentence that are True."""
+def _count_rows(counted: Bool[Tensor, "batch rows"]) -> Float[Tensor, " batch"]:
+    """Return the number of rows of each sentence that are True."""
     return counted.sum(dim=-1).to(torch.get_default_dtype())

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice, zip_longest
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +18,13 @@ from attnviz.capture.sources import Source, expect_kind
 from attnviz.errors import InputError, ModelError
 from attnviz.heads import relations, survey, tally
 from attnviz.heads.capture.divergences import divergence_between, divergences
-from attnviz.heads.capture.measure import BatchMeasures, FindLinks, FindWeights, MeasureHeads
+from attnviz.heads.capture.measure import (
+    BatchMeasures,
+    KeptRows,
+    LinkFinder,
+    MeasureCollector,
+    WeightFinder,
+)
 from attnviz.heads.measures import (
     CHANCE,
     MEASURES,
@@ -48,7 +55,7 @@ def survey_model(
     tokens: int = TOKENS,
     so_far: Survey | None = None,
     n_lines: int = 0,
-    tell: Callable[[Survey, int], object] | None = None,
+    on_window: Callable[[Survey, int], object] | None = None,
     corpus: str = "",
 ) -> Survey:
     """Measure every head of a model on every sentence of a corpus, and measure the controls.
@@ -65,7 +72,7 @@ def survey_model(
         tokens: the largest number of tokens per batch, padding included.
         so_far: the survey of an earlier run over the first `n_lines` lines.
         n_lines: the number of lines to skip.
-        tell: called with the survey and the number of lines read, after each window of lines.
+        on_window: called with the survey and the number of lines read, after each window of lines.
         corpus: the name of the lines in messages.
 
     Raises:
@@ -75,7 +82,9 @@ def survey_model(
         SelectionError: the first of two models has no such attention.
     """
     runners = _runners(source, against, settings, measures, tokens)
-    corpus_survey, bad, n_bad = so_far, list[BadLine](), 0
+    corpus_survey = so_far
+    # Bad lines that are not part of the survey yet, and how many more of them were not kept.
+    bad, n_bad = list[BadLine](), 0
     remaining = islice(lines, n_lines, None)
     while window := list(islice(remaining, WINDOW)):
         bad += [line for line in window if isinstance(line, BadLine)]
@@ -92,46 +101,47 @@ def survey_model(
         else:
             corpus_survey = corpus_survey.with_bad(bad, n_bad + len(bad))
             n_bad, bad = 0, []
-            if tell is not None:
-                tell(corpus_survey, n_lines)
+            if on_window is not None:
+                on_window(corpus_survey, n_lines)
     if corpus_survey is None:
         first_reason = f": line {bad[0].number}: {bad[0].reason}" if bad else ""
         start = f"{corpus}: " if corpus else ""
         raise InputError(f"{start}there is no sentence to measure heads on{first_reason}")
     corpus_survey = runners[0].with_controls(corpus_survey)
-    if corpus_survey.against is not None:
-        second_survey = runners[1].with_controls(corpus_survey.against.survey)
-        corpus_survey = replace(
-            corpus_survey, against=replace(corpus_survey.against, survey=second_survey)
-        )
-    return corpus_survey
+    if corpus_survey.against is None:
+        return corpus_survey
+    second_survey = runners[1].with_controls(corpus_survey.against.survey)
+    return replace(corpus_survey, against=replace(corpus_survey.against, survey=second_survey))
 
 
 def _measure(
     runners: Sequence[Runner], lines: Sequence[CorpusLine], bad: list[BadLine]
 ) -> Iterator[Survey]:
-    """Measure lines batch by batch; lines that a model cannot read are added to `bad`."""
-    encoded: list[tuple[tuple[Batch, ...], Annotation | None]] = []
+    """Yield the surveys of lines, batch by batch; lines that a model cannot read are added to `bad`."""
+    encoded: list[tuple[Batch, ...]] = []  # each sentence, as each model reads it
+    annotated: list[Annotation | None] = []
     for line in lines:
         try:
-            encoded.append((_read_by(runners, line.text, f"line {line.number}, "), line.annotated))
+            encoded.append(_encode(runners, line.text, f"line {line.number}, "))
         except InputError as error:
             bad.append(BadLine(number=line.number, reason=str(error)))
-    for batch_rows in in_batches(
-        {row: batches[0] for row, (batches, _) in enumerate(encoded)}, runners[0].tokens
-    ):
-        read_by = zip(*(encoded[row][0] for row in batch_rows), strict=True)
-        yield _run(runners, list(map(join, read_by)), [encoded[row][1] for row in batch_rows])
+        else:
+            annotated.append(line.annotated)
+    by_first_model = {number: batches[0] for number, batches in enumerate(encoded)}
+    for numbers in in_batches(by_first_model, runners[0].tokens):
+        singles_by_model = zip(*(encoded[number] for number in numbers), strict=True)
+        batches = list(map(join, singles_by_model))
+        yield _survey_batch(runners, batches, [annotated[number] for number in numbers])
 
 
-def _run(
+def _survey_batch(
     runners: Sequence[Runner], batches: Sequence[Batch], annotated: Sequence[Annotation | None]
 ) -> Survey:
-    """Measure a batch; with two models, also the divergence between their rows."""
-    measured, batch_survey = runners[0].run(batches[0], annotated)
+    """Measure a batch, which each model has encoded; with two models, also the divergence between their rows."""
+    rows, batch_survey = runners[0].run(batches[0], annotated)
     if len(runners) == 1:
         return batch_survey
-    measured_second, second_survey = runners[1].run(batches[1], annotated)
+    second_rows, second_survey = runners[1].run(batches[1], annotated)
     shape, shape_second = batch_survey.heads.sums.shape[1:3], second_survey.heads.sums.shape[1:3]
     if shape != shape_second:
         sizes = [f"{n_layers} x {n_heads}" for n_layers, n_heads in (shape, shape_second)]
@@ -139,26 +149,52 @@ def _run(
             "heads are compared one by one, and these models have other numbers of them (layers x heads): "
             f"{batch_survey.about.model} has {sizes[0]}, {second_survey.about.model} {sizes[1]}"
         )
-    rows, counted = measured.rows
-    rows_second, counted_second = measured_second.rows
-    if not torch.equal(counted, counted_second.to(counted.device)):
+    device = rows.weights.device
+    if not torch.equal(rows.counted, second_rows.counted.to(device)):
         raise ModelError(
             "these models let other tokens attend to others: their patterns are not of the same rows"
         )
-    sums = divergence_between(rows, rows_second.to(rows.device), counted)
-    n_rows = counted.sum(dim=1).double().cpu().numpy()[:, None, None]
+    sums = divergence_between(rows.weights, second_rows.weights.to(device), rows.counted)
+    n_rows = rows.counted.sum(dim=1).double().cpu().numpy()[:, None, None]
     divergences = tally.tally_sentences(sums.reshape(-1, *shape), n_rows, _keys(batches[0]))
     return replace(batch_survey, against=Against(survey=second_survey, divergences=divergences))
 
 
 def _keys(batch: Batch) -> list[int]:
+    """Return the hash of each sentence of a batch."""
     return [tally.key_of(sentence.text, sentence.pair) for sentence in batch.sentences]
 
 
-class Runner:
-    """A model and everything needed to measure its heads, in batches of at most `tokens` tokens.
+class AnnotatedSentence(NamedTuple):
+    """A sentence of a batch with the links between its words, and the heads that find them."""
 
-    `of_two` says whether it is one of two models that are compared.
+    key: int  # the hash of the sentence
+    annotation: Annotation
+    hits: LinkHits
+
+
+def _annotated_sentences(
+    keys: Sequence[int],
+    annotated: Sequence[Annotation | None],
+    hits: Sequence[LinkHits | None],
+) -> list[AnnotatedSentence]:
+    """Return the sentences of a batch that have an annotation."""
+    linked = []
+    for key, annotation, sentence_hits in zip(keys, annotated, hits, strict=True):
+        if annotation is not None and sentence_hits is not None:
+            linked.append(AnnotatedSentence(key, annotation, sentence_hits))
+    return linked
+
+
+class Runner:
+    """A model and everything needed to measure its heads.
+
+    Args:
+        source: the model.
+        settings: the settings of the measurement.
+        measures: the measures.
+        tokens: the largest number of tokens per batch.
+        of_two: whether it is one of two models that are compared.
     """
 
     def __init__(
@@ -175,17 +211,17 @@ class Runner:
         # The first of two models, if they generate text: this model is given the text that the leader generates.
         self.leader: Runner | None = None
         self._measures = of_rows(measures_of(measures))
-        self._weights: FindWeights | None = None
+        self._weights: WeightFinder | None = None  # None before the first batch
 
     @cached_property
     def _digest(self) -> str:
         return self.source.digest()
 
-    def with_controls(self, found: Survey) -> Survey:
-        """Return a survey with the controls, measured on its sample."""
-        sample = found.sample
+    def with_controls(self, trained: Survey) -> Survey:
+        """Return the survey of this model with the controls, measured on its sample."""
+        sample = trained.sample
         if not sample.texts:  # the settings ask for no controls
-            return found
+            return trained
         texts = {**sample.linked, **sample.texts}
         encoded = {key: self.encode(*text_pair) for key, text_pair in texts.items()}
         singles = {key: encoded[key] for key in sample.texts}
@@ -193,47 +229,49 @@ class Runner:
         shuffled = {key: batch for key, batch in shuffled_or_none.items() if batch is not None}
         controls = dict(sample.controls)
         if len(shuffled) == len(singles):
-            controls[SHUFFLED] = self._control(shuffled)
-        controls[CHANCE] = self._control(singles, dealt=True)
+            controls[SHUFFLED] = self._measure_singles(shuffled)
+        controls[CHANCE] = self._measure_singles(singles, permute_keys=True)
         sample = replace(sample, controls=controls)
         try:
-            random, hits = self._random_weights(sample, texts, encoded)
+            controls[UNTRAINED], hits = self._measure_untrained(sample, texts, encoded)
         except ModelError as error:
-            return replace(found, sample=replace(sample, no_random=str(error)))
-        controls[UNTRAINED] = random
-        return replace(found, sample=replace(sample, found=hits))
+            return replace(trained, sample=replace(sample, no_random=str(error)))
+        return replace(trained, sample=replace(sample, found=hits))
 
-    def _random_weights(
+    def _measure_untrained(
         self,
         sample: Sample,
         texts: Mapping[int, tuple[str, str | None]],
         encoded: Mapping[int, Batch],
     ) -> tuple[survey.PerSentence, dict[int, LinkHits]]:
-        """Measure models with random weights on a sample; return their measures and the links that they find."""
+        """Measure models with random weights on a sample; return their measures and the links that they find.
+
+        `texts` are the sentences of the sample with their pairs, and `encoded` the same sentences as the trained model
+        reads them.
+        """
         has_role = [measure.role is not None for measure in self._measures]
-        sums, links, counts = [], [], np.zeros(0)
+        targets = {key: single.sentences[0].target for key, single in encoded.items()}
+        sums_of_seeds, hits_of_seeds, counts = [], [], np.zeros(0)
         for seed in range(SEEDS):
-            random_runner = Runner(
-                self.source.untrained(seed), self._settings, self._entries, self.tokens
-            )
+            untrained = self.source.untrained(seed)
+            runner = Runner(untrained, self._settings, self._entries, self.tokens)
             if self.source.generates:  # give it the text that the trained model generates
-                targets = {key: single.sentences[0].target for key, single in encoded.items()}
                 encoded = {
-                    key: random_runner.encode(*text_pair, target=targets[key])
+                    key: runner.encode(*text_pair, target=targets[key])
                     for key, text_pair in texts.items()
                 }
-            measured, counts = random_runner._control({key: encoded[key] for key in sample.texts})
-            sums.append(np.ascontiguousarray(measured[..., has_role]))
-            annotated = {
-                key: (encoded[key], annotation) for key, annotation in sample.annotated.items()
-            }
-            links.append(random_runner._links(annotated))
+            sums, counts = runner._measure_singles({key: encoded[key] for key in sample.texts})
+            sums_of_seeds.append(np.ascontiguousarray(sums[..., has_role]))
+            hits_of_seeds.append(runner._find_links(encoded, sample.annotated))
+        # The layers of all seeds, one after another.
         hits = {
-            key: replace(link_hits, hits=np.concatenate([seed[key].hits for seed in links], axis=2))
-            for key, link_hits in links[0].items()
+            key: replace(
+                item, hits=np.concatenate([seed[key].hits for seed in hits_of_seeds], axis=2)
+            )
+            for key, item in hits_of_seeds[0].items()
         }
-        counted = np.ascontiguousarray(counts[..., has_role])
-        return (np.concatenate(sums, axis=1), counted), hits
+        counts = np.ascontiguousarray(counts[..., has_role])  # equal for all seeds
+        return (np.concatenate(sums_of_seeds, axis=1), counts), hits
 
     def encode(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
         """Encode one sentence as a batch; if two models generate text, both get the text of the first model."""
@@ -250,43 +288,36 @@ class Runner:
             return self.encode(text, pair, generated)
         return batch
 
-    def run(
-        self, batch: Batch, annotated: Sequence[Annotation | None]
-    ) -> tuple[BatchMeasures, Survey]:
-        """Measure a batch; return all its measures with the rows of attention, and its survey.
+    def run(self, batch: Batch, annotated: Sequence[Annotation | None]) -> tuple[KeptRows, Survey]:
+        """Measure a batch; return its rows of attention and its survey.
 
         `annotated` has the links between words of each sentence, or None.
         """
-        settings, sentences = self._settings, batch.sentences
+        sentences = batch.sentences
         # Annotations are about the words of the input. In a sentence with separate keys (cross attention), one side of
         # the attention is generated text, so its annotation is not used.
         usable = [
             item if sentence.keys is None else None
             for item, sentence in zip(annotated, sentences, strict=True)
         ]
-        find = FindLinks(usable)
+        find = LinkFinder(usable)
         measured, receipt = self._stream(batch, [find] if any(usable) else [], keep_rows=True)
-        keys = _keys(batch)
-        sums, counts = measured.sums, measured.counts
+        keys, sums, counts, rows = _keys(batch), measured.sums, measured.counts, measured.rows
+        assert rows is not None  # they were to be kept
+        linked = _annotated_sentences(keys, usable, find.result()) if any(usable) else []
+        link_counts = None
+        if any(annotated):
+            hits = [(item.key, item.hits) for item in linked]
+            link_counts = relations.count_links(hits, *sums.shape[1:3])
+            n_annotated = sum(item is not None for item in annotated)
+            link_counts = replace(link_counts, n_other=n_annotated - len(linked))
         enough = np.array([item.enough_rows for item in self._measures], dtype=np.float64)
-        linked: list[tuple[int, Annotation, LinkHits]] = []
-        if any(usable):
-            triples = zip(keys, usable, find.result(), strict=True)
-            linked = [
-                (key, annotation, item) for key, annotation, item in triples if annotation and item
-            ]
-        n_annotated = len(list(filter(None, annotated)))
-        related = None
-        if n_annotated:
-            hits = [(key, item) for key, _annotation, item in linked]
-            related = relations.count_links(hits, *sums.shape[1:3])
-            related = replace(related, n_other=n_annotated - len(linked))
-        return measured, Survey(
+        return rows, Survey(
             about=About(
                 model=self.source.name,
                 weights=self._digest,
                 kind=batch.kind or self.source.kinds[0],
-                sample=settings.controls,
+                sample=self._settings.controls,
             ),
             measures=tuple(item.name for item in self._measures),
             heads=tally.tally_sentences(sums, counts[:, :, None], keys),
@@ -296,8 +327,8 @@ class Runner:
                 sums, counts, keys, [item.text for item in sentences], enough
             ),
             sample=self._sample(batch, keys, (sums, counts), linked),
-            similarity=divergences(*measured.rows),
-            relations=related,
+            similarity=divergences(rows.weights, rows.counted),
+            relations=link_counts,
             n_tokens=int(batch.real.sum()),
             n_cut=sum(sentence.is_cut for sentence in sentences),
             worst=receipt.differences,
@@ -310,30 +341,30 @@ class Runner:
         batch: Batch,
         keys: Sequence[int],
         measured: survey.PerSentence,
-        linked: Sequence[tuple[int, Annotation, LinkHits]],
+        linked: Sequence[AnnotatedSentence],
     ) -> Sample:
-        """Return the sentences with the smallest keys, with the measures there that may give a role."""
+        """Return the sample of a batch: sentences with the smallest keys, and their measures that may give a role."""
         size = self._settings.controls
         text_of_key = {
             key: (item.text, item.pair) for key, item in zip(keys, batch.sentences, strict=True)
         }
         texts = dict(sorted(text_of_key.items())[:size])
         rows = [keys.index(key) for key in texts]
-        places = [number for number, item in enumerate(self._measures) if item.role is not None]
-        own_values = tuple(
-            values[rows][..., places].astype(np.float32, order="C") for values in measured
+        columns = [column for column, item in enumerate(self._measures) if item.role is not None]
+        sums, counts = (
+            values[rows][..., columns].astype(np.float32, order="C") for values in measured
         )
-        annotated = (
-            relations.sample_links((key, annotation) for key, annotation, _ in linked)
-            if size
-            else {}
-        )
-        hits = {key: item for key, annotation, item in linked if annotation == annotated.get(key)}
+        annotated: dict[int, Annotation] = {}
+        if size:
+            annotated = relations.sample_links((item.key, item.annotation) for item in linked)
+        hits = {
+            item.key: item.hits for item in linked if item.annotation == annotated.get(item.key)
+        }
         return Sample(
             size=size,
             texts=texts,
-            roles=tuple(self._measures[place].name for place in places),
-            controls={survey.OWN: (own_values[0], own_values[1])},
+            roles=tuple(self._measures[column].name for column in columns),
+            controls={survey.OWN: (sums, counts)},
             linked={key: text_of_key[key] for key in annotated},
             annotated=annotated,
             own={key: hits[key] for key in annotated},
@@ -345,46 +376,50 @@ class Runner:
         others: Sequence[Observer] = (),
         *,
         keep_rows: bool = False,
-        dealt: Sequence[int] | None = None,
+        key_seeds: Sequence[int] | None = None,
     ) -> tuple[BatchMeasures, Receipt]:
         """Run the model on a batch; return its measures and the receipt.
 
-        `others` are further observers; `keep_rows` and `dealt` are those of `MeasureHeads`.
+        `others` are further observers; `keep_rows` and `key_seeds` are those of `MeasureCollector`.
         """
         if self._weights is None:
-            self._weights = FindWeights()
+            self._weights = WeightFinder()
             self.source.stream(first_sentence(batch), [self._weights])
-        observer = MeasureHeads(
-            self._weights.handed,
+        observer = MeasureCollector(
+            self._weights.projections,
             keep_rows=keep_rows,
-            dealt=dealt,
+            key_seeds=key_seeds,
             embeddings=self._weights.embeddings,
             measures=self._measures,
         )
         receipt = self.source.stream(batch, [observer, *others])
         return observer.result(), receipt
 
-    def _control(self, singles: Mapping[int, Batch], *, dealt: bool = False) -> survey.PerSentence:
-        """Measure single sentences in batches; `dealt` assigns their weights to random keys."""
-        parts: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        for batch_keys in in_batches(singles, self.tokens):
-            measured, _ = self._stream(
-                join(batch_keys.values()), dealt=list(batch_keys) if dealt else None
-            )
-            parts |= zip(batch_keys, zip(measured.sums, measured.counts, strict=True), strict=True)
-        sums, counts = (np.stack([parts[key][part] for key in singles]) for part in (0, 1))
-        return sums, counts
+    def _measure_singles(
+        self, singles: Mapping[int, Batch], *, permute_keys: bool = False
+    ) -> survey.PerSentence:
+        """Measure single sentences, in batches; `permute_keys` assigns the weights of each to random keys."""
+        sums: dict[int, np.ndarray] = {}
+        counts: dict[int, np.ndarray] = {}
+        for batch in in_batches(singles, self.tokens):
+            key_seeds = list(batch) if permute_keys else None
+            measured, _receipt = self._stream(join(batch.values()), key_seeds=key_seeds)
+            sums |= zip(batch, measured.sums, strict=True)
+            counts |= zip(batch, measured.counts, strict=True)
+        return np.stack([sums[key] for key in singles]), np.stack([counts[key] for key in singles])
 
-    def _links(self, sentences: Mapping[int, tuple[Batch, Annotation]]) -> dict[int, LinkHits]:
+    def _find_links(
+        self, encoded: Mapping[int, Batch], annotated: Mapping[int, Annotation]
+    ) -> dict[int, LinkHits]:
         """Return the links that the heads find in annotated sentences, by the key of the sentence."""
-        hits: dict[int, LinkHits | None] = {}
-        for batch_keys in in_batches(
-            {key: single for key, (single, _) in sentences.items()}, self.tokens
-        ):
-            find = FindLinks([sentences[key][1] for key in batch_keys])
-            self.source.stream(join(batch_keys.values()), [find])
-            hits |= zip(batch_keys, find.result(), strict=True)
-        return {key: found_links for key in sentences if (found_links := hits[key]) is not None}
+        hits: dict[int, LinkHits] = {}
+        for batch in in_batches({key: encoded[key] for key in annotated}, self.tokens):
+            find = LinkFinder([annotated[key] for key in batch])
+            self.source.stream(join(batch.values()), [find])
+            for key, hits_of_sentence in zip(batch, find.result(), strict=True):
+                if hits_of_sentence is not None:
+                    hits[key] = hits_of_sentence
+        return {key: hits[key] for key in annotated if key in hits}
 
 
 def check_readable(
@@ -395,7 +430,7 @@ def check_readable(
     Raises InputError: a model cannot read it; ModelError: two models read different tokens, or have different kinds of
     attention; SelectionError: the first of two models has no such attention.
     """
-    _read_by(_runners(source, against, settings), text)
+    _encode(_runners(source, against, settings), text)
 
 
 def _runners(
@@ -413,9 +448,8 @@ def _runners(
     _expect_both(source, against, kind)
     if len(source.kinds) > 1 or len(against.kinds) > 1:
         settings = replace(settings, kind=kind)
-    first, second = (
-        Runner(model, settings, measures, tokens, of_two=True) for model in (source, against)
-    )
+    first = Runner(source, settings, measures, tokens, of_two=True)
+    second = Runner(against, settings, measures, tokens, of_two=True)
     second.leader = first if source.generates else None
     return [first, second]
 
@@ -429,7 +463,7 @@ def _expect_both(source: Source, against: Source, kind: Kind) -> None:
         )
 
 
-def _read_by(runners: Sequence[Runner], text: str, where: str = "") -> tuple[Batch, ...]:
+def _encode(runners: Sequence[Runner], text: str, where: str = "") -> tuple[Batch, ...]:
     """Encode a sentence with each model; `where` is its place in a file for messages, such as "line 7, "."""
     check_text(text)
     first = runners[0].encode(text)

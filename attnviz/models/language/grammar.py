@@ -106,14 +106,14 @@ class Grammar:
 
     def alike(self) -> tuple[tuple[str, ...], ...]:
         """Return groups of words in the same form, such as all nouns in the plural."""
-        found = []
+        same_form = []
         for groups, forms in self.rules["alike"].items():
             listed = _words_of(self.words, groups)
             unique = {id(word): word for word in listed}.values()  # a noun may be in several groups
             for form in forms:
                 before, name, after = _split_slots(form)
-                found.append(tuple(before + word[name] + after for word in unique))
-        return tuple(found)
+                same_form.append(tuple(before + word[name] + after for word in unique))
+        return tuple(same_form)
 
     def pattern(self) -> re.Pattern[str]:
         """Return a regular expression that matches every possible sentence, and some without agreement."""
@@ -153,10 +153,11 @@ class _Draft:
         for name, step in rule.items():
             if name not in _NO_STEPS:
                 self.variables[name] = self.fill(step)
-        said = self.fill(rule["say"]) if "say" in rule else self._fill_sides(rule)
+        result = self.fill(rule["say"]) if "say" in rule else self._fill_sides(rule)
         if "mark" in rule:  # the tags of one clause must differ from those of another
-            said = {side: re.sub("[/+]", rf"\g<0>{rule['mark']}", said[side]) for side in SIDES}
-        return said
+            mark = rf"\g<0>{rule['mark']}"
+            result = {side: re.sub("[/+]", mark, result[side]) for side in SIDES}
+        return result
 
     def text(self, value: str | Word) -> str:
         """Return a text unchanged; for a word, its form for this side, or its first form."""
@@ -166,6 +167,7 @@ class _Draft:
         return form
 
     def _draw_one(self, rules: list[Any]) -> Any:
+        """Return the result of one rule of a list; an empty text for what the shares leave of 100%."""
         if not _has_share(rules[0]):
             return self.random.choice([self.fill(rule) for rule in rules])
         number, total = self.random.random(), 0
@@ -177,14 +179,16 @@ class _Draft:
         return ""
 
     def _fill_sides(self, rule: dict[str, Any]) -> dict[str, str]:
-        said = {}
+        """Return the text of each side of a pair."""
+        texts = {}
         for side in SIDES:
             self.side = side
-            said[side] = self.text(self.fill(rule[side]))
+            texts[side] = self.text(self.fill(rule[side]))
         self.side = SIDES[0]
-        return said
+        return texts
 
     def _fill_text(self, rule: str) -> Any:
+        """Return a text with its slots filled in; a rule that is one slot gives the word itself, with all its forms."""
         parts = _split_slots(rule)
         if len(parts) == 3 and not parts[0] and not parts[2]:
             return self._fill_slot(parts[1], "")
@@ -194,6 +198,7 @@ class _Draft:
         return text
 
     def _fill_slot(self, slot: str, before: str) -> Any:
+        """Return the content of a slot, such as ``people other than who``; `before` is the text before it."""
         if slot.startswith("+"):
             return self._particle(slot[1:], before)
         name, _, exception = slot.partition(" other than ")
@@ -226,6 +231,7 @@ class _Draft:
         return word[form] if form in word else word["many"]  # "i" goes with "they", but for "be"
 
     def _particle(self, role: str, before: str) -> str:
+        """Return the Korean particle of the noun at the end of `before`, as a piece of its own after a space."""
         if role not in PARTICLES:
             role = self.text(self.variables[role])
         noun = before.rstrip("[ ").rpartition(" ")[2].partition("/")[0]
@@ -256,12 +262,7 @@ def load_grammar(name: str) -> Grammar:
 def _read_words(rules: dict[str, Any]) -> dict[str, Any]:
     """Return the words of a grammar by group, and those of the agreement by name."""
     words: dict[str, Any] = dict(rules.get("agreement", {}))
-    nouns: dict[str, Word] = {}
-    for group, entries, forms in _groups_of(rules["nouns"]):
-        names = [entry.partition("/")[0] for entry in entries.split()]
-        for name, entry in zip(names, entries.split(), strict=True):
-            nouns.setdefault(name, _read_word(forms, entry) | {"adjectives": []})
-        words[group] = [nouns[name] for name in names]
+    nouns = _add_nouns(words, rules["nouns"])
     for block in rules["words"]:
         for group, entries, forms in _groups_of(block):
             words[group] = [_read_word(forms, entry) for entry in entries.split()]
@@ -269,17 +270,25 @@ def _read_words(rules: dict[str, Any]) -> dict[str, Any]:
         _add_verbs(words, group, parts, forms)
     for group, union in rules.get("groups", {}).items():
         words[group] = _words_of(words, union)
+    # The objects of verbs may be any of the groups read so far.
     for group, _, _ in _groups_of(rules["verbs"]):
         for verb in words[group]:
             verb["objects"] = _words_of(words, rules["objects"].get(verb["takes"], ""))
-    for group, adjectives, forms in _groups_of(rules.get("adjectives", {})):
-        words[group] = []
-        for entry, noun_names in adjectives.items():
-            adjective = _read_word(forms, entry)
-            words[group].append(adjective)
-            _add_to_nouns(adjective, group, noun_names, nouns, words)
+    _add_adjectives(words, rules.get("adjectives", {}), nouns)
     words["nouns with adjectives"] = [noun for noun in nouns.values() if noun["adjectives"]]
     return words
+
+
+def _add_nouns(words: dict[str, Any], block: dict[str, Any]) -> dict[str, Word]:
+    """Add the nouns of each group, and return them by name; a noun of several groups is one and the same word."""
+    nouns: dict[str, Word] = {}
+    for group, entries, forms in _groups_of(block):
+        words[group] = []
+        for entry in entries.split():
+            name = entry.partition("/")[0]
+            noun = nouns.setdefault(name, _read_word(forms, entry) | {"adjectives": []})
+            words[group].append(noun)
+    return nouns
 
 
 def _add_verbs(
@@ -295,14 +304,17 @@ def _add_verbs(
             words.setdefault(f"{group} taking {takes}", []).extend(verbs)
 
 
-def _add_to_nouns(
-    adjective: Word, group: str, noun_names: str, nouns: dict[str, Word], words: dict[str, Any]
-) -> None:
-    """Add an adjective to the nouns that it goes with, named one by one or by their group."""
-    for name in noun_names.split():
-        for noun in [nouns[name]] if name in nouns else words[name]:
-            noun["adjectives"].append(adjective)
-            noun.setdefault(group, []).append(adjective)
+def _add_adjectives(words: dict[str, Any], block: dict[str, Any], nouns: dict[str, Word]) -> None:
+    """Add the adjectives of each group, also to the nouns that they go with, named one by one or by group."""
+    for group, adjectives, forms in _groups_of(block):
+        words[group] = []
+        for entry, noun_names in adjectives.items():
+            adjective = _read_word(forms, entry)
+            words[group].append(adjective)
+            for name in noun_names.split():
+                for noun in [nouns[name]] if name in nouns else words[name]:
+                    noun["adjectives"].append(adjective)
+                    noun.setdefault(group, []).append(adjective)
 
 
 def _groups_of(block: dict[str, Any]) -> Iterator[tuple[str, Any, list[str]]]:
@@ -323,10 +335,12 @@ def _words_of(words: dict[str, Any], groups: str) -> list[Word]:
 
 
 def _draw(random: Random, chances: dict[Any, float]) -> Any:
+    """Draw a key by its relative frequency."""
     return random.choices(list(chances), list(chances.values()))[0]
 
 
 def _has_share(rule: Any) -> bool:
+    """Return whether a rule of a list begins with its share: ``30%: was``."""
     return isinstance(rule, dict) and len(rule) == 1 and next(iter(rule)).endswith("%")
 
 

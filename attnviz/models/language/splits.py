@@ -52,6 +52,7 @@ def sentences(
     """Yield sentences of a split without end; the same seed yields the same sentences."""
     lines = _held_out(f"{language}-{kind}-{split}" if kind else f"{language}-{split}", seed)
     yield from map(parse_sentence, lines)
+    # The grammar makes the same sentences again, so those of the file are skipped.
     yield from islice(_made_sentences(split, seed, kind, language), len(lines), None)
 
 
@@ -71,13 +72,17 @@ def endings(language: Language) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _held_out(name: str, seed: int) -> list[str]:
+    """Return the lines of a file of `held_out`, which has the first sentences of seed 0; empty if there is none."""
     path = HELD_OUT / f"{name}.txt"
-    return path.read_text("utf-8").splitlines() if seed == 0 and path.exists() else []
+    if seed != 0 or not path.exists():
+        return []
+    return path.read_text("utf-8").splitlines()
 
 
 def _made_sentences(
     split: Split, seed: int, kind: str | None, language: Language
 ) -> Iterator[GoldSentence]:
+    """Yield the sentences that the grammar makes from a seed, those of one split."""
     from attnviz.models.language.grammar import load_grammar
 
     grammar, random = load_grammar(language), Random(f"{_STREAMS[language]} {_SEEDS[split]} {seed}")
@@ -88,6 +93,7 @@ def _made_sentences(
 
 
 def _made_pairs(split: Split, seed: int, clauses: int | None) -> Iterator[Pair]:
+    """Yield the pairs that the grammar makes from a seed, those of one split."""
     from attnviz.models.language.grammar import load_grammar
 
     grammar, random = load_grammar("translation"), Random(f"korean {_SEEDS[split]} {seed}")
@@ -101,19 +107,21 @@ def corpus_lines(
     n: int, *, kind: str | None = None, language: Language = "english"
 ) -> tuple[CorpusLine, ...]:
     """Return different test sentences with known links; of one construction that has links, or of all."""
-    found: dict[str, CorpusLine] = {}
+    by_text: dict[str, CorpusLine] = {}
     for line in map(line_of, sentences("test", kind=kind, language=language)):
-        if len(found) == n:
+        if len(by_text) == n:
             break
         if line.annotated is not None and line.annotated.links:
-            found.setdefault(line.text, replace(line, number=len(found) + 1))
-    return tuple(found.values())
+            by_text.setdefault(line.text, replace(line, number=len(by_text) + 1))
+    return tuple(by_text.values())
 
 
 def source_lines(n: int) -> tuple[CorpusLine, ...]:
     """Return English test sentences to be translated, without links."""
-    found = enumerate(islice(pairs("test"), n), 1)
-    return tuple(CorpusLine(number=number, text=" ".join(pair.english)) for number, pair in found)
+    numbered = enumerate(islice(pairs("test"), n), 1)
+    return tuple(
+        CorpusLine(number=number, text=" ".join(pair.english)) for number, pair in numbered
+    )
 
 
 def line_of(sentence: GoldSentence) -> CorpusLine:

@@ -98,6 +98,7 @@ def load(path: Path) -> tuple[ModelCard, Model]:
 
 
 def _open(path: Path) -> tuple[ModelCard, dict[str, Tensor]]:
+    """Return the card of a file, and its weights by name. Raises FileFormatError: it holds no model of attnviz."""
     try:
         metadata, weights = _read(path)
         described = json.loads(metadata["card"])
@@ -137,6 +138,7 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
 
 
 def _card_from(described: dict[str, Any]) -> ModelCard:
+    """Return the card that a file describes. Raises one of `_MISFITS`: it is damaged."""
     import msgspec
 
     plan = TrainingPlan(

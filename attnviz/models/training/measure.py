@@ -26,47 +26,50 @@ SAMPLES = 500  # sentences per measure
 
 
 @torch.inference_mode()
-def decided_words(model: LanguageEncoder, n: int = SAMPLES) -> float:
+def decided_words(model: LanguageEncoder, n: int) -> float:
     """Return the share of words decided by the grammar that the model names when they are hidden one at a time."""
-    words, places = [], []
+    # Each sentence once for each word to hide, and the place of this word.
+    words, hidden_places = [], []
     for sentence in islice(splits.sentences("test", language=model.config.language), n):
         for place in sorted(sentence.decided):
             words.append(_numbers(model, [sentence])[0])
-            places.append(place)
+            hidden_places.append(place)
     shown = pad_numbers(words)
     rows = torch.arange(len(words))
-    hidden = shown[rows, places]
-    shown[rows, places] = model.config.mask
+    hidden = shown[rows, hidden_places]
+    shown[rows, hidden_places] = model.config.mask
     batches = torch.split(shown, 512)
     named = torch.cat([model(batch).logits.argmax(dim=-1) for batch in batches])  # (B, T)
-    return float((named[rows, places] == hidden).float().mean())
+    return float((named[rows, hidden_places] == hidden).float().mean())
 
 
 def references(
-    split: Split, n: int = SAMPLES, kind: str = "reference", language: Language = "english"
+    split: Split, n: int, kind: str = "reference", language: Language = "english"
 ) -> list[GoldSentence]:
     """Return sentences such as "The animal didn't cross the street because it was too tired", or with 자기."""
     return list(islice(splits.sentences(split, kind=kind, language=language), n))
 
 
 def _numbers(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> list[list[int]]:
+    """Return the numbers of the words of each sentence."""
     vocabulary = load_vocabulary(model.config.language)
     return [vocabulary.encode(sentence.words) for sentence in sentences]
 
 
 def places(sentences: Sequence[GoldSentence]) -> tuple[Tensor, Tensor]:
     """Return the position of "it" in each sentence, and that of the noun it stands for."""
-    found = [_reference(sentence) for sentence in sentences]
-    pronouns = torch.tensor([reference.pronoun for reference in found])
-    return pronouns, torch.tensor([reference.noun for reference in found])
+    references = [_reference(sentence) for sentence in sentences]
+    pronouns = torch.tensor([reference.pronoun for reference in references])
+    nouns = torch.tensor([reference.noun for reference in references])
+    return pronouns, nouns
 
 
 @torch.inference_mode()
-def named_referents(model: LanguageEncoder, n: int = SAMPLES, kind: str = "reference") -> float:
+def named_referents(model: LanguageEncoder, n: int, kind: str = "reference") -> float:
     """Return the share of sentences in which the model names the noun that "it" stands for."""
-    found = references("test", n, kind, model.config.language)
-    words = pad_numbers(_numbers(model, found))
-    rows, (pronouns, nouns) = torch.arange(len(found)), places(found)
+    sentences = references("test", n, kind, model.config.language)
+    words = pad_numbers(_numbers(model, sentences))
+    rows, (pronouns, nouns) = torch.arange(len(sentences)), places(sentences)
     named = model(words).referents.argmax(dim=-1)  # (B, T)
     return float((named[rows, pronouns] == words[rows, nouns]).float().mean())
 
@@ -87,17 +90,18 @@ def weights_from_it(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -
 
 def _right(from_it: Tensor, sentences: Sequence[GoldSentence]) -> Tensor:
     """Return whether the largest weight from "it" is on the right noun, or on its particle [..., sentence]."""
-    looked, nouns = from_it.argmax(dim=-1), places(sentences)[1]
+    top_keys = from_it.argmax(dim=-1)
+    _pronouns, nouns = places(sentences)
     has_particle = torch.tensor(
         [
             sentence.words[noun + 1].startswith(PIECE)
             for sentence, noun in zip(sentences, nouns.tolist(), strict=True)
         ]
     )
-    return (looked == nouns) | ((looked == nouns + 1) & has_particle)
+    return (top_keys == nouns) | ((top_keys == nouns + 1) & has_particle)
 
 
-def right_looks(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> Tensor:
+def reference_accuracy(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> Tensor:
     """Return how often each head's largest weight from "it" is on the right noun [layer, head]."""
     return _right(weights_from_it(model, sentences), sentences).float().mean(dim=-1)
 
@@ -107,16 +111,17 @@ def reference_head(model: LanguageEncoder, n: int = SAMPLES, kind: str = "refere
 
     Among equals it is one of the last layer, where the model names the noun, and there the one with the most weight.
     """
-    found = references("validation", n, kind, model.config.language)
-    from_it = weights_from_it(model, found)  # (L, H, B, T)
-    right = _right(from_it, found).float().mean(dim=-1)
-    on_noun = from_it[:, :, torch.arange(len(found)), places(found)[1]].mean(dim=-1)  # (L, H)
+    sentences = references("validation", n, kind, model.config.language)
+    from_it = weights_from_it(model, sentences)  # (L, H, B, T)
+    right = _right(from_it, sentences).float().mean(dim=-1)  # (L, H)
+    _pronouns, nouns = places(sentences)
+    on_noun = from_it[:, :, torch.arange(len(sentences)), nouns].mean(dim=-1)  # (L, H)
     n_layers, n_heads = right.shape
     heads = [(layer, head) for layer in range(n_layers) for head in range(n_heads)]
-    return max(heads, key=lambda place: (float(right[place]), place[0], float(on_noun[place])))
+    return max(heads, key=lambda head: (float(right[head]), head[0], float(on_noun[head])))
 
 
-def turn(sentence: GoldSentence, last: str) -> GoldSentence:
+def change_last_word(sentence: GoldSentence, last: str) -> GoldSentence:
     """Return a sentence of reference with another last word, and with the noun that "it" then stands for."""
     reference, words = _reference(sentence), list(sentence.words)
     fits_animals = {
@@ -129,7 +134,7 @@ def turn(sentence: GoldSentence, last: str) -> GoldSentence:
     return replace(sentence, words=tuple(words), reference=reference)
 
 
-def turn_particles(sentence: GoldSentence) -> GoldSentence:
+def swap_particles(sentence: GoldSentence) -> GoldSentence:
     """Return a sentence with 자기 whose subject and object have exchanged their particles."""
     from attnviz.models.language.grammar import particle
 
@@ -140,12 +145,13 @@ def turn_particles(sentence: GoldSentence) -> GoldSentence:
 
 
 def _reference(sentence: GoldSentence) -> Reference:
+    """Return the reference of a sentence. Raises ValueError: it has none."""
     if sentence.reference is None:
         raise ValueError("the sentence refers to nothing")
     return sentence.reference
 
 
-def turn_all(
+def swap_referents(
     sentences: Sequence[GoldSentence], language: Language = "english"
 ) -> list[GoldSentence]:
     """Return the sentences changed so that each pronoun stands for the other noun.
@@ -153,23 +159,25 @@ def turn_all(
     Tired becomes wide, or the other way round; with 자기, subject and object are exchanged.
     """
     for_animals, for_places = splits.endings(language)
-    turned = []
+    swapped = []
     for number, sentence in enumerate(sentences):
         if sentence.kind == "own":
-            turned.append(turn_particles(sentence))
+            swapped.append(swap_particles(sentence))
         else:
             last = sentence.words[_reference(sentence).pronoun + 3]
             others = for_places if last in for_animals else for_animals
-            turned.append(turn(sentence, others[number % len(others)]))
-    return turned
+            swapped.append(change_last_word(sentence, others[number % len(others)]))
+    return swapped
 
 
-def turning_looks(model: LanguageEncoder, head: Head, sentences: Sequence[GoldSentence]) -> float:
+def accuracy_when_swapped(
+    model: LanguageEncoder, head: Head, sentences: Sequence[GoldSentence]
+) -> float:
     """Return the share of sentences in which a head is right both before and after the change."""
-    turned = turn_all(sentences, model.config.language)
-    as_they_are = _right(weights_from_it(model, sentences)[head], sentences)
-    when_turned = _right(weights_from_it(model, turned)[head], turned)
-    return float((as_they_are & when_turned).float().mean())
+    swapped = swap_referents(sentences, model.config.language)
+    right_before = _right(weights_from_it(model, sentences)[head], sentences)
+    right_after = _right(weights_from_it(model, swapped)[head], swapped)
+    return float((right_before & right_after).float().mean())
 
 
 def fixed_offset(sentences: Sequence[GoldSentence]) -> int:
@@ -178,14 +186,14 @@ def fixed_offset(sentences: Sequence[GoldSentence]) -> int:
     return int((nouns - pronouns).mode().values)
 
 
-def offset_looks(offset: int, sentences: Sequence[GoldSentence]) -> float:
+def offset_accuracy(offset: int, sentences: Sequence[GoldSentence]) -> float:
     """Return the share of sentences in which the noun is at this distance from "it"."""
     pronouns, nouns = places(sentences)
     return float((nouns - pronouns == offset).float().mean())
 
 
 @torch.inference_mode()
-def next_words(model: LanguageDecoder, n: int = SAMPLES) -> float:
+def next_words(model: LanguageDecoder, n: int) -> float:
     """Return the cross entropy of the next words, in nats per word; the end of a sentence counts as a word."""
     config, vocabulary = model.config, load_vocabulary("english")
     sentences = islice(splits.sentences("test"), n)
@@ -197,9 +205,7 @@ def next_words(model: LanguageDecoder, n: int = SAMPLES) -> float:
     return float(loss)
 
 
-def some_pairs(
-    split: Split, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)
-) -> list[Pair]:
+def some_pairs(split: Split, n: int, clauses: Sequence[int | None]) -> list[Pair]:
     """Return pairs of a split, with each number of clauses in turn; None: any number."""
     streams = cycle([splits.pairs(split, seed, number) for seed, number in enumerate(clauses)])
     return [next(stream) for stream in islice(streams, n)]
@@ -209,18 +215,18 @@ class Hits(NamedTuple):
     """Which words of the right translations a model generates, free running [sentence, step]; the end is a word."""
 
     right: Tensor  # whether the generated word is right
-    here: Tensor  # whether there is a word
-    inner: Tensor  # whether there is a word other than the end
+    is_word: Tensor  # whether there is a word, not padding
+    is_inner: Tensor  # whether there is a word other than the end
 
     @property
-    def whole(self) -> float:
+    def sentence_accuracy(self) -> float:
         """Return the share of sentences translated without an error."""
-        return float((self.right == self.here).all(dim=-1).double().mean())
+        return float((self.right == self.is_word).all(dim=-1).double().mean())
 
     @property
-    def words(self) -> float:
+    def word_accuracy(self) -> float:
         """Return the share of words generated in the right place."""
-        return float(self.right[self.inner].double().mean())
+        return float(self.right[self.is_inner].double().mean())
 
 
 @torch.inference_mode()
@@ -230,8 +236,8 @@ def hits(model: Translator, pairs: Sequence[Pair]) -> Hits:
     n_steps = target.shape[1]  # later words count as wrong
     words = model.translate(source, max_length=n_steps).words
     words = torch.nn.functional.pad(words, (0, n_steps - words.shape[1]))
-    here = target != model.config.pad
-    return Hits((words == target) & here, here, here & (target != model.config.end))
+    is_word = target != model.config.pad
+    return Hits((words == target) & is_word, is_word, is_word & (target != model.config.end))
 
 
 @torch.inference_mode()
@@ -246,13 +252,13 @@ def alignments(model: Translator, pairs: Sequence[Pair]) -> Tensor:
     if weights is None:
         raise ValueError("a model without attention aligns nothing")
     if isinstance(model, RecurrentTranslator):
-        looks: Tensor = weights.argmax(dim=-1)[None, None]  # (1, 1, B, T)
-        return looks
+        top_keys: Tensor = weights.argmax(dim=-1)[None, None]  # (1, 1, B, T)
+        return top_keys
     layers = [layer.argmax(dim=-1).transpose(0, 1) for layer in weights.cross if layer is not None]
     return torch.stack(layers)  # (L, H, B, T)
 
 
-def alignment_error(looks: Callable[[int, int], int], pairs: Sequence[Pair]) -> float:
+def alignment_error(top_key: Callable[[int, int], int], pairs: Sequence[Pair]) -> float:
     """Return the alignment error rate of a function from a pair's number and a step to a source position.
 
     1 - (|A and S| + |A and P|) / (|A| + |S|), with the pairs' sure (S) and possible (P) alignments.
@@ -261,19 +267,23 @@ def alignment_error(looks: Callable[[int, int], int], pairs: Sequence[Pair]) -> 
     """
     right = total = 0
     for number, pair in enumerate(pairs):
-        found = {(step, looks(number, step)) for step in range(len(pair.korean))}
-        right += len(found & pair.sure) + len(found & pair.possible)
-        total += len(found) + len(pair.sure)
+        aligned = {(step, top_key(number, step)) for step in range(len(pair.korean))}
+        right += len(aligned & pair.sure) + len(aligned & pair.possible)
+        total += len(aligned) + len(pair.sure)
     return 1 - right / total
 
 
 def alignment_errors(model: Translator, pairs: Sequence[Pair]) -> Tensor:
     """Return the alignment error rate of each head's largest weights [layer, head]."""
-    looks = alignments(model, pairs)
-    errors = torch.empty(looks.shape[:2])
-    for layer, heads in enumerate(looks.tolist()):
-        for head, positions in enumerate(heads):
-            errors[layer, head] = alignment_error(lambda b, t, at=positions: at[b][t], pairs)  # type: ignore[misc]
+    top_keys = alignments(model, pairs)
+    errors = torch.empty(top_keys.shape[:2])
+    for layer, heads in enumerate(top_keys.tolist()):
+        for head, keys in enumerate(heads):
+
+            def top_key(number: int, step: int, keys: list[list[int]] = keys) -> int:
+                return keys[number][step]
+
+            errors[layer, head] = alignment_error(top_key, pairs)
     return errors
 
 
@@ -282,9 +292,7 @@ def diagonal_error(pairs: Sequence[Pair]) -> float:
     return alignment_error(lambda b, t: t * len(pairs[b].english) // len(pairs[b].korean), pairs)
 
 
-def alignment_head(
-    model: Translator, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)
-) -> Head:
+def alignment_head(model: Translator, n: int, clauses: Sequence[int | None]) -> Head:
     """Return the head that aligns best, chosen on validation pairs."""
     return best(-alignment_errors(model, some_pairs("validation", n, clauses)))
 
@@ -300,32 +308,33 @@ def quality(
 ) -> dict[str, float]:
     """Measure a model on this many test sentences, by name; heads are chosen on validation sentences."""
     if isinstance(model, LanguageEncoder):
-        found = {"hidden words predicted": decided_words(model, n)}
-        found |= _reference_quality(model, n, "reference")
+        figures = {"hidden words predicted": decided_words(model, n)}
+        figures |= _reference_quality(model, n, "reference")
         if model.config.language == "korean":
             own = _reference_quality(model, n, "own")
-            found |= {f"자기: {name}": value for name, value in own.items()}
-        return found
+            figures |= {f"자기: {name}": value for name, value in own.items()}
+        return figures
     if isinstance(model, LanguageDecoder):
         return {"cross-entropy, nats per word": next_words(model, n)}
     pairs = some_pairs("test", n, clauses)
     translated = hits(model, pairs)
-    found = {
-        "sentences translated correctly": translated.whole,
-        "words translated correctly": translated.words,
+    figures = {
+        "sentences translated correctly": translated.sentence_accuracy,
+        "words translated correctly": translated.word_accuracy,
     }
     if isinstance(model, TranslationTransformer) or model.attention is not None:
         head = alignment_head(model, n, clauses)
-        found |= {
+        figures |= {
             "alignment layer": head[0],
             "alignment head": head[1],
             "alignment error": float(alignment_errors(model, pairs)[head]),
             "alignment error of the diagonal": diagonal_error(pairs),
         }
-    return found
+    return figures
 
 
 def _reference_quality(model: LanguageEncoder, n: int, kind: str) -> dict[str, float]:
+    """Return how well a model finds the nouns that pronouns stand for, by name, on n sentences of a kind."""
     language = model.config.language
     validation = references("validation", n, kind, language)
     test = references("test", n, kind, language)
@@ -337,12 +346,12 @@ def _reference_quality(model: LanguageEncoder, n: int, kind: str) -> dict[str, f
         "referents named": named_referents(model, n, kind),
         "reference layer": head[0],
         "reference head": head[1],
-        "reference head attends to the right noun": float(right_looks(model, test)[head]),
-        f"reference head follows the {changed}": turning_looks(model, head, test),
+        "reference head attends to the right noun": float(reference_accuracy(model, test)[head]),
+        f"reference head follows the {changed}": accuracy_when_swapped(model, head, test),
         "best head with random weights attends to the right noun": float(
-            right_looks(random, test)[random_head]
+            reference_accuracy(random, test)[random_head]
         ),
-        "best fixed offset is right": offset_looks(fixed_offset(validation), test),
+        "best fixed offset is right": offset_accuracy(fixed_offset(validation), test),
     }
 
 

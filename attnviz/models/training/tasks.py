@@ -85,8 +85,7 @@ def hidden_words(model: LanguageEncoder, recipe: Recipe, step: int) -> Tensor:
         islice(splits.sentences("train", random.randrange(2**62), language=language), recipe.batch)
     )
     vocabulary = load_vocabulary(language)
-    # `_perhaps_open` leaves out the full stop of some sentences.
-    words = pad_numbers([vocabulary.encode(_perhaps_open(random, s.words)) for s in batch])
+    words = pad_numbers([vocabulary.encode(_drop_some_stops(random, s.words)) for s in batch])
     shown, hidden = hide(random, words, model.config, recipe.unknown)
     referents = torch.full_like(words, IGNORED)
     for row, sentence in enumerate(batch):
@@ -144,7 +143,7 @@ def next_word(model: LanguageDecoder, recipe: Recipe, step: int) -> Tensor:
     random = Random(f"next {recipe.seed} {step}")
     batch = list(islice(splits.sentences("train", random.randrange(2**62)), recipe.batch))
     encode, end = load_vocabulary("english").encode, model.config.end
-    words = pad_numbers([[*encode(_perhaps_open(random, s.words)), end] for s in batch])
+    words = pad_numbers([[*encode(_drop_some_stops(random, s.words)), end] for s in batch])
     vectors, _ = model.encode(words[:, :-1], attend=dropping_heads(recipe.drop_heads, random))
     return _loss_at(words[:, 1:], vectors, model.word_projection, model.config.pad)
 
@@ -179,10 +178,9 @@ def translation(
 
 
 def _with_unknown(random: Random, words: Tensor, share: float, config: WordsConfig) -> Tensor:
-    chosen = (
-        torch.rand(words.shape, generator=torch.Generator().manual_seed(random.randrange(2**62)))
-        < share
-    )
+    """Return the numbers of words with a random share of the words replaced by "unknown"."""
+    generator = torch.Generator().manual_seed(random.randrange(2**62))
+    chosen = torch.rand(words.shape, generator=generator) < share
     return words.masked_fill(chosen & (words != config.pad), config.unknown)
 
 
@@ -215,6 +213,6 @@ def dropping_heads(share: float, random: Random) -> AttendFunction:
     return attend
 
 
-def _perhaps_open(random: Random, words: Sequence[str]) -> Sequence[str]:
+def _drop_some_stops(random: Random, words: Sequence[str]) -> Sequence[str]:
     """Return the sentence, in 30% of the cases without its full stop, as people type."""
     return words[:-1] if words[-1] == "." and random.random() < 0.3 else words

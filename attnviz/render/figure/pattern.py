@@ -25,7 +25,6 @@ from attnviz.render.figure.pen import (
 )
 from attnviz.render.fonts import typefaces_for
 from attnviz.render.palette import (
-    DEFAULT,
     Palette,
     colours,
     has_blanks,
@@ -44,11 +43,11 @@ if TYPE_CHECKING:
 def draw_on(
     ax: Axes,
     sheet: Sheet,
-    palette: Palette = DEFAULT,
+    palette: Palette,
     *,
-    title: str | None = "auto",
-    cbar: bool = False,
-    annot: bool | None = None,
+    title: str | None,
+    cbar: bool,
+    annot: bool | None,
 ) -> None:
     """Draw the single pattern of a sheet on the user's own axes; the other arguments are those of `draw_pattern`.
 

@@ -99,11 +99,8 @@ def _blocks(column_widths: Sequence[tuple[int, int, int]], room: int) -> Iterato
     remaining = list(range(1, len(column_widths)))
     while True:
         # The first column takes at most half of the room, so that numbers fit beside it; its words may be broken.
-        widths = {
-            0: min(column_widths[0][0], max(1, room // 2 - GAP))
-            if remaining
-            else min(column_widths[0][0], room)
-        }
+        most_of_first = max(1, room // 2 - GAP) if remaining else room
+        widths = {0: min(column_widths[0][0], most_of_first)}
         while remaining and (
             len(widths) == 1
             or sum(widths.values()) + len(widths) * GAP + column_widths[remaining[0]][0] <= room
@@ -132,34 +129,36 @@ def rows(
     folded: bool = False,
 ) -> Iterator[Text]:
     """Yield the titles, if any, and the rows of columns of these widths; wider cells are folded or cut."""
-
-    def cut(cell: Text, width: int) -> Text:
-        cut_cell = cell.copy()
-        cut_cell.plain = fit(cell.plain, width, screen)
-        return cut_cell
-
-    titles = [Text(column.title, "dim") for column in columns]
     cells = [
         [Text(cell) if isinstance(cell, str) else cell for cell in column.cells]
         for column in columns
     ]
-    for index, row in enumerate(
-        (titles, *zip(*cells, strict=True)) if any(titles) else zip(*cells, strict=True)
-    ):
+    table_rows = list(zip(*cells, strict=True))
+    has_titles = any(column.title for column in columns)
+    if has_titles:
+        table_rows.insert(0, tuple(Text(column.title, "dim") for column in columns))
+    for index, row in enumerate(table_rows):
         stacks = [
-            [cell]
-            if cell.cell_len <= width
-            else fold(cell, width)
-            if folded
-            else [cut(cell, width)]
+            _cell_lines(cell, width, screen, folded=folded)
             for cell, width in zip(row, widths, strict=True)
         ]
         height = max(map(len, stacks))
-        if any(titles) and not index:  # titles are aligned at the bottom
+        if has_titles and index == 0:  # titles are aligned at the bottom
             stacks = [[*[Text()] * (height - len(stack)), *stack] for stack in stacks]
         for line in range(height):
             parts = [stack[line] if line < len(stack) else Text() for stack in stacks]
             yield _join(parts, columns, widths, gap)
+
+
+def _cell_lines(cell: Text, width: int, screen: Screen, *, folded: bool) -> list[Text]:
+    """Return the lines of a cell, each at most `width` wide: a wider cell is folded, or cut with an ellipsis."""
+    if cell.cell_len <= width:
+        return [cell]
+    if folded:
+        return fold(cell, width)
+    cut_cell = cell.copy()
+    cut_cell.plain = fit(cell.plain, width, screen)
+    return [cut_cell]
 
 
 def _join(

@@ -48,14 +48,14 @@ def open_kinds() -> Kinds:
     }
 
 
-def unseen_pairs(n: int = N_SENTENCES) -> list[list[Pair]]:
-    """Return n test pairs per group of lengths, with 1 to 3 clauses as in training."""
+def unseen_pairs() -> list[list[Pair]]:
+    """Return `N_SENTENCES` test pairs per group of lengths, with 1 to 3 clauses as in training."""
     groups: list[list[Pair]] = [[] for _lengths in LENGTHS]
     streams = cycle([splits.pairs("test", clauses=clauses) for clauses in (1, 2, 3)])
-    while min(map(len, groups)) < n:
+    while min(map(len, groups)) < N_SENTENCES:
         pair = next(next(streams))
         for group, lengths in zip(groups, LENGTHS, strict=True):
-            if len(pair.english) in lengths and len(group) < n:
+            if len(pair.english) in lengths and len(group) < N_SENTENCES:
                 group.append(pair)
     return groups
 
@@ -66,8 +66,8 @@ def faultless(
     """Return 1 for each sentence that a model translates without an error, and 0 for the others."""
     exact = []
     for model in models:
-        right, is_word, *_inner = hits(model, pairs)
-        exact.append((right == is_word).all(dim=-1).double())
+        result = hits(model, pairs)
+        exact.append((result.right == result.is_word).all(dim=-1).double())
     return torch.stack(exact)
 
 

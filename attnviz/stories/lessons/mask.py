@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -21,18 +23,23 @@ OTHER = "She is eating a green cake"  # differs only in the last word
 ROW = 2  # the index of the word whose row is computed by hand
 
 
-def read(name: str) -> tuple[Attention, np.ndarray, list[float]]:
-    """Read the two sentences with a model.
+class TwoReadings(NamedTuple):
+    """How a model reads the two sentences."""
 
-    Returns the record of the first one, the sum of its weights on later words [layer, head, query], and for each word
-    except the last one the largest change of a weight when the last word changes.
-    """
+    record: Attention  # of the first sentence
+    ahead: np.ndarray  # the sum of its weights on later words [layer, head, query]
+    # for each word except the last one, the largest change of a weight when the last word changes
+    changes: list[float]
+
+
+def read(name: str) -> TwoReadings:
+    """Read the two sentences with a home-built model."""
     source = open_source(name)
     # Each sentence is read separately, since in a batch rounding could differ between them.
     record, other_record = (attend(text, source) for text in (SENTENCE, OTHER))
     ahead = np.triu(record.weights, k=1).sum(axis=-1, dtype=np.float64)
     changes = np.abs(record.weights - other_record.weights).max(axis=(0, 1, 3))
-    return record, ahead, changes[:-1].tolist()
+    return TwoReadings(record, ahead, changes[:-1].tolist())
 
 
 def scores_of(model: LanguageDecoder, ids: Tensor, head: Head) -> Tensor:
@@ -54,9 +61,9 @@ def scores_of(model: LanguageDecoder, ids: Tensor, head: Head) -> Tensor:
 def build_story() -> Story:
     """Compare the attention of the trained encoder with that of the trained decoder."""
     words = common.words_of(SENTENCE)
-    models = {name: read(name) for name in ("toy", "toy-decoder")}
-    toy, toy_ahead, toy_changes = models["toy"]
-    toy_decoder, decoder_ahead, _changes = models["toy-decoder"]
+    readings = {name: read(name) for name in ("toy", "toy-decoder")}
+    toy, toy_ahead, toy_changes = readings["toy"]
+    toy_decoder, decoder_ahead, _changes = readings["toy-decoder"]
     card, decoder = common.open_model("toy-decoder", LanguageDecoder)
     ahead_head = common.largest(toy_ahead)
     weights = toy_decoder.weights
@@ -117,11 +124,11 @@ def build_story() -> Story:
                 [
                     (
                         name,
-                        common.small(weights_ahead.sum()),
-                        common.small(weights_ahead[..., :-1].mean()),
-                        common.small(max(changes)),
+                        common.small(reading.ahead.sum()),
+                        common.small(reading.ahead[..., :-1].mean()),
+                        common.small(max(reading.changes)),
                     )
-                    for name, (_record, weights_ahead, changes) in models.items()
+                    for name, reading in readings.items()
                 ],
             ),
             _(
@@ -143,10 +150,7 @@ def build_story() -> Story:
             Bars(
                 _("Largest change of a weight when the last word changes"),
                 words[:-1],
-                [
-                    Series(name, changes)
-                    for name, (_record, weights_ahead, changes) in models.items()
-                ],
+                [Series(name, reading.changes) for name, reading in readings.items()],
                 _("change of a weight"),
             ),
         ],

@@ -131,10 +131,10 @@ def build_story(model: Model = None) -> Story:
     views.append(StoryView(text=_("All heads at once."), sentence=SENTENCE))
 
     mean = weights.mean(axis=(0, 1))
-    pair_means = [
-        (mean[WORDS.index(a), WORDS.index(b)] + mean[WORDS.index(b), WORDS.index(a)]) / 2
-        for a, b in PAIRS
-    ]
+    pair_means = []
+    for word, other in PAIRS:
+        i, j = WORDS.index(word), WORDS.index(other)
+        pair_means.append((mean[i, j] + mean[j, i]) / 2)
     shown_heads = dict.fromkeys(heads[way] for way in best_ways[:2])
     top = float(max(weights[head].max() for head in shown_heads))
     return Story(

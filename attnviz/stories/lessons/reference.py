@@ -54,7 +54,7 @@ def resolutions(
     The last word of each sentence is also changed ("turned"), so that "it" stands for the other noun.
     """
     test = measure.references("test", n)
-    turned_sentences = measure.turn_all(test)
+    turned_sentences = measure.swap_referents(test)
     it, noun = measure.places(test)
     other_noun = measure.places(turned_sentences)[1]
     random_head = best_head(random_tops_of, n)

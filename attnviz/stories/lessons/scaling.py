@@ -27,7 +27,7 @@ class ScoreStatistics:
 
     variance: Estimate
     largest: Estimate  # the largest weight of a row
-    slopes: Estimate  # the sum of |d weight / d score| over all pairs of keys of a row
+    slopes: Estimate  # the sum of |d weight_i / d score_j| over all pairs of keys i, j of a row
 
 
 @torch.inference_mode()
@@ -56,6 +56,7 @@ def measure(scores: Tensor) -> ScoreStatistics:
 
 
 def _mean(values: Tensor) -> Estimate:
+    """Return the mean of values with its 95% interval."""
     mean = float(values.double().mean())
     error = CERTAIN * float(values.double().std()) / len(values) ** 0.5
     return Estimate(mean, mean - error, mean + error)

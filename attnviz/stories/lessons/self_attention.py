@@ -87,11 +87,11 @@ def build_story() -> Story:
     d_model = fused.shape[-1] // 3
     in_head_0 = []
     for i, name in enumerate([_("query"), _("key"), _("value")]):
+        # The first D_K components of each projection are those of head 0.
         columns = slice(i * d_model, i * d_model + D_K)
-        in_head_0.append((_("{name}, fused").format(name=name), *fused[0, QUERY, columns].tolist()))
-        in_head_0.append(
-            (_("{name}, alone").format(name=name), *separate[0, QUERY, columns].tolist())
-        )
+        fused_row, separate_row = (row[0, QUERY, columns].tolist() for row in (fused, separate))
+        in_head_0.append((_("{name}, fused").format(name=name), *fused_row))
+        in_head_0.append((_("{name}, alone").format(name=name), *separate_row))
     return Story(
         title=_("“{word}” attends most to “{most}” ({weight:.2f})").format(
             word=WORDS[QUERY], most=WORDS[int(row.argmax())], weight=float(row.max())
@@ -199,9 +199,11 @@ def build_story() -> Story:
 
 
 def _word_table(title: str, columns: Sequence[str], rows: Float[Tensor, "word column"]) -> Table:
+    """Return a table with a row for each word."""
     named = [(word, *row) for word, row in zip(WORDS, rows.tolist(), strict=True)]
     return Table(title, [_("word"), *columns], named)
 
 
 def _shape(tensor: Tensor) -> str:
+    """Return the shape of a tensor as text, such as (1, 4, 20)."""
     return f"({', '.join(map(str, tensor.shape))})"

@@ -55,8 +55,8 @@ def moved_shares(records: Iterable[Attention]) -> list[np.ndarray]:
 
     If a row sums to less than 1, the rest is on special tokens, which count as one more word.
     """
-    record_list, shares = list(records), []
-    for first, second in zip(record_list[::2], record_list[1::2], strict=True):
+    in_order, shares = list(records), []
+    for first, second in zip(in_order[::2], in_order[1::2], strict=True):
         places = same_words(common.words_of(first.text), common.words_of(second.text))
         change = first.weights - second.weights[:, :, places][..., places]
         # The total variation distance: what one word loses, another gains, so the sum is halved.
@@ -144,7 +144,10 @@ def build_story(model: Model = None) -> Story:
 
 
 def _vectors_of_toy() -> tuple[Phrase, list[Phrase | Table], Bars]:
-    """Compare the vectors of toy with and without positions, which cannot be removed from other models."""
+    """Compare the vectors of toy with and without positions, which cannot be removed from other models.
+
+    Returns the title of the story, the parts that only toy has, and a chart of how far each vector moves.
+    """
     card, model = common.open_model(TOY, LanguageEncoder)
     model = model.double()  # so that rounding is far below the differences
     rows = []

@@ -58,11 +58,11 @@ class Rotation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Maker:
-    """The projection and the rotation that compute a layer's queries, keys or values."""
+class RotatedProjection:
+    """The projection that computes a layer's queries, keys or values, and the rotation that may follow it."""
 
     projection: Projection
-    before: Tensor  # the result of the projection, before the rotation: [batch, head, token, d]
+    result: Tensor  # of the projection, before the rotation: [batch, head, token, d]
     rotation: Rotation | None = None  # None if no rotation follows
 
 
@@ -71,13 +71,16 @@ class Inputs:
 
     def __init__(self, calculation: Calculation, run: HeadRun) -> None:
         self._calculation, self._run = calculation, run
-        self._written: dict[str, Vectors] = {}
+        self._written: dict[
+            str, Vectors
+        ] = {}  # the inputs by the names under which they are written down
+        # the arguments of `know`: vectors, the name of their grid, and that of the query's row
         self._known: list[tuple[Vectors, str, str]] = []
 
     @cached_property
-    def makers(self) -> list[Maker | None]:
-        """The projections and rotations of the queries, keys and values of all heads."""
-        return makers(self._run.keep)
+    def projections(self) -> list[RotatedProjection | None]:
+        """The projections and rotations of the queries, keys and values of all heads; None for those not found."""
+        return projections_of_layer(self._run.collector)
 
     def know(self, vectors: Vectors, name: str, row_name: str) -> None:
         """Register vectors that are written down already under `name`, so that a projection can read them.
@@ -152,20 +155,20 @@ def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) ->
     """
     given_names = []
     steps = (("query", "q", run.head), ("keys", "k", run.key_head), ("values", "v", run.key_head))
-    for (step, letter, head), name, grid, maker in zip(
-        steps, run.names, run.own(), inputs.makers, strict=True
+    for (step, letter, head), name, grid, projected in zip(
+        steps, run.names, run.own(), inputs.projections, strict=True
     ):
         is_query = step == "query"
         row = run.row if is_query else None
-        head_part = None if maker is None else part_of(maker, head, row)
+        head_part = None if projected is None else part_of(projected, head, row)
         x = None if head_part is None else inputs.write(head_part[0], of_query=is_query)
-        if maker is None or head_part is None or x is None:
+        if projected is None or head_part is None or x is None:
             given_names.append(name.removesuffix(run.suffix))
             calculation.give(name, grid)
             continue
         symbols = (f"W{letter}{run.suffix}", f"b{letter}{run.suffix}")
         weights = dict(zip(symbols, head_part[1], strict=False))
-        _write_projection(calculation, run, maker, (step, name), x, weights)
+        _write_projection(calculation, run, projected, (step, name), x, weights)
     notes = [Note("rotated")] if "angles" in calculation.grids else []
     if given_names:
         notes.append(Note.of("taken_as_given", names=", ".join(given_names)))
@@ -175,14 +178,14 @@ def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) ->
 def _write_projection(
     calculation: Calculation,
     run: HeadRun,
-    maker: Maker,
+    projected: RotatedProjection,
     names: tuple[str, str],
     x: str,
     weights: dict[str, Grid],
 ) -> None:
     """Write down a projection and the rotation that follows it, if there is one."""
     step, name = names
-    is_query, rotation = step == "query", maker.rotation
+    is_query, rotation = step == "query", projected.rotation
     rows = run.query_names if is_query else run.keys
     if rotation is None:
         calculation.project(step, name, x, weights, rows)
@@ -200,12 +203,14 @@ def _write_projection(
     calculation.step("rotation", name, "rotate", raw, angles, number=distance)
 
 
-def part_of(maker: Maker, head: int, row: int | None) -> tuple[np.ndarray, list[Grid]] | None:
+def part_of(
+    projected: RotatedProjection, head: int, row: int | None
+) -> tuple[np.ndarray, list[Grid]] | None:
     """Return the input of a projection and one head's part of its weights, with its bias if it has one.
 
     None if the part is too large, or if its result differs from the model's own (only in `row`, if it is a number).
     """
-    projection, expected = maker.projection, numbers(maker.before[0, head])
+    projection, expected = projected.projection, numbers(projected.result[0, head])
     d = expected.shape[1]
     # The columns of each head stand side by side.
     weight = projection.weight[:, head * d : head * d + d]
@@ -228,28 +233,30 @@ def _find_embedding(run: HeadRun, x: Vectors) -> Embedded | None:
     """Return the embeddings whose sum is the layer's input x; None if x is no such sum."""
     parts = run.source.embedded(run.batch) if isinstance(run.source, HomeBuilt) else None
     if parts is None:
-        return run.keep.embedded(torch.from_numpy(x))
+        return run.collector.embedded(torch.from_numpy(x))
     is_sum = np.array_equal(numbers(parts[0] + parts[1]), x)
     return Embedded(parts=parts, norm=None) if is_sum else None
 
 
-def makers(keep: ProjectionCollector) -> list[Maker | None]:
+def projections_of_layer(collector: ProjectionCollector) -> list[RotatedProjection | None]:
     """Return how a layer computes its queries, keys and values; None for each that is not found."""
-    layer = keep.layer
-    layer_makers: list[Maker | None] = []
+    layer = collector.layer
+    layer_projections: list[RotatedProjection | None] = []
     for projection, vectors in zip(
-        keep.projections(), (layer.query, layer.key, layer.value), strict=False
+        collector.projections(), (layer.query, layer.key, layer.value), strict=False
     ):
-        maker = None if projection is None else Maker(projection=projection, before=vectors)
-        layer_makers.append(maker or _find_rotated(keep, vectors))
-    return layer_makers
+        projected = (
+            None if projection is None else RotatedProjection(projection=projection, result=vectors)
+        )
+        layer_projections.append(projected or _find_rotated(collector, vectors))
+    return layer_projections
 
 
-def _find_rotated(keep: ProjectionCollector, vectors: Tensor) -> Maker | None:
+def _find_rotated(collector: ProjectionCollector, vectors: Tensor) -> RotatedProjection | None:
     """Return the projection and rotation whose result is `vectors` [batch, head, token, d]; None if not found."""
     batch, n_heads, n_tokens, d = vectors.shape
     size = n_heads * d
-    for call in reversed(keep.before):
+    for call in reversed(collector.before):
         if not is_linear(call.module) or call.made.shape[1] != n_tokens:
             continue
         # A fused projection computes query, keys and values side by side, so each block of columns is tried.
@@ -259,7 +266,7 @@ def _find_rotated(keep: ProjectionCollector, vectors: Tensor) -> Maker | None:
             rotation = rotation_between(numbers(before[0]), numbers(vectors[0]))
             projection = projection_of(call, first, first + size)
             if rotation is not None and projection is not None:
-                return Maker(projection=projection, before=before, rotation=rotation)
+                return RotatedProjection(projection=projection, result=before, rotation=rotation)
     return None
 
 

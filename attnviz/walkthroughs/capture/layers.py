@@ -8,7 +8,7 @@ from dataclasses import replace
 from attnviz.attention import Note
 from attnviz.capture.projections import Projection
 from attnviz.walkthroughs.calculation import Calculation
-from attnviz.walkthroughs.capture.inputs import Inputs, makers, write_projections
+from attnviz.walkthroughs.capture.inputs import Inputs, projections_of_layer, write_projections
 from attnviz.walkthroughs.capture.output import row_grid, write_output_projection, write_projection
 from attnviz.walkthroughs.capture.parts import FeedForwardCalls, LayerParts, Norm, SubLayer
 from attnviz.walkthroughs.capture.run import HeadRun, numbers
@@ -39,26 +39,28 @@ class LayerWriter:
 
     def write(self, parts: LayerParts) -> str:
         """Write down all parts in order; return the name of the layer's output."""
-        inputs, x = Inputs(self._calculation, self._run), numbers(parts.x)
+        inputs, x = Inputs(self._calculation, self._run), numbers(parts.input)
         first, *later_parts = parts.parts
         if not self._from_input:
-            if first.before is not None:
+            if first.pre_norm is not None:
                 # The norm is not written, but counted: the given queries, keys and values come after it.
                 self._n_norms += 1
             inputs.write(x, of_query=True)
-        elif first.before is not None:
+        elif first.pre_norm is not None:
             source = inputs.write(x, of_query=False) or ""
-            step = f"input_{first.before.operation}"
-            inputs.know(numbers(first.read), self._write_norm(source, first.before, step, "N"), "n")
+            step = f"input_{first.pre_norm.operation}"
+            inputs.know(
+                numbers(first.input), self._write_norm(source, first.pre_norm, step, "N"), "n"
+            )
         result = self._write_attention(first, self._run, inputs)
         stream = self._write_sum(first, result, inputs.write(x, of_query=True) or "", "residual", 1)
         for n, part in enumerate(later_parts, start=2):
             part_input = stream
-            if part.before is not None:
-                part_input = self._write_norm(stream, part.before, part.before.operation)
-            if isinstance(part.work, FeedForwardCalls):
-                result = self._write_network(part.work, part_input)
-                step = "residual_out" if part.after is None else "residual_2"
+            if part.pre_norm is not None:
+                part_input = self._write_norm(stream, part.pre_norm, part.pre_norm.operation)
+            if isinstance(part.computation, FeedForwardCalls):
+                result = self._write_network(part.computation, part_input)
+                step = "residual_out" if part.post_norm is None else "residual_2"
             else:
                 result = self._write_cross(part, part_input)
                 step = "residual_cross"
@@ -71,16 +73,16 @@ class LayerWriter:
         `n` is the number of the part, counted from 1.
         """
         total = self._calculation.step(step, _numbered("residual", n), "add", result, stream)
-        if part.after is None:
+        if part.post_norm is None:
             return total
         last = "_out" if step == "residual_2" else ""
-        return self._write_norm(total, part.after, f"{part.after.operation}{last}")
+        return self._write_norm(total, part.post_norm, f"{part.post_norm.operation}{last}")
 
     def _write_cross(self, part: SubLayer, query_input: str) -> str:
         """Write down cross attention, with queries from the grid `query_input`; return the name of its output."""
         assert self._cross is not None
         inputs = Inputs(self._calculation, self._cross)
-        query = self._cross.keep.projections()[0]
+        query = self._cross.collector.projections()[0]
         if query is not None:
             inputs.know(numbers(query.given), query_input, query_input)
         return self._write_attention(part, self._cross, inputs)
@@ -95,9 +97,13 @@ class LayerWriter:
             else:
                 head_run.give_own(self._calculation)
             contexts.append(head_run.write_attention(self._calculation))
-        assert isinstance(part.work, Projection)
+        assert isinstance(part.computation, Projection)
         return write_output_projection(
-            self._calculation, contexts, part.work, run.suffix, is_written=self._has_projections
+            self._calculation,
+            contexts,
+            part.computation,
+            run.suffix,
+            is_written=self._has_projections,
         )
 
     def _write_network(self, network: FeedForwardCalls, x: str) -> str:
@@ -133,14 +139,16 @@ def projections_of(
 ) -> Iterator[Projection]:
     """Yield all projections of a layer."""
     for run in (first, cross):
-        for maker in makers(run.keep) if run is not None else ():
-            if maker is not None:
-                yield maker.projection
+        for projected in projections_of_layer(run.collector) if run is not None else ():
+            if projected is not None:
+                yield projected.projection
     for part in parts.parts:
-        if isinstance(part.work, Projection):
-            yield part.work
+        if isinstance(part.computation, Projection):
+            yield part.computation
         else:
-            yield from filter(None, (part.work.widen, part.work.narrow, part.work.gate))
+            yield from filter(
+                None, (part.computation.widen, part.computation.narrow, part.computation.gate)
+            )
 
 
 def _numbered(name: str, n: int) -> str:

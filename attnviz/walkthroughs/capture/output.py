@@ -26,7 +26,7 @@ MOST_WORDS = 10  # the number of most likely words that are shown
 
 def write_output(calculation: Calculation, run: HeadRun) -> list[Note]:
     """Write down the contexts of all heads and the output projection, if it is found; return notes."""
-    output, layer = run.keep.projections()[3], run.layer
+    output, layer = run.collector.projections()[3], run.layer
     if output is None:
         return _write_cell_input(calculation, run)
     if output.weight.numel() > LARGEST_PROJECTION:
@@ -95,7 +95,7 @@ def row_grid(values: Tensor) -> Grid:
 
 def _write_cell_input(calculation: Calculation, run: HeadRun) -> list[Note]:
     """Write down the input of a recurrent cell: the vector of the previous word and the context, concatenated."""
-    beside = run.keep.beside()
+    beside = run.collector.beside()
     if beside is None:
         return []
     name = "Y" if run.row is None else "y"
@@ -117,7 +117,7 @@ class Predicting(Protocol):
 def write_words(calculation: Calculation, run: HeadRun) -> list[Note]:
     """Write down the steps from the context of one query to the next word, if the model predicts one; return notes."""
     head = run.source.word_head(run.kind) if isinstance(run.source, Predicting) else None
-    states = None if head is None else run.keep.read_by(head)
+    states = None if head is None else run.collector.read_by(head)
     if head is None or states is None or run.row is None:
         return []
     weight, own_state = numbers(head.weight), numbers(states[run.row : run.row + 1])
@@ -151,7 +151,7 @@ def write_words(calculation: Calculation, run: HeadRun) -> list[Note]:
 
 def _write_cell(calculation: Calculation, run: HeadRun) -> str | None:
     """Write down the step of a recurrent cell; return the name of the new state, None if an input is missing."""
-    cell = next((call.module for call in run.keep.cells()), None)
+    cell = next((call.module for call in run.collector.cells()), None)
     has_inputs = {"x", "concatenated"} <= set(calculation.grids)
     if not isinstance(cell, nn.GRUCell) or not has_inputs:
         return None

@@ -45,8 +45,8 @@ class Norm:
     """A call of a norm, with its input and output."""
 
     operation: Literal["norm", "rms_norm"]  # the name of the operation in a walkthrough
-    given: Vectors
-    made: Vectors
+    input: Vectors
+    output: Vectors
     gain: Float[Tensor, " d_model"]
     shift: Float[Tensor, " d_model"]  # zeros for a root mean square norm
     epsilon: float
@@ -63,27 +63,27 @@ class FeedForwardCalls:
     narrow: Projection
 
 
-Work = Projection | FeedForwardCalls  # the output projection of attention, or the network
+Computation = Projection | FeedForwardCalls  # the output projection of attention, or the network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubLayer:
     """One part of a layer, with its norms and the residual sum that follows it."""
 
-    before: Norm | None  # of the residual stream, before the part (pre-norm)
-    read: Vectors
-    work: Work
-    after: Norm | None  # of the sum (post-norm)
-    made: Vectors  # the sum, or the norm of it
+    pre_norm: Norm | None  # of the residual stream, before the part
+    input: Vectors  # the residual stream, or the norm of it
+    computation: Computation
+    post_norm: Norm | None  # of the residual sum
+    output: Vectors  # the residual sum, or the norm of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerParts:
     """All parts of a layer, with its input and output."""
 
-    x: Vectors  # its input
+    input: Vectors
     parts: tuple[SubLayer, ...]
-    made: Vectors  # its output
+    output: Vectors
 
 
 SUMMED = "with one output projection, whose result is added to what came in"
@@ -93,83 +93,96 @@ NETWORK = (
 )
 
 
-def parts_of(name: str, keep: ProjectionCollector, cross: ProjectionCollector | None) -> LayerParts:
+def parts_of(
+    name: str, collector: ProjectionCollector, cross: ProjectionCollector | None
+) -> LayerParts:
     """Return the parts of a layer.
 
-    `name` is the model's name for error messages; `keep` has the calls of the layer and its self-attention, `cross`
-    those of the cross attention if there is one. Raises NoAttentionError: the layer has an unknown structure.
+    `name` is the model's name for error messages; `collector` has the calls of the layer and its self-attention,
+    `cross` those of the cross attention if there is one. Raises NoAttentionError: the layer has an unknown structure.
     """
-    if keep.cells():
+    if collector.cells():
         raise NoAttentionError(
             f"{name} is recurrent: it has no layer to follow as a whole; follow one query of it instead"
         )
-    calls = [call for call in (*keep.before, *keep.after) if call.given.is_floating_point()]
-    sources = [projection.given for projection in keep.projections()[:3] if projection is not None]
+    calls = [
+        call for call in (*collector.before, *collector.after) if call.given.is_floating_point()
+    ]
+    sources = [
+        projection.given for projection in collector.projections()[:3] if projection is not None
+    ]
     missing = f"attention {SUMMED}"
     if sources:
         # Try post-norm, then pre-norm without a first norm (a first layer may have none), then pre-norm.
         attention_input = sources[-1]
         norms = [
-            norm for norm in map(read_norm, calls) if norm and is_close(norm.made, attention_input)
+            norm
+            for norm in map(read_norm, calls)
+            if norm and is_close(norm.output, attention_input)
         ]
         starts = [(attention_input, None, True), (attention_input, None, False)]
-        for x, norm, is_post_norm in [*starts, *((norm.given, norm, False) for norm in norms)]:
-            parts = list(_follow(calls, keep, cross, (norm, attention_input), x, is_post_norm))
+        for x, norm, is_post_norm in [*starts, *((norm.input, norm, False) for norm in norms)]:
+            parts = list(_follow(calls, collector, cross, (norm, attention_input), x, is_post_norm))
             names = [f"attention {SUMMED}", f"cross attention {SUMMED}", NETWORK]
             if cross is None:
                 del names[1]
             if len(parts) == len(names):
-                return LayerParts(x=x, parts=tuple(parts), made=parts[-1].made)
+                return LayerParts(input=x, parts=tuple(parts), output=parts[-1].output)
             if parts:
                 missing = names[len(parts)]  # the first part that was not found
-    raise NoAttentionError(f"{name}: layer {keep.layer.number} cannot be followed: no {missing}")
+    raise NoAttentionError(
+        f"{name}: layer {collector.layer.number} cannot be followed: no {missing}"
+    )
 
 
 def _follow(
     calls: Sequence[Call],
-    keep: ProjectionCollector,
+    collector: ProjectionCollector,
     cross: ProjectionCollector | None,
-    read: tuple[Norm | None, Vectors],
+    first_input: tuple[Norm | None, Vectors],
     stream: Vectors,
     is_post_norm: bool,
 ) -> Iterator[SubLayer]:
     """Yield the parts of a layer, following the residual stream, until one is not found.
 
-    `read` is the input of the first part, with the norm before it; `stream` is the input of the layer.
+    `first_input` is the norm before the first part, if any, and the input of that part; `stream` is the input of the
+    layer.
     """
-    reads = [read]
-    for collector in [keep, None] if cross is None else [keep, cross, None]:
-        part = _find_part(calls, collector, reads, stream, is_post_norm)
+    inputs = [first_input]
+    attentions = [collector] if cross is None else [collector, cross]
+    for attention in (*attentions, None):  # None stands for the feed-forward network
+        part = _find_part(calls, attention, inputs, stream, is_post_norm)
         if part is None:
             return
         yield part
-        stream = part.made
-        reads = [(None, stream)]
+        stream = part.output
+        inputs = [(None, stream)]
         if not is_post_norm:
             norms = map(read_norm, _calls_given(calls, stream))
-            reads += [(norm, norm.made) for norm in norms if norm is not None]
+            inputs += [(norm, norm.output) for norm in norms if norm is not None]
 
 
 def _find_part(
     calls: Sequence[Call],
     attention: ProjectionCollector | None,
-    reads: Sequence[tuple[Norm | None, Vectors]],
+    inputs: Sequence[tuple[Norm | None, Vectors]],
     stream: Vectors,
     is_post_norm: bool,
 ) -> SubLayer | None:
-    """Return the part that reads one of `reads` and whose result is added to the stream; None if there is none.
+    """Return the part that reads one of `inputs` and whose result is added to the stream; None if there is none.
 
-    The part is this attention, or the feed-forward network if `attention` is None.
+    Each input comes after the norm that computed it, if there is one. The part is this attention, or the feed-forward
+    network if `attention` is None.
     """
-    for before, read in reads:
+    for pre_norm, part_input in inputs:
         if attention is None:
-            candidates = _find_network(calls, read)
+            candidates = _find_network(calls, part_input)
         else:
             query = attention.projections()[0]
-            if query is not None and not is_close(query.given, read):
+            if query is not None and not is_close(query.given, part_input):
                 continue
             candidates = _find_output(calls, attention)
-        for work, result in candidates:
+        for computation, result in candidates:
             if result.shape != stream.shape:
                 continue
             # The residual sum must be the input of a later norm or projection.
@@ -177,17 +190,27 @@ def _find_part(
             norms = [norm for norm in map(read_norm, readers) if norm is not None]
             if is_post_norm and norms:
                 return SubLayer(
-                    before=before, read=read, work=work, after=norms[0], made=norms[0].made
+                    pre_norm=pre_norm,
+                    input=part_input,
+                    computation=computation,
+                    post_norm=norms[0],
+                    output=norms[0].output,
                 )
             if not is_post_norm and (norms or any(is_linear(call.module) for call in readers)):
                 total = in_rows(readers[0].given)
-                return SubLayer(before=before, read=read, work=work, after=None, made=total)
+                return SubLayer(
+                    pre_norm=pre_norm,
+                    input=part_input,
+                    computation=computation,
+                    post_norm=None,
+                    output=total,
+                )
     return None
 
 
 def _find_output(
     calls: Sequence[Call], attention: ProjectionCollector
-) -> Iterator[tuple[Work, Vectors]]:
+) -> Iterator[tuple[Computation, Vectors]]:
     """Yield the output projections, which read the contexts of all heads, each with its result."""
     contexts = in_rows(attention.layer.output.flatten(2))  # (B, Q, H, d) -> (Q, H * d)
     for call in _calls_given(calls, contexts):
@@ -195,7 +218,7 @@ def _find_output(
             yield _columns(call), in_rows(call.made)
 
 
-def _find_network(calls: Sequence[Call], read: Vectors) -> Iterator[tuple[Work, Vectors]]:
+def _find_network(calls: Sequence[Call], read: Vectors) -> Iterator[tuple[Computation, Vectors]]:
     """Yield the feed-forward networks that read these vectors, each with its result."""
     projections: list[tuple[Projection, Tensor]] = []
     for call in _calls_given(calls, read):
@@ -258,31 +281,27 @@ def read_norm(call: Call) -> Norm | None:
     """Return the norm that a call computed; None if no norm with the module's weights gives the same numbers."""
     if call.given.shape != call.made.shape:
         return None
-    given, made = in_rows(call.given), in_rows(call.made)
+    x, y = in_rows(call.given), in_rows(call.made)
     if isinstance(call.module, nn.LayerNorm):
         gain, shift, epsilon = norm_of(call)
-        return Norm(
-            operation="norm", given=given, made=made, gain=gain, shift=shift, epsilon=epsilon
-        )
+        return Norm(operation="norm", input=x, output=y, gain=gain, shift=shift, epsilon=epsilon)
     weight = getattr(call.module, "weight", None)
-    if not isinstance(weight, Tensor) or weight.shape != made.shape[1:]:
+    if not isinstance(weight, Tensor) or weight.shape != y.shape[1:]:
         return None
     # Any small number among the attributes of the module may be its epsilon, whatever its name.
     epsilons = [
         value for value in vars(call.module).values() if type(value) is float and 0 <= value < 1
     ]
     # the default of torch, for a module without an epsilon
-    epsilons.append(torch.finfo(made.dtype).eps)
+    epsilons.append(torch.finfo(y.dtype).eps)
     # In Gemma the gain is 1 plus the weight.
     candidates = [(gain, epsilon) for gain in (weight, 1 + weight) for epsilon in epsilons]
-    errors = [distance(_rms_norm(given, *candidate), made) for candidate in candidates]
-    if min(errors) > closeness(made):
+    errors = [distance(_rms_norm(x, *candidate), y) for candidate in candidates]
+    if min(errors) > closeness(y):
         return None
     gain, epsilon = candidates[errors.index(min(errors))]
     shift = torch.zeros_like(weight)
-    return Norm(
-        operation="rms_norm", given=given, made=made, gain=gain, shift=shift, epsilon=epsilon
-    )
+    return Norm(operation="rms_norm", input=x, output=y, gain=gain, shift=shift, epsilon=epsilon)
 
 
 # Zhang and Sennrich 2019, equation 4

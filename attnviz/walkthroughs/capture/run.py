@@ -26,7 +26,7 @@ class HeadRun:
 
     source: Source
     batch: Batch  # with one sentence
-    keep: ProjectionCollector  # has the layer and its projections
+    collector: ProjectionCollector  # has the layer and its projections
     kind: Kind
     head: int
     row: int | None  # the index of the query; None follows all queries
@@ -35,7 +35,7 @@ class HeadRun:
     @property
     def layer(self) -> Layer:
         """The layer's query, key, value and output."""
-        return self.keep.layer
+        return self.collector.layer
 
     @property
     def key_head(self) -> int:

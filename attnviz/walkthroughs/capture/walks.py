@@ -75,11 +75,13 @@ def follow(
     tokens = batch.sentences[0].tokens
     query_row = find_query(tokens, query, "decoder" if causal else followed_kind)
     walks_all = all_queries or (whole_layer and query is None)
-    keep = ProjectionCollector(layer)
-    receipt = source.stream(batch, [keep])
-    (head,) = indices_of([head], range(keep.layer.query.shape[1]), "head")
+    collector = ProjectionCollector(layer)
+    receipt = source.stream(batch, [collector])
+    (head,) = indices_of([head], range(collector.layer.query.shape[1]), "head")
     row = None if walks_all and len(tokens) > 1 else query_row
-    run = HeadRun(source=source, batch=batch, keep=keep, kind=followed_kind, head=head, row=row)
+    run = HeadRun(
+        source=source, batch=batch, collector=collector, kind=followed_kind, head=head, row=row
+    )
     if not whole_layer:
         return _write_head(run, score, receipt, causal=causal)
     other_run = None
@@ -151,8 +153,8 @@ def _write_layer(
         notes += [*other_run.batch.sentences[0].notes, Note("looks_twice")]
         first, cross = (run, other_run) if run.kind == "decoder" else (other_run, run)
         cross = replace(cross, suffix=CROSS)
-    parts = parts_of(run.source.name, first.keep, None if cross is None else cross.keep)
-    own_output = numbers(run.rows_of(parts.made))
+    parts = parts_of(run.source.name, first.collector, None if cross is None else cross.collector)
+    own_output = numbers(run.rows_of(parts.output))
     n_numbers = sum(projection.weight.numel() for projection in projections_of(parts, first, cross))
     is_complete = full or n_numbers <= LARGEST_PROJECTION
     # Written once from the model's own queries, keys and values, and once from the input if it is written down.
@@ -183,14 +185,16 @@ def _other_attention(
 ) -> tuple[HeadRun, Receipt]:
     """Run the model again for the other attention of a decoder layer; return that run and a receipt of both runs."""
     kind: Kind = "cross" if run.kind == "decoder" else "decoder"
-    batch, keep = encode(kind), ProjectionCollector(run.layer.number)
-    other_receipt = run.source.stream(batch, [keep])
+    batch, collector = encode(kind), ProjectionCollector(run.layer.number)
+    other_receipt = run.source.stream(batch, [collector])
     if other_receipt.layers != receipt.layers:
         raise NoAttentionError(
             f"{run.source.name}: not every layer of its decoder attends both back and across: follow one head"
         )
     maxima = tuple(map(max, zip(receipt.differences, other_receipt.differences, strict=True)))
-    return replace(run, batch=batch, keep=keep, kind=kind), replace(receipt, differences=maxima)
+    return replace(run, batch=batch, collector=collector, kind=kind), replace(
+        receipt, differences=maxima
+    )
 
 
 def _finish(
@@ -235,7 +239,7 @@ def _shapes(run: HeadRun, receipt: Receipt) -> list[Note]:
         return []
     n_queries = len(run.queries)
     shapes = [
-        tuple(call.made.shape[1:]) for call in run.keep.last if call.made.shape[1] == n_queries
+        tuple(call.made.shape[1:]) for call in run.collector.last if call.made.shape[1] == n_queries
     ]
     if not shapes:
         return []

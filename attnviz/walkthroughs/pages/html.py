@@ -125,7 +125,7 @@ def _cell(cell: PageCell) -> str:
 
 
 def _origins(view: View, tables: Sequence[PageTable]) -> dict[str, Any]:
-    """Return the data for the script of the page; steps with a blank have no arithmetic.
+    """Return how each number of the page was computed, for its script; steps with a blank have no arithmetic.
 
     Returns:
         ``numbers``: six lists with one entry per number: grids (their index in the calculation), rows, columns, names,

@@ -55,7 +55,7 @@ class ScreenView(View):
 
 
 class Block:
-    """Adjacent columns of numbers in one format."""
+    """Adjacent columns of a table, such as the values or the weights of all keys, with numbers in one format."""
 
     def __init__(
         self,

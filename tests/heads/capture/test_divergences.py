@@ -12,11 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from attnviz.heads.capture.divergences import divergence_between, divergences
-
-
-def entropy(row: np.ndarray) -> float:
-    """H(p), nats: 0 ln 0 is 0."""
-    return -float(sum(p * math.log(p) for p in row.tolist() if p > 0))
+from tests.heads.by_formula import entropy
 
 
 def by_hand(one: np.ndarray, other: np.ndarray) -> float:

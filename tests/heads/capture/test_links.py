@@ -17,7 +17,7 @@ from attnviz.capture.source import open_source
 from attnviz.capture.stream import Layer, Scoring
 from attnviz.heads import relations, survey
 from attnviz.heads.capture import survey as windows
-from attnviz.heads.capture.measure import FindLinks, align
+from attnviz.heads.capture.measure import LinkFinder, align
 from attnviz.heads.capture.survey import survey_model
 from attnviz.heads.relations import candidates
 from attnviz.heads.settings import SurveySettings
@@ -77,7 +77,7 @@ def shown(
         real_keys=real,
         kind="encoder",
     )
-    observer = FindLinks(given)
+    observer = LinkFinder(given)
     observer.begin(batch)
     for number, weights in enumerate(layers):
         query = torch.zeros(*weights.shape[:3], 2)
@@ -187,7 +187,7 @@ class TestRealModel:
         texts = [line.text for line in lines]
         source = zoo.source("real")
         batch = source.encode(texts)
-        observer = FindLinks(given)
+        observer = LinkFinder(given)
         source.stream(batch, [observer])
         n_checked = 0
         for text, one, found, weights in zip(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.capture.observers import WeightCollector
-from attnviz.heads.capture.measure import FindWeights, MeasureHeads
+from attnviz.heads.capture.measure import MeasureCollector, WeightFinder
 from attnviz.heads.measures import measures_of, of_rows
 from tests.fixtures.zoo import ROTARY, SENTENCES, Zoo
 from tests.heads.by_formula import every, reach
@@ -20,13 +20,13 @@ def test_measures_know_what_a_row_sees(family: str, windows: tuple[int, ...], zo
     """Each measure equals its formula, entropy as a share of what a window lets a row see."""
     source = zoo.source(family)
     batch = source.encode(SENTENCES)
-    keep, find = WeightCollector(), FindWeights()
+    keep, find = WeightCollector(), WeightFinder()
     source.stream(batch, [keep, find])
-    observer = MeasureHeads(handed=find.handed)
+    observer = MeasureCollector(projections=find.projections)
     source.stream(batch, [observer])
     found = observer.result()
     n_layers, n_heads = found.sums.shape[1:3]
-    assert len(find.handed) == n_layers
+    assert len(find.projections) == n_layers
     for index, sentence in enumerate(batch.sentences):
         weights = keep.weights(index).astype(np.float64)
         n = len(sentence.tokens)

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from itertools import islice
-from typing import TYPE_CHECKING
 
 import pytest
 
-from attnviz.models.language import splits
 from attnviz.models.language.grammar import load_grammar
 from attnviz.models.language.sentences import GoldSentence, parse_sentence
 from attnviz.models.language.vocabulary import PIECE, load_vocabulary
 from tests.models.language.conftest import seeded
 
-if TYPE_CHECKING:
-    from attnviz.models.language.splits import Split
-
 GRAMMAR = load_grammar("korean")
 VOCABULARY = load_vocabulary("korean")
-SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 WITH_FINAL, WITHOUT = (
     {"은", "이", "을", "과", "이에요", "이었어요"},
     {"는", "가", "를", "와", "예요", "였어요"},
@@ -105,17 +98,3 @@ def test_the_sentences_of_a_lecture(kind: str, sentence: str) -> None:
 def test_a_particle_is_a_piece_of_its_own(pieces: str) -> None:
     """Where the noun is known; what stands in the vocabulary whole stays whole."""
     assert VOCABULARY.pieces(pieces.replace(f" {PIECE}", "")) == tuple(pieces.split())
-
-
-def test_no_sentence_is_in_two_splits() -> None:
-    """No sentence is in two splits, not even with other particles: 왕자가 공주를 and 왕자를 공주가."""
-    rows = {}
-    for split in SPLITS:
-        made = islice(splits.sentences(split, language="korean"), 800)
-        rows[split] = {
-            " ".join(word for word in one.words if word[:2] != PIECE and word not in ".?")
-            for one in made
-        }
-    assert not rows["train"] & rows["test"]
-    assert not rows["train"] & rows["validation"]
-    assert not rows["validation"] & rows["test"]

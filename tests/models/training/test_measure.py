@@ -94,7 +94,7 @@ class TestEncoder:
         assert (looks[:, 1] == 1).all()
         nouns = [s.reference.noun for s in made if s.reference]
         assert looks[1, 2].tolist() == nouns
-        right = measure.right_looks(Looking(SMALL), made)
+        right = measure.reference_accuracy(Looking(SMALL), made)
         assert right[1, 2] == 1
         assert right[0, 1] == pytest.approx(nouns.count(1) / 40)
         assert right[0, 0] == 0
@@ -103,8 +103,8 @@ class TestEncoder:
     def test_turning(self) -> None:
         """A head that reads the last word turns with it; one that always looks at one place never does."""
         made = measure.references("test", 40)
-        assert measure.turning_looks(Looking(SMALL), (1, 2), made) == 1
-        assert measure.turning_looks(Looking(SMALL), (0, 1), made) == 0
+        assert measure.accuracy_when_swapped(Looking(SMALL), (1, 2), made) == 1
+        assert measure.accuracy_when_swapped(Looking(SMALL), (0, 1), made) == 0
 
 
 def reference(pronoun: int, noun: int, other: int) -> GoldSentence:
@@ -134,13 +134,13 @@ class TestReferences:
             ".",
         ]
         tired = GoldSentence(words=tuple(words), kind="reference", reference=Reference(7, 1, 5))
-        wide = measure.turn(tired, "wide")
+        wide = measure.change_last_word(tired, "wide")
         assert wide.words == (*words[:10], "wide", ".")
         assert wide.reference == Reference(7, 5, 1)
-        assert measure.turn(wide, "tired") == tired
-        assert measure.turn(tired, "sleepy").reference == tired.reference
+        assert measure.change_last_word(wide, "tired") == tired
+        assert measure.change_last_word(tired, "sleepy").reference == tired.reference
         with pytest.raises(ValueError, match="refers to nothing"):
-            measure.turn(GoldSentence(words=("i",), kind="all"), "wide")
+            measure.change_last_word(GoldSentence(words=("i",), kind="all"), "wide")
 
 
 class Uniform(LanguageDecoder):
@@ -201,8 +201,8 @@ class TestTranslations:
     def test_exact_match_and_word_accuracy(self) -> None:
         """One of two is right; 4 + 1 of 6 words, since what is missing is wrong."""
         model = Parrot({"i love all you": " ".join(LOVE.korean), "there is a prince": "왕자가"})
-        assert measure.hits(model, [LOVE, PRINCE]).whole == 0.5
-        assert measure.hits(model, [LOVE, PRINCE]).words == pytest.approx(5 / 6)
+        assert measure.hits(model, [LOVE, PRINCE]).sentence_accuracy == 0.5
+        assert measure.hits(model, [LOVE, PRINCE]).word_accuracy == pytest.approx(5 / 6)
 
 
 class TestAlignmentError:
