@@ -30,6 +30,7 @@ VIEWS = frozenset(
     | {"expand", "expand_as", "broadcast_to", "select", "narrow", "__getitem__", "__get__"}
     | {"chunk", "split", "split_with_sizes", "tensor_split", "unbind"}
 )
+CONCATENATE = frozenset({"cat", "concat", "concatenate"})
 PRODUCTS = frozenset({"matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "baddbmm", "einsum"})
 
 
@@ -131,23 +132,42 @@ class AxisTracker:
         """Note the layouts of a function's results; return the product of two tensors if the function computes one."""
         if name in PRODUCTS:
             product = self._product(name, args, keywords)
-            if product is not None and isinstance(output, Tensor):
+            if product is not None:
                 if shape_of(product.result) == tuple(output.shape):
                     self._layouts[output] = product.result
                 return product
         results = list(tensors_in([output]))
         operands = [tensor for tensor in tensors_in([args, keywords]) if tensor in self._layouts]
-        if not results or not operands:
-            return None
-        if name in VIEWS and args and args[0] is operands[0] and _is_simple(args[1:]):
-            self._layouts.update(zip(results, self._views(function, args, keywords), strict=True))
-        elif name in {"cat", "concat", "concatenate"}:
-            self._layouts[results[0]] = self._concatenated(args, keywords, results[0])
-        else:
-            for result in results:
-                if all(result is not operand for operand in operands):
-                    self._layouts[result] = self._combined(name, operands, result)
+        if results and operands:
+            self._layouts.update(
+                zip(
+                    results,
+                    self._followed(name, function, args, keywords, operands, results),
+                    strict=True,
+                )
+            )
         return None
+
+    def _followed(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        operands: Sequence[Tensor],
+        results: Sequence[Tensor],
+    ) -> Iterator[Layout]:
+        """Yield the layouts of the results of a function that is no product."""
+        if name in VIEWS and args and args[0] is operands[0] and _is_simple(args[1:]):
+            yield from self._views(function, args, keywords)
+        elif name in CONCATENATE:
+            yield self._concatenated(args, keywords, results[0])
+        else:
+            layouts = [self.layout(tensor) for tensor in operands]
+            for result in results:
+                # A function may change its argument in place, and return it.
+                is_operand = any(result is operand for operand in operands)
+                yield self.layout(result) if is_operand else _combined(name, layouts, result.shape)
 
     def _views(
         self, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]
@@ -181,36 +201,6 @@ class AxisTracker:
             joined[dim] = (Axis(output.shape[dim], origins.pop() if len(origins) == 1 else None),)
         return tuple(joined)
 
-    def _combined(self, name: str, operands: Sequence[Tensor], output: Tensor) -> Layout:
-        """Return the layout of any other function's result, by the sizes that it has in common with the operands.
-
-        Most functions keep the axes of their operands or broadcast them. Linear layers and embeddings end with
-        features.
-        """
-        layouts = [self.layout(tensor) for tensor in operands]
-        if name == "embedding":
-            return (*layouts[0], (Axis(output.shape[-1], FEATURES),))
-        fits = [layout for layout in layouts if len(layout) <= output.ndim]
-        is_elementwise = name != "linear" and tuple(output.shape) == _broadcast(
-            [shape_of(layout) for layout in fits]
-        )
-        combined = []
-        for dim, size in enumerate(output.shape):
-            axes: Dimension = (Axis(size),)
-            for layout in fits if is_elementwise else layouts[:1]:
-                own_dim = dim - output.ndim + len(layout) if is_elementwise else dim
-                if (
-                    not 0 <= own_dim < len(layout)
-                    or math.prod(a.size for a in layout[own_dim]) != size
-                ):
-                    continue
-                if axes[0].origin is None and len(axes) == 1 and not axes[0].normalised:
-                    axes = layout[own_dim]
-            combined.append(axes)
-        if name == "linear":
-            combined[-1] = (Axis(output.shape[-1], FEATURES),)
-        return tuple(combined)
-
     def _product(
         self, name: str, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> Product | None:
@@ -222,43 +212,89 @@ class AxisTracker:
             return None
         first, second = operands[::-1] if name == "__rmatmul__" else operands
         if name != "einsum":
-            terms = _letters_of_matmul(first.ndim, second.ndim)
+            letters = _letters_of_matmul(first.ndim, second.ndim)
         elif isinstance(args[0], str) and "->" in args[0]:
-            terms = _letters(args[0].replace(" ", ""), first.ndim, second.ndim)
+            letters = _letters(args[0].replace(" ", ""), first.ndim, second.ndim)
         else:
             return None
-        letters = (terms[0], terms[1])
         layouts = (self.layout(first), self.layout(second))
-        roles = []
-        for own, other in ((0, 1), (1, 0)):
-            own_roles: list[tuple[str, int | None]] = []
-            for dim, letter in enumerate(letters[own]):
-                shared = letters[other].find(letter)
-                is_broadcast = shared >= 0 and len_of(layouts[other][shared]) < len_of(
-                    layouts[own][dim]
-                )
-                if letter not in terms[2]:
-                    own_roles.append(("summed", shared if shared >= 0 else None))
-                elif shared < 0 or is_broadcast:
-                    own_roles.append(("free", None))
-                else:
-                    own_roles.append(("shared", shared))
-            roles.append(tuple(own_roles))
-        result = []
-        for letter in terms[2]:
-            candidates = [
-                layout[own.index(letter)]
-                for own, layout in zip(letters, layouts, strict=True)
-                if letter in own
-            ]
-            largest = max(len_of(axes) for axes in candidates)
-            fitting = [axes for axes in candidates if len_of(axes) == largest]
-            known = [axes for axes in fitting if axes[0].origin is not None or len(axes) > 1]
-            result.append((known or fitting)[0])
+        result = _layout_of_product(letters, layouts)
         # The columns of a matrix of parameters are features.
         if second not in self._layouts and second.ndim == 2 and name != "einsum":
-            result[-1] = (Axis(second.shape[-1], FEATURES),)
-        return Product((first, second), (roles[0], roles[1]), tuple(result))
+            result = (*result[:-1], (Axis(second.shape[-1], FEATURES),))
+        roles = (
+            _roles(letters[0], layouts[0], letters[1], layouts[1], letters[2]),
+            _roles(letters[1], layouts[1], letters[0], layouts[0], letters[2]),
+        )
+        return Product((first, second), roles, result)
+
+
+def _combined(name: str, layouts: Sequence[Layout], shape: Sequence[int]) -> Layout:
+    """Return the layout of any other function's result, by the sizes that it has in common with its operands.
+
+    Most functions keep the axes of their operands or broadcast them. Linear layers and embeddings end with features.
+    """
+    if name == "embedding":
+        return (*layouts[0], (Axis(shape[-1], FEATURES),))
+    candidates = _candidates(name, layouts, shape)
+    combined = [
+        _best([axes for axes in found if len_of(axes) == size], size)
+        for size, found in zip(shape, candidates, strict=True)
+    ]
+    if name == "linear":
+        combined[-1] = (Axis(shape[-1], FEATURES),)
+    return tuple(combined)
+
+
+def _candidates(
+    name: str, layouts: Sequence[Layout], shape: Sequence[int]
+) -> list[list[Dimension]]:
+    """Return, for each dimension of a result, the dimensions of the operands that it may be."""
+    fits = [layout for layout in layouts if len(layout) <= len(shape)]
+    if name != "linear" and tuple(shape) == _broadcast([shape_of(layout) for layout in fits]):
+        # Operands are broadcast, so their dimensions meet at the end.
+        dims = range(-len(shape), 0)
+        return [[layout[dim] for layout in fits if dim >= -len(layout)] for dim in dims]
+    known = [[axes] for axes in layouts[0][: len(shape)]]
+    return known + [[] for _ in range(len(shape) - len(known))]
+
+
+def _best(candidates: Sequence[Dimension], size: int) -> Dimension:
+    """Return the dimension of which most is known, the first of several."""
+    for axes in candidates:
+        if len(axes) > 1 or axes[0].origin is not None or axes[0].normalised:
+            return axes
+    return (Axis(size),)
+
+
+def _layout_of_product(letters: Sequence[str], layouts: tuple[Layout, Layout]) -> Layout:
+    """Return the layout of a product, given a letter for each dimension of the operands and of the result."""
+    dimensions = []
+    for letter in letters[2]:
+        candidates = [
+            layout[own.index(letter)]
+            for own, layout in zip(letters, layouts, strict=False)
+            if letter in own
+        ]
+        size = max(len_of(axes) for axes in candidates)
+        dimensions.append(_best([axes for axes in candidates if len_of(axes) == size], size))
+    return tuple(dimensions)
+
+
+def _roles(
+    letters: str, layout: Layout, other_letters: str, other: Layout, result: str
+) -> tuple[tuple[str, int | None], ...]:
+    """Return the role of each dimension of an operand, and the dimension of the other operand that it meets."""
+    roles: list[tuple[str, int | None]] = []
+    for dim, letter in enumerate(letters):
+        met = other_letters.find(letter)
+        if letter not in result:
+            roles.append(("summed", met if met >= 0 else None))
+        elif met < 0 or len_of(other[met]) < len_of(layout[dim]):  # the other operand is broadcast
+            roles.append(("free", None))
+        else:
+            roles.append(("shared", met))
+    return tuple(roles)
 
 
 def by_tensor() -> MutableMapping[Tensor, Any]:

@@ -6,7 +6,7 @@ import inspect
 import math
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from threading import get_ident
@@ -385,12 +385,7 @@ class Watched:
             keys = _tokens(key_tokens, n_keys, "keys")
         weights, receipt = _verified_weights(layers_shown, index % n_inputs)
         weights = weights[:, :, : len(queries), : len(keys)]
-        notes = []
-        if any(layer.dropped for layer in layers_shown.values()):
-            notes.append(Note("dropout"))
         n_masked = int((weights.sum(axis=-1) == 0).sum())
-        if n_masked:
-            notes.append(Note.of("rows_masked", n=n_masked))
         return Attention(
             weights=weights,
             query_tokens=queries,
@@ -401,7 +396,7 @@ class Watched:
             receipt=receipt,
             text="" if tokens is None else " ".join(token.text for token in queries),
             short_rows=("masked",) if n_masked else (),
-            notes=tuple(notes),
+            notes=_notes(layers_shown.values(), n_masked),
         )
 
     def __str__(self) -> str:
@@ -555,6 +550,16 @@ def watch(module: nn.Module, *, axes: str | None = None) -> Watched:
         SettingsError: `axes` does not name the axes of the weights; raised when they are computed.
     """
     return Watched(module, axes=axes)
+
+
+def _notes(layers: Iterable[SeenLayer], n_masked: int) -> tuple[Note, ...]:
+    """Return the notes of a record with `n_masked` rows that see no key."""
+    notes = []
+    if any(layer.dropped for layer in layers):
+        notes.append(Note("dropout"))
+    if n_masked:
+        notes.append(Note.of("rows_masked", n=n_masked))
+    return tuple(notes)
 
 
 def _numbers(seen: Sequence[SeenLayer], chosen: Sequence[int]) -> tuple[int, ...]:

@@ -142,36 +142,64 @@ class AttentionTracer(TorchFunctionMode):
         output: Tensor,
     ) -> None:
         """Note whether the result of a function is attention weights, or becomes some."""
-        if name == "softmax":
+        if not args or not isinstance(args[0], Tensor):
+            # Only `where` and products with a number have their tensors elsewhere.
+            self._pass_on(name, args, output)
+        elif name == "softmax":
             dim = keywords.get("dim", args[1] if len(args) > 1 else None)
             if dim is not None:
                 self._normalise(output, dim)
         elif name == "sum":
             self._sum(args, keywords, output)
-        elif name in DIVIDE and len(args) > 1:
-            summed = self._sums.get(args[1]) if isinstance(args[1], Tensor) else None
-            if summed is not None and summed[0] == id(args[0]):
-                self._normalise(output, summed[1])
-            elif isinstance(args[0], Tensor) and args[0] in self._weights:
-                self._weights[output] = _Weights(None)
-        elif name in VIEWS and isinstance(args[0], Tensor):
-            if args[0] in self._sums:
-                self._sums[output] = self._sums[args[0]]
-            weights = self._weights.get(args[0])
-            if weights is not None:
-                before = weights.before_dropout
-                if before is not None:
-                    before = function(before, *args[1:], **keywords)
-                self._weights[output] = _Weights(before)
-        elif name in PASS_THROUGH and args and isinstance(args[0], Tensor):
-            source = next((x for x in args if isinstance(x, Tensor) and x in self._weights), None)
-            if source is not None and output.numel() == source.numel():
-                weights = self._weights[source]
-                if name == "dropout" and not torch.equal(output, source):
-                    weights = _Weights(source)
-                self._weights[output] = weights
-        elif name in MULTIPLY and len(args) > 1:
-            self._scale(args[0], args[1], output)
+        elif name in DIVIDE:
+            self._divide(args, output)
+        elif name in VIEWS:
+            self._view(function, args, keywords, output)
+        elif name in MULTIPLY:
+            self._scale(args, output)
+        else:
+            self._pass_on(name, args, output)
+
+    def _view(
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        output: Tensor,
+    ) -> None:
+        """Follow a view of weights, or of their sums."""
+        if args[0] in self._sums:
+            self._sums[output] = self._sums[args[0]]
+        if args[0] in self._weights:
+            before = self._weights[args[0]].before_dropout
+            if before is not None:
+                before = function(before, *args[1:], **keywords)
+            self._weights[output] = _Weights(before)
+
+    def _pass_on(self, name: str, args: Sequence[Any], output: Tensor) -> None:
+        """Follow weights through a function that keeps their meaning, such as dropout."""
+        if name in MULTIPLY:
+            self._scale(args, output)
+        if name not in PASS_THROUGH:
+            return
+        for source in args:
+            if not isinstance(source, Tensor) or source not in self._weights:
+                continue
+            if output.numel() == source.numel():
+                dropped = name == "dropout" and not torch.equal(output, source)
+                self._weights[output] = _Weights(source) if dropped else self._weights[source]
+            return
+
+    def _divide(self, args: Sequence[Any], output: Tensor) -> None:
+        """Follow a quotient: numbers divided by their own sum are weights."""
+        source, divisor = args[:2]
+        if isinstance(divisor, Tensor) and divisor in self._sums:
+            summed, dim = self._sums[divisor]
+            if summed == id(source):
+                self._normalise(output, dim)
+                return
+        if source in self._weights and output.numel() == source.numel():
+            self._weights[output] = _Weights(None)
 
     def _normalise(self, output: Tensor, dim: int) -> None:
         """Note that the numbers of a tensor along a dimension sum to 1, so that they may be weights."""
@@ -204,8 +232,9 @@ class AttentionTracer(TorchFunctionMode):
         nothing = tuple(("free", None) for _ in range(values.ndim))
         self._multiply((weights, values), (tuple(roles), nothing))
 
-    def _scale(self, first: Any, second: Any, output: Tensor) -> None:
+    def _scale(self, args: Sequence[Any], output: Tensor) -> None:
         """Follow weights that are multiplied number by number: by a mask or a factor, or by values."""
+        first, second = args[:2]
         for weights, other in ((first, second), (second, first)):
             if isinstance(weights, Tensor) and weights in self._weights:
                 if output.numel() == weights.numel():

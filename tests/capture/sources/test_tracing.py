@@ -1,0 +1,332 @@
+"""Attention in whatever way it is written: its axes are known from the module's inputs, and gates are no attention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+import attnviz
+from attnviz.errors import NoAttentionError, SettingsError
+
+B, T, H, D = 2, 5, 4, 16
+Projected = tuple[Tensor, Tensor, Tensor]
+
+
+class Written(nn.Module):
+    """Attention as `write` computes it from q, k and v; `want` keeps its weights as [batch, head, query, key]."""
+
+    def __init__(self, write: Callable[[Written, Tensor, Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.write = write
+        self.qkv = nn.Linear(D, 3 * D)
+        self.want = torch.empty(0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.write(self, *self.qkv(x).chunk(3, -1))
+
+
+def folded(self: Written, *qkv: Tensor) -> Projected:
+    """(batch * head, token, d), as fairseq and ESM have it."""
+    q, k, v = (t.view(B, T, H, -1).transpose(1, 2).reshape(B * H, T, -1) for t in qkv)
+    self.want = torch.softmax(q @ k.mT / 2, -1).view(B, H, T, T)
+    return q, k, v
+
+
+def heads_in_the_batch(self: Written, *qkv: Tensor) -> Tensor:
+    """The softmax of folded heads."""
+    q, k, v = folded(self, *qkv)
+    return torch.bmm(torch.softmax(q @ k.transpose(1, 2) / 2, -1), v)
+
+
+def heads_in_the_batch_fused(self: Written, *qkv: Tensor) -> Tensor:
+    """Torch's fused function on folded heads."""
+    q, k, v = folded(self, *qkv)
+    return functional.scaled_dot_product_attention(q, k, v)
+
+
+def heads_before_the_batch(self: Written, *qkv: Tensor) -> Tensor:
+    """(head * batch, token, d), by splitting and concatenating."""
+    q, k, v = (torch.cat(torch.split(t, D // H, dim=2), dim=0) for t in qkv)
+    weights = torch.softmax(q @ k.mT, -1)
+    self.want = weights.view(H, B, T, T).transpose(0, 1)
+    return torch.cat(torch.split(weights @ v, B, 0), 2)
+
+
+def tokens_first(self: Written, *qkv: Tensor) -> Tensor:
+    """(token, batch, d) inside, as in old Transformers."""
+    q, k, v = (t.transpose(0, 1).reshape(T, B * H, D // H).transpose(0, 1) for t in qkv)
+    weights = torch.softmax(torch.bmm(q, k.transpose(1, 2)), -1)
+    self.want = weights.view(B, H, T, T)
+    return torch.bmm(weights, v)
+
+
+def values_on_the_left(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """(batch, d, key) times transposed weights, as in SAGAN."""
+    weights = torch.softmax(q @ k.mT, -1)
+    self.want = weights[:, None]
+    return torch.bmm(v.transpose(1, 2), weights.permute(0, 2, 1))
+
+
+def keys_before_queries(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Weights (batch, key, query), normalised along axis 1."""
+    weights = torch.softmax(k @ q.mT, 1)
+    self.want = weights.mT[:, None]
+    return weights.transpose(1, 2) @ v
+
+
+def heads_last(self: Written, *qkv: Tensor) -> Tensor:
+    """Weights (batch, query, key, head)."""
+    q, k, v = (t.view(B, T, H, -1) for t in qkv)
+    weights = torch.softmax(torch.einsum("bqhd,bkhd->bqkh", q, k), 2)
+    self.want = weights.permute(0, 3, 1, 2)
+    return torch.einsum("bqkh,bkhd->bqhd", weights, v)
+
+
+def heads_share_keys(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Several heads of queries, one of keys and values (Shazeer 2019)."""
+    q = q.view(B, T, H, -1).transpose(1, 2)
+    weights = torch.softmax(torch.einsum("bhid,bjd->bhij", q, k[..., : D // H]), -1)
+    self.want = weights
+    return torch.einsum("bhij,bjd->bhid", weights, v[..., : D // H])
+
+
+def exponentials_by_hand(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Exponentials divided by their sum."""
+    exponentials = torch.exp(q @ k.mT)
+    weights = exponentials / exponentials.sum(-1, keepdim=True)
+    self.want = weights[:, None]
+    return weights @ v
+
+
+def masked_after_the_softmax(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """A causal mask, after which rows are normalised again."""
+    weights = torch.softmax(q @ k.mT, -1) * torch.ones(T, T).tril()
+    weights = weights / weights.sum(-1)[..., None]
+    self.want = weights[:, None]
+    return weights @ v
+
+
+def pooling(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """One query without an axis of its own: (w * v).sum(1)."""
+    weights = torch.softmax(q.sum(-1), -1)
+    self.want = weights[:, None, None]
+    return (weights.unsqueeze(-1) * v).sum(dim=1)
+
+
+WAYS = [
+    heads_in_the_batch,
+    heads_in_the_batch_fused,
+    heads_before_the_batch,
+    tokens_first,
+    values_on_the_left,
+    keys_before_queries,
+    heads_last,
+    heads_share_keys,
+    exponentials_by_hand,
+    masked_after_the_softmax,
+    pooling,
+]
+
+
+@pytest.mark.parametrize("write", WAYS, ids=lambda write: write.__name__)
+def test_every_way_of_writing(write: Callable[..., Tensor]) -> None:
+    """The weights that the module multiplied, of the sentence that was asked for, in the record's order of axes."""
+    module = Written(write).eval()
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        module(torch.randn(B, T, D))
+    for index in range(B):
+        record = seen.attention(index=index)
+        np.testing.assert_allclose(record.weights[0], module.want[index], atol=1e-6)
+
+
+def test_the_caller_names_axes_that_cannot_be_followed() -> None:
+    """Numbers that leave torch lose their history: the error says what to write, and that is understood."""
+
+    def through_numpy(self: Written, *qkv: Tensor) -> Tensor:
+        q, k, v = (torch.from_numpy(t.numpy().copy()) for t in folded(self, *qkv))
+        return torch.softmax(q @ k.mT / 2, -1) @ v
+
+    module, x = Written(through_numpy).eval(), torch.randn(B, T, D)
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        module(x)
+    with pytest.raises(NoAttentionError, match=r"axes='\(batch head\) query key'"):
+        seen.attention()
+    with torch.no_grad(), attnviz.watch(module, axes="(batch head) query key") as seen:
+        module(x)
+    np.testing.assert_allclose(seen.attention(index=1).weights[0], module.want[1], atol=1e-6)
+    for axes in ("rows columns", "batch query key key", "(batch head key) query"):
+        with (
+            pytest.raises(SettingsError, match="axes"),
+            torch.no_grad(),
+            attnviz.watch(module, axes=axes),
+        ):
+            module(x)
+
+
+class MixtureOfExperts(nn.Module):
+    """One causal layer, then experts whose outputs a softmax weighs."""
+
+    def __init__(self, n_experts: int = 4) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(256, D)
+        self.qkv, self.gate = nn.Linear(D, 3 * D), nn.Linear(D, n_experts)
+        self.experts = nn.ModuleList(nn.Linear(D, D) for _ in range(n_experts))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.embedding(ids)
+        q, k, v = self.qkv(x)[:, None].chunk(3, -1)
+        x = x + functional.scaled_dot_product_attention(q, k, v, is_causal=True)[:, 0]
+        gates = torch.softmax(self.gate(x), -1)
+        outputs = torch.stack([expert(x) for expert in self.experts], -2)
+        return torch.einsum("bte,bted->btd", gates, outputs)
+
+
+@pytest.mark.parametrize("text", ["abc", "abcd", "abcdef"])
+def test_a_gate_is_no_attention(text: str) -> None:
+    """However many tokens there are: as many as experts, fewer or more."""
+    record = attnviz.attend(text, model=MixtureOfExperts().eval())
+    assert (record.weights.shape[:2], record.kind) == ((1, 1), "decoder")
+
+
+def test_linear_attention_has_no_weights() -> None:
+    """A softmax over features, and one over tokens whose rows are features, are no attention of tokens."""
+
+    def linear(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return q.softmax(-1) @ (k.softmax(-2).mT @ v)
+
+    module = Written(linear)
+    with attnviz.watch(module) as seen:
+        module(torch.randn(B, T, D))
+    with pytest.raises(NoAttentionError, match="no attention was seen"):
+        seen.attention()
+
+
+class StepByStep(nn.Module):
+    """A recurrent decoder with additive attention (Bahdanau et al. 2015), four steps in one call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention, self.gru = Additive(), nn.GRU(D, D, batch_first=True)
+
+    def forward(self, encoded: Tensor, hidden: Tensor) -> Tensor:
+        rows = []
+        for _ in range(4):
+            context, weights = self.attention(hidden.permute(1, 0, 2), encoded)
+            _, hidden = self.gru(context, hidden)
+            rows.append(weights)
+        return torch.cat(rows, 1)
+
+
+class Additive(nn.Module):
+    """One query at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.score = nn.Linear(D, D), nn.Linear(D, D), nn.Linear(D, 1)
+
+    def forward(self, query: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+        scores = self.score(torch.tanh(self.query(query) + self.key(keys)))
+        weights = torch.softmax(scores.squeeze(2).unsqueeze(1), -1)
+        return torch.bmm(weights, keys), weights
+
+
+def test_the_steps_of_a_decoder_are_rows() -> None:
+    """One layer, with a row for each step."""
+    module = StepByStep().eval()
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        want = module(torch.randn(B, 7, D), torch.randn(1, B, D))
+    record = seen.attention(tokens=list("wxyz"), key_tokens=list("abcdefg"), index=1)
+    assert (record.kind, record.layers) == ("cross", (0,))
+    np.testing.assert_allclose(record.weights[0, 0], want[1], atol=1e-6)
+
+
+class OneHead(nn.Module):
+    """A head as courses write it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(D, D // H) for _ in range(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.query(x), self.key(x), self.value(x)
+        weights: Tensor = torch.softmax(q @ k.mT, -1)
+        return weights @ v
+
+
+class SideBySide(nn.Module):
+    """Heads that are modules of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heads = nn.ModuleList(OneHead() for _ in range(H))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([head(x) for head in self.heads], -1)
+
+
+def test_modules_side_by_side_are_heads_and_one_after_the_other_layers() -> None:
+    """What they read tells them apart: the same input, or the output of the one before."""
+    module = nn.Sequential(SideBySide(), SideBySide(), nn.Sequential(OneHead(), nn.Linear(4, D)))
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        module(torch.randn(1, T, D))
+    assert [(layer.path, layer.shape) for layer in seen.layers] == [
+        ("0.heads", (1, H, T, T)),
+        ("1.heads", (1, H, T, T)),
+        ("2.0", (1, 1, T, T)),
+    ]
+    assert seen.attention(layers=[0, 1]).layers == (0, 1)
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_rows_without_a_visible_key_are_empty(need_weights: bool) -> None:
+    """One head of three may attend to nothing: the others are shown, and a note says so."""
+    module = nn.MultiheadAttention(6, 3, batch_first=True).eval()
+    x, mask = torch.randn(1, T, 6), torch.tensor([False, False, True]).view(3, 1, 1).expand(3, T, T)
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        module(x, x, x, attn_mask=mask, need_weights=need_weights)
+        record = seen.attention(tokens=list("abcde"))
+    with torch.no_grad():
+        want = module(x, x, x, attn_mask=mask, average_attn_weights=False)[1][0, :2]
+    np.testing.assert_allclose(record.weights[0, :2], want, atol=1e-6)
+    assert not record.weights[0, 2].any()
+    assert [note.code for note in record.notes] == ["rows_masked"]
+
+
+def test_sentences_are_not_queries() -> None:
+    """Attention over words for a classifier: one query for each sentence of the batch."""
+
+    class Classifier(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding, self.score = nn.Embedding(30, D), nn.Linear(D, 1)
+
+        def forward(self, ids: Tensor) -> Tensor:
+            words = self.embedding(ids)
+            self.weights = torch.softmax(self.score(words).squeeze(-1), -1)
+            return torch.bmm(self.weights.unsqueeze(1), words).squeeze(1)
+
+    module = Classifier()
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        module(torch.randint(0, 30, (3, 6)))
+    record = seen.attention(tokens=["class"], key_tokens=list("abcdef"), index=2)
+    np.testing.assert_allclose(record.weights[0, 0, 0], module.weights[2], atol=1e-6)
+
+
+def test_windows_of_a_picture_are_not_guessed() -> None:
+    """Windows folded into the batch are neither pictures nor heads: what they are has to be told."""
+
+    class Windows(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            windows = x.view(B, 2, 4, 2, 4, 3).permute(0, 1, 3, 2, 4, 5).reshape(-1, 16, 3)
+            return torch.softmax(windows @ windows.mT, -1) @ windows
+
+    module = Windows()
+    with attnviz.watch(module) as seen:
+        module(torch.randn(B, 8, 8, 3))
+    with pytest.raises(NoAttentionError, match=r"Windows \(8, 16, 16\)"):
+        seen.attention()
