@@ -327,6 +327,7 @@ class ForwardPass:
     # Whether an observer is running: an error raised now is the observer's, not the model's.
     observing: bool = False
     _differences: dict[int, float] = field(default_factory=dict)  # by layer number
+    _last_layer: Layer | None = None
     _by_sums: bool = False  # whether any layer was compared by random sums
 
     def __post_init__(self) -> None:
@@ -339,14 +340,19 @@ class ForwardPass:
         Raises NotVerifiedError: they do not match. The message names `unknown`, keywords that the layer received and
         that attnviz does not know.
         """
-        layer = replace(layer, number=self._next_number(layer.number))
+        # DiffLlama multiplies the same weights by two sets of values: one layer, of which both products are verified.
+        last = self._last_layer
+        is_same = last is not None and layer.query is last.query and layer.key is last.key
+        number = last.number if is_same and last else self._next_number(layer.number)
+        observers = () if is_same else self.observers
+        layer = self._last_layer = replace(layer, number=number)
         if self.last_rows_only:
             layer = _last_rows(layer, self.batch.real.shape[1])
         query, key, scoring = layer.query, layer.key, layer.scoring
         self.dtypes.add(query.dtype)
         self.has_sinks |= scoring.sinks is not None
         self.observing = True
-        for observer in self.observers:
+        for observer in observers:
             if isinstance(observer, LayerObserver):
                 observer.observe_layer(layer)
         self.observing = False
@@ -375,39 +381,37 @@ class ForwardPass:
             real = self.batch.real[:, rows].to(difference.device)
             largest = _larger(largest, difference[real])
             scale = _larger(scale, native.abs().amax(dim=(2, 3))[real])
-            self._show(
-                Block(
-                    layer=layer.number,
-                    first_row=first,
-                    n_rows=query.shape[2],
-                    n_keys=key.shape[2],
-                    causal=scoring.causal,
-                    seen=block,
-                )
+            shown = Block(
+                layer=layer.number,
+                first_row=first,
+                n_rows=query.shape[2],
+                n_keys=key.shape[2],
+                causal=scoring.causal,
+                seen=block,
             )
+            self._show(shown, observers)
         check_layer(layer.number, largest, scale, query.dtype, unknown)
-        self._differences[layer.number] = largest
+        self._differences[layer.number] = max(largest, self._differences.get(layer.number, 0.0))
 
     def add_weights(self, weights: Float[Tensor, "batch head query key"], number: int = -1) -> None:
         """Pass weights to the observers that the model itself computed and used, which need no verification."""
         number = self._next_number(number)
         self.dtypes.add(weights.dtype)
         n_rows, n_keys = weights.shape[2:]
-        self._show(
-            Block(
-                layer=number, first_row=0, n_rows=n_rows, n_keys=n_keys, causal=False, seen=weights
-            )
+        block = Block(
+            layer=number, first_row=0, n_rows=n_rows, n_keys=n_keys, causal=False, seen=weights
         )
+        self._show(block, self.observers)
         self._differences[number] = 0.0
 
     def _next_number(self, number: int) -> int:
         """Return a layer's number, or the next free number if it has none or its number is taken."""
         return max(number, max(self._differences, default=-1) + 1)
 
-    def _show(self, block: Block) -> None:
-        """Pass a block to every observer."""
+    def _show(self, block: Block, observers: Sequence[Observer]) -> None:
+        """Pass a block to observers."""
         self.observing = True
-        for observer in self.observers:
+        for observer in observers:
             observer.observe(block)
         self.observing = False
 

@@ -49,6 +49,7 @@ NOTES: Templates = {
     ),
     "sinks": _("Heads have sinks: a row sums to less than 1 if its head attends to nothing"),
     "rows_masked": _("Rows that may attend to no key are empty: {n:,}"),
+    "layers_unclear": _("Left out, because their axes are not clear: {n:,} layers"),
     "dropout": _("Dropout was on; these are the weights before dropout"),
     "tokens_shuffled": _("Tokens shuffled"),
     "words_merged": _("Word pieces merged into words (sum over keys, mean over queries)"),

@@ -55,10 +55,10 @@ class SeenLayer:
         held = self.held
         if self.cross:
             return "cross"
-        if isinstance(held, Layer) and held.scoring.mask is None:
-            return "decoder" if held.scoring.causal else "encoder"
         # A model with a cache reads the last tokens of a text, and sees all keys before them.
         n_before = n_keys - n_queries
+        if isinstance(held, Layer) and held.scoring.mask is None and n_before == 0:
+            return "decoder" if held.scoring.causal else "encoder"
         if held is None or (n_queries == 1 and n_before == 0):
             return "encoder"
         if isinstance(held, Layer):
@@ -154,34 +154,47 @@ def _join(parts: list[SeenLayer]) -> list[SeenLayer]:
         joined = None if are_steps else _join_heads(held)
         if joined is None:
             return parts
-        return [replace(first, path=path, shape=shape, held=joined)]
+        n_heads = joined.query.shape[1]
+        return [replace(first, path=path, shape=(n_batch, n_heads, n_queries, n_keys), held=joined)]
     weights = [part for part in held if isinstance(part, Tensor)]
-    is_kept = len(weights) == len(parts)
-    together = torch.cat(weights, dim=2 if are_steps else 1) if is_kept else None
+    if len(weights) < len(parts):  # they are too large
+        return [replace(first, path=path, shape=shape, held=None)]
+    if not are_steps and all(torch.equal(part, weights[0]) for part in weights):
+        return [first]  # the same weights, for several sets of values
+    together = torch.cat(weights, dim=2 if are_steps else 1)
     return [replace(first, path=path, shape=shape, held=together)]
 
 
 def _join_heads(held: Sequence[Layer | Tensor | None]) -> Layer | None:
     """Return calls of the fused function with the same mask as one call with the heads of all; None if they differ."""
     calls = [call for call in held if isinstance(call, Layer)]
-    scorings = [call.scoring for call in calls]
-    if len(calls) < len(held) or any(
-        (scoring.mask, scoring.causal, scoring.scaling)
-        != (scorings[0].mask, scorings[0].causal, scorings[0].scaling)
-        for scoring in scorings
-        if scoring.mask is None or scoring.mask is not scorings[0].mask
+    first = calls[0]
+    is_similar = all(
+        call.scoring.mask is first.scoring.mask
+        and (call.scoring.causal, call.scoring.scaling)
+        == (first.scoring.causal, first.scoring.scaling)
+        and call.query.shape == first.query.shape
+        and call.value.shape == first.value.shape
+        for call in calls
+    )
+    if len(calls) < len(held) or not is_similar:
+        return None
+    if all(
+        torch.equal(call.query, first.query) and torch.equal(call.key, first.key) for call in calls
     ):
-        return None
-    keys = [for_each_head(call.key, call.query.shape[1]) for call in calls]
-    values = [for_each_head(call.value, call.query.shape[1]) for call in calls]
-    if len({(call.query.shape[-1], call.value.shape[-1]) for call in calls}) > 1:
-        return None
+        # The same weights, for several sets of values, as in DiffLlama: their vectors stand side by side.
+        return replace(
+            first,
+            value=torch.cat([call.value for call in calls], dim=-1),
+            output=torch.cat([call.output for call in calls], dim=-1),
+        )
+    n_heads = first.query.shape[1]
     return Layer(
         query=torch.cat([call.query for call in calls], dim=1),
-        key=torch.cat(keys, dim=1),
-        value=torch.cat(values, dim=1),
+        key=torch.cat([for_each_head(call.key, n_heads) for call in calls], dim=1),
+        value=torch.cat([for_each_head(call.value, n_heads) for call in calls], dim=1),
         output=torch.cat([call.output for call in calls], dim=2),
-        scoring=scorings[0],
+        scoring=first.scoring,
     )
 
 
@@ -396,15 +409,19 @@ class Watched:
             receipt=receipt,
             text="" if tokens is None else " ".join(token.text for token in queries),
             short_rows=("masked",) if n_masked else (),
-            notes=_notes(layers_shown.values(), n_masked),
+            notes=_notes(layers_shown.values(), n_masked, len(self._unclear)),
         )
 
     def __str__(self) -> str:
-        return "\n".join(
+        lines = [
             f"{number}: {layer.path or type(self._module).__name__}, {layer.kind}, {layer.shape[1]} heads, "
             f"{layer.shape[2]} queries x {layer.shape[3]} keys"
             for number, layer in enumerate(self.layers)
-        )
+        ]
+        lines += [
+            f"left out, because its axes are not clear: {weights}" for weights in self._unclear
+        ]
+        return "\n".join(lines)
 
     @property
     def layers(self) -> list[SeenLayer]:
@@ -552,13 +569,15 @@ def watch(module: nn.Module, *, axes: str | None = None) -> Watched:
     return Watched(module, axes=axes)
 
 
-def _notes(layers: Iterable[SeenLayer], n_masked: int) -> tuple[Note, ...]:
-    """Return the notes of a record with `n_masked` rows that see no key."""
+def _notes(layers: Iterable[SeenLayer], n_masked: int, n_unclear: int) -> tuple[Note, ...]:
+    """Return the notes of a record: `n_masked` of its rows see no key, `n_unclear` layers of the run are left out."""
     notes = []
     if any(layer.dropped for layer in layers):
         notes.append(Note("dropout"))
     if n_masked:
         notes.append(Note.of("rows_masked", n=n_masked))
+    if n_unclear:
+        notes.append(Note.of("layers_unclear", n=n_unclear))
     return tuple(notes)
 
 

@@ -253,9 +253,8 @@ class OneHead(nn.Module):
         self.query, self.key, self.value = (nn.Linear(D, D // H) for _ in range(3))
 
     def forward(self, x: Tensor) -> Tensor:
-        q, k, v = self.query(x), self.key(x), self.value(x)
-        weights: Tensor = torch.softmax(q @ k.mT, -1)
-        return weights @ v
+        values: Tensor = self.value(x)
+        return torch.softmax(self.query(x) @ self.key(x).mT, -1) @ values
 
 
 class SideBySide(nn.Module):
@@ -330,3 +329,27 @@ def test_windows_of_a_picture_are_not_guessed() -> None:
         module(torch.randn(B, 8, 8, 3))
     with pytest.raises(NoAttentionError, match=r"Windows \(8, 16, 16\)"):
         seen.attention()
+
+
+def test_several_patterns_of_one_layer() -> None:
+    """A layer is what the model numbers as a layer, also where it attends twice."""
+
+    class Twice(nn.Module):
+        def __init__(self, shift: float) -> None:
+            super().__init__()
+            self.shift = shift
+
+        def forward(self, x: Tensor) -> Tensor:
+            heads = x.view(1, T, H, -1).transpose(1, 2)
+            first = functional.scaled_dot_product_attention(heads, heads, heads)
+            return first - functional.scaled_dot_product_attention(
+                heads + self.shift, heads, heads.flip(-1)
+            )
+
+    for shift, n_heads in ((0.0, H), (1.0, 2 * H)):  # the same weights again are no further heads
+        module = nn.ModuleDict({"layers": nn.ModuleList(Twice(shift) for _ in range(2))})
+        module.forward = lambda x, module=module: [layer(x) for layer in module["layers"]]
+        with torch.no_grad(), attnviz.watch(module) as seen:
+            module(torch.randn(1, T, D))
+        assert seen.attention().weights.shape == (2, n_heads, T, T)
+        assert seen.attention().layers == (0, 1)
