@@ -36,6 +36,7 @@ DISTANCES = tuple(offset for offset in OFFSETS if offset)
 HALVES = 2
 CHOOSE, SCORE = range(HALVES)
 HALF_GROUPS = tally.GROUPS // HALVES  # groups of sentences in each half
+WHOLE = 0  # the index that counts all groups of a half together; single groups begin at 1
 LINKED = 10  # number of sentences per half with a relation, for its controls
 MOST_RELATIONS = 128
 """Largest number of relations that are counted, in alphabetical order, so that memory is bounded.
@@ -203,9 +204,12 @@ FAMILY = RoleRule(
 
 
 def rule_of(relation: str, *, reverse: bool, threshold: float = THRESHOLD) -> RoleRule:
-    """Return the role of a head that finds a relation: ``nsubj > verb``, or ``verb > nsubj`` if `reverse`."""
-    key = relation if relation in RELATIONS else universal(relation)
-    governor, term = RELATIONS.get(key, ("head", _("word")))
+    """Return the role of a head that finds a relation: ``nsubj > verb``, or ``verb > nsubj`` if `reverse`.
+
+    A subtype that is not known, such as ``nsubj:x``, has the governor and the colour of its relation.
+    """
+    known_name = relation if relation in RELATIONS else universal(relation)
+    governor, term = RELATIONS.get(known_name, ("head", _("word")))
     dependent = DEPENDENTS.get(relation, relation)
     if relation in RELATIONS:
         words = _("attends from the {dependent} to its {head}")
@@ -217,6 +221,7 @@ def rule_of(relation: str, *, reverse: bool, threshold: float = THRESHOLD) -> Ro
     else:
         words = _("attends along “{relation}”").format(relation=relation)
     first, _colon, subtype = relation.partition(":")
+    # The sign has to fit a cell of the map: "nsub", or "ns:p" for nsubj:pass.
     sign = f"{first[:2]}:{subtype[:1]}" if subtype else dependent[:4]
     return RoleRule(
         name=name_of(relation, reverse=reverse),
@@ -224,7 +229,7 @@ def rule_of(relation: str, *, reverse: bool, threshold: float = THRESHOLD) -> Ro
         threshold=threshold,
         short=f"{governor} > {dependent}" if reverse else f"{dependent} > {governor}",
         sign=f">{sign}" if reverse else f"{sign}>",
-        colour=COLOURS.get(key, OTHER if key in RELATIONS else FAMILY.colour),
+        colour=COLOURS.get(known_name, OTHER),
         family=FAMILY.name,
     )
 
@@ -283,7 +288,7 @@ def candidates(
     """
     by_relation = {}
     for number, name in enumerate(measured.names):
-        if not measured.counts[:, 0, number].all():
+        if not measured.counts[:, WHOLE, number].all():
             continue
         controls = [_best_offset(measured, number)]
         random = _best_untrained(untrained, name, measured.hits.shape[4], n_tested)
@@ -298,7 +303,7 @@ def candidates(
 
 def _best_offset(measured: Relations, number: int) -> Control:
     """Return the accuracy of the best fixed offset for one relation, chosen and scored like a head."""
-    column = int(measured.offsets[CHOOSE, 0, number].argmax())
+    column = int(measured.offsets[CHOOSE, WHOLE, number].argmax())
     hits, counts = measured.offsets[SCORE, :, number, column], measured.counts[SCORE, :, number]
     value, low, high = tally.share(hits, counts).at()
     return _control(OFFSET, value, low, high, DISTANCES[column])
@@ -345,8 +350,8 @@ def _chosen(
     relations: Relations, relation: int, threshold: float
 ) -> Iterator[tuple[int, int, int]]:
     """Yield direction, layer and head of the candidates for one relation, the best first."""
-    hits = relations.hits[CHOOSE, 0, relation]
-    enough = threshold * relations.counts[CHOOSE, 0, relation]
+    hits = relations.hits[CHOOSE, WHOLE, relation]  # (direction, layer, head)
+    enough = threshold * relations.counts[CHOOSE, WHOLE, relation]
     for rank, flat_index in enumerate(np.argsort(-hits, axis=None, kind="stable").tolist()):
         direction, layer, head = map(int, np.unravel_index(flat_index, hits.shape))
         if rank > 0 and hits[direction, layer, head] < enough:
@@ -387,13 +392,13 @@ def _best_untrained(
     if untrained is None or name not in untrained.names:
         return None
     number = untrained.names.index(name)
-    n = untrained.counts[:, 0, number]
+    n = untrained.counts[:, WHOLE, number]
     if not n.all():
         return None
     seeds = untrained.hits.shape[4] // n_layers
     choosing_hits, scoring_hits = (  # (seed, direction and head)
         hits.reshape(WAYS, seeds, -1).swapaxes(0, 1).reshape(seeds, -1)
-        for hits in untrained.hits[:, 0, number]
+        for hits in untrained.hits[:, WHOLE, number]
     )
     shares = scoring_hits[np.arange(seeds), choosing_hits.argmax(axis=1)] / n[SCORE]
     mean = float(shares.mean())

@@ -94,6 +94,7 @@ class Sheet:
         threshold = str(BLANK)
         if self.scale == "panel" and len(self.panels) > 1:
             weight = _("weight, 0 to the largest of each panel (max)")
+            # whichever is less: see `blank_below`
             blank_note = _("{blank}: below {least} or a fiftieth of that")
         elif self.scale == "unit":
             weight, blank_note = _("weight 0 to 1"), _("{blank}: below {least}")
@@ -101,6 +102,7 @@ class Sheet:
             weight = _("weight 0 to {largest:.3g}").format(largest=top)
             blank_note, threshold = _("{blank}: below {least}"), f"{blank_below(top):.2g}"
         parts = [weight]
+        # The scale of a large pooled pattern ends below its largest weight: see `_panels`.
         if overall_max > top and self.scale != "unit":
             parts.append(_(" (darkest above, up to {over:.3g})").format(over=overall_max))
         if self.scale == "shared" and len(self.panels) > 1:

@@ -132,14 +132,16 @@ def token_text(
             return visible(decoded)
         return f"{visible(typed)}→{visible(decoded)}"
     if part is not None:
+        # A "�" stands for bytes that belong to no known character of the input.
         return f"{visible(typed.strip()) or ('␣' if typed else '�')} {part[0]}/{part[1]}"
     text = visible(decoded).strip()
     if not text:
         return "␣" * max(1, len(typed or decoded))
-    return ("·" if continues else "") + "".join(_whole_letter(character) for character in text)
+    # Fonts cannot draw conjoining Korean letters on their own.
+    return ("·" if continues else "") + "".join(_drawable(character) for character in text)
 
 
-def _whole_letter(character: str) -> str:
+def _drawable(character: str) -> str:
     """Return a conjoining Korean letter in the form that fonts can draw on its own."""
     if not "\u1100" <= character <= "\u11ff":
         return character

@@ -677,7 +677,7 @@ def test_long_texts_go_together(
     show: Open, fixed_record: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A record of more weights than a page holds is pooled, and the page says so."""
-    monkeypatch.setattr(html, "MOST", 800)
+    monkeypatch.setattr(html, "MOST_WEIGHTS", 800)
     record = fixed_record([f"w{i}" for i in range(60)], n_heads=2)
     shown = show(record, "head=0.1")
     assert "Pooled" in shown.inner_text("header")

@@ -370,14 +370,17 @@ class PretrainedSource(PerSentenceSource):
         return WordHead(module=module, bias=bias, names=self._names)
 
     def _word_projection(self) -> Any:
-        """Return the module that projects states to words; None if it was not loaded."""
+        """Return the module that projects states to words; None if it was not loaded.
+
+        A decoder that was loaded without its projection has its word vectors instead, if its configuration ties both.
+        """
         if self._generator is not None and not self._generator.has_head:
-            return None
+            return None  # the checkpoint of this encoder-decoder has no projection
         full_model = self._full_model or self._owner
         module = None if full_model is None else full_model.get_output_embeddings()
         is_tied = getattr(self._model.config, "tie_word_embeddings", False)
         if module is None and self._generator is None and is_tied:
-            return self._model.get_input_embeddings()  # the word vectors serve as the projection
+            return self._model.get_input_embeddings()
         return module
 
     def _names(self, numbers: Sequence[int]) -> list[str]:

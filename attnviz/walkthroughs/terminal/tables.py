@@ -236,7 +236,10 @@ def _line(
     name: str,
     style: str = "",
 ) -> Text:
-    """Return one line of a table; `left` is the width of the names."""
+    """Return one line of a table: its name, then the line of each block.
+
+    `row` is the number of a row, or "title", "headings" or "sums"; `left` is the width of the names.
+    """
     text = Text(name + " " * (left - cell_len(name)), style, no_wrap=True)
     for block, columns in zip(blocks, cuts, strict=True):
         text.append(" " * GAP).append_text(block.line(columns, row))
