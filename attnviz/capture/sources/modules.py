@@ -139,45 +139,39 @@ def _joined(calls: Sequence[_Call]) -> list[SeenLayer]:
 def _join(parts: list[SeenLayer]) -> list[SeenLayer]:
     """Return one layer of these parts, or the parts themselves if they cannot be joined."""
     first = parts[0]
-    n_batch, n_heads, n_queries, n_keys = first.shape
     if len(parts) == 1:
         return parts
-    are_steps = first.cross and n_queries == 1 and first.path == parts[1].path
-    path = first.path if first.path == parts[1].path else _siblings(first.path)[0].rstrip(".")
-    shape = (
-        (n_batch, n_heads, len(parts), n_keys)
-        if are_steps
-        else (n_batch, n_heads * len(parts), n_queries, n_keys)
-    )
     held = [part.held for part in parts]
+    is_one_module = first.path == parts[1].path
+    is_step = is_one_module and first.cross and first.shape[2] == 1
+    path = first.path if is_one_module else _siblings(first.path)[0].rstrip(".")
     if any(isinstance(part, Layer) for part in held):
-        joined = None if are_steps else _join_heads(held)
-        if joined is None:
+        call = None if is_step else _join_calls(held)
+        if call is None:
             return parts
-        n_heads = joined.query.shape[1]
-        return [replace(first, path=path, shape=(n_batch, n_heads, n_queries, n_keys), held=joined)]
+        shape = (*call.query.shape[:3], call.key.shape[2])
+        return [replace(first, path=path, shape=shape, held=call)]
     weights = [part for part in held if isinstance(part, Tensor)]
-    if len(weights) < len(parts):  # they are too large
-        return [replace(first, path=path, shape=shape, held=None)]
-    if not are_steps and all(torch.equal(part, weights[0]) for part in weights):
-        return [first]  # the same weights, for several sets of values
-    together = torch.cat(weights, dim=2 if are_steps else 1)
-    return [replace(first, path=path, shape=shape, held=together)]
+    if len(weights) < len(parts):  # they are too large to be kept
+        return parts
+    joined = _join_weights(weights, is_step=is_step)
+    return [replace(first, path=path, shape=tuple(joined.shape), held=joined)]
 
 
-def _join_heads(held: Sequence[Layer | Tensor | None]) -> Layer | None:
+def _join_weights(weights: Sequence[Tensor], *, is_step: bool) -> Tensor:
+    """Return weights [batch, head, query, key] as those of one layer: side by side as queries or as heads."""
+    if is_step:
+        return torch.cat(list(weights), dim=2)
+    if all(torch.equal(part, weights[0]) for part in weights):
+        return weights[0]  # the same weights, for several sets of values
+    return torch.cat(list(weights), dim=1)
+
+
+def _join_calls(held: Sequence[Layer | Tensor | None]) -> Layer | None:
     """Return calls of the fused function with the same mask as one call with the heads of all; None if they differ."""
     calls = [call for call in held if isinstance(call, Layer)]
     first = calls[0]
-    is_similar = all(
-        call.scoring.mask is first.scoring.mask
-        and (call.scoring.causal, call.scoring.scaling)
-        == (first.scoring.causal, first.scoring.scaling)
-        and call.query.shape == first.query.shape
-        and call.value.shape == first.value.shape
-        for call in calls
-    )
-    if len(calls) < len(held) or not is_similar:
+    if len(calls) < len(held) or not all(_is_alike(call, first) for call in calls):
         return None
     if all(
         torch.equal(call.query, first.query) and torch.equal(call.key, first.key) for call in calls
@@ -195,6 +189,17 @@ def _join_heads(held: Sequence[Layer | Tensor | None]) -> Layer | None:
         value=torch.cat([for_each_head(call.value, n_heads) for call in calls], dim=1),
         output=torch.cat([call.output for call in calls], dim=2),
         scoring=first.scoring,
+    )
+
+
+def _is_alike(call: Layer, other: Layer) -> bool:
+    """Return whether two calls have the same scoring, and vectors of the same shapes."""
+    return (
+        call.scoring.mask is other.scoring.mask
+        and call.scoring.causal == other.scoring.causal
+        and call.scoring.scaling == other.scoring.scaling
+        and call.query.shape == other.query.shape
+        and call.value.shape == other.value.shape
     )
 
 
