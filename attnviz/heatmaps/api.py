@@ -16,6 +16,7 @@ from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.sheet import Scale, Sheet, resolve
 from attnviz.storage.record_files import adopt
+from attnviz.text.display import readable_pieces
 from attnviz.text.messages import expect_language
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
 
     The arguments are as for `heatmap`. Raises RecordError: the weights are not attention.
     """
+    _expect_weights(attention)
     is_tuple = isinstance(attention, (tuple, list)) and all(
         hasattr(layer, "shape") for layer in attention
     )
@@ -123,11 +125,33 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
     try:
         return adopt({"weights": weights, "query_tokens": queries, "key_tokens": keys}, name)
     except RecordError as error:
+        n_keys = weights.shape[-1] if weights.ndim > 1 else 0
+        if 0 < len(keys) < n_keys:
+            n = len(keys)
+            raise RecordError(
+                f"{error}: if the others are padding, leave them out, as in "
+                f"tuple(layer[:, :, :{n}, :{n}] for layer in attentions)"
+            ) from None
         if not _may_be_dropped(weights):
             raise
         raise RecordError(
             f"{error}: if the model was in training mode, call model.eval() before it runs"
         ) from None
+
+
+def _expect_weights(attention: Any) -> None:
+    """Raise RecordError for what models return in the place of weights."""
+    parts = attention if isinstance(attention, tuple) else (attention,)
+    if all(part is None for part in parts):
+        raise RecordError(
+            'the model returned no weights: load it with attn_implementation="eager", or let attnviz run it, with '
+            "attnviz.attend(text, model=model, tokenizer=tokenizer)"
+        )
+    if isinstance(parts[0], tuple):
+        raise RecordError(
+            "these are the weights of each step of generate(): let attnviz.generate(text, model=model, "
+            "tokenizer=tokenizer) run the model, or choose one step, as in attentions[-1]"
+        )
 
 
 def _stack_layers(layers: Sequence[Any]) -> np.ndarray:
@@ -197,7 +221,7 @@ def _labels(tokens: Labels | None, shape: tuple[int, ...]) -> tuple[list[str], l
             "tokens must be a label for each token, or two such lists: the queries' and the keys'"
         )
     queries, keys = (
-        [token.text if isinstance(token, Token) else str(token) for token in side]
+        readable_pieces([token.text if isinstance(token, Token) else str(token) for token in side])
         for side in tokens
     )
     return queries, keys

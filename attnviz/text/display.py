@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from collections.abc import Sequence
 from contextlib import suppress
 
 from attnviz.errors import InputError, SettingsError
@@ -110,6 +111,52 @@ def from_utf8(raw: bytes) -> str:
         how = f"save it as UTF-8 in an editor, or by iconv -f {encoding.partition(',')[0]} -t UTF-8 FILE > NEW"
         reason = f"not UTF-8, but looks like {encoding}: {how}"
     raise InputError(reason)
+
+
+def readable_pieces(pieces: Sequence[str]) -> list[str]:
+    """Return the entries of a vocabulary as text: "Ġlove" as "love", "##ding" and "ding" after "Ġbed" as "·ding".
+
+    Labels without the marks of a vocabulary stay as they are.
+    """
+    if any(piece.startswith("##") for piece in pieces):
+        return [
+            token_text(piece.removeprefix("##"), continues=True)
+            if piece.startswith("##") and piece != "##"
+            else piece
+            for piece in pieces
+        ]
+    marks = [mark for mark in ("Ġ", "▁") if any(piece.startswith(mark) for piece in pieces)]
+    if not marks:
+        return list(pieces)
+    decoded = [
+        _from_bytes(piece) if marks[0] == "Ġ" else piece.replace("▁", " ") for piece in pieces
+    ]
+    labels = []
+    for index, text in enumerate(decoded):
+        # Entries such as "<s>" belong to no word.
+        continues = index > 0 and text[:1].isalnum() and decoded[index - 1][-1:].isalnum()
+        labels.append(token_text(text, continues=continues))
+    return labels
+
+
+def _from_bytes(piece: str) -> str:
+    """Return the text of an entry in a vocabulary of bytes, in which each byte is written as a printable character.
+
+    Source: Radford et al. 2019, the encoder of GPT-2. An entry with other characters, or with a part of a character,
+    is returned unchanged.
+    """
+    printable = [
+        *range(ord("!"), ord("~") + 1),
+        *range(ord("¡"), ord("¬") + 1),
+        *range(ord("®"), 256),
+    ]
+    others = [byte for byte in range(256) if byte not in printable]
+    values = {chr(byte): byte for byte in printable}
+    values |= {chr(256 + index): byte for index, byte in enumerate(others)}
+    try:
+        return bytes(values[character] for character in piece).decode()
+    except (KeyError, UnicodeDecodeError):
+        return piece
 
 
 def token_text(

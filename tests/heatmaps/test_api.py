@@ -78,8 +78,11 @@ TRAINING = r": if the model was in training mode, call model.eval\(\) before it 
         (ROWS, ["a", "b", "c"], "weights have 2 key_tokens, but 3 are named"),
         (ROWS, (["a"], ["x"], ["y"]), "tokens must be a label for each token, or two such lists"),
         (ROWS[0] * 1.25, None, r"its weights must have the axes .* have shape \(2,\)$"),
-        ((), None, "there is no attention: expected an array"),
-        (None, None, "attention is a record, an array, a tensor or a tuple of these, not NoneType"),
+        ((), None, 'the model returned no weights: .*attn_implementation="eager"'),
+        ((None, None), None, 'the model returned no weights: .*attn_implementation="eager"'),
+        (None, None, 'the model returned no weights: .*attn_implementation="eager"'),
+        (((ROWS,), (ROWS,)), None, r"each step of generate\(\)"),
+        ("text", None, "attention is a record, an array, a tensor or a tuple of these, not str"),
         ([[1.0], [0.5, 0.5]], None, "each must have a number for each key"),
         ((np.ones((1, 1, 2, 1)), np.ones((1, 1, 3, 1))), None, "the layers have other shapes"),
         (ROWS.astype(str), None, "its weights must be numbers"),
@@ -90,6 +93,29 @@ def test_refused(attention: np.ndarray, tokens: list[str] | None, message: str) 
     with pytest.raises(RecordError, match=message) as error:
         attnviz.heatmap(attention, tokens)
     assert "\n" not in str(error.value)
+
+
+def test_fewer_names_than_tokens() -> None:
+    """Names of the real tokens of a padded sentence: the error says how to leave the padding out."""
+    layers = (np.full((1, 2, 4, 4), 0.25),)
+    with pytest.raises(RecordError, match=r"padding.*tuple\(layer\[:, :, :2, :2\] for layer in"):
+        attnviz.heatmap(layers, ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("pieces", "labels"),
+    [
+        (["I", "Ġlove", "ĠìĤ¬ëŀĳ"], ["I", "love", "사랑"]),
+        (["Ġbed", "ding", "Ċ", "."], ["bed", "·ding", r"\n", "."]),
+        (["[CLS]", "em", "##bed", "##ding"], ["[CLS]", "em", "·bed", "·ding"]),
+        (["▁She", "▁eat", "s", "</s>"], ["She", "eat", "·s", "</s>"]),
+        (["plain", "words"], ["plain", "words"]),
+    ],
+)
+def test_entries_of_a_vocabulary_are_read_as_text(pieces: list[str], labels: list[str]) -> None:
+    """Labels as `convert_ids_to_tokens` returns them."""
+    axes = attnviz.heatmap(np.eye(len(pieces)), pieces)
+    assert [label.get_text() for label in axes.get_yticklabels()] == labels
 
 
 def test_one_scale_in_a_grid(make_record: Callable[..., Attention]) -> None:

@@ -302,8 +302,7 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
         raise ModelError(
             f"a model in memory needs its Hugging Face tokenizer, as in tokenizer=...: {problem}"
         )
-    table: Any = model.get_input_embeddings()
-    n_pieces, n_vectors = len(tokenizer), int(table.weight.shape[0])
+    n_pieces, n_vectors = len(tokenizer), _n_word_vectors(model)
     if n_pieces > n_vectors:
         raise ModelError(
             f"the tokenizer has {n_pieces:,} tokens, but {type(model).__name__} has {n_vectors:,} word vectors: it "
@@ -320,6 +319,24 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
         has_head=has_head,
         notes=notes,
     )
+
+
+def _n_word_vectors(model: Any) -> int:
+    """Return the number of a model's word vectors. Raises ModelError: it has no table of them."""
+    try:
+        table = model.get_input_embeddings()
+    except (
+        NotImplementedError
+    ):  # as in CANINE, which computes its vectors from hashes of characters
+        table = None
+    weight = getattr(table, "weight", None)
+    if weight is None:
+        name = type(model).__name__
+        raise ModelError(
+            f"{name} has no table of word vectors, so it cannot be run on a text: run it yourself inside `with "
+            "attnviz.watch(model):`, which shows its attention"
+        )
+    return int(weight.shape[0])
 
 
 def _encoder_of(model: Any) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -84,6 +86,26 @@ def _function(code: ModuleType, name: str, file_name: str) -> Callable[[], objec
         if getattr(value, "__module__", "") == code.__name__
     ]
     raise UnknownModelError(f"{problem}{suggest(name, names)}")
+
+
+def _further_inputs(module: nn.Module, ids: Int64[Tensor, "batch token"]) -> dict[str, Tensor]:
+    """Return the inputs that a module requires beside the ids, as a tokenizer of transformers makes them."""
+    usual = {"attention_mask": torch.ones_like(ids), "token_type_ids": torch.zeros_like(ids)}
+    parameters = inspect.signature(module.forward).parameters
+    return {
+        name: tensor
+        for name, tensor in usual.items()
+        if name in parameters and parameters[name].default is inspect.Parameter.empty
+    }
+
+
+def _model_inside(module: nn.Module) -> str | None:
+    """Return the code for the transformers model inside a module, such as ``model.base_model``; None without one."""
+    library = sys.modules.get("transformers")
+    for path, part in module.named_modules():
+        if path and library is not None and isinstance(part, library.PreTrainedModel):
+            return "model" + re.sub(r"\.(\d+)", r"[\1]", f".{path}")
+    return None
 
 
 class ModuleSource(PerSentenceSource):
@@ -175,13 +197,21 @@ class ModuleSource(PerSentenceSource):
     def _run(self, ids: Int64[Tensor, "batch token"], run: ForwardPass) -> Any:
         """Run the module on token ids while its attention goes to a run, and return its output."""
         error_handler = as_model_error(self.name, "be run on this text", run=run, is_typed=True)
-        with (
-            evaluated(self._module),
-            torch.no_grad(),
-            trace_attention(AttentionTracer(FunctionalRecorder(run, self.name)), ids),
-            error_handler,
-        ):
-            return self._module(ids)
+        try:
+            with (
+                evaluated(self._module),
+                torch.no_grad(),
+                trace_attention(AttentionTracer(FunctionalRecorder(run, self.name)), ids),
+                error_handler,
+            ):
+                return self._module(ids, **_further_inputs(self._module, ids))
+        except ModelError as error:
+            inside = _model_inside(self._module)
+            if inside is None or error.__cause__ is None:
+                raise
+            raise ModelError(
+                f"{error}; give the transformers model inside it instead, model={inside}"
+            ) from error.__cause__
 
     @contextmanager
     def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[UncachedDecoding]:

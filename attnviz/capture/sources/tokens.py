@@ -29,10 +29,17 @@ def read_tokens(
     pieces: list[str] = tokenizer.convert_ids_to_tokens(ids)
     is_fast = tokenizer.is_fast
     segments = encoded.sequence_ids(0) if is_fast else [0] * len(ids)
+    are_special = [bool(mark) for mark in encoded["special_tokens_mask"]]
+    spans = (
+        encoded["offset_mapping"]
+        if is_fast
+        else _spans_of_slow(tokenizer, pieces, are_special, text)
+    )
     tokens = []
     for index, (number, piece) in enumerate(zip(ids, pieces, strict=True)):
-        special = bool(encoded["special_tokens_mask"][index])
-        span = tuple(encoded["offset_mapping"][index]) if is_fast and not special else None
+        special = are_special[index]
+        place = None if special else spans[index]
+        span = None if place is None else (place[0], place[1])
         tokens.append(
             Token(
                 text="",
@@ -157,6 +164,20 @@ def broken_syllable(tokens: Sequence[Token], text: str, pair: str | None) -> tup
     return None
 
 
+def _spans_of_slow(
+    tokenizer: Any, pieces: Sequence[str], are_special: Sequence[bool], text: str
+) -> Sequence[tuple[int, int] | None]:
+    """Return the spans of a tokenizer that reports none, such as ByT5's; all None if its tokens are not the text."""
+    own = [index for index, special in enumerate(are_special) if not special]
+    content = [pieces[index] for index in own]
+    spans: list[tuple[int, int] | None] = [None] * len(pieces)
+    if tokenizer.convert_tokens_to_string(content) == text:
+        found = _spans_by_prefixes(tokenizer.convert_tokens_to_string, content, text)
+        for index, span in zip(own, found, strict=True):
+            spans[index] = span
+    return spans
+
+
 def _spans_of_generated(tokenizer: Any, ids: Sequence[int], text: str) -> list[tuple[int, int]]:
     """Return the span of each generated token in the text, by a fast tokenizer; see `generated_tokens`."""
     encoding = tokenizer(text_target=text, return_offsets_mapping=True, verbose=False)
@@ -172,7 +193,7 @@ def _spans_of_generated(tokenizer: Any, ids: Sequence[int], text: str) -> list[t
 
 
 def _spans_by_prefixes(
-    decode: Callable[[Sequence[int]], str], ids: Sequence[int], text: str
+    decode: Callable[[Sequence[Any]], str], ids: Sequence[Any], text: str
 ) -> list[tuple[int, int]]:
     """Return the span of each token, from the lengths of the decoded text up to it and with it.
 
@@ -180,7 +201,12 @@ def _spans_by_prefixes(
     character get the span of the whole character.
     """
     prefixes = [decode(ids[:n]) for n in range(len(ids) + 1)]
-    ends = [len(prefix) if text.startswith(prefix) else None for prefix in prefixes]
+    # A tokenizer may decode a part of a character as nothing, so that the text does not grow.
+    grows = [True] + [first != second for first, second in itertools.pairwise(prefixes)]
+    ends = [
+        len(prefix) if is_longer and text.startswith(prefix) else None
+        for prefix, is_longer in zip(prefixes, grows, strict=True)
+    ]
 
     def nearest(candidates: Iterable[int | None], default: int) -> int:
         return next((end for end in candidates if end is not None), default)

@@ -18,6 +18,8 @@ from attnviz.errors import AttnvizWarning, ModelError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.fixtures.zoo import Zoo
+
 SAMPLE = Path(__file__).parents[3] / "sample_inputs" / "nanogpt.py"
 
 CODE = """
@@ -226,6 +228,49 @@ class TestInMemory:
             ModelError, match=r"cannot be made anew: ByHand has no reset_parameters\(\)"
         ):
             source.untrained()
+
+
+class Wrapper(nn.Module):
+    """A module around a model of transformers, with the arguments of its own `forward`."""
+
+    def __init__(self, model: nn.Module, forward: str) -> None:
+        super().__init__()
+        self.inner = model
+        self.arguments = forward
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> object:
+        if self.arguments == "names":
+            return self.inner(input_ids=input_ids, attention_mask=attention_mask)
+        return self.inner(features={"input_ids": input_ids})
+
+
+def test_a_wrapper_of_a_model(zoo: Zoo) -> None:
+    """It gets the mask that it requires; if it cannot be run, the error names the model inside."""
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = zoo.folder("distilbert")
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder)
+    record = attnviz.attend("I am full", model=Wrapper(model, "names"), tokenizer=tokenizer)
+    direct = attnviz.attend("I am full", model=model, tokenizer=tokenizer)
+    np.testing.assert_allclose(record.weights, direct.weights, atol=1e-6)
+    with pytest.raises(ModelError, match=r"instead, model=model\.inner$"):
+        attnviz.attend("I am full", model=Wrapper(model, "features"), tokenizer=tokenizer)
+
+
+def test_a_model_without_word_vectors() -> None:
+    """It is refused in attnviz's own words, which name `watch`."""
+    from transformers import CanineConfig, CanineModel, CanineTokenizer
+
+    config = CanineConfig(
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        num_hash_buckets=8,
+    )
+    for use in (attnviz.doctor, lambda model, tokenizer: attnviz.attend("I", model, tokenizer)):
+        with pytest.raises(ModelError, match=r"no table of word vectors.*attnviz\.watch"):
+            use(CanineModel(config), CanineTokenizer())
 
 
 def test_the_sample() -> None:
