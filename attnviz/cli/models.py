@@ -83,7 +83,11 @@ def _print_words(name: str) -> None:
     card, _ = load_home_built(name)
     for verb, vocabulary in (("reads", card.source), ("generates", card.target)):
         if vocabulary is not None:
-            words = [word.replace(PIECE, "·") for word in vocabulary.words if word not in SPECIAL]
+            words = [
+                visible(word.replace(PIECE, "·"))
+                for word in vocabulary.words
+                if word not in SPECIAL
+            ]
             typer.echo(f"{visible(name)} {verb} {len(words):,} words:")
             for line in fold(Text(" ".join(words)), 80):
                 typer.echo(line.plain)

@@ -14,7 +14,7 @@ from attnviz.heads.record import Control, Example, HeadComparison, HeadProfile, 
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.words import note_words, proof, reason
 from attnviz.storage.encoding import to_text, with_nulls
-from attnviz.text.display import visible
+from attnviz.text.display import inert, visible
 
 # the cells of a head by column name; None is an empty cell
 Row = dict[str, object]
@@ -33,7 +33,13 @@ def to_csv(comparison: HeadComparison) -> str:
     rows = _rows(comparison)
     table = csv.DictWriter(buffer, rows[0], lineterminator="\n")
     table.writeheader()
-    table.writerows({name: with_nulls(value) for name, value in row.items()} for row in rows)
+    for row in rows:
+        table.writerow(
+            {
+                name: inert(value) if isinstance(value, str) else with_nulls(value)
+                for name, value in row.items()
+            }
+        )
     return buffer.getvalue()
 
 

@@ -6,6 +6,7 @@ name that stands for it, and read back as the class of that name only, each valu
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -31,7 +32,7 @@ FORMAT = "attnviz stats"  # metadata key for the content of a ``.stats`` file
 COMPRESS_FROM = 2**16  # bytes; smaller arrays are not compressed
 # The largest factor by which an array may be compressed: a small damaged file must not fill the memory.
 MOST_COMPRESSION = 256
-VERSION = 1  # of ``.stats`` files
+VERSION = 2  # of ``.stats`` files
 _T = TypeVar("_T")
 _hints = cache(get_type_hints)
 # The types of JSON: msgspec's name for each, and its name in messages.
@@ -220,8 +221,19 @@ def to_bytes(value: object) -> bytes:
     from safetensors.numpy import save
 
     arrays: dict[str, np.ndarray] = {}
-    metadata = json.dumps({"format": FORMAT, "version": VERSION, "stats": _pack(value, arrays)})
-    return save(arrays, {"attnviz": metadata})
+    packed = _pack(value, arrays)
+    metadata = {"format": FORMAT, "version": VERSION, "stats": packed}
+    return save(arrays, {"attnviz": json.dumps(metadata | {"digest": _digest(packed, arrays)})})
+
+
+def _digest(packed: object, arrays: Mapping[str, np.ndarray]) -> str:
+    """Return a digest of everything in a ``.stats`` file, so that a file that was edited is recognised."""
+    digest = hashlib.sha256(json.dumps(packed, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def read(
@@ -246,6 +258,8 @@ def read(
             if metadata["format"] != FORMAT or metadata["version"] != VERSION:
                 raise FileFormatError(f"{name} was written by another version of attnviz")
             arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - it is no mapping
+        if metadata.get("digest") != _digest(metadata["stats"], arrays):
+            raise FileFormatError(f"{name} was changed after attnviz wrote it")
         classes_by_name = {kind.__name__: kind for kind in classes}
         value = _unpack(metadata["stats"], arrays, classes_by_name)
         if isinstance(value, wanted) and fits(value):

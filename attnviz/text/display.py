@@ -113,6 +113,11 @@ def from_utf8(raw: bytes) -> str:
     raise InputError(reason)
 
 
+def inert(cell: str) -> str:
+    """Return the text of a cell for a CSV file, such that no spreadsheet runs it as a formula."""
+    return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
+
+
 def readable_pieces(pieces: Sequence[str]) -> list[str]:
     """Return the entries of a vocabulary as text: "Ġlove" as "love", "##ding" and "ding" after "Ġbed" as "·ding".
 

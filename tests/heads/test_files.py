@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -108,5 +109,27 @@ def test_what_was_changed_is_refused(stats: Stats, tmp_path: Path, name: str) ->
         there = there[step]
     there[last] = value
     path.write_bytes(serialised(dict(arrays), {"attnviz": json.dumps(described)}))
+    with pytest.raises(FileFormatError, match="was changed after attnviz wrote it"):
+        load(path)
+    described["digest"] = digest(described["stats"], arrays)
+    path.write_bytes(serialised(dict(arrays), {"attnviz": json.dumps(described)}))
     with pytest.raises(FileFormatError, match=r"holds no stats of attnviz's, or is not whole$"):
+        load(path)
+
+
+def digest(content: object, arrays: Mapping[str, Any]) -> str:
+    """The digest of a file: SHA-256 of its content as JSON with sorted keys, then of each array."""
+    found = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
+    for name, array in sorted(arrays.items()):
+        found.update(f"{name} {array.dtype.str} {array.shape}".encode() + array.tobytes())
+    return found.hexdigest()
+
+
+def test_an_edited_number_is_refused(stats: Stats, tmp_path: Path) -> None:
+    """A count that was changed gives no head a role."""
+    path = save(stats, tmp_path / "a.stats")
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(FileFormatError, match="was changed after attnviz wrote it"):
         load(path)

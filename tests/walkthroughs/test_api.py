@@ -113,6 +113,20 @@ def test_one_head_of_several() -> None:
     assert np.array_equal(across[0, 1], across.grids["weights_cross_1"].values)
 
 
+def test_a_spreadsheet_runs_no_word(tmp_path: Path) -> None:
+    """Words that begin like a formula are texts in a CSV file."""
+    numbers = tmp_path / "numbers.json"
+    numbers.write_text(
+        '{"words": ["=1+1", "@SUM(1)"], "query": [[1, 2]], "keys": [[1, 2], [3, 4]], "values": [[1], [0]]}'
+    )
+    table = attnviz.walkthrough(numbers=numbers).save(tmp_path / "a.csv").read_text()
+    names = {
+        cell for line in table.splitlines()[1:] for cell in (line.split(",")[4], line.split(",")[6])
+    }
+    assert {"'=1+1", "'@SUM(1)"} <= names
+    assert not any(name.startswith(("=", "@")) for name in names)
+
+
 @pytest.mark.parametrize("suffix", ["json", "md", "csv", "html", "png"])
 def test_it_is_saved(here: Path, suffix: str) -> None:
     """By the ending; what JSON holds is loaded and verified, and it has no blanks."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from attnviz.text.display import clip, visible
 
 PATIENCE = 3.0  # seconds to wait for the hub's first answer before it counts as unreachable
 # The file that holds a model's weights, or the index of the files among which they are divided.
-WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+INDEX = "model.safetensors.index.json"  # which of several files holds which weights
+WEIGHTS = ("model.safetensors", INDEX)
 SAFETENSORS_ONLY = "attnviz reads safetensors only (other formats can run code while they load)"
 WHAT_TO_DO = (
     "download it where there is a network, give a local folder, or use the home-built model (toy)"
@@ -90,13 +92,50 @@ def is_cached(model: str, revision: str | None = None, *, needs_weights: bool = 
         return False
     if not needs_weights or cached("model.safetensors") is not None:
         return True
-    if (index := cached("model.safetensors.index.json")) is None:
+    if (index := cached(INDEX)) is None:
         return False
     try:
         parts = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
     except (OSError, ValueError, KeyError, AttributeError):
         return False
     return all(cached(part) is not None for part in parts)
+
+
+def check_index(location: Location, revision: str | None) -> None:
+    """Check the list of the files that hold a model's weights, if there are several.
+
+    Raises ModelError: it names a file of another format, or one outside the model's own folder.
+    """
+    index = _index_of(location, revision)
+    if index is None:
+        return
+    try:
+        files = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise ModelError(f"{location.name} has a damaged {INDEX}: {visible(str(error))}") from None
+    for file in files:
+        if not isinstance(file, str) or not re.fullmatch(r"[^/\\]+\.safetensors", file):
+            raise ModelError(
+                f"{location.name} names {visible(str(file))!r} in its {INDEX}: {SAFETENSORS_ONLY}, in the model's own "
+                "folder"
+            )
+
+
+def _index_of(location: Location, revision: str | None) -> Path | None:
+    """Return the index of a model's weights; None if one file holds them all."""
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+    from huggingface_hub.errors import EntryNotFoundError
+
+    if location.where == "folder":
+        folder = Path(location.path)
+        return None if (folder / WEIGHTS[0]).is_file() else folder / INDEX
+    if location.where == "cache":
+        cached = try_to_load_from_cache(location.path, INDEX, revision=revision)
+        return Path(cached) if isinstance(cached, str) else None
+    try:
+        return Path(hf_hub_download(location.path, INDEX, revision=revision))
+    except EntryNotFoundError:
+        return None
 
 
 def cached_models() -> list[str]:

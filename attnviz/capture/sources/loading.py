@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from attnviz.attention import Note
-from attnviz.capture.sources.hub import Location, first_line
+from attnviz.capture.sources.hub import Location, check_index, first_line
 from attnviz.capture.sources.tracing import as_written
 from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass
 from attnviz.errors import AttnvizError, ModelError, UnreachableModelError
@@ -73,6 +73,7 @@ def load(
         ModelError: the tokenizer has no vocabulary, or weights are missing.
     """
     config = _read_config(location, options)
+    check_index(location, options.get("revision"))
     tokenizer = _load_tokenizer(location, options)
     auto_class, is_seq2seq = _class_of(config, generates=generates)
     model, report = auto_class.from_pretrained(

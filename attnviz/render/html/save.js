@@ -24,13 +24,16 @@ function savePicture(name, kind, { width, height, draw }) {
 }
 
 /**
- * Saves a table as CSV (RFC 4180), marked as UTF-8 for spreadsheets.
+ * Saves a table as CSV (RFC 4180), marked as UTF-8 for spreadsheets, which must not run a word as a formula.
  * @param {string} name without its ending
  * @param {(string|number)[][]} rows
  */
 function saveTable(name, rows) {
-  const quoted = (/** @type {string|number} */ cell) =>
-    typeof cell === "string" && /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : String(cell);
+  const quoted = (/** @type {string|number} */ cell) => {
+    if (typeof cell === "number") return String(cell);
+    const inert = /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell;
+    return /[",\r\n]/.test(inert) ? `"${inert.replaceAll('"', '""')}"` : inert;
+  };
   const text = rows.map((row) => row.map(quoted).join(",")).join("\r\n");
   hand(`${name}.csv`, new Blob(["\ufeff", text, "\r\n"], { type: "text/csv" }));
 }

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from io import StringIO
 
+from attnviz.text.display import inert
 from attnviz.walkthroughs.pages.content import PageTable, Section, lay_out
 from attnviz.walkthroughs.pages.mathematics import tex
 from attnviz.walkthroughs.view import View
@@ -74,9 +75,9 @@ def csv(view: View) -> str:
     for number, step_name, name in grids:
         grid = walk.grids[name]
         for row, values in enumerate(grid.values.tolist()):
-            row_name = grid.rows[row] if grid.rows else ""
+            row_name = inert(grid.rows[row]) if grid.rows else ""
             for column, value in enumerate(values):
-                column_name = grid.columns[column] if grid.columns else ""
+                column_name = inert(grid.columns[column]) if grid.columns else ""
                 cell = "" if (name, row, column) in view.blanks else value
                 writer.writerow([number, step_name, name, row, row_name, column, column_name, cell])
     return text.getvalue()

@@ -62,6 +62,17 @@ class TestWeights:
         (folder / "model.safetensors").unlink()
         assert "has no model.safetensors: attnviz reads safetensors only" in refusal(folder)
 
+    @pytest.mark.parametrize(
+        "name", ["weights.bin", "../copy/other.safetensors", 7, r"..\a.safetensors"]
+    )
+    def test_an_index_of_other_files(self, folder: Path, name: object) -> None:
+        """Neither a pickle, nor a file outside the folder."""
+        weights = folder / "model.safetensors"
+        index = {"weight_map": dict.fromkeys(load_file(weights), name)}
+        weights.rename(folder / "other.safetensors")
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+        assert "attnviz reads safetensors only" in refusal(folder)
+
     def test_missing(self, folder: Path) -> None:
         """Where the library would fill in random numbers, attnviz refuses, and says which."""
         change_weights(
