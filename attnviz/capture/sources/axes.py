@@ -27,8 +27,8 @@ NAMES: Final = ("batch", "head", "query", "key")  # the axes of weights in a rec
 VIEWS = frozenset(
     {"view", "reshape", "view_as", "reshape_as", "flatten", "unflatten", "squeeze", "unsqueeze"}
     | {"permute", "transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "t", "adjoint"}
-    | {"expand", "expand_as", "broadcast_to", "select", "narrow", "__getitem__", "__get__"}
-    | {"chunk", "split", "split_with_sizes", "tensor_split", "unbind"}
+    | {"expand", "expand_as", "broadcast_to", "select", "narrow", "__getitem__"}
+    | {"chunk", "split", "split_with_sizes", "tensor_split", "unbind", "T", "mT", "H", "mH"}
 )
 CONCATENATE = frozenset({"cat", "concat", "concatenate"})
 PRODUCTS = frozenset({"matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "baddbmm", "einsum"})
@@ -302,6 +302,12 @@ def by_tensor() -> MutableMapping[Tensor, Any]:
     return cast("MutableMapping[Tensor, Any]", WeakIdKeyDictionary())
 
 
+def name_of(function: Callable[..., Any]) -> str:
+    """Return the name of a function of torch; of a property such as ``x.mT``, that of the property."""
+    name = getattr(function, "__name__", "")
+    return getattr(function, "__self__", function).__name__ if name == "__get__" else name
+
+
 def shape_of(layout: Layout) -> tuple[int, ...]:
     """Return the shape of a tensor with this layout."""
     return tuple(len_of(axes) for axes in layout)
@@ -316,7 +322,9 @@ def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
     """Yield all tensors among the values, also those in lists, tuples and dictionaries."""
     for value in values:
         if isinstance(value, Tensor):
-            yield value
+            # Sparse and nested tensors have no axes to follow.
+            if value.layout is torch.strided and not value.is_nested:
+                yield value
         elif isinstance(value, Mapping):
             yield from tensors_in(value.values())
         elif isinstance(value, list | tuple):

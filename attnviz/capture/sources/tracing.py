@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 import sys
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from attnviz.capture.sources.axes import (
     arrangement_of,
     by_tensor,
     len_of,
+    name_of,
     told_arrangement,
 )
 from attnviz.capture.stream import Layer, Scoring
@@ -102,9 +104,8 @@ class AttentionTracer(TorchFunctionMode):
         self._weights = by_tensor()  # tensors that are attention weights
         # Weights that were multiplied by values, but not yet summed over the keys: the weights and the values.
         self._weighted = by_tensor()
-        self._sums = (
-            by_tensor()
-        )  # sums of a tensor along one dimension: the id of the tensor, the dimension
+        # Sums of a tensor along one dimension: a weak reference to the tensor, and the dimension.
+        self._sums = by_tensor()
 
     def begin(self, *inputs: Any) -> None:
         """Follow the axes of these inputs of the model."""
@@ -124,7 +125,7 @@ class AttentionTracer(TorchFunctionMode):
         if function is FUSED:
             return self._fused(*args, **keywords)
         output = function(*args, **keywords)
-        name = getattr(function, "__name__", "")
+        name = name_of(function)
         with torch._C.DisableTorchFunction():
             product = self._axes.follow(name, function, args, keywords, output)
             if product is not None:
@@ -195,7 +196,7 @@ class AttentionTracer(TorchFunctionMode):
         source, divisor = args[:2]
         if isinstance(divisor, Tensor) and divisor in self._sums:
             summed, dim = self._sums[divisor]
-            if summed == id(source):
+            if summed() is source:
                 self._normalise(output, dim)
                 return
         if source in self._weights and output.numel() == source.numel():
@@ -215,7 +216,7 @@ class AttentionTracer(TorchFunctionMode):
         if not isinstance(dim, int) or not isinstance(source, Tensor):
             return
         dim %= source.ndim
-        self._sums[output] = (id(source), dim)
+        self._sums[output] = (weakref.ref(source), dim)
         if source not in self._weighted:
             return
         weights, values = self._weighted[source]
