@@ -88,7 +88,7 @@ def broken(at: tuple[int, int, int, int], value: float) -> np.ndarray:
     ("changes", "message"),
     [
         ({"kind": "sideways"}, "kind must be one of encoder, decoder, cross, not 'sideways'"),
-        ({"short_rows": ("lazy",)}, "rows may be short for pooled, .*rounded, not 'lazy'"),
+        ({"short_rows": ("lazy",)}, "rows may be short for pooled, .*, not 'lazy'"),
         (
             {"weights": np.ones((3, 1), np.float32)},
             r"weights must have 4 axes .*, but have 2: \(3, 1\)",

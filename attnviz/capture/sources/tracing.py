@@ -213,7 +213,7 @@ class AttentionTracer(TorchFunctionMode):
         if isinstance(dim, list | tuple) and len(dim) == 1:
             dim = dim[0]
         source = args[0]
-        if not isinstance(dim, int) or not isinstance(source, Tensor):
+        if not isinstance(dim, int) or not isinstance(source, Tensor) or source.ndim == 0:
             return
         dim %= source.ndim
         self._sums[output] = (weakref.ref(source), dim)
