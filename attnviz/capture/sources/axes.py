@@ -178,7 +178,8 @@ class AxisTracker:
         probe = torch.empty(args[0].shape, device="meta")
         storage = probe.untyped_storage()._cdata
         for view in tensors_in([function(probe, *args[1:], **keywords)]):
-            if view.untyped_storage()._cdata != storage:  # a copy tells nothing
+            # A copy tells nothing, and neither does an empty part.
+            if view.untyped_storage()._cdata != storage or view.numel() == 0:
                 yield tuple((Axis(size),) for size in view.shape)
                 continue
             axes = _with_strides(layout)
