@@ -53,8 +53,8 @@ class Product:
     """A product of two tensors, as roles of the dimensions of each.
 
     A dimension is "shared" if both tensors have it and the result too, "summed" if the product sums over it, and "free"
-    if only one of the tensors has it. `first` and `second` hold a role, and for a shared dimension the number of the
-    other tensor's dimension, for each dimension.
+    if only one of the tensors has it. `roles` holds, for each dimension of each operand, its role and the dimension of
+    the other operand that it meets, if there is one.
     """
 
     operands: tuple[Tensor, Tensor]
