@@ -17,7 +17,7 @@ from attnviz.errors import SelectionError
 from attnviz.heatmaps.html import EXAMPLES, SENTENCES, TOLERANCE, TOURS, _tour, tour
 from attnviz.models.language.splits import sentences
 from attnviz.stories import tell
-from attnviz.text.display import hold_units
+from attnviz.text.display import hold_units, inert
 from tests.fixtures.browser import barriers, state
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def test_the_page_computes_what_python_computes(show: Open, model: str) -> None:
         record = attnviz.attend(text, source, truncate=True)
         assert isinstance(record, Attention)
         assert [row[4] for row in csv.reader(lines)] == [
-            token.text for token in record.key_tokens
+            inert(token.text) for token in record.key_tokens
         ], text
         theirs = np.array(weights).reshape(record.weights.shape)
         largest = max(largest, float(np.abs(theirs - record.weights).max()))
