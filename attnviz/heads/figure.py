@@ -205,7 +205,10 @@ def _title_of_cards(comparison: HeadComparison, unseen: str) -> str:
 
 
 def _notes(comparison: HeadComparison) -> list[str]:
-    """Return the notes at the foot of the sheet."""
+    """Return the notes at the foot of the sheet.
+
+    The sheet of one sentence (`attention` is not None) shows what heads attend to in it, and has no roles to explain.
+    """
     notes = [words.proof(comparison), *map(words.note_words, comparison.notes)]
     if comparison.attention is None:
         established = _(

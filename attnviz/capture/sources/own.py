@@ -147,8 +147,9 @@ class ModuleSource(PerSentenceSource):
             )
         sentence = self._sentence(text)
         ids = torch.tensor([[token.id or 0 for token in sentence.tokens]], device=self._device)
+        # A single token attends to itself alone, which shows no kind.
         if len(sentence.tokens) > 1:
-            self._find_kind(ids)
+            self._find_kind(ids)  # sets `kinds`, which `expect_kind` reads
         expect_kind(self, kind, target)
         return batch_of_one(sentence, {"input_ids": ids})
 

@@ -141,9 +141,10 @@ class MeasureCollector:
             self._layers[-1].add(weights, block.first_row + start, is_whole_layer=is_whole_layer)
 
     def keys_of_shares(self, rows: Rows, *, is_whole_layer: bool) -> ShareKeys:
-        """Return the keys that belong to each share.
+        """Return the keys that belong to each share, a measure of the weight on some keys.
 
-        If these are all rows of a layer, the result is kept: the rows of the next layer often see the same keys.
+        They depend on the batch and on the keys that the rows see, not on the weights. If these are all rows of a
+        layer, the result is therefore kept for the next layer, whose rows often see the same keys.
         """
         if is_whole_layer and self._last_keys is not None:
             last_seen, last_keys = self._last_keys

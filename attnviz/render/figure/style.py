@@ -181,13 +181,14 @@ def _enlarge_artist(artist: Artist, factor: float) -> None:
 
 
 def _enlarge_distances(ax: Axes, factor: float) -> None:
-    """Scale the distances of titles and labels from their axes; fonts and tick marks are already scaled."""
+    """Scale the distances of titles and labels from their axes; present fonts and ticks are already scaled."""
     pad = cast("Any", ax).titleOffsetTrans.get_matrix()[1, 2] / ax.figure.dpi / POINT
     ax.set_title(ax.get_title(), pad=pad * factor, fontsize=ax.title.get_fontsize())
     for axis in (ax.xaxis, ax.yaxis):
         axis.labelpad *= factor
         tick: Any = axis.get_major_ticks()[0]
         mark, label = tick.tick1line, tick.label1
+        # Matplotlib makes further ticks when it draws: they get the sizes of the scaled ones.
         axis.set_tick_params(
             pad=tick.get_pad() * factor,
             length=mark.get_markersize(),

@@ -125,10 +125,13 @@ def _write_head(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -
         return _finish(calculation, run, notes, receipt=receipt, head=run.head, kind=kind)
     notes += [*write_output(calculation, run), *write_words(calculation, run)]
     own_context = numbers(run.rows_of(run.layer.output[0, :, run.head]))
-    own_calculation = Calculation()  # from the model's own query, key and value
+    # `difference` compares the context that follows from the model's own query, keys and values with the model's;
+    # `from_input` compares the context that is shown, if it is calculated from the input.
+    own_calculation = Calculation()
     run.give_own(own_calculation)
     recomputed = own_calculation.grids[run.write_attention(own_calculation)].values
     from_input = None
+    # A given grid has no step, so a step means that query, keys or values were computed from the input.
     if any(step.result in run.names for step in calculation.steps):
         from_input = largest_difference(calculation.grids[context].values, own_context)
     return _finish(
