@@ -191,8 +191,10 @@ class AxisTracker:
     def _concatenated(
         self, args: Sequence[Any], keywords: Mapping[str, Any], output: Tensor
     ) -> Layout:
-        dim = keywords.get("dim", args[1] if len(args) > 1 else 0) % output.ndim
-        layouts = [self.layout(tensor) for tensor in args[0] if tensor.ndim == output.ndim]
+        """Return the layout of tensors that are put one after the other along a dimension."""
+        dim = (dim_of(args, keywords) or 0) % output.ndim
+        tensors = args[0] if args else keywords["tensors"]
+        layouts = [self.layout(tensor) for tensor in tensors if tensor.ndim == output.ndim]
         known = max(layouts, key=lambda layout: sum(axes[0].origin is not None for axes in layout))
         joined = list(known)
         if len(layouts) > 1 and all(layout == known for layout in layouts):
@@ -214,7 +216,7 @@ class AxisTracker:
         first, second = operands[::-1] if name == "__rmatmul__" else operands
         if name != "einsum":
             letters = _letters_of_matmul(first.ndim, second.ndim)
-        elif isinstance(args[0], str) and "->" in args[0]:
+        elif args and isinstance(args[0], str) and "->" in args[0]:
             letters = _letters(args[0].replace(" ", ""), first.ndim, second.ndim)
         else:
             return None
@@ -307,6 +309,12 @@ def name_of(function: Callable[..., Any]) -> str:
     """Return the name of a function of torch; of a property such as ``x.mT``, that of the property."""
     name = getattr(function, "__name__", "")
     return getattr(function, "__self__", function).__name__ if name == "__get__" else name
+
+
+def dim_of(args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """Return the dimension along which a function works, by position or by one of its two names; None without one."""
+    named = keywords.get("dim", keywords.get("axis"))
+    return args[1] if named is None and len(args) > 1 else named
 
 
 def shape_of(layout: Layout) -> tuple[int, ...]:

@@ -32,6 +32,7 @@ from attnviz.capture.sources.axes import (
     Layout,
     arrangement_of,
     by_tensor,
+    dim_of,
     len_of,
     name_of,
     told_arrangement,
@@ -145,21 +146,21 @@ class AttentionTracer(TorchFunctionMode):
         """Note whether the result of a function is attention weights, or becomes some."""
         if not args or not isinstance(args[0], Tensor):
             # Only `where` and products with a number have their tensors elsewhere.
-            self._pass_on(name, args, output)
+            self._pass_on(name, args, keywords, output)
         elif name == "softmax":
-            dim = keywords.get("dim", args[1] if len(args) > 1 else None)
-            if dim is not None:
+            dim = dim_of(args, keywords)
+            if isinstance(dim, int):
                 self._normalise(output, dim)
         elif name == "sum":
             self._sum(args, keywords, output)
         elif name in DIVIDE:
-            self._divide(args, output)
+            self._divide(args, keywords, output)
         elif name in VIEWS:
             self._view(function, args, keywords, output)
         elif name in MULTIPLY:
-            self._scale(args, output)
+            self._scale(args, keywords, output)
         else:
-            self._pass_on(name, args, output)
+            self._pass_on(name, args, keywords, output)
 
     def _view(
         self,
@@ -177,10 +178,12 @@ class AttentionTracer(TorchFunctionMode):
                 before = function(before, *args[1:], **keywords)
             self._weights[output] = _Weights(before)
 
-    def _pass_on(self, name: str, args: Sequence[Any], output: Tensor) -> None:
+    def _pass_on(
+        self, name: str, args: Sequence[Any], keywords: Mapping[str, Any], output: Tensor
+    ) -> None:
         """Follow weights through a function that keeps their meaning, such as dropout."""
         if name in MULTIPLY:
-            self._scale(args, output)
+            self._scale(args, keywords, output)
         if name not in PASS_THROUGH:
             return
         for source in args:
@@ -191,9 +194,9 @@ class AttentionTracer(TorchFunctionMode):
                 self._weights[output] = _Weights(source) if dropped else self._weights[source]
             return
 
-    def _divide(self, args: Sequence[Any], output: Tensor) -> None:
+    def _divide(self, args: Sequence[Any], keywords: Mapping[str, Any], output: Tensor) -> None:
         """Follow a quotient: numbers divided by their own sum are weights."""
-        source, divisor = args[:2]
+        source, divisor = _two_operands(args, keywords)
         if isinstance(divisor, Tensor) and divisor in self._sums:
             summed, dim = self._sums[divisor]
             if summed() is source:
@@ -209,7 +212,7 @@ class AttentionTracer(TorchFunctionMode):
 
     def _sum(self, args: Sequence[Any], keywords: Mapping[str, Any], output: Tensor) -> None:
         """Note along which dimension a tensor was summed; weights times values are complete then."""
-        dim = keywords.get("dim", args[1] if len(args) > 1 else None)
+        dim = dim_of(args, keywords)
         if isinstance(dim, list | tuple) and len(dim) == 1:
             dim = dim[0]
         source = args[0]
@@ -233,9 +236,9 @@ class AttentionTracer(TorchFunctionMode):
         nothing = tuple(("free", None) for _ in range(values.ndim))
         self._multiply((weights, values), (tuple(roles), nothing))
 
-    def _scale(self, args: Sequence[Any], output: Tensor) -> None:
+    def _scale(self, args: Sequence[Any], keywords: Mapping[str, Any], output: Tensor) -> None:
         """Follow weights that are multiplied number by number: by a mask or a factor, or by values."""
-        first, second = args[:2]
+        first, second = _two_operands(args, keywords)
         for weights, other in ((first, second), (second, first)):
             if isinstance(weights, Tensor) and weights in self._weights:
                 if output.numel() == weights.numel():
@@ -428,7 +431,7 @@ class AttentionTracer(TorchFunctionMode):
                 if get_ident() != thread:
                     return previous(*args, **keywords)
                 return self._fused(
-                    *args, cross=cross, call=previous, has_usual_axes=True, **keywords
+                    *args, cross=cross, keys=keys, call=previous, has_usual_axes=True, **keywords
                 )
 
             functional.scaled_dot_product_attention = fused
@@ -472,6 +475,11 @@ def trace_attention(tracer: AttentionTracer, *inputs: Any) -> Iterator[None]:
     tracer.begin(*inputs)
     with as_written(), tracer:
         yield
+
+
+def _two_operands(args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the operands of a product or quotient, of which the second may be passed by name."""
+    return (*args, *keywords.values())[:2]
 
 
 def _are_features(dimensions: Sequence[Dimension]) -> bool:

@@ -316,6 +316,22 @@ def test_sentences_are_not_queries() -> None:
     np.testing.assert_allclose(record.weights[0, 0, 0], module.weights[2], atol=1e-6)
 
 
+def test_arguments_by_name() -> None:
+    """Functions of torch may get any of their arguments by name, also by the names that NumPy gives them."""
+
+    def by_name(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        values = torch.cat(tensors=[v[:, :2], v[:, 2:]], axis=1)  # type: ignore[call-overload]
+        weights = torch.softmax(torch.div(q @ k.mT, other=2.0), axis=-1)  # type: ignore[call-overload]
+        weights = torch.mul(weights, other=torch.ones(T, T))
+        self.want = weights[:, None]
+        return torch.einsum("bij,bjk->bik", weights, values)
+
+    module = Written(by_name)
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        module(torch.randn(B, T, D))
+    np.testing.assert_allclose(seen.attention(index=1).weights[0], module.want[1], atol=1e-6)
+
+
 def test_windows_of_a_picture_are_not_guessed() -> None:
     """Windows folded into the batch are neither pictures nor heads: what they are has to be told."""
 
