@@ -7,6 +7,7 @@ implementation of attention is called native.
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -327,7 +328,8 @@ class ForwardPass:
     # Whether an observer is running: an error raised now is the observer's, not the model's.
     observing: bool = False
     _differences: dict[int, float] = field(default_factory=dict)  # by layer number
-    _last_layer: Layer | None = None
+    # The query and the key of the last layer, which are not kept alive.
+    _last_inputs: tuple[weakref.ref[Tensor], weakref.ref[Tensor]] | None = None
     _by_sums: bool = False  # whether any layer was compared by random sums
 
     def __post_init__(self) -> None:
@@ -341,11 +343,11 @@ class ForwardPass:
         that attnviz does not know.
         """
         # DiffLlama multiplies the same weights by two sets of values: one layer, of which both products are verified.
-        last = self._last_layer
-        is_same = last is not None and layer.query is last.query and layer.key is last.key
-        number = last.number if is_same and last else self._next_number(layer.number)
+        is_same = self._is_last(layer)
         observers = () if is_same else self.observers
-        layer = self._last_layer = replace(layer, number=number)
+        number = max(self._differences) if is_same else self._next_number(layer.number)
+        self._last_inputs = (weakref.ref(layer.query), weakref.ref(layer.key))
+        layer = replace(layer, number=number)
         if self.last_rows_only:
             layer = _last_rows(layer, self.batch.real.shape[1])
         query, key, scoring = layer.query, layer.key, layer.scoring
@@ -403,6 +405,13 @@ class ForwardPass:
         )
         self._show(block, self.observers)
         self._differences[number] = 0.0
+
+    def _is_last(self, layer: Layer) -> bool:
+        """Return whether a layer has the very query and key of the one before it."""
+        if self._last_inputs is None:
+            return False
+        query, key = self._last_inputs
+        return query() is layer.query and key() is layer.key
 
     def _next_number(self, number: int) -> int:
         """Return a layer's number, or the next free number if it has none or its number is taken."""

@@ -91,7 +91,10 @@ def _function(code: ModuleType, name: str, file_name: str) -> Callable[[], objec
 def _further_inputs(module: nn.Module, ids: Int64[Tensor, "batch token"]) -> dict[str, Tensor]:
     """Return the inputs that a module requires beside the ids, as a tokenizer of transformers makes them."""
     usual = {"attention_mask": torch.ones_like(ids), "token_type_ids": torch.zeros_like(ids)}
-    parameters = inspect.signature(module.forward).parameters
+    try:
+        parameters = inspect.signature(module.forward).parameters
+    except ValueError:  # a scripted module has no signature
+        return {}
     return {
         name: tensor
         for name, tensor in usual.items()

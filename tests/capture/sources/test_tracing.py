@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -318,11 +319,12 @@ def test_sentences_are_not_queries() -> None:
 
 def test_arguments_by_name() -> None:
     """Functions of torch may get any of their arguments by name, also by the names that NumPy gives them."""
+    library: Any = torch  # its stubs do not have the names of NumPy
 
     def by_name(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        values = torch.cat(tensors=[v[:, :2], v[:, 2:]], axis=1)  # type: ignore[call-overload]
-        weights = torch.softmax(torch.div(q @ k.mT, other=2.0), axis=-1)  # type: ignore[call-overload]
-        weights = torch.mul(weights, other=torch.ones(T, T))
+        values = library.cat(tensors=[v[:, :2], v[:, 2:]], axis=1)
+        weights = library.softmax(library.div(q @ k.mT, other=2.0), axis=-1)
+        weights = library.mul(weights, other=torch.ones(T, T))
         self.want = weights[:, None]
         return torch.einsum("bij,bjk->bik", weights, values)
 
