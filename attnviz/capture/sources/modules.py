@@ -100,9 +100,8 @@ class _Call:
     layer: SeenLayer
     invocation: int  # the number of the call of the module that computed it
     read: Tensor | None  # the first input of that module
-    keys: (
-        tuple[int, int] | None
-    )  # the axis of an input of the watched module that the keys run over
+    # The axis of an input of the watched module that the keys run over; None if it is unknown.
+    keys: tuple[int, int] | None
 
 
 def _is_same_layer(first: _Call, call: _Call) -> bool:
@@ -116,7 +115,7 @@ def _is_same_layer(first: _Call, call: _Call) -> bool:
     if before.path == now.path:
         # A decoder attends once per step, always to the same sequence.
         if now.cross and now.shape[2] == 1:
-            return first.keys == call.keys
+            return first.keys is not None and first.keys == call.keys
         # A layer may compute several patterns, as in DiffLlama and LiLT.
         return first.invocation == call.invocation and _number(now.path) is not None
     # Heads may be modules of their own, side by side on the same input.
@@ -281,9 +280,12 @@ class FunctionalRecorder:
         self._expect(tuple(weights.shape))
         self._run.add_weights(weights[:, :, -self._run.batch.real.shape[1] :])
 
-    def record_unclear(self, shape: Sequence[int], n_batch: int) -> None:
+    def record_unclear(self, shape: Sequence[int]) -> None:
         """Raise NoAttentionError for weights whose axes are not clear."""
-        self._expect(tuple(shape))
+        raise NoAttentionError(
+            f"{self._name} has weights of the shape {tuple(shape)}, of which it is not clear what the axes are: run it "
+            "yourself inside `with attnviz.watch(model, axes=...):`"
+        )
 
     def _expect(self, shape: tuple[int, ...]) -> None:
         """Raise NoAttentionError unless weights of this shape have a row and a column for every token."""
@@ -321,9 +323,8 @@ class Watched:
             raise ModelError(f"watch takes a torch.nn.Module, not {type(module).__name__}")
         self.axes = axes
         self._calls: list[_Call] = []
-        self._unclear: list[
-            str
-        ] = []  # the modules, and the shapes of weights whose axes are not clear
+        # Weights whose axes are not clear: the path of their module, and their shape.
+        self._unclear: list[str] = []
         self._module, self._tracer = module, AttentionTracer(self)
         self._open: ExitStack | None = None
         self._paths = dict[nn.Module, str]()  # the path of each submodule
@@ -463,7 +464,7 @@ class Watched:
         shape = (*layer.query.shape[:3], layer.key.shape[2])
         self._keep(shape, kept_layer, cross=cross, keys=keys, dropped=dropped)
 
-    def record_unclear(self, shape: Sequence[int], n_batch: int) -> None:
+    def record_unclear(self, shape: Sequence[int]) -> None:
         """Remember that there are weights whose axes are not clear."""
         path = self._running[-1].path if self._running else ""
         if path is not None:

@@ -76,7 +76,7 @@ class Recorder(Protocol):
     ) -> None:
         """Receive weights that the module computed and used, as they were before dropout."""
 
-    def record_unclear(self, shape: Sequence[int], n_batch: int) -> None:
+    def record_unclear(self, shape: Sequence[int]) -> None:
         """Receive the shape of weights of which it is not clear what their axes are."""
 
     @property
@@ -86,7 +86,7 @@ class Recorder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
-    """What is known of a tensor of attention weights."""
+    """The note on a tensor of attention weights."""
 
     before_dropout: Tensor | None  # the same weights before dropout set some of them to 0
 
@@ -285,7 +285,7 @@ class AttentionTracer(TorchFunctionMode):
         """Pass weights on, as they were before dropout, as [batch, head, query, key]."""
         arrangement = self._arrangement(layout, roles, values)
         if arrangement is None:
-            self._recorder.record_unclear(tuple(weights.shape), self._axes.n_batch())
+            self._recorder.record_unclear(weights.shape)
             return
         shown = weights if noted.before_dropout is None else noted.before_dropout
         self._recorder.record_weights(
@@ -336,8 +336,7 @@ class AttentionTracer(TorchFunctionMode):
             if not has_usual_axes:
                 arrangement = self._arrangement_of_call(inputs, output)
                 if arrangement is None:
-                    shape = (*query.shape[:-1], key.shape[-2])
-                    self._recorder.record_unclear(shape, self._axes.n_batch())
+                    self._recorder.record_unclear((*query.shape[:-1], key.shape[-2]))
                     return output
                 cross, keys = self._is_cross(arrangement), arrangement.key_origin
                 if arrangement.names != NAMES or query.ndim != len(NAMES):
