@@ -142,13 +142,13 @@ class AxisTracker:
             self._layouts.update(
                 zip(
                     results,
-                    self._followed(name, function, args, keywords, operands, results),
+                    self._result_layouts(name, function, args, keywords, operands, results),
                     strict=True,
                 )
             )
         return None
 
-    def _followed(
+    def _result_layouts(
         self,
         name: str,
         function: Callable[..., Any],
@@ -161,13 +161,17 @@ class AxisTracker:
         if name in VIEWS and args and args[0] is operands[0] and _is_simple(args[1:]):
             yield from self._views(function, args, keywords)
         elif name in CONCATENATE:
-            yield self._concatenated(args, keywords, results[0])
+            yield self._layout_of_cat(args, keywords, results[0])
         else:
             layouts = [self.layout(tensor) for tensor in operands]
             for result in results:
                 # A function may change its argument in place, and return it.
                 is_operand = any(result is operand for operand in operands)
-                yield self.layout(result) if is_operand else _combined(name, layouts, result.shape)
+                yield (
+                    self.layout(result)
+                    if is_operand
+                    else _layout_of_others(name, layouts, result.shape)
+                )
 
     def _views(
         self, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]
@@ -188,7 +192,7 @@ class AxisTracker:
                 for size, stride in zip(view.shape, view.stride(), strict=True)
             )
 
-    def _concatenated(
+    def _layout_of_cat(
         self, args: Sequence[Any], keywords: Mapping[str, Any], output: Tensor
     ) -> Layout:
         """Return the layout of tensors that are put one after the other along a dimension."""
@@ -232,7 +236,7 @@ class AxisTracker:
         return Product((first, second), roles, result)
 
 
-def _combined(name: str, layouts: Sequence[Layout], shape: Sequence[int]) -> Layout:
+def _layout_of_others(name: str, layouts: Sequence[Layout], shape: Sequence[int]) -> Layout:
     """Return the layout of any other function's result, by the sizes that it has in common with its operands.
 
     Most functions keep the axes of their operands or broadcast them. Linear layers and embeddings end with features.
@@ -522,7 +526,7 @@ def arrangement_of(
     return _without_units(replace(arrangement, names=("batch", *names[1:])))
 
 
-def told_arrangement(axes: str, shape: Sequence[int], n_batch: int) -> Arrangement:
+def parse_arrangement(axes: str, shape: Sequence[int], n_batch: int) -> Arrangement:
     """Return the arrangement that a user gives, such as "(batch head) query key", for weights of this shape.
 
     Raises SettingsError: it is no such list of names, or does not fit the shape.

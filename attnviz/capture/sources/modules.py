@@ -123,7 +123,7 @@ def _is_same_layer(first: _Call, call: _Call) -> bool:
     return is_beside and now.shape[1] == 1 and first.read is not None and first.read is call.read
 
 
-def _joined(calls: Sequence[_Call]) -> list[SeenLayer]:
+def _layers_of(calls: Sequence[_Call]) -> list[SeenLayer]:
     """Return the layers of a run; several calls may make one layer, as heads or as steps of a decoder."""
     groups: list[list[_Call]] = []
     for call in calls:
@@ -145,7 +145,7 @@ def _join(parts: list[SeenLayer]) -> list[SeenLayer]:
     is_step = is_one_module and first.cross and first.shape[2] == 1
     path = first.path if is_one_module else _siblings(first.path)[0].rstrip(".")
     if any(isinstance(part, Layer) for part in held):
-        call = None if is_step else _join_calls(held)
+        call = _join_calls(held, is_step=is_step)
         if call is None:
             return parts
         shape = (*call.query.shape[:3], call.key.shape[2])
@@ -166,28 +166,49 @@ def _join_weights(weights: Sequence[Tensor], *, is_step: bool) -> Tensor:
     return torch.cat(list(weights), dim=1)
 
 
-def _join_calls(held: Sequence[Layer | Tensor | None]) -> Layer | None:
-    """Return calls of the fused function with the same mask as one call with the heads of all; None if they differ."""
+def _join_calls(held: Sequence[Layer | Tensor | None], *, is_step: bool) -> Layer | None:
+    """Return calls of the fused function as one, with the queries or the heads of all; None if they do not fit."""
     calls = [call for call in held if isinstance(call, Layer)]
     first = calls[0]
     if len(calls) < len(held) or not all(_is_alike(call, first) for call in calls):
         return None
-    if all(
-        torch.equal(call.query, first.query) and torch.equal(call.key, first.key) for call in calls
-    ):
+    if is_step:
+        return _join_steps(calls)
+    has_same_keys = all(torch.equal(call.key, first.key) for call in calls)
+    if has_same_keys and all(torch.equal(call.query, first.query) for call in calls):
         # The same weights, for several sets of values, as in DiffLlama: their vectors stand side by side.
         return replace(
             first,
             value=torch.cat([call.value for call in calls], dim=-1),
             output=torch.cat([call.output for call in calls], dim=-1),
         )
-    n_heads = first.query.shape[1]
-    return Layer(
+    return _join_heads(calls)
+
+
+def _join_steps(calls: Sequence[Layer]) -> Layer | None:
+    """Return one call with the queries of all calls; None if they have masks, or other keys or values."""
+    first = calls[0]
+    is_same = all(
+        torch.equal(call.key, first.key) and torch.equal(call.value, first.value) for call in calls
+    )
+    if first.scoring.mask is not None or not is_same:
+        return None
+    return replace(
+        first,
+        query=torch.cat([call.query for call in calls], dim=2),
+        output=torch.cat([call.output for call in calls], dim=1),
+    )
+
+
+def _join_heads(calls: Sequence[Layer]) -> Layer:
+    """Return one call with the heads of all calls."""
+    n_heads = calls[0].query.shape[1]
+    return replace(
+        calls[0],
         query=torch.cat([call.query for call in calls], dim=1),
         key=torch.cat([for_each_head(call.key, n_heads) for call in calls], dim=1),
         value=torch.cat([for_each_head(call.value, n_heads) for call in calls], dim=1),
         output=torch.cat([call.output for call in calls], dim=2),
-        scoring=first.scoring,
     )
 
 
@@ -432,7 +453,7 @@ class Watched:
     @property
     def layers(self) -> list[SeenLayer]:
         """The layers of the last run, in the order in which they ran."""
-        return _joined(self._calls)
+        return _layers_of(self._calls)
 
     def record_weights(
         self,

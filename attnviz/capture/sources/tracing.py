@@ -35,13 +35,21 @@ from attnviz.capture.sources.axes import (
     dim_of,
     len_of,
     name_of,
-    told_arrangement,
+    parse_arrangement,
 )
 from attnviz.capture.stream import Layer, Scoring
 
 FUSED = functional.scaled_dot_product_attention
-FUSED_INPUTS = ("query", "key", "value")
-FUSED_PARAMETERS = (*FUSED_INPUTS, "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
+FUSED_PARAMETERS = (
+    "query",
+    "key",
+    "value",
+    "attn_mask",
+    "dropout_p",
+    "is_causal",
+    "scale",
+    "enable_gqa",
+)
 MULTI_HEAD = functional.multi_head_attention_forward
 MULTI_HEAD_SIGNATURE = inspect.signature(MULTI_HEAD)
 # Functions whose result still counts as attention weights if their input does, and has as many numbers.
@@ -300,7 +308,7 @@ class AttentionTracer(TorchFunctionMode):
     ) -> Arrangement | None:
         if self._recorder.axes is not None:
             shape = [len_of(axes) for axes in layout]
-            return told_arrangement(self._recorder.axes, shape, self._axes.n_batch())
+            return parse_arrangement(self._recorder.axes, shape, self._axes.n_batch())
         return arrangement_of(layout, roles, values, self._axes)
 
     def _is_cross(self, arrangement: Arrangement) -> bool | None:

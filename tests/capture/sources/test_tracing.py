@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -13,6 +13,9 @@ from torch.nn import functional
 
 import attnviz
 from attnviz.errors import NoAttentionError, SettingsError
+
+if TYPE_CHECKING:
+    from tests.fixtures.zoo import Zoo
 
 B, T, H, D = 2, 5, 4, 16
 Projected = tuple[Tensor, Tensor, Tensor]
@@ -246,6 +249,61 @@ def test_the_steps_of_a_decoder_are_rows() -> None:
     np.testing.assert_allclose(record.weights[0, 0], want[1], atol=1e-6)
 
 
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_the_steps_of_a_module_of_torch_are_rows(need_weights: bool) -> None:
+    """Also with torch's own attention, fused or not."""
+
+    class Decoder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = nn.MultiheadAttention(D, H, batch_first=True)
+
+        def forward(self, encoded: Tensor, queries: Tensor) -> None:
+            for step in range(queries.shape[1]):
+                query = queries[:, step : step + 1]
+                self.attention(query, encoded, encoded, need_weights=need_weights)
+
+    module, encoded, queries = Decoder().eval(), torch.randn(B, 7, D), torch.randn(B, 4, D)
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        module(encoded, queries)
+        record = seen.attention(index=1)
+    with torch.no_grad():
+        want = module.attention(queries, encoded, encoded, average_attn_weights=False)[1]
+    np.testing.assert_allclose(record.weights, want[1:2], atol=1e-6)
+
+
+def test_a_step_with_a_cache_is_no_cross_attention() -> None:
+    """A Llama of 4 heads on 2 while it generates from a padded batch: 4 heads, one query."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=50,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
+    model = LlamaForCausalLM(config).eval()
+    ids = torch.tensor([[0, 0, 1, 7, 8], [1, 5, 6, 7, 8]])
+    mask = (ids != 0).long()
+    with attnviz.watch(model) as seen:
+        texts = model.generate(
+            ids, attention_mask=mask, max_new_tokens=3, min_new_tokens=3, do_sample=False
+        )
+    record = seen.attention(index=1)
+    model.set_attn_implementation("eager")
+    with torch.no_grad():
+        mask = torch.cat([mask, torch.ones(2, 2, dtype=torch.long)], 1)
+        output = model(texts[:, :7], attention_mask=mask, output_attentions=True)
+    want = torch.stack(output.attentions)[:, 1, :, -1:]
+    assert (record.kind, record.layers) == ("decoder", (0, 1))
+    np.testing.assert_allclose(record.weights, want, atol=1e-5)
+
+
 class OneHead(nn.Module):
     """A head as courses write it."""
 
@@ -332,6 +390,27 @@ def test_arguments_by_name() -> None:
     with torch.no_grad(), attnviz.watch(module) as seen:
         module(torch.randn(B, T, D))
     np.testing.assert_allclose(seen.attention(index=1).weights[0], module.want[1], atol=1e-6)
+
+
+def test_two_products_of_one_layer(zoo: Zoo) -> None:
+    """DiffLlama multiplies each layer's weights by two sets of values: two layers, as the model counts them."""
+    from transformers import AutoTokenizer, DiffLlamaConfig, DiffLlamaForCausalLM
+
+    tokenizer = AutoTokenizer.from_pretrained(zoo.folder("distilbert"))
+    config = DiffLlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+    )
+    model = DiffLlamaForCausalLM(config).eval()
+    record = attnviz.attend("I love all you", model=model, tokenizer=tokenizer)
+    with torch.no_grad(), attnviz.watch(model) as seen:
+        model(**tokenizer("I love all you", return_tensors="pt"))
+    assert record.layers == seen.attention().layers == (0, 1)
+    np.testing.assert_allclose(seen.attention().weights, record.weights, atol=1e-6)
 
 
 def test_windows_of_a_picture_are_not_guessed() -> None:
