@@ -21,7 +21,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from attnviz.attention import SOFTMAX, Attention, Kind, Note, Receipt, Token, indices_of
 from attnviz.capture.observers import CPU, Batch, Block, Observer, WeightCollector
 from attnviz.capture.sources.axes import tensors_in
-from attnviz.capture.sources.tracing import FUSED, AttentionTracer, trace_attention
+from attnviz.capture.sources.tracing import FUSED, AttentionTracer, Computation, trace_attention
 from attnviz.capture.stream import (
     ForwardPass,
     Layer,
@@ -270,21 +270,14 @@ class FunctionalRecorder:
     def __init__(self, run: ForwardPass, name: str) -> None:
         self._run, self._name = run, name
 
-    def record_call(
-        self, layer: Layer, *, cross: bool | None, keys: tuple[int, int] | None, dropped: bool
-    ) -> None:
+    def record_call(self, layer: Layer, computation: Computation) -> None:
         """Pass on a call of the fused function."""
         self._expect((*layer.query.shape[:3], layer.key.shape[2]))
         self._run.native = self._run.native.replace(SOFTMAX, "sdpa")
         self._run.add_layer(layer)
 
     def record_weights(
-        self,
-        weights: Float[Tensor, "batch head query key"],
-        *,
-        cross: bool | None,
-        keys: tuple[int, int] | None,
-        dropped: bool,
+        self, weights: Float[Tensor, "batch head query key"], computation: Computation
     ) -> None:
         """Pass on weights that the model itself computed.
 
@@ -456,12 +449,7 @@ class Watched:
         return _layers_of(self._calls)
 
     def record_weights(
-        self,
-        weights: Float[Tensor, "batch head query key"],
-        *,
-        cross: bool | None,
-        keys: tuple[int, int] | None,
-        dropped: bool,
+        self, weights: Float[Tensor, "batch head query key"], computation: Computation
     ) -> None:
         """Keep weights that the module computed itself, as long as all of them stay within `KEEP_AT_MOST`."""
         size = weights.nbytes + sum(
@@ -472,18 +460,16 @@ class Watched:
             # The softmax of a row that may attend to no key is not a number; the fused function leaves such rows empty.
             sees_nothing = weights.isnan().all(dim=-1, keepdim=True)
             kept_weights = weights.masked_fill(sees_nothing, 0.0)
-        self._keep(weights.shape, kept_weights, cross=cross, keys=keys, dropped=dropped)
+        self._keep(weights.shape, kept_weights, computation)
 
-    def record_call(
-        self, layer: Layer, *, cross: bool | None, keys: tuple[int, int] | None, dropped: bool
-    ) -> None:
+    def record_call(self, layer: Layer, computation: Computation) -> None:
         """Keep the inputs and the output of the fused function, from which the weights can be computed later.
 
         If the module overwrites the inputs afterwards, the weights no longer match the output and are refused.
         """
         kept_layer = replace(layer, output=layer.output.clone())
         shape = (*layer.query.shape[:3], layer.key.shape[2])
-        self._keep(shape, kept_layer, cross=cross, keys=keys, dropped=dropped)
+        self._keep(shape, kept_layer, computation)
 
     def record_unclear(self, shape: Sequence[int]) -> None:
         """Remember that there are weights whose axes are not clear."""
@@ -492,25 +478,23 @@ class Watched:
             self._unclear.append(f"{path or type(self._module).__name__} {tuple(shape)}")
 
     def _keep(
-        self,
-        shape: Sequence[int],
-        held: Layer | Tensor | None,
-        *,
-        cross: bool | None,
-        keys: tuple[int, int] | None,
-        dropped: bool,
+        self, shape: Sequence[int], held: Layer | Tensor | None, computation: Computation
     ) -> None:
         """Add a call of the module that is running, unless that module is outside the watched one."""
         running = self._running[-1] if self._running else _Running("", 0, None)
         if running.path is None:
             return
-        is_cross = shape[2] != shape[3] if cross is None else cross
+        is_cross = shape[2] != shape[3] if computation.cross is None else computation.cross
         layer = SeenLayer(
-            path=running.path, shape=tuple(shape), cross=is_cross, dropped=dropped, held=held
+            path=running.path,
+            shape=tuple(shape),
+            cross=is_cross,
+            dropped=computation.dropped,
+            held=held,
         )
         # The input of a module is only needed to recognise heads that are modules of their own.
         read = running.read if shape[1] == 1 else None
-        self._calls.append(_Call(layer, running.invocation, read, keys))
+        self._calls.append(_Call(layer, running.invocation, read, computation.keys))
 
     def _chosen(
         self, seen: Sequence[SeenLayer], kind: Kind | None, layers: Sequence[int] | None

@@ -61,26 +61,24 @@ MULTIPLY = frozenset({"mul", "multiply", "__mul__", "__rmul__", "mul_", "__imul_
 DIVIDE = frozenset({"div", "divide", "true_divide", "__truediv__", "div_", "__itruediv__"})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Computation:
+    """A computation of attention, without its numbers."""
+
+    cross: bool | None  # whether queries and keys come from different sequences; None if unknown
+    # The axis that the keys run over: the number of an input, and of its axis; None if unknown.
+    keys: tuple[int, int] | None
+    dropped: bool  # whether dropout then set some weights to 0
+
+
 class Recorder(Protocol):
-    """Receives the attention that a tracer sees, in the order in which it is computed.
+    """Receives the attention that a tracer sees, in the order in which it is computed."""
 
-    The argument `cross` of its methods says whether queries and keys come from different sequences; None if unknown.
-    `keys` is the axis of an input that the keys run over: the number of the input, and of its axis. `dropped` says
-    whether dropout then set some weights to 0.
-    """
-
-    def record_call(
-        self, layer: Layer, *, cross: bool | None, keys: tuple[int, int] | None, dropped: bool
-    ) -> None:
+    def record_call(self, layer: Layer, computation: Computation) -> None:
         """Receive a call of the fused function, whose output can verify the weights."""
 
     def record_weights(
-        self,
-        weights: Float[Tensor, "batch head query key"],
-        *,
-        cross: bool | None,
-        keys: tuple[int, int] | None,
-        dropped: bool,
+        self, weights: Float[Tensor, "batch head query key"], computation: Computation
     ) -> None:
         """Receive weights that the module computed and used, as they were before dropout."""
 
@@ -296,12 +294,12 @@ class AttentionTracer(TorchFunctionMode):
             self._recorder.record_unclear(weights.shape)
             return
         shown = weights if noted.before_dropout is None else noted.before_dropout
-        self._recorder.record_weights(
-            arrangement.apply(shown.detach()),
+        computation = Computation(
             cross=self._is_cross(arrangement),
             keys=arrangement.key_origin,
             dropped=noted.before_dropout is not None,
         )
+        self._recorder.record_weights(arrangement.apply(shown.detach()), computation)
 
     def _arrangement(
         self, layout: Layout, roles: Sequence[tuple[str, int | None]], values: Layout | None
@@ -364,9 +362,8 @@ class AttentionTracer(TorchFunctionMode):
                     causal=arguments.get("is_causal", False),
                 ),
             )
-            self._recorder.record_call(
-                layer, cross=cross, keys=keys, dropped=bool(arguments.get("dropout_p"))
-            )
+            dropped = bool(arguments.get("dropout_p"))
+            self._recorder.record_call(layer, Computation(cross=cross, keys=keys, dropped=dropped))
         return output
 
     def _arrangement_of_call(
@@ -417,9 +414,7 @@ class AttentionTracer(TorchFunctionMode):
         shown = weights_before_dropout.detach()
         self._recorder.record_weights(
             shown if shown.ndim == len(NAMES) else shown[None],
-            cross=cross,
-            keys=keys,
-            dropped=dropped,
+            Computation(cross=cross, keys=keys, dropped=dropped),
         )
         self._axes.note(output, query)
         return output, weights.mean(dim=-3) if is_averaged else weights
