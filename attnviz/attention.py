@@ -39,7 +39,8 @@ Weights: TypeAlias = Float32[np.ndarray, "layer head query key"]
 EXACT = 2**21
 # The default limit on the bytes of weights that a record keeps; beyond it tokens are pooled.
 MEMORY = 2**30
-ROW_TOLERANCE = 1e-3  # how far a row sum may be from 1: the rounding error of float16 over 512 keys
+# How far a row sum may be from 1: rounding to bfloat16 changes each weight by at most 1/512 of it.
+ROW_TOLERANCE = 2e-3
 # How far a row sum may be from 1 in a file whose numbers were rounded for human readers.
 ROUNDED_TOLERANCE = 0.02
 
@@ -61,6 +62,9 @@ class Token:
     segment: int = 0
 
 
+# The largest accepted difference for each number format of a model, three to ten times its rounding error; unknown
+# formats have that of float32.
+TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-3, "bfloat16": 1.5e-2}
 # `Receipt.native` if the weights are the very tensor that the model multiplied by its values.
 SOFTMAX = "softmax"
 
@@ -70,26 +74,32 @@ class Receipt:
     """Proof that the captured weights are what the model computed.
 
     In the same forward pass, for every layer, the captured weights times the values were compared with the output of
-    the model's native implementation. The comparison covers every number of every row or, for a long text, random sums
-    of each row (Freivalds 1977, "Probabilistic machines can use less running time").
+    the model's native implementation: every number of every row or, for a long text, random sums of each row (Freivalds
+    1977, "Probabilistic machines can use less running time"). The weights themselves were compared with those that the
+    implementation returned; one that returns none ran again with random values in place of the model's own, for all
+    rows of a short text and a sample of rows of a long one.
 
     Raises:
-        RecordError: a layer has no difference, or a number is negative or not finite.
+        RecordError: a layer has no difference, a number is negative or not finite, a difference is above the tolerance,
+            or the tolerance is above that of the number format.
     """
 
     # The native implementation, such as ``sdpa`` or ``eager``. With `SOFTMAX` there is nothing to compare: the weights
     # are the model's own tensor.
     native: str
     dtype: str  # the model's number format, such as ``float32``
-    # The largest accepted difference, relative to a layer's largest output (or sum) if that exceeds 1.
-    tolerance: float
+    tolerance: float  # the largest accepted difference for this number format
     layers: tuple[int, ...]  # the layers that were compared
-    # The largest absolute difference in each of these layers, in the units of the layer's output.
+    # The largest difference in each of these layers: of an output, as a share of the row's weighted values; of weights,
+    # in a row that sums to 1.
     differences: tuple[float, ...]
     # The number of random sums compared per row; None if every number was compared. Each sum adds all numbers of a row
     # with random signs. A single wrong number changes every sum by its own error; several wrong numbers cancel out in
     # one sum with a probability of at most 1/2.
     sums: int | None = None
+    # Whether the weights themselves were compared, or only their products with the values, which other weights may have
+    # too.
+    proves: Literal["weights", "output"] = "weights"
 
     def __post_init__(self) -> None:
         n_layers, n_differences = len(self.layers), len(self.differences)
@@ -97,14 +107,30 @@ class Receipt:
             raise RecordError(
                 f"a receipt needs one difference a layer: got {n_differences} for {n_layers} layers"
             )
-        if not all(0 <= number < np.inf for number in (*self.differences, self.tolerance)):
-            got = f"got {self.differences}, tolerance {self.tolerance}"
-            raise RecordError(f"a receipt's numbers must be finite and not negative: {got}")
+        largest = TOLERANCE.get(self.dtype, TOLERANCE["float32"])
+        if not 0 < self.tolerance <= largest:
+            raise RecordError(
+                f"the tolerance of a receipt for {self.dtype} is at most {largest}, not {self.tolerance}"
+            )
+        if not all(0 <= difference <= self.tolerance for difference in self.differences):
+            raise RecordError(
+                f"the differences of a receipt are from 0 to its tolerance, {self.tolerance}: got {self.differences}"
+            )
 
     @property
     def max_difference(self) -> float:
-        """The largest difference of all layers, in the units of their outputs."""
+        """The largest difference of all layers, as a share."""
         return max(self.differences)
+
+    def select(self, layers: Sequence[int]) -> Receipt:
+        """Return the receipt of these layers only. Raises RecordError: it lacks one of them."""
+        by_layer = dict(zip(self.layers, self.differences, strict=True))
+        if lacking := [layer for layer in layers if layer not in by_layer]:
+            raise RecordError(
+                f"the receipt is of the layers {self.layers}, and not of {', '.join(map(str, lacking))}"
+            )
+        differences = tuple(by_layer[layer] for layer in layers)
+        return replace(self, layers=tuple(layers), differences=differences)
 
     def __str__(self) -> str:
         layers = _count(len(self.layers), "layer")
@@ -112,7 +138,7 @@ class Receipt:
             return f"verified: the model's own softmax in {layers}"
         difference = f"{self.max_difference:.1e}" if self.max_difference else "0"
         sums = f", in {self.sums} random sums of each row" if self.sums else ""
-        return f"verified: max difference {difference} over {layers}{sums}"
+        return f"verified: {self.proves}, max difference {difference} over {layers}{sums}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +173,8 @@ class ReadOnly:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the constructor call that builds a copy, for `copy` and `pickle`."""
-        arguments = {entry.name: getattr(self, entry.name) for entry in fields(self)}  # type: ignore[arg-type]  # a dataclass
+        names = [entry.name for entry in fields(self) if entry.name != "proved_weights"]  # type: ignore[arg-type]  # a dataclass
+        arguments = {name: getattr(self, name) for name in names}
         return partial(type(self), **arguments), ()
 
     def _lock(self, **arrays: np.ndarray) -> None:
@@ -160,7 +187,7 @@ class ReadOnly:
 GENERATED = 2  # the `Token.segment` of generated text
 POOLED = "this record is pooled: it holds groups of tokens, and no token alone"
 # The fields of a record that hold numbers, not labels.
-NUMBERS = frozenset({"weights", "vectors", "exact"})
+NUMBERS = frozenset({"weights", "vectors", "exact", "proved_weights"})
 # Statistics of a head that give its mean weight on one neighbour of the query, with the offset of that neighbour.
 NEIGHBOURS = {"self": 0, "previous": -1, "next": 1}
 # Entropy is in nats, the mean weights on the first token and the neighbours are shares, distance is in tokens.
@@ -236,7 +263,8 @@ class Attention(ReadOnly):
     pair: str | None = None  # the second sentence, if there is one
     # The text that the model generated or was forced to generate; None if it generates no text.
     target: str | None = None
-    # Proof that the weights are the model's own; None for a file made by another program.
+    # Proof that the weights are the model's own, for exactly these layers; None for a file made by another program, and
+    # for weights that were replaced.
     receipt: Receipt | None = None
     layers: tuple[int, ...] = ()  # the number of each layer in the model, counted from 0
     heads: tuple[int, ...] = ()  # the number of each head in the model, counted from 0
@@ -246,6 +274,9 @@ class Attention(ReadOnly):
     vectors: QKV | None = field(default=None, compare=False)
     # Links and statistics of single tokens, for a pooled record.
     exact: TokenStatistics | None = None
+    # The weights that the receipt is about; None for those that the record is made with. A record with other weights,
+    # such as `dataclasses.replace` makes, has no receipt.
+    proved_weights: Weights | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         weights = np.asarray(self.weights)
@@ -258,10 +289,18 @@ class Attention(ReadOnly):
         object.__setattr__(self, "key_tokens", tuple(self.key_tokens))
         object.__setattr__(self, "layers", tuple(self.layers) or tuple(range(weights.shape[0])))
         object.__setattr__(self, "heads", tuple(self.heads) or tuple(range(weights.shape[1])))
+        is_replaced = self.proved_weights is not None and not np.array_equal(
+            self.proved_weights, weights
+        )
+        object.__setattr__(self, "proved_weights", weights)
+        if is_replaced:
+            object.__setattr__(self, "receipt", None)
         _check_labels(self)
         if self.exact is not None:
             _check_exact(self.exact, *weights.shape[:2])
         _check_rows(self)
+        if self.receipt is not None:
+            object.__setattr__(self, "receipt", self.receipt.select(self.layers))
 
     def __repr__(self) -> str:
         n_layers, n_heads, n_queries, n_keys = self.weights.shape
@@ -436,6 +475,10 @@ class Attention(ReadOnly):
                 links.append((query, key, float(best_weights[key])))
         return links
 
+    def derive(self, **changes: Any) -> Attention:
+        """Return a record with other fields, whose weights follow from this record's: its receipt still holds."""
+        return replace(self, proved_weights=None, **changes)
+
     @property
     def cell(self) -> int:
         """The number of tokens per row and column: 1, or more if the record is pooled."""
@@ -464,7 +507,7 @@ class Attention(ReadOnly):
             dict.fromkeys((*self.short_rows, *part_labels["short_rows"]))
         )
         weights = self.weights[:, :, rows or slice(None), keys or slice(None)]
-        return replace(self, weights=weights, vectors=None, **part_labels)
+        return self.derive(weights=weights, vectors=None, **part_labels)
 
     def select(
         self, layers: Iterable[int] | None = None, heads: Iterable[int | str] | None = None
@@ -478,8 +521,7 @@ class Attention(ReadOnly):
         layers, heads = normalize_selection(layers, heads)
         rows = indices_of(self.layers if layers is None else layers, self.layers, "layer")
         columns = indices_of(self.heads if heads is None else heads, self.heads, "head")
-        return replace(
-            self,
+        return self.derive(
             weights=self.weights[np.ix_(rows, columns)],
             vectors=None if self.vectors is None else self.vectors.select(rows, columns),
             exact=None if self.exact is None else self.exact.select(rows, columns),

@@ -119,7 +119,7 @@ def make_record() -> Callable[..., Attention]:
             "kind": "encoder",
             "model": "made by hand",
             "text": " ".join(word for word in words.split() if not word.startswith("[")),
-            "receipt": receipt_of(n_layers),
+            "receipt": receipt_of(more.get("layers", range(n_layers))),
         }
         return Attention(**(fields | more))  # type: ignore[arg-type]
 

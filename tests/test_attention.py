@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import numpy as np
@@ -170,12 +170,13 @@ def test_pattern_refuses_what_is_not_there(where: tuple[int, int], message: str)
 
 def test_select_keeps_the_models_numbers() -> None:
     """A selection is a record whose layers and heads still answer to their own numbers."""
-    chosen = record(layers=(4, 9), heads=(1, 5, 6), receipt=receipt()).select(
+    whole = receipt(layers=(4, 9))
+    chosen = record(layers=(4, 9), heads=(1, 5, 6), receipt=whole).select(
         layers=[9], heads=range(5, 7)
     )
     assert (chosen.layers, chosen.heads) == ((9,), (5, 6))
     np.testing.assert_array_equal(chosen.weights, weights()[1:, 1:])
-    assert chosen.receipt == receipt()
+    assert chosen.receipt == receipt(layers=(9,), differences=whole.differences[1:])
 
 
 @pytest.mark.parametrize(
@@ -272,15 +273,36 @@ def test_records_are_equal_by_value() -> None:
     [
         ({"differences": (1e-7,)}, "one difference a layer: got 1 for 2 layers"),
         ({"layers": (), "differences": ()}, "one difference a layer: got 0 for 0 layers"),
-        ({"differences": (1e-7, np.nan)}, "must be finite and not negative"),
-        ({"differences": (1e-7, np.inf)}, "must be finite and not negative"),
-        ({"differences": (1e-7, -1.0)}, "must be finite and not negative"),
+        ({"differences": (1e-7, np.nan)}, "from 0 to its tolerance"),
+        ({"differences": (1e-7, np.inf)}, "from 0 to its tolerance"),
+        ({"differences": (1e-7, -1.0)}, "from 0 to its tolerance"),
+        ({"differences": (1e-7, 5.0)}, "from 0 to its tolerance"),
+        ({"tolerance": 1e-3}, "for float32 is at most 1e-05"),
+        ({"tolerance": np.nan}, "for float32 is at most 1e-05"),
+        ({"tolerance": 1e300, "dtype": "made up"}, "for made up is at most 1e-05"),
     ],
 )
 def test_refuses_a_receipt_that_proves_nothing(changes: dict[str, Any], message: str) -> None:
     """A receipt states one real difference for every layer compared."""
     with pytest.raises(errors.RecordError, match=message):
         receipt(**changes)
+
+
+def test_a_receipt_is_of_its_layers_and_weights() -> None:
+    """A record has the receipt of its own layers, and none for weights that were replaced."""
+    made = attnviz.attend("I love all you", "toy")
+    assert made.receipt is not None
+    with pytest.raises(errors.RecordError, match="receipt is of the layers"):
+        replace(made, receipt=replace(made.receipt, layers=(7, 8, 9)))
+    other = np.array(made.weights)
+    other[1, 3] = 0
+    other[1, 3, :, 0] = 1
+    assert "not verified" in replace(made, weights=other).proof
+    assert replace(made, text="another").receipt == made.receipt
+    assert replace(made, weights=made.weights.copy()).receipt == made.receipt
+    chosen = made.select(layers=[2])
+    assert chosen.receipt is not None
+    assert chosen.receipt.layers == (2,)
 
 
 def test_copies_are_read_only() -> None:

@@ -1,7 +1,6 @@
 """Compute attention weights from queries and keys, a block of rows at a time, and verify each layer.
 
-A layer is verified if its weights times its values are the output that the model itself computed. The model's own
-implementation of attention is called native.
+The model's own implementation of attention is called native; `verification` says how weights are compared with it.
 """
 
 from __future__ import annotations
@@ -10,17 +9,26 @@ import math
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float32
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attnviz.attention import QKV, Receipt
-from attnviz.capture.observers import CPU, Batch, Block, Observer, WeightCollector
-from attnviz.errors import NoAttentionError, NotVerifiedError
+from attnviz.capture.observers import Batch, Block, Observer, WeightCollector
+from attnviz.capture.verification import (
+    EVERY_NUMBER,
+    SUMS,
+    Attend,
+    LayerCheck,
+    name_of_format,
+    tolerance_of,
+)
+from attnviz.errors import NoAttentionError
 
 # The limits on a block of weights: large enough to keep all cores busy, small compared with any model.
 BLOCK_BYTES = 256 * 2**20
@@ -28,14 +36,6 @@ BLOCK_ROWS = 256
 LOAD_INSTEAD = (
     "weights that you saved with their tokens as .npz or .json can be loaded and drawn instead"
 )
-# The largest accepted difference between weights times values and the native output, for each number format: about ten
-# times the rounding error. It is relative to the layer's largest output, or largest sum, if that exceeds 1.
-TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
-# With up to EVERY_NUMBER keys, every number of an output is compared; with more, SUMS random sums of each row are
-# (Freivalds 1977). The errors of a row cancel out in one sum with a probability of at most 1/2, and in all eight sums
-# with a probability of at most 1/2**8.
-EVERY_NUMBER = 4096
-SUMS = 8
 SMALL = 96 * 2**10  # the most bytes of queries, keys and values that a record keeps
 
 
@@ -84,6 +84,10 @@ class Layer:
     # The context vectors of each head, as the native implementation computed them.
     output: Float[Tensor, "batch query head d_v"]
     scoring: Scoring
+    # The weights that the native implementation returned; None if it returns none.
+    own_weights: Float[Tensor, "batch head query key"] | None = None
+    # Runs the native implementation on this layer again, with other values; None if it cannot.
+    attend: Attend | None = None
 
     @property
     def scaling(self) -> float:
@@ -275,8 +279,8 @@ def _hide(
 
 
 def for_each_head(
-    tensor: Float[Tensor, "batch group token d"], n_heads: int
-) -> Float[Tensor, "batch head token d"]:
+    tensor: Float[Tensor, "batch group token *d"], n_heads: int
+) -> Float[Tensor, "batch head token *d"]:
     """Repeat keys or values that a group of heads shares; without groups, return the tensor itself."""
     n_groups = tensor.shape[1]
     return tensor if n_groups == n_heads else tensor.repeat_interleave(n_heads // n_groups, dim=1)
@@ -302,6 +306,19 @@ def visible_keys(
     # separates both from any real bias.
     is_visible = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
     return is_visible.reshape((1,) * (4 - is_visible.ndim) + is_visible.shape)
+
+
+def _mask_of_rows(layer: Layer, rows: slice, n_keys: int) -> Tensor | None:
+    """Return the mask of some rows, [batch or 1, head or 1, row, key], for the first `n_keys` keys.
+
+    None hides no key.
+    """
+    mask = layer.scoring.mask
+    if mask is not None:
+        return rows_of(mask, rows.start, rows.stop)[..., :n_keys]
+    if layer.scoring.causal:
+        return _causal(rows.start, rows.stop, 0, n_keys, layer.query.device)[None, None]
+    return None
 
 
 def _causal(
@@ -331,6 +348,9 @@ class ForwardPass:
     # The query and the key of the last layer, which are not kept alive.
     _last_inputs: tuple[weakref.ref[Tensor], weakref.ref[Tensor]] | None = None
     _by_sums: bool = False  # whether any layer was compared by random sums
+    _proves_weights: bool = (
+        True  # whether the weights of all layers were compared, not only products
+    )
 
     def __post_init__(self) -> None:
         for observer in self.observers:
@@ -359,30 +379,9 @@ class ForwardPass:
                 observer.observe_layer(layer)
         self.observing = False
 
-        dtype = torch.promote_types(query.dtype, torch.float32)
-        values = for_each_head(layer.value.to(dtype), query.shape[1])  # (B, H, K, d)
-        output = layer.output.to(dtype)  # (B, Q, H, d)
-        width = values.shape[3]
-        # Random sums are compared only if the pass produces nothing but a record, because the record's receipt states
-        # this weaker check.
-        is_record = all(isinstance(observer, WeightCollector) for observer in self.observers)
-        by_sums = key.shape[2] > EVERY_NUMBER and width > SUMS and is_record
-        if by_sums:
-            self._by_sums = True
-            random_signs = signs(width, layer.number).to(values)  # (d, sums)
-            values, output = (values @ random_signs).contiguous(), output @ random_signs
-
-        largest, scale = 0.0, 1.0
+        check = self._check(layer)
         for first, first_key, block in weights_in_blocks(query, key, scoring):
-            rows = slice(first, first + block.shape[2])
-            native = output[:, rows]  # (B, rows, H, d or sums)
-            weights, seen_values = block[..., first_key:], values[:, :, first_key : block.shape[3]]
-            # Products with few columns run faster, and in float32 more precisely, on the transposed matrices.
-            context = (seen_values.mT @ weights.mT).mT if by_sums else weights @ seen_values
-            difference = (context.transpose(1, 2) - native).abs().amax(dim=(2, 3))  # (B, rows)
-            real = self.batch.real[:, rows].to(difference.device)
-            largest = _larger(largest, difference[real])
-            scale = _larger(scale, native.abs().amax(dim=(2, 3))[real])
+            check.compare(first, first_key, block, partial(_mask_of_rows, layer))
             shown = Block(
                 layer=layer.number,
                 first_row=first,
@@ -392,8 +391,32 @@ class ForwardPass:
                 seen=block,
             )
             self._show(shown, observers)
-        check_layer(layer.number, largest, scale, query.dtype, unknown)
+        check.expect_equal(layer.number, query.dtype, unknown)
+        self._proves_weights &= check.proves_weights
+        largest = max(check.difference, check.difference_of_sums)
         self._differences[layer.number] = max(largest, self._differences.get(layer.number, 0.0))
+
+    def _check(self, layer: Layer) -> LayerCheck:
+        """Return the comparison of a layer with its native output."""
+        dtype = torch.promote_types(layer.query.dtype, torch.float32)
+        # Random sums are compared only if the pass produces nothing but a record, because the record's receipt states
+        # this weaker check.
+        is_record = all(isinstance(observer, WeightCollector) for observer in self.observers)
+        by_sums = layer.key.shape[2] > EVERY_NUMBER and layer.value.shape[-1] > SUMS and is_record
+        self._by_sums |= by_sums
+        query_lengths = layer.query.to(dtype).norm(dim=-1) * abs(layer.scaling)
+        key_lengths = for_each_head(layer.key.to(dtype).norm(dim=-1), layer.query.shape[1])
+        return LayerCheck(
+            query_lengths=query_lengths,
+            key_lengths=key_lengths,
+            values=for_each_head(layer.value.to(dtype), layer.query.shape[1]),
+            output=layer.output.to(dtype),
+            real=self.batch.real,
+            own_weights=layer.own_weights,
+            attend=layer.attend,
+            seed=layer.number,
+            by_sums=by_sums,
+        )
 
     def add_weights(self, weights: Float[Tensor, "batch head query key"], number: int = -1) -> None:
         """Pass weights to the observers that the model itself computed and used, which need no verification."""
@@ -434,11 +457,12 @@ class ForwardPass:
         dtype = max(self.dtypes, key=tolerance_of)
         return Receipt(
             native=self.native,
-            dtype=str(dtype).removeprefix("torch."),
+            dtype=name_of_format(dtype),
             tolerance=tolerance_of(dtype),
             layers=tuple(self._differences),
             differences=tuple(self._differences.values()),
             sums=SUMS if self._by_sums else None,
+            proves="weights" if self._proves_weights else "output",
         )
 
 
@@ -453,59 +477,21 @@ def _last_rows(layer: Layer, n: int) -> Layer:
         mask = _causal(first, n_queries, 0, layer.key.shape[2], layer.query.device)
     if bias is not None:
         bias = rows_of(bias, first, n_queries)
+    attend = layer.attend
+
+    def attend_later(rows: slice, values: Tensor, mask: Tensor | None) -> Tensor:
+        """Run the last rows again, which are counted from 0."""
+        assert attend is not None
+        return attend(slice(rows.start + first, rows.stop + first), values, mask)
+
     return replace(
         layer,
         query=layer.query[:, :, first:],
         output=layer.output[:, first:],
+        own_weights=None if layer.own_weights is None else layer.own_weights[:, :, first:],
+        attend=None if attend is None else attend_later,
         scoring=replace(scoring, causal=False, mask=mask, bias=bias),
     )
-
-
-def _larger(largest: float, values: Tensor) -> float:
-    """Return the maximum of `largest` and all values, or NaN if any value is NaN.
-
-    Python's `max` could drop a NaN, and an undefined difference would then pass for a small one.
-    """
-    top = values.max().item() if values.numel() else 0.0
-    return top if math.isnan(top) or top > largest else largest
-
-
-def signs(width: int, layer: int) -> Float32[Tensor, "d_v sums"]:
-    """Return random signs for the Freivalds check of a layer, one per number of a row and sum, seeded by its number."""
-    generator = torch.Generator().manual_seed(layer)
-    return torch.randint(0, 2, (width, SUMS), generator=generator, device=CPU).float() * 2 - 1
-
-
-def tolerance_of(dtype: torch.dtype) -> float:
-    """Return the tolerance of a number format, relative to a layer's largest output; unknown formats use float32's."""
-    return TOLERANCE.get(dtype, TOLERANCE[torch.float32])
-
-
-def check_layer(
-    layer: int, difference: float, scale: float, dtype: torch.dtype, unknown: Sequence[str] = ()
-) -> None:
-    """Raise NotVerifiedError for a layer whose difference is above the tolerance, or not a finite number.
-
-    `difference` is the largest difference between weights times values and the native output; `scale` is the largest
-    number of that output, at least 1; `unknown` holds keywords of the layer that attnviz does not know.
-    """
-    tolerance = tolerance_of(dtype) * scale
-    if difference <= tolerance < math.inf:
-        return
-    if math.isfinite(difference):
-        fault = (
-            f"its captured weights times its values differ by {difference:.1e} from the model's own output "
-            f"(tolerance {tolerance:.1e} for {str(dtype).removeprefix('torch.')})"
-        )
-        reason = "it may compute attention in a way attnviz does not know (an extra term in its scores, or dropout)"
-        if unknown:
-            reason = f"it was given {', '.join(unknown)}, which attnviz does not know"
-    else:
-        fault = "its output, or its captured weights times its values, is not a finite number"
-        reason = (
-            "its weights may be damaged, or too large for this number format (try dtype float32)"
-        )
-    raise NotVerifiedError(f"refused, because layer {layer} is not verified: {fault}; {reason}")
 
 
 def digest_of(model: nn.Module) -> str:

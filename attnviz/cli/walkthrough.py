@@ -281,9 +281,11 @@ def verify(
     unused_names = tuple(name for name in inputs if name not in used_names)
     if unused_names:
         typer.echo(f"not used by any step, so not checked: {_join_names(unused_names)}")
-    if walk.own is not None and walk.difference is not None:
+    if walk.model and walk.receipt is None:
+        typer.echo("this file has no receipt: its given numbers may not be those of a model")
+    elif walk.own is not None and walk.difference is not None:
         distance = _difference(walk.difference)
-        typer.echo(f"from the model's own {walk.own}, says the file: {distance}")
+        typer.echo(f"difference from the model's own {walk.own}, by its receipt: {distance}")
     counts = f"{_count(len(walk.steps), 'step')}, {_count(verdict.cells, 'cell')}"
     largest = _difference(max(verdict.differences))
     typer.echo(

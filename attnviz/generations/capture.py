@@ -156,7 +156,8 @@ class Generation:
         # largest difference per layer
         differences = np.max([receipt.differences for receipt in self.receipts], axis=0)
         sums = next((receipt.sums for receipt in self.receipts if receipt.sums), None)
-        receipt = replace(self.receipts[0], differences=tuple(differences.tolist()), sums=sums)
+        weakest = max(self.receipts, key=lambda receipt: receipt.proves == "output")
+        receipt = replace(weakest, differences=tuple(differences.tolist()), sums=sums)
         all_notes = [*sentence.notes]
         if decoding.kind != "decoder":
             unit = "word" if receipt.native == "home-built" else "token"

@@ -110,6 +110,7 @@ def _compare_one(
         n_bad=model_survey.n_bad,
         bad=model_survey.bad,
         differences=model_survey.worst,
+        proves=model_survey.proves,
         measures=known_measures,
         estimates=estimates,
         controls=controls,

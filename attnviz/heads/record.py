@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Float64
@@ -209,6 +209,8 @@ class HeadComparison:
     n_sentences: int  # number of sentences
     n_tokens: int  # number of tokens, special tokens included
     differences: tuple[float, ...]  # the largest difference of each layer's receipts, over all runs
+    # whether the weights themselves were verified, or only their products with the values
+    proves: Literal["weights", "output"] = "weights"
     measures: tuple[Measure, ...]  # the measures, in the order of the last axis of `estimates`
     estimates: Estimates  # each measure of each head, of shape (layer, head, measure)
     # the same measures under each control, by name: ``chance`` and ``shuffled`` are measured for each head,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, UInt64
@@ -116,6 +116,8 @@ class Survey:
     bad: tuple[tuple[int, str], ...] = ()  # the first of these lines: number and reason
     worst: tuple[float, ...] = ()  # the largest difference from the model's own output, per layer
     tolerance: float = 0.0  # the largest difference that is accepted
+    # whether the weights themselves were verified, or only their products with the values
+    proves: Literal["weights", "output"] = "weights"
     dtype: str = ""  # the model's number format
     against: Against | None = None  # a second model on the same sentences; None without one
 
@@ -181,6 +183,7 @@ def merge(one: Survey, other: Survey) -> Survey:
         bad=(*one.bad, *other.bad)[:BAD_LINES],
         worst=tuple(map(max, one.worst or other.worst, other.worst or one.worst)),
         tolerance=max(one.tolerance, other.tolerance),
+        proves=max(one.proves, other.proves, key=("weights", "output").index),
         against=one.against and other.against and one.against.merge(other.against),
     )
 

@@ -13,7 +13,7 @@ from attnviz.heads.record import NO_ROLE, HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS, TOO_FEW
 from attnviz.text.display import decimals, visible
 from attnviz.text.messages import Phrase, _, join_phrases, ngettext
-from attnviz.text.notes import Templates, sentence
+from attnviz.text.notes import PROVES, Templates, sentence
 
 SAMPLES = "sentences shipped with attnviz"  # the name of the default corpus
 OWN = "sentences of its own language that it never saw"  # the name of the corpus of a trained home-built model
@@ -158,11 +158,14 @@ def sample(comparison: HeadComparison) -> Phrase:
 def proof(comparison: HeadComparison) -> Phrase:
     """Return the receipt of all sentences in one line."""
     largest = max(comparison.differences)
-    line = _("verified: max difference {largest} over {layers}, {sentences}")
+    line = _("verified: {proves}, max difference {largest} over {layers}, {sentences}")
     if comparison.against is not None:
         largest = max(largest, *comparison.against.differences)
-        line = _("verified: max difference {largest} over {layers} of both models, {sentences}")
+        line = _(
+            "verified: {proves}, max difference {largest} over {layers} of both models, {sentences}"
+        )
     return line.format(
+        proves=PROVES[comparison.proves],
         largest=f"{largest:.1e}" if largest else "0",
         layers=count_layers(comparison.n_layers),
         sentences=count_sentences(comparison.n_sentences),

@@ -17,7 +17,13 @@ from attnviz.attention import Attention
 from attnviz.errors import AttnvizWarning, SettingsError
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines, page_of, scale_marks
-from attnviz.render.figure.pattern import draw_pattern, number_size, texts_of, write_numbers
+from attnviz.render.figure.pattern import (
+    draw_pattern,
+    hatch_masked,
+    number_size,
+    texts_of,
+    write_numbers,
+)
 from attnviz.render.figure.pen import (
     GAP,
     GREY,
@@ -418,11 +424,13 @@ def _draw_panels(page: Page, sheet: Sheet, grid: _GridLayout, options: _Options)
     """Draw the matrices of all panels, with numbers in their cells if the user asked for them."""
     # With an alpha channel Matplotlib resamples each panel in one pass instead of two.
     table = np.pad(colours(options.palette), ((0, 0), (0, 1)), constant_values=255)
+    masked_from = sheet.masked_from
     for index, panel in enumerate(sheet.panels):
         place = grid.place(index)
         page.image(pixels(panel.matrix, panel.top, table), place)
+        corner = (*place[:2], grid.cell)
+        hatch_masked(page.ax, masked_from, len(sheet.key_labels), place=corner)
         if options.annot:
-            corner = (*place[:2], grid.cell)
             size = number_size(grid.cell, annot=True)
             write_numbers(page.ax, panel, options.palette, page.pen, size, place=corner)
 

@@ -341,12 +341,15 @@ def _sentences(notes: Sequence[Note]) -> list[list[str]]:
 
 def _labels_of(record: Attention, sheet: Sheet) -> dict[str, object]:
     """Return what a page says about a record: its model, sentence, heads and receipt."""
+    masked_from = sheet.masked_from.tolist()
     return {
         "model": visible(record.model),
         "kind": both(KINDS[record.kind]),
         "about": [replace(sheet, language=language).size for language in LANGUAGES],
         "sentence": sheet.sentence,
         "is": record.kind,
+        # the first masked key of each query; empty if no key is masked
+        "masked": masked_from if min(masked_from) < len(record.key_tokens) else [],
         "layers": record.layers,
         "heads": record.heads,
         "first": sheet.first,
@@ -532,6 +535,7 @@ def _tour(
         "model": name,
         "kind": both(KINDS["encoder"]),
         "is": "encoder",
+        "masked": [],
         "sentence": example,
         "size": [0, 0],
         "links": 0,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from jaxtyping import Int
 from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from rich.text import Text
@@ -26,6 +27,7 @@ from attnviz.text.messages import _
 LABEL_WIDTH = 14  # the largest width of a token's label beside a matrix, in character cells
 MOST_LINES = 64  # of all panels in full size; if they take more, their cells are smaller
 NOTHING = -1  # the level of a weight whose cell stays blank
+MASKED = -2  # the level of a cell that the mask hides
 SCREEN_LINES = 48  # a usual window has 50 lines, and two are the command and the next prompt
 LEAST_THUMBNAIL, MOST_THUMBNAIL = 3, 16  # rows and columns of a thumbnail
 MOST_STAIRS = 3  # lines over which the keys' names may be spread if one line has no room for them
@@ -224,6 +226,7 @@ def _bands(sheet: Sheet, screen: Screen, cell: CellFormat) -> Iterator[Text]:
     width = min(width, room)
     labels = _row_labels(sheet, screen)[:: 2 if cell.halves else 1]
     headers = _column_header(sheet.key_labels, sheet.numbers[1], cell)
+    masked_from = sheet.masked_from
     gap = " " * GAP
     for start in range(0, len(sheet.panels), across):
         panels = sheet.panels[start : start + across]
@@ -237,7 +240,7 @@ def _bands(sheet: Sheet, screen: Screen, cell: CellFormat) -> Iterator[Text]:
             header_width = width if len(panels) > 1 else room
             line = gap.join([set_cell_size(header, header_width)] * len(panels))
             yield Text(" " * (left + 1) + line.rstrip(), "dim", no_wrap=True)
-        matrices = [_matrix(panel, screen, cell) for panel in panels]
+        matrices = [_matrix(panel, masked_from, screen, cell) for panel in panels]
         for label, *rows in zip(labels, *matrices, strict=True):
             yield _join_rows(f"{label} ", rows, width + GAP)
 
@@ -284,14 +287,18 @@ def _column_header(labels: Sequence[str], numbers: Sequence[int], cell: CellForm
     return [line[: len(labels) * cell.width]]
 
 
-def _matrix(panel: Panel, screen: Screen, cell: CellFormat) -> list[Text]:
+def _matrix(
+    panel: Panel, masked_from: Int[np.ndarray, " row"], screen: Screen, cell: CellFormat
+) -> list[Text]:
     """Return the lines of a panel's matrix: one per row, or one per two rows if the cell `halves` them."""
     small_level = NOTHING if screen.has_blanks else 0
     matrix_levels = np.where(
         panel.matrix < blank_below(panel.top),
         small_level,
         levels(panel.matrix, panel.top).astype(int),
-    ).tolist()
+    )
+    is_masked = np.arange(panel.matrix.shape[1]) >= masked_from[:, None]
+    matrix_levels = np.where(is_masked, MASKED, matrix_levels).tolist()
     if cell.halves:
         pairs = [matrix_levels[row : row + 2] for row in range(0, len(matrix_levels), 2)]
         return [_half_line(pair, screen) for pair in pairs]
@@ -305,9 +312,11 @@ def _matrix(panel: Panel, screen: Screen, cell: CellFormat) -> list[Text]:
 
 
 def _cell(weight: float, level: int, screen: Screen, cell: CellFormat) -> Text:
-    """Return one weight: on its colour, or with its shade; blank if the level is `NOTHING`."""
+    """Return one weight on its colour, or with its shade; `NOTHING` is blank, `MASKED` hatched."""
     if level == NOTHING:
         return Text(" " * cell.width)
+    if level == MASKED:
+        return Text(centre(screen.hatch, cell.width), "dim")
     if screen.colour:
         return Text(centre(_digits(weight, cell), cell.width), screen.paint(level))
     shade = screen.shade(level)
@@ -323,9 +332,11 @@ def _half_line(pair: Sequence[Sequence[int]], screen: Screen) -> Text:
     """
     line = Text(no_wrap=True)
     for cells in zip(*pair, strict=True):
-        colours = [None if level == NOTHING else screen.paint(level).bgcolor for level in cells]
+        colours = [None if level < 0 else screen.paint(level).bgcolor for level in cells]
         upper, lower = colours[0], colours[1] if len(colours) > 1 else None
-        if upper is None:
+        if cells[0] == MASKED and cells[-1] == MASKED:
+            line.append(screen.hatch, "dim")
+        elif upper is None:
             line.append("▄" if lower else " ", Style.from_color(lower))
         else:
             line.append("▀", Style.from_color(upper, lower))
@@ -392,6 +403,7 @@ def _thumbnail_lines(
     `small` is the pooled sheet, `margin` the width of the layers' names; with `has_gaps` a blank line separates layers.
     """
     width, cell = max(len(small.key_labels), len(str(sheet.heads[-1]))), _thin(screen)
+    masked_from = small.masked_from
     for start in range(0, len(sheet.heads), across):
         heads = range(start, min(start + across, len(sheet.heads)))
         if start:
@@ -400,7 +412,7 @@ def _thumbnail_lines(
         yield Text(" " * margin + numbers, "dim", no_wrap=True)
         for index, layer in enumerate(sheet.layers):
             panels = [small.panels[index * len(sheet.heads) + head] for head in heads]
-            matrices = [_matrix(panel, screen, cell) for panel in panels]
+            matrices = [_matrix(panel, masked_from, screen, cell) for panel in panels]
             name = sheet.say(_("layer {n}").format(n=layer))
             for rows in zip(*matrices, strict=True):
                 line = _join_rows(set_cell_size(name, margin), rows, width + 1)

@@ -49,8 +49,7 @@ def merge_words(record: Attention) -> Attention:
     )
     weights = np.add.reduceat(weights, [group[0] for group in query_groups], axis=2)
     weights /= np.array([len(group) for group in query_groups])[:, None]
-    return replace(
-        record,
+    return record.derive(
         weights=weights.astype(np.float32),
         query_tokens=merged_tokens(record.query_tokens, query_groups, record),
         key_tokens=merged_tokens(record.key_tokens, key_groups, record),
@@ -76,8 +75,7 @@ def hide_special(record: Attention) -> Attention:
     hidden = dict.fromkeys(token.text for token in tokens if token.special)
     if not hidden:
         return record
-    return replace(
-        record,
+    return record.derive(
         weights=record.weights[:, :, queries][..., keys],
         query_tokens=tuple(record.query_tokens[i] for i in queries),
         key_tokens=tuple(record.key_tokens[i] for i in keys),

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Literal, get_args
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from attnviz.attention import Attention, Kind, Note
 from attnviz.errors import SelectionError
@@ -108,7 +108,10 @@ class Sheet:
         if self.scale == "shared" and len(self.panels) > 1:
             parts.append(_(", same scale in all panels"))
         blank_note = blank_note.format(blank=blank_look, least=threshold)
-        return self.say(join_phrases([join_phrases(parts, ""), blank_note], "; "))
+        notes = [join_phrases(parts, ""), blank_note]
+        if (self.masked_from < len(self.key_labels)).any():
+            notes.append(_("hatched: masked"))
+        return self.say(join_phrases(notes, "; "))
 
     @property
     def numbers(self) -> tuple[list[int], list[int]]:
@@ -118,6 +121,25 @@ class Sheet:
         return [*range(row, row + rows * row_size, row_size)], [
             *range(column, column + columns * column_size, column_size)
         ]
+
+    @property
+    def masked_from(self) -> Int[np.ndarray, " row"]:
+        """The first column of each row that the causal mask hides, with all columns after it.
+
+        A row that sees all keys has the number of columns. Masked cells come after the query, and no head attends to
+        them.
+        """
+        n_rows, n_columns = len(self.query_labels), len(self.key_labels)
+        if self.record.kind != "decoder":
+            return np.full(n_rows, n_columns)
+        first_queries, first_keys = map(np.array, self.numbers)
+        is_later = first_keys[None] > first_queries[:, None] + self.cell[0] - 1
+        is_seen = ~is_later
+        for panel in self.panels:
+            is_seen |= panel.matrix > 0
+        # The place of the last key that a row sees, counted from the end.
+        n_masked = np.where(is_seen.any(axis=1), is_seen[:, ::-1].argmax(axis=1), n_columns)
+        return n_columns - n_masked
 
     @property
     def distinct(self) -> Panel:

@@ -14,7 +14,7 @@ from jaxtyping import UInt8
 
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, height_of, legend_above, lines, page_of, scale_marks
-from attnviz.render.figure.pen import FRAME, MARGIN, PITCH, POINT, SMALL, TEXT, TITLE, Pen
+from attnviz.render.figure.pen import FRAME, MARGIN, MASKED, PITCH, POINT, SMALL, TEXT, TITLE, Pen
 from attnviz.render.figure.style import Style, StyleName, style_of
 from attnviz.render.palette import COLOURS, DEFAULT, MARKERS, colours, diverging, ink, levels
 from attnviz.stories.record import Bars, Lines, Matrix, Panel, Story
@@ -196,9 +196,8 @@ def _draw_matrix(ax: Axes, matrix: Matrix, palette: str, pen: Pen, scale: float)
     rgb = _colour_table(matrix, palette)[_levels(matrix)]
     alpha = np.where(masked, 0, 255).astype(np.uint8)
     ax.imshow(np.dstack([rgb, alpha]), aspect="auto", interpolation="none", zorder=2)
-    ax.set_facecolor("#f4f4f4")
     if masked.any():
-        ax.patch.set(hatch="////", edgecolor="#c8c8c8", linewidth=0)
+        ax.patch.set(**MASKED)
     ax.locator_params(integer=True)  # rows and columns without names have numbers
     if matrix.columns:
         fits = pen.widest(matrix.columns) < width / n_columns - 0.06

@@ -68,6 +68,10 @@ NOTES: Templates = {
 """The notes of records. A feature has more, for what it alone does."""
 
 
+# What a receipt proves, in words.
+PROVES = {"weights": _("weights"), "output": _("output")}
+
+
 def sentence(note: Note, templates: Templates = NOTES) -> Phrase:
     """Return the sentence of a note; a code without a template is returned unchanged."""
     fields = {
@@ -90,10 +94,12 @@ def proof(receipt: Receipt | None) -> Phrase:
         return _("verified: the model's own softmax in {layers}").format(layers=layers)
     largest = receipt.max_difference
     difference = f"{largest:.1e}" if largest else "0"
+    sentence = _("verified: {proves}, max difference {difference} over {layers}")
     if receipt.sums:
         sentence = _(
-            "verified: max difference {difference} over {layers}, in {sums} random sums of each row"
+            "verified: {proves}, max difference {difference} over {layers}, in {sums} random sums "
+            "of each row"
         )
-    else:
-        sentence = _("verified: max difference {difference} over {layers}")
-    return sentence.format(difference=difference, layers=layers, sums=receipt.sums)
+    return sentence.format(
+        proves=PROVES[receipt.proves], difference=difference, layers=layers, sums=receipt.sums
+    )

@@ -189,6 +189,8 @@ class View:
         walk = self.walk
         if not walk.model:
             return self.say(_("A calculation by hand: no model to compare with"))
+        if walk.receipt is None:
+            return self.say(_("not verified: this walkthrough came without a receipt"))
         if walk.own is None or walk.difference is None:
             return self.say(_("The model has no such numbers of its own to compare with"))
         words = _("The recomputed {own} matches the model's to {difference}")
@@ -196,9 +198,7 @@ class View:
         if walk.from_input is not None:
             words = _(" ({difference} from the input on)")
             text += self.say(words, difference=_short(walk.from_input))
-        if walk.receipt is not None:
-            text += f"; {in_language(proof(walk.receipt), self.lang)}"
-        return text
+        return f"{text}; {in_language(proof(walk.receipt), self.lang)}"
 
     @property
     def signs(self) -> str:

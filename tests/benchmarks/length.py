@@ -17,12 +17,15 @@ import resource
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from functools import partial
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from attnviz.capture import stream
 from attnviz.capture.observers import Batch, ExactRows, WeightCollector
+from attnviz.capture.sources.tracing import attend_fused
 from attnviz.capture.stream import ForwardPass, Layer, Scoring
 
 HEADS, WIDTH, ROUNDS = 12, 64, 3
@@ -50,7 +53,8 @@ def measure(n_tokens: int, *, causal: bool, links: bool) -> None:
         keep = WeightCollector(memory=4 * HEADS * 512**2 + 64 * HEADS * n_tokens)
         run = ForwardPass(batch=batch, observers=[keep], native="sdpa")
         output, scoring = output.transpose(1, 2), Scoring(causal=causal)
-        run.add_layer(Layer(query=query, key=key, value=value, output=output, scoring=scoring))
+        layer = Layer(query=query, key=key, value=value, output=output, scoring=scoring)
+        run.add_layer(replace(layer, attend=partial(attend_fused, query, key, None)))
         keep.weights(0)
         keep.exact(0, (), ())
         run.receipt("")

@@ -303,7 +303,7 @@ class TestModel:
         assert record.weights.shape == (3, 6, 4, 4)
         assert record.receipt is not None
         assert record.receipt.native == "home-built"
-        assert record.proof.startswith("verified: max difference ")
+        assert record.proof.startswith("verified: weights, max difference ")
 
     def test_sizes(self) -> None:
         """Those of `toy-random` are part of its name, and it tells those that are not as usual."""

@@ -66,7 +66,7 @@ class TestRefused:
         monkeypatch.setattr(interface, "_scoring", overlook)
         diagnosis = diagnose(name, tmp_path)
         assert diagnosis.refusal.startswith(
-            "refused, because layer 0 is not verified: its captured weights times"
+            "refused, because layer 0 is not verified: its captured weights"
         )
         assert diagnosis.verdict.startswith(f"{tmp_path.name}/{name}: refused, because layer 0")
 

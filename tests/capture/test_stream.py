@@ -201,9 +201,9 @@ class TestRun:
     """A forward pass watched."""
 
     def test_difference(self) -> None:
-        """An error planted in one number of the output is the difference on the receipt."""
+        """An error planted in one number of the output is on the receipt, as a share of the values."""
         receipt = receipt_of((1, 4, 3, 2), 7e-6)
-        assert receipt.max_difference == pytest.approx(7e-6, abs=1e-6)
+        assert 2e-6 < receipt.max_difference < 7e-6
         assert (receipt.native, receipt.dtype, receipt.tolerance) == ("eager", "float32", 1e-5)
 
     def test_any_row_counts(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +212,7 @@ class TestRun:
         for row in (0, 6, 12):
             with pytest.raises(
                 NotVerifiedError,
-                match=r"layer 3 .* differ by 1\.0e-02 .* \(tolerance [12]\.\de-05 ",
+                match=r"layer 3 .* differ by \d\.\de-03 .* \(tolerance 1\.0e-05 ",
             ):
                 receipt_of((0, row, 5, 4), 0.01, number=3)
 

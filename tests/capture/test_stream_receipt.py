@@ -16,7 +16,8 @@ from torch.nn.functional import scaled_dot_product_attention
 from attnviz.capture.attend import attend
 from attnviz.capture.observers import Batch, WeightCollector
 from attnviz.capture.sources import huggingface as pretrained
-from attnviz.capture.stream import EVERY_NUMBER, SUMS, ForwardPass, Layer, Scoring, check_layer
+from attnviz.capture.stream import ForwardPass, Layer, Scoring
+from attnviz.capture.verification import EVERY_NUMBER, SUMS
 from attnviz.errors import NotVerifiedError
 from attnviz.text.notes import proof
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tests.fixtures.zoo import Zoo
 
 TEXT = "The animal didn't cross the street because it was too tired"
-DTYPES = {"float64": 1e-12, "float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-2}
+DTYPES = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-3, "bfloat16": 1.5e-2}
 
 
 def counted(
@@ -64,16 +65,16 @@ class TestRefusal:
             monkeypatch.setattr(pretrained, "EAGER_UP_TO", 0)
             registered: Any = AttentionInterface._global_mapping
             monkeypatch.setitem(
-                registered, "sdpa", counted(registered["sdpa"], 3, lambda output: output + 0.01)
+                registered, "sdpa", counted(registered["sdpa"], 6, lambda output: output + 0.01)
             )
         else:
             plant(monkeypatch, "distilbert", 3, lambda output: output + 0.01)
         with pytest.raises(NotVerifiedError) as refused:
             attend(TEXT, zoo.source("distilbert"))
         assert re.fullmatch(
-            r"refused, because layer 3 is not verified: its captured weights times its values differ by 1\.0e-02 from "
-            r"the model's own output \(tolerance [1-9]\.\de-05 for float32\); it may compute attention in a way "
-            r"attnviz does not know \(an extra term in its scores, or dropout\)",
+            r"refused, because layer 3 is not verified: its captured weights, or their products with its values, "
+            r"differ by \d\.\de-0\d from the model's own \(tolerance 1\.0e-05 for float32\); it may compute "
+            r"attention in a way attnviz does not know \(an extra term in its scores, or dropout\)",
             str(refused.value),
         )
 
@@ -110,13 +111,13 @@ class TestFormats:
     def test_passes(
         self, *, zoo: Zoo, dtype: str, fused: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The real model passes with three times to spare, eager and fused; the record is float32 in any case."""
+        """The real model passes with room to spare, eager and fused; the record is float32 in any case."""
         if fused:
             monkeypatch.setattr(pretrained, "EAGER_UP_TO", 0)
         record = attend(TEXT, zoo.source("real", dtype))
         assert record.receipt is not None
         assert (record.receipt.dtype, record.receipt.tolerance) == (dtype, DTYPES[dtype])
-        assert record.receipt.max_difference < DTYPES[dtype] / 3
+        assert record.receipt.max_difference < DTYPES[dtype] / 2
         assert record.weights.dtype == "float32"
 
     def test_refuses(self, zoo: Zoo, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,16 +125,6 @@ class TestFormats:
         plant(monkeypatch, "bert", 5, lambda output: output * 1.1)
         with pytest.raises(NotVerifiedError, match=rf"layer 5 .* \(tolerance \S+ for {dtype}\)"):
             attend(TEXT, zoo.source("real", dtype))
-
-    def test_borders(self, dtype: str) -> None:
-        """At the tolerance a layer passes, above it not; it grows with the largest output, from 1 on."""
-        kind, tolerance = getattr(torch, dtype), DTYPES[dtype]
-        check_layer(0, tolerance, 1.0, kind)
-        check_layer(0, 50 * tolerance, 50.0, kind)
-        with pytest.raises(NotVerifiedError, match=f"for {dtype}"):
-            check_layer(0, 1.01 * tolerance, 1.0, kind)
-        with pytest.raises(NotVerifiedError):
-            check_layer(0, 51 * tolerance, 50.0, kind)
 
 
 class TestLong:
@@ -173,7 +164,7 @@ class TestLong:
         receipt = self.run(lambda output: output)
         assert receipt.sums == SUMS
         assert re.fullmatch(
-            r"verified: max difference \d\.\de-0[56] over 1 layer, in 8 random sums of each row",
+            r"verified: output, max difference \d\.\de-0[67] over 1 layer, in 8 random sums of each row",
             str(receipt),
         )
         assert proof(receipt) == str(receipt)
@@ -189,7 +180,7 @@ class TestLong:
             output[0, 39, 1, number] += 0.01
             return output
 
-        with pytest.raises(NotVerifiedError, match=r"differ by 1\.0e-02"):
+        with pytest.raises(NotVerifiedError):
             self.run(change)
 
     def test_many(self) -> None:

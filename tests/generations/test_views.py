@@ -57,7 +57,7 @@ def test_on_a_terminal(in_terminal: Callable[..., Any]) -> None:
     assert sum(line.startswith("toy-decoder") for line in shown) == 1
     assert sum(line.startswith("I love all you . <end>") for line in shown) == 1
     assert b"\x1b[48;5;" in one.sent
-    assert any(line.startswith("verified: max difference") for line in shown)
+    assert any(line.startswith("verified: weights, max difference") for line in shown)
 
 
 def test_in_a_pipe_and_as_files(typed: Callable[..., Result], here: Path) -> None:

@@ -64,7 +64,9 @@ def test_json_holds_everything() -> None:
     assert found["format"] == "attnviz-comparison"
     for name in ("model", "kind", "corpus", "n_sentences", "n_tokens", "n_bad"):
         assert found[name] == getattr(comparison, name)
-    assert found["proof"] == "verified: max difference 2.5e-07 over 2 layers, 1,234 sentences"
+    assert (
+        found["proof"] == "verified: weights, max difference 2.5e-07 over 2 layers, 1,234 sentences"
+    )
     assert [one["name"] for one in found["measures"]] == list(NAMES)
     assert found["notes"] == ["Sentences that were too long for the model and were cut: 3."]
     assert found["bad"] == [{"line": 3, "reason": "too long: 1,024 tokens"}]

@@ -229,7 +229,7 @@ def test_notes_and_the_receipt_stand_below_every_view() -> None:
         text = " ".join(plain(lines))
         note = "Note: Sentences that were too long for the model and were cut: 3."
         assert text.count(note) == 1
-        assert "verified: max difference 2.5e-07 over 2 layers, 1,234 sentences" in text
+        assert "verified: weights, max difference 2.5e-07 over 2 layers, 1,234 sentences" in text
         assert "sentences made by hand: 1,234 sentences, 98,765 tokens" in text
 
 
@@ -318,7 +318,7 @@ class TestOverview:
         )
         assert text.startswith(start)
         assert "previous: 바로 앞 토큰을 봄" in text
-        assert "검증됨: 최대 차이 2.5e-07" in text
+        assert "검증됨(가중치): 최대 차이 2.5e-07" in text
 
 
 def test_every_name_that_is_shown_can_be_typed() -> None:

@@ -169,6 +169,17 @@ def test_every_figure_says_what_it_is(
     assert sheet.size in text
 
 
+def test_masked_cells_are_hatched(fixed_record: Make) -> None:
+    """In each panel of a causal model, the cells above the diagonal: the hatch leaves out what a query sees."""
+    from matplotlib.patches import Polygon
+
+    drawn = figure(resolve(fixed_record("one two three", causal=True, n_heads=2)))
+    hatched = [patch for patch in drawn.findobj(Polygon) if patch.get_hatch()]
+    assert len(hatched) == 2
+    plain_figure = figure(resolve(fixed_record("one two three", n_heads=2)))
+    assert not any(patch.get_hatch() for patch in plain_figure.findobj(Polygon))
+
+
 def test_an_unverified_record_says_so(fixed_record: Make, texts_of: Texts) -> None:
     """A picture of a record without receipt says that nothing was verified."""
     assert "not verified" in words(texts_of(figure(resolve(fixed_record(receipt=None)))))
@@ -328,7 +339,7 @@ def test_ax_says_what_it_is(fixed_record: Make) -> None:
     axes = heatmap(fixed_record(n_layers=2, n_heads=3), layer=1, head=2, ax=own_axes())
     assert axes.get_title() == "head 1.2"
     assert not axes.get_title(loc="left")
-    for part in ("made by hand", "0 to ", "verified: max difference"):
+    for part in ("made by hand", "0 to ", "verified: weights, max difference"):
         assert part in str(axes.images[0].get_label())
     assert "key" in axes.get_xlabel()
     assert "query" in axes.get_ylabel()

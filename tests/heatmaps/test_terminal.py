@@ -190,6 +190,18 @@ def test_everything_is_said(fixed_record: Make) -> None:
             assert " ".join(part.split()) in text, part
 
 
+@pytest.mark.parametrize("colour", [True, False])
+def test_masked_cells_are_hatched(fixed_record: Make, colour: bool) -> None:
+    """Keys after the query are masked, unlike small weights, which are blank or dotted; the legend says so."""
+    sheet = resolve(fixed_record("one two three", causal=True))
+    lines = plain(sheet, Screen(width=80, colour=colour))
+    rows = [next(line for line in lines if line.startswith(f"{n} ")) for n in range(3)]
+    assert [row.count("╱") for row in rows] == [2, 1, 0]
+    assert any("hatched: masked" in line for line in lines)
+    unmasked = plain(resolve(fixed_record("one two three")), Screen(width=80, colour=colour))
+    assert not any("╱" in line or "masked" in line for line in unmasked)
+
+
 def test_an_unverified_record_says_so(fixed_record: Make) -> None:
     """Without a receipt, the last words are that nothing was verified."""
     lines = plain(resolve(fixed_record(receipt=None)), Screen(width=120))
@@ -250,7 +262,7 @@ def test_in_korean(fixed_record: Make, *, colour: bool) -> None:
         said = " ".join(korean).replace(record.text, "").replace(record.model, "")
         for part in ("층 3개 x 헤드 4개", "행은 쿼리, 열은 키", "가중치 0~", "단어 조각을 합침"):
             assert part in said
-        assert "검증됨: 층 3개에서" in said
+        assert "검증됨(가중치): 층 3개에서" in said
         english_words = {"CLS", "SEP", "love", "all", "you", "head", "FILE", "html"}
         assert set(re.findall(r"[A-Za-z]{2,}", said)) <= english_words
         english = plain(resolve(record), screen, overview=True)

@@ -428,13 +428,14 @@ def _watch(run: ForwardPass) -> AttendFunction:
     def attend(
         query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, None]:
-        context, _ = scaled_dot_product_attention(query, key, value, mask)
+        context, weights = scaled_dot_product_attention(query, key, value, mask)
         run.add_layer(
             Layer(
                 query=query,
                 key=key,
                 value=value,
                 output=context.transpose(1, 2),
+                own_weights=weights,
                 scoring=Scoring(mask=mask, rounded=True),
             )
         )
@@ -451,6 +452,7 @@ def _steps_of(formula: AttendFunction, run: ForwardPass) -> Iterator[AttendFunct
     """
     queries: list[Tensor] = []
     contexts: list[Tensor] = []
+    own_weights: list[Tensor] = []
     shared: list[Any] = []  # key, value and mask, which are equal at every step
 
     def attend(
@@ -459,6 +461,8 @@ def _steps_of(formula: AttendFunction, run: ForwardPass) -> Iterator[AttendFunct
         context, weights = formula(query, key, value, mask)
         queries.append(query)
         contexts.append(context)
+        assert weights is not None  # as formulas return them
+        own_weights.append(weights)
         shared[:] = key, value, mask
         return context, weights
 
@@ -470,6 +474,7 @@ def _steps_of(formula: AttendFunction, run: ForwardPass) -> Iterator[AttendFunct
             key=key,
             value=value,
             output=torch.cat(contexts, dim=2).transpose(1, 2),
+            own_weights=torch.cat(own_weights, dim=2),
             scoring=Scoring(mask=mask, rounded=True),
         )
     )

@@ -22,7 +22,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnviz.capture.stream import ForwardPass, Layer, MaskRows, Scoring, span_of
+from attnviz.capture.stream import ForwardPass, Layer, MaskRows, Scoring, rows_of, span_of
 
 # Returns whether a run sees a layer, given its module, queries and keys.
 IsShown: TypeAlias = Callable[[nn.Module, Tensor, Tensor], bool]
@@ -88,6 +88,8 @@ def _attention(
             key=key,
             value=value,
             output=output,
+            own_weights=_own_weights(weights, query, key),
+            attend=partial(_attend_again, _native(native, module), module, query, key, options),
             scoring=_scoring(native, module, attention_mask, options, is_last_only=is_last_only),
         )
         unknown = [
@@ -95,6 +97,38 @@ def _attention(
         ]
         forward_pass.add_layer(layer, unknown)
     return output, weights
+
+
+def _own_weights(weights: object, query: Tensor, key: Tensor) -> Tensor | None:
+    """Return the weights that the native implementation returned, or None if it returned none of the usual shape."""
+    shape = (*query.shape[:3], key.shape[2])
+    return weights if isinstance(weights, Tensor) and weights.shape == shape else None
+
+
+def _attend_again(
+    compute: Callable[..., tuple[Tensor, Tensor | None]],
+    module: nn.Module,
+    query: Float[Tensor, "batch head query d_k"],
+    key: Float[Tensor, "batch group key d_k"],
+    options: Mapping[str, Any],
+    rows: slice,
+    values: Float[Tensor, "seen d_v"],
+    mask: Tensor | None,
+) -> Float[Tensor, "batch row head d_v"]:
+    """Run the native implementation on some rows with other values, in the number format of these values."""
+    options = {**options, "is_causal": False}
+    if (bias := options.get("position_bias")) is not None:
+        bias = rows_of(bias, rows.start, rows.stop)[..., : len(values)]
+        options["position_bias"] = bias.to(values.dtype)
+    output, _ = compute(
+        module,
+        query[:, :, rows].to(values.dtype),
+        key[:, :, : len(values)].to(values.dtype),
+        values.expand(*key.shape[:2], *values.shape),
+        mask if mask is None or mask.dtype == torch.bool else mask.to(values.dtype),
+        **options,
+    )
+    return output
 
 
 class _MaskNeededError(Exception):

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import get_ident
 from typing import Any, final
 
@@ -21,7 +22,13 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from attnviz.attention import SOFTMAX, Attention, Kind, Note, Receipt, Token, indices_of
 from attnviz.capture.observers import CPU, Batch, Block, Observer, WeightCollector
 from attnviz.capture.sources.axes import tensors_in
-from attnviz.capture.sources.tracing import FUSED, AttentionTracer, Computation, trace_attention
+from attnviz.capture.sources.tracing import (
+    FUSED,
+    AttentionTracer,
+    Computation,
+    attend_fused,
+    trace_attention,
+)
 from attnviz.capture.stream import (
     ForwardPass,
     Layer,
@@ -89,7 +96,15 @@ class SeenLayer:
             arguments |= {"scale": scoring.scaling, "enable_gqa": key.shape[1] < query.shape[1]}
             output = FUSED(query, key, value, **arguments).transpose(1, 2)
         run.add_layer(
-            Layer(query=query, key=key, value=value, output=output, scoring=scoring, number=number)
+            Layer(
+                query=query,
+                key=key,
+                value=value,
+                output=output,
+                scoring=scoring,
+                number=number,
+                attend=partial(attend_fused, query, key, scoring.scaling),
+            )
         )
 
 
@@ -401,7 +416,7 @@ class Watched:
         all_layers = self.layers
         chosen = self._chosen(all_layers, kind, layers)
         layers_shown = {number: all_layers[number] for number in chosen}
-        first = next(iter(layers_shown.values()))
+        first = all_layers[chosen[0]]
         n_inputs, _, n_queries, n_keys = first.shape
         if len({layer.shape for layer in layers_shown.values()}) > 1:
             raise SelectionError(f"the layers have different shapes: choose layers= from\n{self}")
@@ -419,14 +434,15 @@ class Watched:
         weights, receipt = _verified_weights(layers_shown, index % n_inputs)
         weights = weights[:, :, : len(queries), : len(keys)]
         n_masked = int((weights.sum(axis=-1) == 0).sum())
+        numbers = _numbers(all_layers, chosen)
         return Attention(
             weights=weights,
             query_tokens=queries,
             key_tokens=keys,
             kind=first.kind,
-            layers=_numbers(all_layers, chosen),
+            layers=numbers,
             model=type(self._module).__name__,
-            receipt=receipt,
+            receipt=replace(receipt, layers=numbers),
             text="" if tokens is None else " ".join(token.text for token in queries),
             short_rows=("masked",) if n_masked else (),
             notes=_notes(layers_shown.values(), n_masked, len(self._unclear)),
@@ -610,7 +626,7 @@ def _numbers(seen: Sequence[SeenLayer], chosen: Sequence[int]) -> tuple[int, ...
 def _verified_weights(
     layers: Mapping[int, SeenLayer], index: int
 ) -> tuple[Float32[np.ndarray, "layer head query key"], Receipt]:
-    """Return the weights of input `index` of the batch in layers of one shape, by their numbers, and the receipt.
+    """Return the weights of input `index` of the batch in layers of one shape, and their receipt.
 
     Raises NotVerifiedError: the weights of a layer are not what the module computed; InputError: they take more memory
     than is kept.

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from threading import RLock, get_ident
 from typing import Any, Protocol, cast
 
@@ -356,6 +357,7 @@ class AttentionTracer(TorchFunctionMode):
                 key=key,
                 value=value,
                 output=native.transpose(1, 2),
+                attend=partial(attend_fused, query, key, arguments.get("scale")),
                 scoring=Scoring(
                     scaling=arguments.get("scale"),
                     mask=mask,
@@ -441,6 +443,27 @@ class AttentionTracer(TorchFunctionMode):
                 yield
             finally:
                 functional.scaled_dot_product_attention = previous
+
+
+def attend_fused(
+    query: Float[Tensor, "batch head query d_k"],
+    key: Float[Tensor, "batch group key d_k"],
+    scale: float | None,
+    rows: slice,
+    values: Float[Tensor, "seen d_v"],
+    mask: Tensor | None,
+) -> Float[Tensor, "batch row head d_v"]:
+    """Run the fused function on some rows with other values, in the number format of these values."""
+    key = key[:, :, : len(values)].to(values.dtype)
+    output = FUSED(
+        query[:, :, rows].to(values.dtype),
+        key,
+        values.expand(*key.shape[:2], *values.shape),
+        attn_mask=mask if mask is None or mask.dtype == torch.bool else mask.to(values.dtype),
+        scale=scale,
+        enable_gqa=key.shape[1] < query.shape[1],
+    )
+    return output.transpose(1, 2)
 
 
 # Held while a setting changes that all threads share: a function of torch, or the use of its fast path.

@@ -333,6 +333,7 @@ class Runner:
             n_cut=sum(sentence.is_cut for sentence in sentences),
             worst=receipt.differences,
             tolerance=receipt.tolerance,
+            proves=receipt.proves,
             dtype=receipt.dtype,
         )
 

@@ -151,8 +151,9 @@ class App {
     const { labels, weights } = this, { rows, columns } = this.groups;
     const matrix = weights.of(headsOf(head, labels));
     const whole = rows.length === weights.queries && columns.length === weights.keys;
-    if (!whole) return reduce(matrix, weights.keys, rows, columns);
-    return { ...matrix, rows, columns, top: topOf(matrix.values, false) }; // the largest
+    const masked = maskedFrom(labels.masked, rows, columns);
+    if (!whole) return { ...reduce(matrix, weights.keys, rows, columns), masked };
+    return { ...matrix, rows, columns, top: topOf(matrix.values, false), masked }; // the largest
   }
 
   /** The rows and columns that are shown. */

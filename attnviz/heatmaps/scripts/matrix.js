@@ -43,6 +43,7 @@ function drawMatrix(pen, shown, layout, image, look, colours) {
   const wide = cell * (keys[1] - keys[0]), high = cell * (rows[1] - rows[0]);
   const ink = colours.named("ink"), faint = colours.named("faint"), accent = colours.named("accent");
   pen.image(image, left, above, wide, high);
+  hatchMasked(pen, shown, layout, colours);
   drawNumbers(pen, shown, layout, look, colours);
   pen.frame(left, above, wide, high, colours.named("line"), 1);
   const named = (/** @type {Group} */ group, /** @type {boolean} */ lit) => ({
@@ -67,6 +68,19 @@ function drawMatrix(pen, shown, layout, image, look, colours) {
   }
   if (look.column >= keys[0] && look.column < keys[1]) {
     pen.frame(left + (look.column - keys[0]) * cell, above, cell, high, accent, 1.5);
+  }
+}
+
+/** A stroke through each cell that the mask hides, or through squares of small cells. @param {Pen} pen @param {Shown} shown
+ * @param {Layout} layout @param {Colours} colours */
+function hatchMasked(pen, { masked }, { left, above, cell, rows, keys }, colours) {
+  const stroke = colours.named("line"), step = Math.max(1, Math.ceil(8 / cell)), side = step * cell;
+  for (let i = rows[0]; i + step <= rows[1]; i += step) {
+    const first = Math.max(keys[0], ...masked.slice(i, i + step)), odd = (first - keys[0]) % step;
+    for (let j = odd ? first + step - odd : first; j + step <= keys[1]; j += step) {
+      const x = left + (j - keys[0]) * cell, y = above + (i - rows[0]) * cell;
+      pen.line(x, y + side, x + side, y, stroke);
+    }
   }
 }
 

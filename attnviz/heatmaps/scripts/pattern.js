@@ -87,7 +87,8 @@ function patternOf(app) {
       canvas.setAttribute("aria-label", say("aboutMatrix", name));
       drawMatrix(new CanvasPen(canvas, layout.width, layout.height), shown, layout, cut(app, rows, keys), at, colours);
       const over = shown.top > at.top * 1.001 ? say("over", number(shown.top, true)) : "";
-      legend.textContent = `${scaleOf(at.top, at.least, colours)}${over} · ${say("axes")}. ${app.weights.links ? say("rounded", app.weights.links) : say("exact")}`;
+      const masked = shown.masked.some((/** @type {number} */ end) => end < shown.columns.length) ? `; ${say("masked")}` : "";
+      legend.textContent = `${scaleOf(at.top, at.least, colours)}${over}${masked} · ${say("axes")}. ${app.weights.links ? say("rounded", app.weights.links) : say("exact")}`;
     } else {
       chipsOf(app, chips);
       joinedUp = linesOf(several(app), room, at, colours);
@@ -104,12 +105,13 @@ function patternOf(app) {
       ...layout,
       draw: (/** @type {Pen} */ pen) => drawMatrix(pen, app.shown, layout, cut(app, layout.rows, layout.keys), at, colours),
     };
-    const wide = Math.max(width, 360);
+    const told = `${labels.model} · ${titleOf(state.head)} · ${spoken(labels.proof)}`;
+    const wide = Math.max(width, widthOf(told, 12) + 8);
     return { width: wide, height: height + 62, draw: (/** @type {Pen} */ pen) => {
       draw(pen);
       if (state.view === "matrix") drawScale(pen, at.top, at.least, 4, height + 12, colours);
       const faint = { size: 12, fill: colours.named("faint") };
-      pen.text(fit(`${labels.model} · ${titleOf(state.head)} · ${spoken(labels.proof)}`, wide - 8, 12), 4, height + 42, faint);
+      pen.text(told, 4, height + 42, faint);
     } };
   };
   return { node, show, picture, canvas };

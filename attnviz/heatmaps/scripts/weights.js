@@ -2,7 +2,7 @@
  * @typedef {{texts: string[], words: number[], names: Record<string, string>, special: number[], segments: number[],
  *   glued: number[]}} Side the tokens of the rows, or of the columns
  * @typedef {{lang: string, scale: string, model: string, kind: string[], about: string[], is: string, sentence: string,
- *   layers: number[], heads: number[], size: [number, number], tops: number[], links: number, queries: Side,
+ *   masked: number[], layers: number[], heads: number[], size: [number, number], tops: number[], links: number, queries: Side,
  *   keys: Side | null, first: [number, number], cell: [number, number], proof: string[], proved: boolean,
  *   command: string, absent: string[], steps: number[], exact?: string[][], tokens?: {queries: string[], keys: string[] | null},
  *   vectors?: {d_k: number, d_v: number, scaling: number[]},
@@ -128,7 +128,7 @@ class Weights {
  * Weights row by row; `known` says which of them are exact, null that all are.
  * @typedef {{values: Float32Array, known: Uint8Array | null}} Matrix
  * @typedef {{name: string, first: number, last: number, special: boolean, segment: number, glued: boolean}} Group
- * @typedef {{rows: Group[], columns: Group[], values: Float32Array, known: Uint8Array | null, top: number}} Shown
+ * @typedef {{rows: Group[], columns: Group[], values: Float32Array, known: Uint8Array | null, top: number, masked: number[]}} Shown
  */
 
 /**
@@ -160,7 +160,7 @@ function groupsOf(side, words, hide, segment) {
 /**
  * A matrix of what is shown: to a word the sum over its pieces, from it the mean.
  * @param {Matrix} matrix @param {number} keys of the whole matrix @param {Group[]} rows @param {Group[]} columns
- * @returns {Shown}
+ * @returns {Omit<Shown, "masked">}
  */
 function reduce({ values, known }, keys, rows, columns) {
   const n = columns.length;
@@ -182,6 +182,18 @@ function reduce({ values, known }, keys, rows, columns) {
     });
   });
   return { rows, columns, values: reduced, known: exact, top };
+}
+
+/**
+ * The first column of each row that the mask hides, with all after it: its keys are masked for the last query of the row.
+ * @param {number[]} masked the first masked key of each query; empty if no key is masked
+ * @param {Group[]} rows @param {Group[]} columns
+ */
+function maskedFrom(masked, rows, columns) {
+  return rows.map((row) => {
+    const first = masked.length ? columns.findIndex((column) => column.first >= masked[row.last]) : -1;
+    return first < 0 ? columns.length : first;
+  });
 }
 
 /** A weight as a number to read; where it is rounded, it says so. */

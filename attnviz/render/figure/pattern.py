@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Int
 
 from attnviz.errors import SelectionError
 from attnviz.render.figure.export import usual_settings
@@ -15,6 +16,7 @@ from attnviz.render.figure.pen import (
     FRAME,
     GREY,
     LEAST_TEXT,
+    MASKED,
     PITCH,
     POINT,
     SMALL,
@@ -117,6 +119,7 @@ def draw_pattern(
         interpolation="none",
     )
     image.set_label(sheet.description)
+    hatch_masked(ax, sheet.masked_from, len(keys), place=(-0.5, -0.5, 1.0))
     if cell is None:
         if cbar:
             _bar_beside(ax, table, panel.top, pen)
@@ -152,6 +155,32 @@ def draw_pattern(
     write_numbers(
         ax, panel, palette, pen, number_size(cell, annot, pen.least), place=(-0.5, -0.5, 1.0)
     )
+
+
+def hatch_masked(
+    ax: Axes,
+    masked_from: Int[np.ndarray, " row"],
+    n_columns: int,
+    *,
+    place: tuple[float, float, float],
+) -> None:
+    """Hatch the cells of a panel from the first masked column of each row on.
+
+    `place` is the panel's left edge, its top edge, and the side of a cell.
+    """
+    from matplotlib.patches import Polygon
+
+    if (masked_from == n_columns).all():
+        return
+    left, top, cell = place
+    # The border goes down along the first masked cell of each row, and back up along the right edge.
+    right = left + n_columns * cell
+    corners = []
+    for row, column in enumerate(masked_from):
+        x = left + column * cell
+        corners += [(x, top + row * cell), (x, top + (row + 1) * cell)]
+    corners += [(right, top + len(masked_from) * cell), (right, top)]
+    ax.add_patch(Polygon(corners, closed=True, zorder=2.5, **MASKED))
 
 
 def _bar_beside(ax: Axes, table: np.ndarray, top: float, pen: Pen) -> None:

@@ -30,6 +30,8 @@ DPI = 150.0
 PIXELS = 4000  # the most pixels along one side of a PNG, unless the style demands its resolution
 LEGEND_GAP = 0.09  # inches between the axes and the legend above them
 GREY, BLACK, FRAME = "#555555", "#111111", "#bbbbbb"
+# The look of masked cells: no weight was computed there.
+MASKED = {"hatch": "////", "facecolor": "#f4f4f4", "edgecolor": "#c8c8c8", "linewidth": 0}
 
 
 @dataclass(frozen=True, slots=True)

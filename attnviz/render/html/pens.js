@@ -26,6 +26,16 @@ class CanvasPen {
     this.brush.strokeRect(x, y, w, h);
   }
 
+  /** @param {number} x0 @param {number} y0 @param {number} x1 @param {number} y1 @param {string} stroke */
+  line(x0, y0, x1, y1, stroke) {
+    this.brush.strokeStyle = stroke;
+    this.brush.lineWidth = 1;
+    this.brush.beginPath();
+    this.brush.moveTo(x0, y0);
+    this.brush.lineTo(x1, y1);
+    this.brush.stroke();
+  }
+
   /** @param {string} text @param {number} x @param {number} y its middle @param {Lettering} look */
   text(text, x, y, { size = 12, fill, anchor = "start", angle = 0, strong = false }) {
     const { brush } = this;
@@ -93,6 +103,11 @@ class SvgPen {
   /** @param {number} x @param {number} y @param {number} width @param {number} height @param {string} stroke @param {number} line */
   frame(x, y, width, height, stroke, line) {
     this.add("rect", { x, y, width, height, fill: "none", stroke, "stroke-width": line });
+  }
+
+  /** @param {number} x1 @param {number} y1 @param {number} x2 @param {number} y2 @param {string} stroke */
+  line(x1, y1, x2, y2, stroke) {
+    this.add("line", { x1, y1, x2, y2, stroke });
   }
 
   /** @param {string} text @param {number} x @param {number} y its middle @param {Lettering} look */

@@ -54,6 +54,11 @@ class Screen:
         return "·" if self.unicode else "-"
 
     @property
+    def hatch(self) -> str:
+        """The mark of a cell that a mask hides."""
+        return "╱" if self.unicode else "/"
+
+    @property
     def has_blanks(self) -> bool:
         """Whether cells of weight near 0 stay blank; otherwise they have the palette's colour of 0."""
         return not self.colour or has_blanks(

@@ -195,9 +195,9 @@ def _other_attention(
             f"{run.source.name}: not every layer of its decoder attends both back and across: follow one head"
         )
     maxima = tuple(map(max, zip(receipt.differences, other_receipt.differences, strict=True)))
-    return replace(run, batch=batch, collector=collector, kind=kind), replace(
-        receipt, differences=maxima
-    )
+    weaker = other_receipt if other_receipt.proves == "output" else receipt
+    both = replace(weaker, differences=maxima)
+    return replace(run, batch=batch, collector=collector, kind=kind), both
 
 
 def _finish(

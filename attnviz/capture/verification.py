@@ -1,0 +1,186 @@
+"""Verify captured weights against what the model itself computed, by head and row.
+
+The weights times the values must give the layer's own output. That alone does not determine the weights: with more keys
+than a value has numbers, other weights give the same product. So the weights are also compared with those that the
+model's implementation of attention returns. If it returns none, it runs again with random values in place of the
+model's own, and must give the same sums (Freivalds 1977, "Probabilistic machines can use less running time").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import torch
+from jaxtyping import Bool, Float, Float32
+from torch import Tensor
+
+from attnviz.attention import TOLERANCE
+from attnviz.capture.observers import CPU
+from attnviz.errors import NotVerifiedError
+
+# With up to EVERY_NUMBER keys, every number of an output is compared; with more, SUMS random sums of each row are. The
+# errors of a row cancel out in one sum with a probability of at most 1/2, and in all eight with at most 1/2**8.
+EVERY_NUMBER = 4096
+SUMS = 8
+# The rounding error of a score grows with the score; above this size it changes the weights by more than usual.
+USUAL_SCORE = 16
+SAMPLE = 256  # about how many rows of a layer run again with random values
+
+# Runs the model's own attention for some rows with the same values [key, d_v] for every head. A boolean or float mask
+# [batch or 1, head or 1, row, key] tells which keys these rows see; None hides no key. Returns [batch, row, head, d_v].
+Attend: TypeAlias = Callable[[slice, Tensor, Tensor | None], Tensor]
+# Returns the mask of some rows, for the first keys up to this number, or None.
+MaskOfRows: TypeAlias = Callable[[slice, int], Tensor | None]
+
+
+@dataclass(slots=True, kw_only=True)
+class LayerCheck:
+    """The comparison of one layer's weights with the model's own, a block of rows at a time."""
+
+    values: Float[Tensor, "batch head key d_v"]
+    # The lengths of the queries, multiplied by the scaling, and of the keys. The product of two is the largest score
+    # that they can have.
+    query_lengths: Float[Tensor, "batch head query"]
+    key_lengths: Float[Tensor, "batch head key"]
+    output: Float[Tensor, "batch query head d_v"]  # as the model's own implementation computed it
+    real: Bool[Tensor, "batch token"]  # False for padding, which is not compared
+    # The weights that the implementation returned; None if it returns none.
+    own_weights: Float[Tensor, "batch head query key"] | None
+    attend: Attend | None  # None if the implementation cannot run again
+    seed: int  # of the random values, and of the choice of rows that run again
+    by_sums: bool  # whether random sums of the output are compared instead of every number
+    difference: float = 0.0  # the largest difference so far, as a share (see `compare`)
+    # The largest difference of sums with random values. These are computed in float32 at least, whatever the format of
+    # the model, and so are held to the tolerance of that format.
+    difference_of_sums: float = 0.0
+    _width: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._width = self.values.shape[-1]
+        if self.by_sums:
+            random_signs = signs((self._width, SUMS), self.seed).to(self.values)
+            self.values = self.values @ random_signs
+            self.output = self.output @ random_signs
+        # Two more columns hold the largest number of each value, and the length of its key. Weighted by a row, they
+        # tell how large the rounding errors of the row may be.
+        largest = self.values.abs().amax(dim=-1)
+        sizes = torch.stack([largest, self.key_lengths], dim=-1)
+        self.values = torch.cat([self.values, sizes], dim=-1)
+
+    @property
+    def proves_weights(self) -> bool:
+        """Whether the weights themselves are compared, and not only their products with the values."""
+        return self.own_weights is not None or self.attend is not None
+
+    def compare(
+        self,
+        first: int,
+        first_key: int,
+        block: Float[Tensor, "batch head rows seen"],
+        mask_of_rows: MaskOfRows,
+    ) -> None:
+        """Compare the rows of a block, whose weights on the keys before `first_key` are 0.
+
+        The difference of an output is a share of the weighted sum of the values' largest numbers. The difference of
+        weights is the sum of all differences in a row, or a random sum of them; the row itself sums to 1. Both are
+        divided by the size of the row's scores, if that is unusual.
+        """
+        rows = slice(first, first + block.shape[2])
+        weights, values = block[..., first_key:], self.values[:, :, first_key : block.shape[3]]
+        # Products with few columns run faster, and in float32 more precisely, on the transposed matrices.
+        product = (values.mT @ weights.mT).mT if self.by_sums else weights @ values
+        context, value_size, key_length = product[..., :-2], product[..., -2], product[..., -1]
+        score_size = (self.query_lengths[:, :, rows] * key_length / USUAL_SCORE).clamp_min(1)
+        error = (context - self.output[:, rows].transpose(1, 2)).abs().amax(dim=-1)
+        # A head whose values are all 0 has the difference 0, not an undefined one.
+        value_size = value_size.clamp_min(torch.finfo(value_size.dtype).tiny)
+        share = error / value_size / score_size
+        self.difference = _larger(self.difference, share, self.real[:, rows])
+        if self.own_weights is not None:
+            own = self.own_weights[:, :, rows, : block.shape[3]]
+            # The model rounded its weights to its own number format.
+            error = (block.to(own.dtype) - own).abs().sum(dim=-1, dtype=block.dtype)
+            self.difference = _larger(self.difference, error / score_size, self.real[:, rows])
+        elif self.attend is not None:
+            self._run_again(rows, block, score_size, mask_of_rows)
+
+    def _run_again(
+        self,
+        rows: slice,
+        block: Float[Tensor, "batch head rows seen"],
+        score_size: Float[Tensor, "batch head rows"],
+        mask_of_rows: MaskOfRows,
+    ) -> None:
+        """Run the model's own attention with random values, on a sample of a block's rows, and compare the sums."""
+        assert self.attend is not None
+        n_rows, n_keys = block.shape[2:]
+        n_sampled = max(1, min(n_rows, n_rows * SAMPLE // self.output.shape[1]))
+        generator = torch.Generator().manual_seed(self.seed + rows.start)
+        first = int(torch.randint(n_rows - n_sampled + 1, (), generator=generator, device=CPU))
+        sampled = slice(first, first + n_sampled)  # rows of the block
+        layer_rows = slice(rows.start + sampled.start, rows.start + sampled.stop)
+        random_values = signs((n_keys, self._width), self.seed).to(block)
+        own = self.attend(layer_rows, random_values, mask_of_rows(layer_rows, n_keys))
+        sums = block[:, :, sampled] @ random_values
+        error = (sums - own.transpose(1, 2)).abs().amax(dim=-1) / score_size[:, :, sampled]
+        self.difference_of_sums = _larger(self.difference_of_sums, error, self.real[:, layer_rows])
+
+    def expect_equal(self, layer: int, dtype: torch.dtype, unknown: Sequence[str] = ()) -> None:
+        """Raise NotVerifiedError if a difference is above the tolerance, or not a finite number.
+
+        `layer` is the layer's number, `dtype` the model's number format; `unknown` holds keywords of the layer that
+        attnviz does not know.
+        """
+        number_format, difference = dtype, self.difference
+        subject = "its captured weights, or their products with its values,"
+        if difference <= tolerance_of(dtype):
+            number_format, difference = self.values.dtype, self.difference_of_sums
+            subject = "sums of its captured weights"
+        tolerance = tolerance_of(number_format)
+        if difference <= tolerance:
+            return
+        if math.isfinite(difference):
+            fault = (
+                f"{subject} differ by {difference:.1e} from the model's own (tolerance {tolerance:.1e} for "
+                f"{name_of_format(number_format)})"
+            )
+            reason = "it may compute attention in a way attnviz does not know (an extra term in its scores, or dropout)"
+            if unknown:
+                reason = f"it was given {', '.join(unknown)}, which attnviz does not know"
+        else:
+            fault = "its output, or its captured weights times its values, is not a finite number"
+            reason = "its weights may be damaged, or too large for this number format (try dtype float32)"
+        raise NotVerifiedError(f"refused, because layer {layer} is not verified: {fault}; {reason}")
+
+
+def _larger(
+    largest: float,
+    differences: Float[Tensor, "batch head row"],
+    real: Bool[Tensor, "batch row"],
+) -> float:
+    """Return the maximum of `largest` and the differences of all real rows, or NaN if any of these is NaN.
+
+    Python's `max` could drop a NaN, and an undefined difference would then pass for a small one.
+    """
+    by_row = differences.amax(dim=1)[real.to(differences.device)]
+    top = by_row.max().item() if by_row.numel() else 0.0
+    return top if math.isnan(top) or top > largest else largest
+
+
+def signs(shape: tuple[int, int], seed: int) -> Float32[Tensor, "n m"]:
+    """Return random signs, 1 and -1, of this shape."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(0, 2, shape, generator=generator, device=CPU).float() * 2 - 1
+
+
+def tolerance_of(dtype: torch.dtype) -> float:
+    """Return the tolerance of a number format; unknown formats use float32's."""
+    return TOLERANCE.get(name_of_format(dtype), TOLERANCE["float32"])
+
+
+def name_of_format(dtype: torch.dtype) -> str:
+    """Return the name of a number format, such as ``float32``."""
+    return str(dtype).removeprefix("torch.")
