@@ -88,6 +88,8 @@ class Layer:
     own_weights: Float[Tensor, "batch head query key"] | None = None
     # Runs the native implementation on this layer again, with other values; None if it cannot.
     attend: Attend | None = None
+    # The number of last keys that are no token. They take part in the softmax, and are not shown.
+    n_extra_keys: int = 0
 
     @property
     def scaling(self) -> float:
@@ -372,7 +374,8 @@ class ForwardPass:
             layer = _last_rows(layer, self.batch.real.shape[1])
         query, key, scoring = layer.query, layer.key, layer.scoring
         self.dtypes.add(query.dtype)
-        self.has_sinks |= scoring.sinks is not None
+        self.has_sinks |= scoring.sinks is not None or layer.n_extra_keys > 0
+        n_shown = key.shape[2] - layer.n_extra_keys
         self.observing = True
         for observer in observers:
             if isinstance(observer, LayerObserver):
@@ -386,9 +389,9 @@ class ForwardPass:
                 layer=layer.number,
                 first_row=first,
                 n_rows=query.shape[2],
-                n_keys=key.shape[2],
+                n_keys=n_shown,
                 causal=scoring.causal,
-                seen=block,
+                seen=block[..., :n_shown],
             )
             self._show(shown, observers)
         check.expect_equal(layer.number, query.dtype, unknown)

@@ -173,10 +173,10 @@ def token_text(
     continues: bool = False,  # whether it continues the word of the token before it
     unknown: bool = False,  # whether the model reads it as "unknown"
 ) -> str:
-    """Return the text that is shown for one token.
+    r"""Return the text that is shown for one token.
 
     "love"; "·ing" for a piece that continues a word; "한 1/3" for bytes of a character; "🙂→[UNK]" for what the model
-    does not know; "␣" for white space.
+    does not know; "␣" for a space, "\n␣␣" for a line break with two.
     """
     if unknown:
         typed = typed.strip()
@@ -187,8 +187,10 @@ def token_text(
         # A "�" stands for bytes that belong to no known character of the input.
         return f"{visible(typed.strip()) or ('␣' if typed else '�')} {part[0]}/{part[1]}"
     text = visible(decoded).strip()
-    if not text:
-        return "␣" * max(1, len(typed or decoded))
+    if not decoded.strip():
+        # A line break with 4 spaces is not one with 8: each space is shown, and each break is spelled.
+        spaces = typed or decoded or " "
+        return "".join(visible(space) if space in "\n\r\t" else "␣" for space in spaces)
     # Fonts cannot draw conjoining Korean letters on their own.
     return ("·" if continues else "") + "".join(_drawable(character) for character in text)
 

@@ -47,7 +47,7 @@ NOTES: Templates = {
         "The tokenizer has {pieces:,} tokens, the model {vectors:,} word vectors: "
         "they may not belong together"
     ),
-    "sinks": _("Heads have sinks: a row sums to less than 1 if its head attends to nothing"),
+    "sinks": _("Heads have sinks: a row lacks the weight that its head gives to no token"),
     "rows_masked": _("Rows that may attend to no key are empty: {n:,}"),
     "layers_unclear": _("Left out, because their axes are not clear: {n:,} layers"),
     "dropout": _("Dropout was on; these are the weights before dropout"),

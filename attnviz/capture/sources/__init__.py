@@ -22,6 +22,8 @@ class Source(Protocol):
     has_sinks: bool
     kinds: tuple[Kind, ...]  # the kinds of attention that it can show, the usual one first
     generates: bool  # whether it generates text, so that a target can be given
+    # Whether it can be told which tokens are padding, so that a batch may hold sentences of several lengths.
+    takes_padding: bool = True
 
     def encode(
         self,

@@ -7,6 +7,7 @@ views, products and all other functions, until attention weights are multiplied 
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -526,10 +527,10 @@ def arrangement_of(
     return _without_units(replace(arrangement, names=("batch", *names[1:])))
 
 
-def parse_arrangement(axes: str, shape: Sequence[int], n_batch: int) -> Arrangement:
-    """Return the arrangement that a user gives, such as "(batch head) query key", for weights of this shape.
+def parse_axes(axes: str) -> list[list[str]]:
+    """Return the names in a text such as "(batch head) query key", one list for each axis.
 
-    Raises SettingsError: it is no such list of names, or does not fit the shape.
+    Raises SettingsError: it is no such list of names.
     """
     groups = [group.strip("()").split() for group in re.findall(r"\([^()]*\)|[^\s()]+", axes)]
     named = [name for group in groups for name in group]
@@ -539,6 +540,15 @@ def parse_arrangement(axes: str, shape: Sequence[int], n_batch: int) -> Arrangem
             "that are folded into one in parentheses, as in '(batch head) query key'",
             "axes",
         )
+    return groups
+
+
+def parse_arrangement(axes: str, shape: Sequence[int], n_batch: int) -> Arrangement:
+    """Return the arrangement that a user gives, such as "(batch head) query key", for weights of this shape.
+
+    Raises SettingsError: it is no such list of names, or does not fit the shape.
+    """
+    groups = parse_axes(axes)
     if len(groups) != len(shape):
         raise SettingsError(f"{axes!r} names {len(groups)} axes of weights of {len(shape)}", "axes")
     sizes: list[int] = []
@@ -552,7 +562,7 @@ def parse_arrangement(axes: str, shape: Sequence[int], n_batch: int) -> Arrangem
                 f"{axes!r} does not fit weights of shape {tuple(shape)} of {n_batch} inputs", "axes"
             )
         sizes += [n_batch if name == "batch" else size // n_batch for name in group]
-    return Arrangement(sizes=tuple(sizes), names=tuple(named))
+    return Arrangement(sizes=tuple(sizes), names=tuple(itertools.chain(*groups)))
 
 
 def _sequence(axes: Sequence[Axis]) -> tuple[int, int] | None:

@@ -21,7 +21,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 from attnviz.attention import SOFTMAX, Attention, Kind, Note, Receipt, Token, indices_of
 from attnviz.capture.observers import CPU, Batch, Block, Observer, WeightCollector
-from attnviz.capture.sources.axes import tensors_in
+from attnviz.capture.sources.axes import parse_axes, tensors_in
 from attnviz.capture.sources.tracing import (
     FUSED,
     AttentionTracer,
@@ -287,9 +287,10 @@ class FunctionalRecorder:
 
     def record_call(self, layer: Layer, computation: Computation) -> None:
         """Pass on a call of the fused function."""
-        self._expect((*layer.query.shape[:3], layer.key.shape[2]))
+        n_extra_keys = computation.n_extra_keys
+        self._expect((*layer.query.shape[:3], layer.key.shape[2] - n_extra_keys))
         self._run.native = self._run.native.replace(SOFTMAX, "sdpa")
-        self._run.add_layer(layer)
+        self._run.add_layer(replace(layer, n_extra_keys=n_extra_keys))
 
     def record_weights(
         self, weights: Float[Tensor, "batch head query key"], computation: Computation
@@ -306,6 +307,9 @@ class FunctionalRecorder:
             raise NoAttentionError(
                 f"{self._name} computes its attention by itself: its weights can be shown, its queries and keys cannot"
             )
+        if n_extra_keys := computation.n_extra_keys:
+            weights = weights[..., :-n_extra_keys]
+            self._run.has_sinks = True
         self._expect(tuple(weights.shape))
         self._run.add_weights(weights[:, :, -self._run.batch.real.shape[1] :])
 
@@ -350,6 +354,8 @@ class Watched:
     def __init__(self, module: nn.Module, *, axes: str | None = None) -> None:
         if not hasattr(module, "named_modules"):
             raise ModelError(f"watch takes a torch.nn.Module, not {type(module).__name__}")
+        if axes is not None:
+            parse_axes(axes)
         self.axes = axes
         self._calls: list[_Call] = []
         # Weights whose axes are not clear: the path of their module, and their shape.
@@ -591,7 +597,7 @@ def watch(module: nn.Module, *, axes: str | None = None) -> Watched:
 
     Raises:
         ModelError: `module` is no torch module.
-        SettingsError: `axes` does not name the axes of the weights; raised when they are computed.
+        SettingsError: `axes` does not name axes of weights or, when they are computed, does not fit them.
     """
     return Watched(module, axes=axes)
 

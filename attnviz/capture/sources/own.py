@@ -119,7 +119,8 @@ class ModuleSource(PerSentenceSource):
     """
 
     generates = False
-    has_sinks = False
+    takes_padding = False
+    has_sinks = False  # whether a layer of the last run had keys that are no token
 
     def __init__(self, name: str, module: nn.Module, tokenizer: Any = None) -> None:
         self.name = name
@@ -196,6 +197,7 @@ class ModuleSource(PerSentenceSource):
         run = ForwardPass(batch=batch, observers=observers, native=SOFTMAX)
         with show_calls(self._module, observers):
             self._run(batch.inputs["input_ids"], run)
+        self.has_sinks = run.has_sinks
         return run.receipt(self.name)
 
     def _run(self, ids: Int64[Tensor, "batch token"], run: ForwardPass) -> Any:

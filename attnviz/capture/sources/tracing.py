@@ -70,6 +70,8 @@ class Computation:
     # The axis that the keys run over: the number of an input, and of its axis; None if unknown.
     keys: tuple[int, int] | None
     dropped: bool  # whether dropout then set some weights to 0
+    # The number of last keys that are no token of a sequence: the bias of `nn.MultiheadAttention`, or its zeros.
+    n_extra_keys: int = 0
 
 
 class Recorder(Protocol):
@@ -326,6 +328,7 @@ class AttentionTracer(TorchFunctionMode):
         *args: Any,
         cross: bool | None = None,
         keys: tuple[int, int] | None = None,
+        n_extra_keys: int = 0,
         call: Callable[..., Tensor] = FUSED,
         has_usual_axes: bool = False,
         **keywords: Any,
@@ -340,6 +343,8 @@ class AttentionTracer(TorchFunctionMode):
             inputs = (arguments["query"], arguments["key"], arguments["value"])
             query, key, value = (tensor.detach() for tensor in inputs)
             native, mask = output.detach(), arguments.get("attn_mask")
+            if mask is not None:
+                mask = mask.detach()  # a learned bias has a gradient
             if not has_usual_axes:
                 arrangement = self._arrangement_of_call(inputs, output)
                 if arrangement is None:
@@ -364,8 +369,13 @@ class AttentionTracer(TorchFunctionMode):
                     causal=arguments.get("is_causal", False),
                 ),
             )
-            dropped = bool(arguments.get("dropout_p"))
-            self._recorder.record_call(layer, Computation(cross=cross, keys=keys, dropped=dropped))
+            computation = Computation(
+                cross=cross,
+                keys=keys,
+                dropped=bool(arguments.get("dropout_p")),
+                n_extra_keys=n_extra_keys,
+            )
+            self._recorder.record_call(layer, computation)
         return output
 
     def _arrangement_of_call(
@@ -393,11 +403,12 @@ class AttentionTracer(TorchFunctionMode):
         with torch._C.DisableTorchFunction():
             query, key = (self._axes.layout(arguments[name]) for name in ("query", "key"))
         queries, keys = _origin(query[0]), _origin(key[0])
+        n_extra_keys = int(arguments["bias_k"] is not None) + int(arguments["add_zero_attn"])
         cross = arguments["query"] is not arguments["key"]
         if queries is not None and keys is not None:
             cross = queries != keys
         if not arguments["need_weights"]:
-            with self._tracing_inside(cross=cross, keys=keys):
+            with self._tracing_inside(cross=cross, keys=keys, n_extra_keys=n_extra_keys):
                 result = MULTI_HEAD(*bound.args, **bound.kwargs)
             self._axes.note(result[0], query)
             return result
@@ -416,16 +427,17 @@ class AttentionTracer(TorchFunctionMode):
         shown = weights_before_dropout.detach()
         self._recorder.record_weights(
             shown if shown.ndim == len(NAMES) else shown[None],
-            Computation(cross=cross, keys=keys, dropped=dropped),
+            Computation(cross=cross, keys=keys, dropped=dropped, n_extra_keys=n_extra_keys),
         )
         self._axes.note(output, query)
         return output, weights.mean(dim=-3) if is_averaged else weights
 
     @contextmanager
-    def _tracing_inside(self, *, cross: bool, keys: tuple[int, int] | None) -> Iterator[None]:
+    def _tracing_inside(self, **computation: Any) -> Iterator[None]:
         """Trace calls of the fused function inside torch's own code, which the mode does not see, until the block ends.
 
-        The function in `torch.nn.functional` is replaced meanwhile.
+        The function in `torch.nn.functional` is replaced meanwhile. `computation` has what is known of it, by the names
+        of `Computation`.
         """
         with SHARED:
             # Another tracer may already have replaced the function.
@@ -435,7 +447,7 @@ class AttentionTracer(TorchFunctionMode):
                 if get_ident() != thread:
                     return previous(*args, **keywords)
                 return self._fused(
-                    *args, cross=cross, keys=keys, call=previous, has_usual_axes=True, **keywords
+                    *args, call=previous, has_usual_axes=True, **computation, **keywords
                 )
 
             functional.scaled_dot_product_attention = fused

@@ -206,7 +206,8 @@ class Runner:
         *,
         of_two: bool = False,
     ) -> None:
-        self.source, self.tokens = source, tokens
+        # A batch holds at least one sentence, however small its limit is.
+        self.source, self.tokens = source, tokens if source.takes_padding else 1
         self._settings, self._entries, self._of_two = settings, measures, of_two
         # The first of two models, if they generate text: this model is given the text that the leader generates.
         self.leader: Runner | None = None

@@ -271,6 +271,16 @@ def test_several_threads(x: Tensor) -> None:
     assert torch.backends.mha.get_fastpath_enabled()
 
 
+def test_a_learned_bias() -> None:
+    """A mask with a gradient, such as a learned bias, is read as any other."""
+    bias = nn.Parameter(torch.randn(5, 5))
+    model, (q, k, v) = Fused(attn_mask=bias), torch.randn(3, 2, 4, 5, 8)
+    with attnviz.watch(model) as seen:
+        model(q, k, v)
+    expected = (q @ k.mT / 8**0.5 + bias).softmax(dim=-1).detach().numpy()
+    np.testing.assert_allclose(seen.attention().weights[0], expected[0], atol=1e-6)
+
+
 class TestRefused:
     """Errors when a record is asked for."""
 

@@ -257,6 +257,35 @@ def test_a_wrapper_of_a_model(zoo: Zoo) -> None:
         attnviz.attend("I am full", model=Wrapper(model, "features"), tokenizer=tokenizer)
 
 
+class Memory(nn.Module):
+    """A model whose attention has a key that is no token."""
+
+    def __init__(self, *, returns_weights: bool, **options: bool) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(256, 16)
+        self.attention = nn.MultiheadAttention(16, 4, batch_first=True, **options)
+        self.returns_weights = returns_weights
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.embed(ids)
+        output: Tensor = self.attention(x, x, x, need_weights=self.returns_weights)[0]
+        return output
+
+
+@pytest.mark.parametrize("returns_weights", [True, False])
+@pytest.mark.parametrize("option", ["add_bias_kv", "add_zero_attn"])
+def test_a_key_that_is_no_token(option: str, *, returns_weights: bool) -> None:
+    """Its column is left out, as a sink is; rows lack its weight, and the record says so."""
+    model = Memory(returns_weights=returns_weights, **{option: True}).eval()
+    record = attnviz.attend("abcde", model=model)
+    x = model.embed(torch.tensor([list(b"abcde")]))
+    weights = model.attention(x, x, x, average_attn_weights=False)[1].detach().numpy()
+    np.testing.assert_allclose(record.weights[0], weights[0, :, :, :5], atol=1e-6)
+    assert record.short_rows == ("sink",)
+    assert "sinks" in {note.code for note in record.notes}
+    assert record.weights.sum(axis=-1).max() < 1
+
+
 def test_a_model_without_word_vectors() -> None:
     """It is refused in attnviz's own words, which name `watch`."""
     from transformers import CanineConfig, CanineModel, CanineTokenizer
@@ -271,6 +300,20 @@ def test_a_model_without_word_vectors() -> None:
     for use in (attnviz.doctor, lambda model, tokenizer: attnviz.attend("I", model, tokenizer)):
         with pytest.raises(ModelError, match=r"no table of word vectors.*attnviz\.watch"):
             use(CanineModel(config), CanineTokenizer())
+
+
+def test_heads_on_a_corpus() -> None:
+    """Sentences of several lengths run one at a time, because nothing tells a module where padding is."""
+    texts = ["I love all you", "Yes", "He is eating a green apple"]
+    model = Memory(returns_weights=False).eval()
+    heads = attnviz.compare_heads(texts, model=as_source(model))
+    entropies = []
+    for text in texts:
+        weights = attnviz.attend(text, model=model).weights[0].astype(np.float64)
+        entropies += [*-(weights * np.log(weights)).sum(axis=-1).T]
+    expected = np.mean(entropies, axis=0)
+    column = [measure.name for measure in heads.measures].index("entropy")
+    np.testing.assert_allclose(heads.estimates.value[0, :, column], expected, rtol=1e-4)
 
 
 def test_the_sample() -> None:
