@@ -642,6 +642,16 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     assert load_record(tmp_path / "there" / "record.json") == sample()
 
 
+def test_the_ending_of_a_link_decides(tmp_path: Path) -> None:
+    """The format is that of the path that was typed, whatever the ending of the file that it links to."""
+    for name in ("record.json", "record"):
+        link = tmp_path / f"{name}.npz"
+        link.symlink_to(tmp_path / name)
+        save(sample(), link)
+        assert zipfile.is_zipfile(tmp_path / name)
+        assert load_record(link) == sample()
+
+
 @pytest.mark.parametrize(
     "fault", [KeyboardInterrupt(), ValueError("of the writer's"), SystemExit(1)]
 )
@@ -703,6 +713,7 @@ def unwritable(folder: Path) -> dict[Path, str]:
         folder / "pipe.json": "it is not a regular file",
         folder / "loop.json": "Too many levels of symbolic links",
         folder / f"{'long' * 99}.json": "File name too long",
+        folder.joinpath(*["long" * 25] * 50) / "record.json": "File name too long",
     }
 
 
