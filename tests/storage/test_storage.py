@@ -535,7 +535,7 @@ BAD_NPZ: dict[str, tuple[bytes, str]] = {
     "meta not JSON": (pack_npz(weights=FULL, meta="{"), "it is not JSON: "),
     "a shape of 10**13": (
         zipped([("weights.npy", header("(10000000000000,)"))]),
-        "too large for this computer",
+        "smaller than it says",
     ),
 }
 BAD_SAFETENSORS: dict[str, tuple[bytes, str]] = {
@@ -594,6 +594,18 @@ def test_a_file_that_unpacks_to_too_much_is_refused(
     path = tmp_path / "bomb.npz"
     np.savez_compressed(path, weights=np.zeros((1000, 1000), np.float32))
     assert "it would unpack to 4,000,128 bytes, which no attention does" in refusal(path)
+
+
+@pytest.mark.parametrize(("weights", "other"), [("weights", "f8"), ("mine", "i8")])
+def test_only_the_attention_of_an_archive_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: str, other: str
+) -> None:
+    """An array that no record needs may be of any size: it is not unpacked."""
+    monkeypatch.setattr("attnviz.storage.record_files._LARGE", 2**16)
+    path = tmp_path / "attention.npz"
+    arrays: dict[str, Any] = {weights: np.full((2, 2), 0.5), "tokens": np.array(["I", "love"])}
+    np.savez_compressed(path, hidden_states=np.zeros(10**6, other), **arrays)
+    assert load_record(path).weights.shape == (1, 1, 2, 2)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
