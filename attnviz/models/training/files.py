@@ -18,6 +18,7 @@ from attnviz.errors import FileFormatError, ModelError
 from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.registry import HOME_BUILT, Recipe, TrainingPlan
 from attnviz.models.training.tasks import ARCHITECTURES, Model
+from attnviz.storage.files import as_file_error, check_is_file
 
 _T = TypeVar("_T")
 
@@ -99,6 +100,8 @@ def load(path: Path) -> tuple[ModelCard, Model]:
 
 def _open(path: Path) -> tuple[ModelCard, dict[str, Tensor]]:
     """Return the card of a file, and its weights by name. Raises FileFormatError: it holds no model of attnviz."""
+    with as_file_error(path, "a model"):
+        check_is_file(path)
     try:
         metadata, weights = _read(path)
         described = json.loads(metadata["card"])
