@@ -174,7 +174,7 @@ def test_seeds() -> None:
     assert drawn[0] == drawn[1]
     assert len(set(drawn)) > 1
     likeliest = attnviz.generate("I").target
-    for narrow in ({"top_k": 1}, {"top_p": 1e-9}, {"temperature": 1e-4}):
+    for narrow in ({"top_k": 1}, {"top_p": 1e-9}, {"temperature": 1e-4}, {"temperature": 1e-300}):
         assert attnviz.generate("I", sample=True, seed=4, **narrow).target == likeliest
     assert attnviz.generate("I", sample=True, top_k=5, seed=1).notes[-1].code == "sampled"
 
