@@ -259,7 +259,10 @@ def _token_statistics(content: Mapping[str, object]) -> TokenStatistics:
     labels = decode(content["exact"], dict[str, Any], "exact")
     links: dict[str, Any] = {}
     for name, number_format in LINKS.items():
-        array = np.asarray(content.get(name))
+        try:
+            array = np.asarray(content.get(name))
+        except ValueError:  # lists of different lengths
+            array = np.array(None)
         if array.dtype.kind not in "fiu" or array.ndim != len(AXES):
             raise FileFormatError(f"its {name} must be numbers of a layer, head, query and link")
         links[name] = array.astype(number_format)

@@ -195,6 +195,7 @@ def test_a_pooled_record_comes_back(tmp_path: Path, suffix: str) -> None:
     [
         ({"link_keys": [[1]]}, "its link_keys must be numbers of a layer, head, query and link"),
         ({"link_keys": ...}, "its link_keys must be numbers"),
+        ({"link_keys": [[[[0], [0, 1]]]]}, "its link_keys must be numbers"),
         ({"exact": 3}, "exact must be an object, not 3"),
         ({"exact": {}}, "it lacks query_tokens"),
         ({"link_keys": [[[[0]]]], "link_weights": [[[[0.5]]]]}, "links must be of"),
