@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 from typing import NoReturn
 
 
 def main() -> NoReturn:
     """Run the command line; Ctrl-C ends it quietly even before it has begun."""
+    # Some libraries turn KeyboardInterrupt into another error while they are imported, so none is raised.
+    signal.signal(signal.SIGINT, lambda *_: os._exit(128 + signal.SIGINT))
     # Importing libraries creates many objects that are never freed. With Python's default thresholds, searching them
     # for garbage takes a fifth of the time of a short command.
     gc.set_threshold(50_000, 20, 20)
-    try:
-        from attnviz.cli import main as run
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
+    from attnviz.cli import main as run
+
     run()
 
 

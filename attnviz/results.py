@@ -128,7 +128,7 @@ def _is_walkthrough(path: Path) -> bool:
     """Return whether the format field of a JSON file names a walkthrough."""
     from attnviz.walkthroughs.files import FORMAT
 
-    if not path.is_file():  # reading a pipe here would block, or consume its data
+    if not os.path.isfile(path):  # reading a pipe here would block, or consume its data
         return False
     try:
         content = json.loads(path.read_bytes())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import sys
 import warnings
@@ -235,7 +236,7 @@ def _parse_name(model: str | Path | None, revision: str | None) -> ModelName:
     text = str(model)
     if code := re.fullmatch(r"(.+\.py)(?::(.*))?", text):
         return ModelName(name=code[1], function=code[2] or "")
-    if Path(text).expanduser().exists():
+    if os.path.exists(os.path.expanduser(text)):
         return ModelName(name=text, revision=revision)
     name, sizes = split_sizes(text)
     if revision is None and "@" in name:
@@ -253,8 +254,8 @@ def _from_code(
     from attnviz.capture.sources.own import build
 
     file, function = name.name, name.function or ""
-    if not Path(file).expanduser().is_file():
-        raise UnknownModelError(f"there is no file {visible(file)}")
+    if not os.path.isfile(os.path.expanduser(file)):
+        raise UnknownModelError(f"there is no file {clip(visible(file), 100)}")
     notify(f"running the code of {visible(file)}")
     module, tokenizer = build(file, function)
     source = as_source(module.to(device, dtype), tokenizer)
@@ -270,7 +271,7 @@ def _refuse_misspelling(model: str) -> None:
     name = model.strip().lower()
     is_similar = difflib.get_close_matches(name, names(), n=1, cutoff=0.8)
     is_meant = name.startswith((TOY, "bottleneck-")) or is_similar
-    if "/" in model or not is_meant or Path(model).is_dir():
+    if "/" in model or not is_meant or os.path.isdir(model):
         return
     advice = ""
     if name.startswith("bottleneck"):
@@ -298,7 +299,7 @@ def _home_built(name: str, device: Device, dtype: Dtype, sizes: Mapping[str, int
 
     if is_random(name):
         return random_source(name, sizes, device=_device(device), dtype=_dtype(dtype))
-    if name.endswith(".safetensors") and not Path(name).expanduser().is_file():
+    if name.endswith(".safetensors") and not os.path.isfile(os.path.expanduser(name)):
         raise UnknownModelError(f"there is no file {clip(visible(name), 100)}")
     return TrainedSource(name, device=_device(device), dtype=_dtype(dtype))
 

@@ -191,6 +191,8 @@ def main() -> NoReturn:
     warnings.showwarning = show_warning
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     os.environ.setdefault("HF_HUB_VERBOSITY", "critical")
+    # No command opens a window, and Matplotlib refuses to be imported if this names a backend that is not there.
+    os.environ["MPLBACKEND"] = "agg"
     status = _run()
     try:
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Layout of help texts: options under headings, and one list of all commands."""
+"""The commands: help with options under headings, one list of all commands, and no input that is written over."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 from attnviz.cli.options import FILES, PANELS
+from attnviz.cli.output import refuse_own_inputs
 from attnviz.text.suggest import suggest
 
 
@@ -33,6 +34,11 @@ class Command(TyperCommand):
         for panel, records in panels(self, ctx).items():
             with formatter.section(panel):
                 formatter.write_dl(records, col_max=26)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, unless it would write over a file that it reads."""
+        refuse_own_inputs(ctx.params)
+        return super().invoke(ctx)
 
 
 class CommandGroup(TyperGroup):

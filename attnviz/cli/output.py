@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from codecs import BOM_UTF8
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -178,6 +178,31 @@ def check_outputs(
                 raise
             advice = "name another file with -o, or another folder with ATTNVIZ_OUTPUTS"
             raise OutputError(f"{error}; {advice}") from None
+
+
+def refuse_own_inputs(parameters: Mapping[str, Any]) -> None:
+    """Refuse to write over a file that the command reads; `parameters` are all that were given, by name.
+
+    A checkpoint is meant to be written over. Raises SettingsError.
+    """
+    outputs_given = _files_in(parameters.get("output"))
+    for name, value in parameters.items():
+        if name in {"output", "checkpoint"}:
+            continue
+        for file in _files_in(value):
+            if any(os.path.samefile(file, output) for output in outputs_given):
+                shown = visible(file)
+                raise SettingsError(f"{shown} is read by this command: name another file", "output")
+
+
+def _files_in(value: object) -> list[str]:
+    """Return the texts and paths in the value of an option that are existing files; the value may be a list."""
+    values = value if isinstance(value, list) else [value]
+    return [
+        str(entry)
+        for entry in values
+        if isinstance(entry, str | Path) and entry != JSON and os.path.isfile(entry)
+    ]
 
 
 def check_look(

@@ -31,7 +31,8 @@ def choose(logits: Float[Tensor, " word"], sampling: Sampling, random: torch.Gen
     """
     if not sampling.sample:
         return int(logits.argmax())
-    logits = logits / sampling.temperature
+    # As differences from the largest and as doubles, so that a temperature near 0 makes no infinity and no 0 / 0.
+    logits = ((logits - logits.max()).double() / sampling.temperature).to(logits.dtype)
     if sampling.top_k is not None:
         least = logits.topk(min(sampling.top_k, len(logits))).values[-1]
         logits = logits.masked_fill(logits < least, -torch.inf)

@@ -439,7 +439,7 @@ def _load_finished(path: Path) -> Stats:
 def _check_checkpoint(checkpoint: Path, path: str | None) -> None:
     """Refuse a checkpoint from which no run could continue."""
     # Standard input or a pipe cannot be checked to be the same corpus.
-    if path is None or path == "-" or (Path(path).exists() and Path(path).is_fifo()):
+    if path is None or path == "-" or (os.path.exists(path) and Path(path).is_fifo()):
         raise errors.SettingsError("a checkpoint needs a file of sentences")
     if checkpoint.suffix.lower() != STATS:
         raise errors.SettingsError(f"{visible(str(checkpoint))}: a checkpoint ends in .stats")
@@ -539,7 +539,7 @@ def _read_corpus(place: CorpusSettings, checkpoint: Path | None, run: SurveyRun)
         corpus = read_corpus(path, kind=None if place.treebank is None else "conllu")
         corpus_fingerprint = fingerprint(path)
     if checkpoint is not None:
-        if checkpoint.exists():
+        if os.path.exists(checkpoint):
             earlier = load_stats(checkpoint)
             _check_same_run(checkpoint, earlier, corpus_fingerprint, run)
         check_writable(checkpoint)

@@ -24,7 +24,8 @@ import numpy as np
 from jaxtyping import jaxtyped
 
 from attnviz.errors import FileFormatError, RecordError, SettingsError
-from attnviz.storage.files import check_ending, write_whole
+from attnviz.storage import files
+from attnviz.storage.files import check_ending, check_is_file, write_whole
 from attnviz.text.display import clip, visible
 
 SUFFIX = ".stats"
@@ -250,9 +251,9 @@ def read(
     from safetensors import safe_open
 
     name = visible(str(path))
+    with files.as_file_error(path, "measurements of heads"):
+        check_is_file(Path(path))
     with as_file_error(path):
-        # The message of safetensors for a missing file is not suitable for users; that of open() is.
-        Path(path).open("rb").close()
         with safe_open(os.fspath(path), framework="numpy") as file:
             metadata = json.loads((file.metadata() or {})["attnviz"])
             if metadata["format"] != FORMAT or metadata["version"] != VERSION:
@@ -331,20 +332,25 @@ def _pack_array(array: np.ndarray, arrays: dict[str, np.ndarray]) -> dict[str, o
 def _unpack_array(compressed: np.ndarray, dtype: str, shape: Sequence[int]) -> np.ndarray:
     """Decompress an array.
 
-    Raises ValueError: it would be larger than `MOST_COMPRESSION` allows, or not as large as it says.
+    Raises ValueError: it would be larger than `MOST_COMPRESSION` allows, not as large as it says, or padded so that it
+    seems to be compressed less.
     """
     kind = np.dtype(dtype)
     n_bytes = kind.itemsize * math.prod(shape)
     if kind.kind not in "biuf" or not 0 < n_bytes <= MOST_COMPRESSION * compressed.nbytes:
         raise ValueError("an array of another size than its numbers make")
-    data = zlib.decompressobj().decompress(compressed.tobytes(), n_bytes + 1)
-    if len(data) != n_bytes:
+    decompressor = zlib.decompressobj()
+    data = decompressor.decompress(compressed.tobytes(), n_bytes + 1)
+    if len(data) != n_bytes or not decompressor.eof or decompressor.unused_data:
         raise ValueError("an array of another size than it says")
     return np.frombuffer(data, dtype=kind).reshape(shape).copy()
 
 
-def _unpack(value: Any, arrays: Mapping[str, np.ndarray], classes: Mapping[str, type]) -> Any:
-    """Return the value that `_pack` converted. Raises an error of any kind: it did not convert this."""
+def _unpack(value: Any, arrays: dict[str, np.ndarray], classes: Mapping[str, type]) -> Any:
+    """Return the value that `_pack` converted, and remove its arrays from `arrays`.
+
+    Raises an error of any kind: `_pack` did not convert this.
+    """
     import msgspec
 
     if not isinstance(value, dict):
@@ -352,7 +358,8 @@ def _unpack(value: Any, arrays: Mapping[str, np.ndarray], classes: Mapping[str, 
     # Beside its fields or the shape of its array, an object has one entry: the sort of value that it stands for.
     ((sort, content),) = [pair for pair in value.items() if pair[0] not in {"fields", "deflated"}]
     if sort == "array":
-        array = arrays[content]
+        # Each array belongs to one value: one that is named many times could fill the memory.
+        array = arrays.pop(content)
         return _unpack_array(array, **value["deflated"]) if "deflated" in value else array
     if sort == "class":
         members = {name: _unpack(entry, arrays, classes) for name, entry in value["fields"].items()}

@@ -24,8 +24,7 @@ def write_whole(
     ending of `path`, for writers that choose a format by it.
     """
     path = Path(path)
-    target = Path(os.path.realpath(path))  # follow links, as open() does
-    with _temporary_beside(path, target) as temporary:
+    with _temporary_beside(path, create_folder=True) as (temporary, target):
         if callable(content):
             content(temporary)
         else:
@@ -121,32 +120,35 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     The check creates a temporary file there; if the folder is missing, in the folder where it would be created. No
     file remains.
     """
-    target = Path(os.path.realpath(path))
-    if not target.parent.exists():
-        target = _nearest_folder(target) / secrets.token_hex(8)
-    with _temporary_beside(Path(path), target):
+    with _temporary_beside(Path(path), create_folder=False):
         pass
 
 
 @contextmanager
-def _temporary_beside(path: Path, target: Path) -> Iterator[Path]:
-    """Create an empty file in the folder of `target`, with its ending and permissions, and delete it at the end.
+def _temporary_beside(path: Path, *, create_folder: bool) -> Iterator[tuple[Path, Path]]:
+    """Create an empty file beside the target of a path, with its permissions, and delete it at the end.
 
-    An OSError of the block becomes an OutputError about `path`, the path as the user wrote it.
+    Yield this file and the target, which is another path if `path` is a link. The file has the ending of `path`, which
+    the user typed, not of the target. If the folder is missing, it is created, or the file is in the nearest parent.
+
+    An OSError of the block becomes an OutputError about `path`.
     """
     try:
+        target = Path(os.path.realpath(path))  # follow links, as open() does
         folder = _nearest_folder(target)
         if not folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a folder")
-        target.parent.mkdir(parents=True, exist_ok=True)
+        if create_folder:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            folder = target.parent
         permissions = _permissions(target)
-        temporary = target.with_name(f".attnviz-{secrets.token_hex(8)}{target.suffix}")
+        temporary = folder / f".attnviz-{secrets.token_hex(8)}{path.suffix}"
         try:
             # Not mkstemp: its files are readable only by their owner, this one has the permissions of open().
             temporary.open("xb").close()
             if permissions is not None:
                 temporary.chmod(permissions)
-            yield temporary
+            yield temporary, target
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:

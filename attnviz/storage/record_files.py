@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sys
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from jaxtyping import Float64
@@ -40,6 +41,11 @@ VERSION = 1
 # The arrays of a pooled record beside its weights, and their number formats.
 LINKS = {"link_keys": np.int32, "link_weights": np.float32}
 _WEIGHT_NAMES = ("weights", "attention", "attentions")  # names that other programs use for weights
+# The arrays of an ``.npz`` archive that are read: those of attnviz and of other programs.
+_NPZ_NAMES = frozenset(
+    {*_WEIGHT_NAMES, *LINKS, "meta", "format", "kind", "model", "text"}
+    | {"tokens", "query_tokens", "key_tokens"}
+)
 _WHAT = "a label of the record"  # the subject of a message about labels that cannot be written
 _LARGE = 2**30  # bytes that any archive may unpack to
 # The factor by which a larger archive may be compressed. Attention is compressed about 2 times.
@@ -100,24 +106,29 @@ def _safetensors_fields(path: Path) -> dict[str, object]:
             raise FileFormatError(
                 "it holds no record of attnviz's; attention made elsewhere is read from .npz and .json"
             )
-        numbers = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  as above
+        names = [name for name in ("weights", *LINKS) if name in file.keys()]  # noqa: SIM118  as above
+        numbers = {name: file.get_tensor(name) for name in names}
         return {**from_text(metadata["meta"]), **numbers}
 
 
 def _npz_fields(path: Path) -> dict[str, object]:
-    """Return the labels and arrays in an ``.npz`` archive, by name."""
+    """Return the labels and arrays in an ``.npz`` archive that a record can have, by name."""
     with zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
-        if len(names) != len(set(names)):
+        if len(archive.namelist()) != len(set(archive.namelist())):
             raise FileFormatError("it holds two arrays of one name")
-        unpacked = sum(member.file_size for member in archive.infolist())
+        members = {
+            member.filename.removesuffix(".npy"): member
+            for member in archive.infolist()
+            if member.filename.endswith(".npy")
+        }
+        # Other arrays are not read: they may be far larger than the attention.
+        names = [name for name in members if name in _NPZ_NAMES]
+        if not any(name in _WEIGHT_NAMES for name in names):
+            names = [name for name in members if name in names or _is_float(archive, members[name])]
+        unpacked = sum(members[name].file_size for name in names)
         if unpacked > max(_LARGE, _MOST_COMPRESSION * path.stat().st_size):
             raise FileFormatError(f"it would unpack to {unpacked:,} bytes, which no attention does")
-        fields = {
-            name.removesuffix(".npy"): _read_array(archive, name)
-            for name in names
-            if name.endswith(".npy")
-        }
+        fields = {name: _read_array(archive, members[name]) for name in names}
     meta = fields.pop("meta", None)
     if meta is None:
         return fields
@@ -126,18 +137,34 @@ def _npz_fields(path: Path) -> dict[str, object]:
     return {**from_text(meta), **fields}
 
 
-def _read_array(archive: zipfile.ZipFile, name: str) -> object:
-    """Return an array of numbers, or an array of texts as a list. Raises FileFormatError: it holds other objects."""
-    try:
-        with archive.open(name) as member:
-            array = np.lib.format.read_array(member, allow_pickle=False)
-    except ValueError as error:
-        if "allow_pickle" not in str(error):
-            raise
+def _is_float(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
+    """Return whether an array holds floats; only its header is read."""
+    with archive.open(member) as file:
+        return _read_dtype(file, member).kind == "f"
+
+
+def _read_dtype(file: IO[bytes], member: zipfile.ZipInfo) -> np.dtype[Any]:
+    """Return the type of an array. Raises FileFormatError: it holds objects, or fewer numbers than its header says."""
+    if np.lib.format.read_magic(file) == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    else:
+        shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+    if dtype.hasobject:
         raise FileFormatError(
-            f"its {name} is an array of Python objects, which attnviz does not unpickle: "
+            f"its {member.filename} is an array of Python objects, which attnviz does not unpickle: "
             "save numbers as float32 and tokens as text (dtype=str)"
-        ) from None
+        )
+    if dtype.itemsize * math.prod(shape) > member.file_size:
+        raise FileFormatError(f"its {member.filename} is smaller than it says")
+    return dtype
+
+
+def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> object:
+    """Return an array of numbers, or an array of texts as a list. Raises FileFormatError: it holds other objects."""
+    with archive.open(member) as file:
+        _read_dtype(file, member)  # refused before NumPy takes memory for it
+    with archive.open(member) as file:
+        array = np.lib.format.read_array(file, allow_pickle=False)
     if array.dtype.kind == "S":
         array = np.char.decode(array, "utf-8")
     if array.dtype.kind != "U":
@@ -145,7 +172,7 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> object:
     # Python fails on a code above the last character of Unicode, so look at the codes before making texts of them.
     character_codes = np.frombuffer(array.astype("<U").tobytes(), "<u4")
     if character_codes.max(initial=0) > sys.maxunicode:
-        raise FileFormatError(f"its {name} holds characters that there are not")
+        raise FileFormatError(f"its {member.filename} holds characters that there are not")
     return array.tolist()
 
 
@@ -232,7 +259,10 @@ def _token_statistics(content: Mapping[str, object]) -> TokenStatistics:
     labels = decode(content["exact"], dict[str, Any], "exact")
     links: dict[str, Any] = {}
     for name, number_format in LINKS.items():
-        array = np.asarray(content.get(name))
+        try:
+            array = np.asarray(content.get(name))
+        except ValueError:  # lists of different lengths
+            array = np.array(None)
         if array.dtype.kind not in "fiu" or array.ndim != len(AXES):
             raise FileFormatError(f"its {name} must be numbers of a layer, head, query and link")
         links[name] = array.astype(number_format)

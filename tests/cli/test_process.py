@@ -223,6 +223,22 @@ def test_ctrl_c_while_libraries_load(
     assert [path for path in here.rglob("*") if path.is_file()] == []
 
 
+def test_ctrl_c_while_the_command_itself_loads() -> None:
+    """Status 130, and nothing is printed."""
+    code = """
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "attnviz.cli.help":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+from attnviz.__main__ import main
+main()
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (130, b"", b"")
+
+
 def test_ctrl_c_at_the_keyboard(here: Path, environment: Callable[..., dict[str, str]]) -> None:
     """Ctrl-C while the command waits for a sentence on standard input."""
     came = interrupt(waits, ["heatmap", "-m", "toy-random", "-"], here, environment())

@@ -175,6 +175,22 @@ def test_pipes_and_forced_colours(
     assert "48;2;" in shown["forced"]
 
 
+def test_an_environment_that_nobody_meant(
+    record: str, here: Path, environment: Callable[..., dict[str, str]]
+) -> None:
+    """COLUMNS=0 is an unknown width, and a backend of Matplotlib that is not there is not used."""
+    result = subprocess.run(
+        [sys.executable, "-m", "attnviz", "heatmap", "--load", record, "-o", "a.png"],
+        cwd=here,
+        env=environment(COLUMNS="0", MPLBACKEND="nonsense"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert 50 < max(map(cell_len, plain(result.stdout))) <= 80
+    assert (here / "a.png").exists()
+
+
 def test_escape_characters_reach_no_terminal(terminal: Callable[..., Seen], here: Path) -> None:
     """A record that somebody sent can neither clear the screen nor set the window's title."""
     fields = r'{"weights": [[1, 0], [0, 1]], "tokens": ["\u001b[2J", "[red]x"], "text": "\u001b]0;title\u0007"}'

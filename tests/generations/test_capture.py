@@ -174,7 +174,7 @@ def test_seeds() -> None:
     assert drawn[0] == drawn[1]
     assert len(set(drawn)) > 1
     likeliest = attnviz.generate("I").target
-    for narrow in ({"top_k": 1}, {"top_p": 1e-9}, {"temperature": 1e-4}):
+    for narrow in ({"top_k": 1}, {"top_p": 1e-9}, {"temperature": 1e-4}, {"temperature": 1e-300}):
         assert attnviz.generate("I", sample=True, seed=4, **narrow).target == likeliest
     assert attnviz.generate("I", sample=True, top_k=5, seed=1).notes[-1].code == "sampled"
 
@@ -279,6 +279,35 @@ def test_chat(speaking: Callable[[str], tuple[Any, Any]]) -> None:
     )
     record = attnviz.generate("I love all", model, tokenizer, chat=True, max_new_tokens=2)
     assert record.text == "[user] I love all\n[bot]"
+
+
+@pytest.mark.parametrize(
+    ("template", "reason"),
+    [
+        (
+            "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+            "longer",
+        ),
+        ("{{ 10 ** (10 ** 9) }}", "longer"),
+        ("{{ 'a' * 10 ** 10 }}", "too much memory"),
+        ("{{ 'a' * 10 ** 7 }}", "10,000,000 characters"),
+        ("{{ raise_exception('only\x1b[2J assistants') }}", r"only\\x1b\[2J assistants"),
+        ("{% if %}", "TemplateSyntaxError"),
+    ],
+)
+def test_a_chat_template_is_bounded(
+    speaking: Callable[[str], tuple[Any, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    template: str,
+    reason: str,
+) -> None:
+    """One that runs without end, fills the memory or fails is refused in one line."""
+    if reason == "longer":
+        monkeypatch.setattr("attnviz.capture.sources.chat.SECONDS", 4)
+    model, tokenizer = speaking("llama")
+    tokenizer.chat_template = template
+    with pytest.raises(ModelError, match=rf"the chat template of .* cannot be used: .*{reason}"):
+        attnviz.generate("I love all", model, tokenizer, chat=True, max_new_tokens=2)
 
 
 class Own(torch.nn.Module):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import tracemalloc
+import zlib
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,6 +126,41 @@ def digest(content: object, arrays: Mapping[str, Any]) -> str:
     for name, array in sorted(arrays.items()):
         found.update(f"{name} {array.dtype.str} {array.shape}".encode() + array.tobytes())
     return found.hexdigest()
+
+
+@pytest.mark.parametrize("padding", [0, 10**6])
+def test_a_small_file_does_not_fill_the_memory(tmp_path: Path, padding: int) -> None:
+    """An array that is named often, or that seems larger than its compressed numbers are, is not unpacked again."""
+    from safetensors.numpy import save as serialised
+
+    n_bytes = 2**24
+    compressed = zlib.compress(b"".join(bytes(199) + os.urandom(1) for _ in range(n_bytes // 200)))
+    if padding:
+        compressed = zlib.compress(bytes(n_bytes)) + bytes(padding)
+    arrays = {"0": np.frombuffer(compressed, np.uint8)}
+    array = {
+        "array": "0",
+        "deflated": {"dtype": "|u1", "shape": [len(zlib.decompress(compressed))]},
+    }
+    content = {"tuple": [array] * 20}
+    described = {"format": "attnviz stats", "version": 2, "stats": content}
+    described["digest"] = digest(content, arrays)
+    path = tmp_path / "a.stats"
+    path.write_bytes(serialised(arrays, {"attnviz": json.dumps(described)}))
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileFormatError, match="is not whole"):
+            load(path)
+        assert tracemalloc.get_traced_memory()[1] < 4 * n_bytes
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    """At once: nobody waits for a writer."""
+    os.mkfifo(tmp_path / "a.stats")
+    with pytest.raises(FileFormatError, match="it is not a regular file"):
+        load(tmp_path / "a.stats")
 
 
 def test_an_edited_number_is_refused(stats: Stats, tmp_path: Path) -> None:

@@ -124,6 +124,68 @@ def test_texts_that_are_too_long(refused: Callable[..., tuple[int, str]], comman
         assert (status, line) == (1, f"attnviz: /dev/zero {limit}")
 
 
+def test_a_file_that_is_read_is_not_written(
+    refused: Callable[..., tuple[int, str]], saved: Path, here: Path
+) -> None:
+    """By its name or by a link; of a corpus as of a record."""
+    content = saved.read_bytes()
+    (here / "link.json").symlink_to(saved)
+    (here / "corpus.csv").write_text("I love all you")
+    (here / "record.json").write_bytes(content)
+    for command, option, name, output in (
+        ("heatmap", "--load", saved.name, saved.name),
+        ("heatmap", "--load", "record.json", f"../{here.name}/record.json"),
+        ("heatmap", "--load", saved.name, "link.json"),
+        ("compare-heads", "--corpus", "corpus.csv", "corpus.csv"),
+    ):
+        status, line = refused(command, option, name, "-o", output)
+        assert status == 2
+        assert f"{name} is read by this command" in line
+    assert saved.read_bytes() == (here / "record.json").read_bytes() == content
+
+
+@pytest.mark.parametrize("command", ["heatmap", "compare-heads"])
+def test_a_pipe_for_a_model(
+    refused: Callable[..., tuple[int, str]], here: Path, command: str
+) -> None:
+    """A pipe is no file of weights, and nobody waits for its writer."""
+    os.mkfifo(here / "toy.safetensors")
+    sentence = "I love all you"
+    assert refused(command, "-m", "toy.safetensors", sentence)[0] == 1
+    assert refused("models", "toy.safetensors") == (
+        1,
+        "attnviz: toy.safetensors: it is not a regular file",
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "ending"),
+    [
+        ("heatmap", "--load", ".json"),
+        ("heatmap", "--load", ".npz"),
+        ("heatmap", "--load", ".safetensors"),
+        ("heatmap", "--file", ".txt"),
+        ("heatmap", "--model", ""),
+        ("heatmap", "--model", ".safetensors"),
+        ("heatmap", "--model", ".py:build"),
+        ("compare-heads", "--load", ".stats"),
+        ("compare-heads", "--corpus", ".txt"),
+        ("walkthrough", "--input", ".yaml"),
+        ("verify", "", ".json"),
+        ("models", "", ".safetensors"),
+    ],
+)
+def test_a_path_that_is_too_long(
+    refused: Callable[..., tuple[int, str]], command: str, option: str, ending: str
+) -> None:
+    """A path of 5,000 letters is one line."""
+    path = "/".join(["d" * 100] * 50) + ending
+    sentence = ["I love"] if option == "--model" else []
+    status, line = refused(command, *[option] * bool(option), path, *sentence)
+    assert status == 1
+    assert "d" * 90 in line
+
+
 @pytest.mark.parametrize(
     ("name", "line"),
     [

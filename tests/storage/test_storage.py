@@ -199,6 +199,7 @@ def test_a_pooled_record_comes_back(tmp_path: Path, suffix: str) -> None:
     [
         ({"link_keys": [[1]]}, "its link_keys must be numbers of a layer, head, query and link"),
         ({"link_keys": ...}, "its link_keys must be numbers"),
+        ({"link_keys": [[[[0], [0, 1]]]]}, "its link_keys must be numbers"),
         ({"exact": 3}, "exact must be an object, not 3"),
         ({"exact": {}}, "it lacks query_tokens"),
         ({"link_keys": [[[[0]]]], "link_weights": [[[[0.5]]]]}, "links must be of"),
@@ -539,7 +540,7 @@ BAD_NPZ: dict[str, tuple[bytes, str]] = {
     "meta not JSON": (pack_npz(weights=FULL, meta="{"), "it is not JSON: "),
     "a shape of 10**13": (
         zipped([("weights.npy", header("(10000000000000,)"))]),
-        "too large for this computer",
+        "smaller than it says",
     ),
 }
 BAD_SAFETENSORS: dict[str, tuple[bytes, str]] = {
@@ -600,6 +601,18 @@ def test_a_file_that_unpacks_to_too_much_is_refused(
     assert "it would unpack to 4,000,128 bytes, which no attention does" in refusal(path)
 
 
+@pytest.mark.parametrize(("weights", "other"), [("weights", "f8"), ("mine", "i8")])
+def test_only_the_attention_of_an_archive_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: str, other: str
+) -> None:
+    """An array that no record needs may be of any size: it is not unpacked."""
+    monkeypatch.setattr("attnviz.storage.record_files._LARGE", 2**16)
+    path = tmp_path / "attention.npz"
+    arrays: dict[str, Any] = {weights: np.full((2, 2), 0.5), "tokens": np.array(["I", "love"])}
+    np.savez_compressed(path, hidden_states=np.zeros(10**6, other), **arrays)
+    assert load_record(path).weights.shape == (1, 1, 2, 2)
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_what_is_no_file_is_refused(tmp_path: Path, suffix: str) -> None:
     """A folder, a pipe, a missing file and one below a file are refused by name."""
@@ -644,6 +657,16 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     save(sample(), link)
     assert link.is_symlink()
     assert load_record(tmp_path / "there" / "record.json") == sample()
+
+
+def test_the_ending_of_a_link_decides(tmp_path: Path) -> None:
+    """The format is that of the path that was typed, whatever the ending of the file that it links to."""
+    for name in ("record.json", "record"):
+        link = tmp_path / f"{name}.npz"
+        link.symlink_to(tmp_path / name)
+        save(sample(), link)
+        assert zipfile.is_zipfile(tmp_path / name)
+        assert load_record(link) == sample()
 
 
 @pytest.mark.parametrize(
@@ -707,6 +730,7 @@ def unwritable(folder: Path) -> dict[Path, str]:
         folder / "pipe.json": "it is not a regular file",
         folder / "loop.json": "Too many levels of symbolic links",
         folder / f"{'long' * 99}.json": "File name too long",
+        folder.joinpath(*["long" * 25] * 50) / "record.json": "File name too long",
     }
 
 

@@ -25,6 +25,7 @@ from attnviz.capture.batching import GeneratedText, batch_of_one, join, with_gen
 from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.sources import PerSentenceSource, expect_kind
+from attnviz.capture.sources.chat import render_chat
 from attnviz.capture.sources.decoding import (
     PretrainedDecoding,
     cannot_generate,
@@ -309,11 +310,8 @@ class PretrainedSource(PerSentenceSource):
             if chat:
                 if not getattr(self._tokenizer, "chat_template", None):
                     raise no_template(self.name)
-                messages = [{"role": "user", "content": text}]
                 options = {"add_special_tokens": False}
-                text = self._tokenizer.apply_chat_template(
-                    messages, add_generation_prompt=True, tokenize=False
-                )
+                text = render_chat(self._tokenizer, text, self.name)
             sentence, encoded = self._sentence(text, None, truncate=True, **options)
         numbers: tuple[int, ...] = tuple(encoded["input_ids"])
         first_ids, limit, source, native = numbers, self._limit, None, self._native

@@ -15,9 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.errors import FileFormatError, ModelError
-from attnviz.models.language.vocabulary import Vocabulary
+from attnviz.models.config import LanguageConfig
+from attnviz.models.language.vocabulary import SPECIAL, Vocabulary
 from attnviz.models.registry import HOME_BUILT, Recipe, TrainingPlan
 from attnviz.models.training.tasks import ARCHITECTURES, Model
+from attnviz.storage.files import check_is_file
 
 _T = TypeVar("_T")
 
@@ -130,10 +132,11 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
     from safetensors import SafetensorError, safe_open
 
     try:
+        check_is_file(path)
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
             return file.metadata() or {}, tensors
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, FileFormatError) as error:
         raise ValueError(str(error)) from error
 
 
@@ -148,14 +151,29 @@ def _card_from(described: dict[str, Any]) -> ModelCard:
         learns=msgspec.convert(described["learns"], str),
         clauses=tuple(described["clauses"]),
     )
-    target = msgspec.convert(described["target"], tuple[str, ...] | None)
+    config, target = plan.config, None
+    if isinstance(config, LanguageConfig):
+        source = _vocabulary(described["source"], config.n_words)
+    else:
+        source = _vocabulary(described["source"], config.n_source_words)
+        target = _vocabulary(described["target"], config.n_target_words)
     return ModelCard(
         name=msgspec.convert(described["name"], str),
         plan=plan,
-        source=Vocabulary(msgspec.convert(described["source"], tuple[str, ...])),
-        target=Vocabulary(target) if target else None,
+        source=source,
+        target=target,
         quality=msgspec.convert(described["quality"], dict[str, float]),
     )
+
+
+def _vocabulary(words: object, size: int) -> Vocabulary:
+    """Return the vocabulary of these words. Raises ValueError: they are not `size`, or do not begin with `SPECIAL`."""
+    import msgspec
+
+    vocabulary = Vocabulary(msgspec.convert(words, tuple[str, ...]))
+    if vocabulary.words[: len(SPECIAL)] != SPECIAL or len(vocabulary) != size:
+        raise ValueError(f"expected {size:,} words that begin with {', '.join(SPECIAL)}")
+    return vocabulary
 
 
 def _convert(kind: type[_T], fields: dict[str, Any]) -> _T:

@@ -134,8 +134,9 @@ def console_here() -> Console:
     if is_forced and console.color_system not in {"256", "truecolor"}:
         # Nothing is known about the reader of a pipe, so use 256 colours, which most terminals have.
         console = Console(color_system="256", force_terminal=True, **options)
-    if console.is_dumb_terminal and console.is_terminal:
-        # For a dumb terminal Rich assumes 80 columns, whatever the width of the window.
+    if (console.is_dumb_terminal and console.is_terminal) or console.width < 1:
+        # For a dumb terminal Rich assumes 80 columns, whatever the width of the window; and COLUMNS=0, which says that
+        # the width is unknown, it takes for a window in which nothing fits.
         console.width = shutil.get_terminal_size().columns
     return console
 

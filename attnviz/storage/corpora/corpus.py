@@ -71,6 +71,7 @@ class Corpus:
         status = os.fstat(stream.fileno())
         self.size = status.st_size if stat.S_ISREG(status.st_mode) else None
         try:
+            self._check_device(stream, status.st_mode)
             self._check_encoding(stream, Path(path).suffix.lower())
         except InputError:
             self._close()
@@ -114,6 +115,11 @@ class Corpus:
             return from_utf8(raw)
         except InputError as error:
             return BadLine(number=number, reason=str(error))
+
+    def _check_device(self, stream: BufferedReader, mode: int) -> None:
+        """Refuse a device such as /dev/zero, which has no end; a pipe and a terminal are read."""
+        if (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not stream.isatty():
+            raise InputError(f"{self.name} is a device, not a file of sentences")
 
     def _check_encoding(self, stream: BufferedReader, suffix: str) -> None:
         """Refuse a compressed file or another encoding, before any line is read."""

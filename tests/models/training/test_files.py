@@ -129,7 +129,9 @@ class TestRefused:
             files.load(path)
         assert not ran.exists()
 
-    @pytest.mark.parametrize("change", ["missing", "more", "shape", "kind", "size", "word"])
+    @pytest.mark.parametrize(
+        "change", ["missing", "more", "shape", "kind", "size", "word", "unknown", "words"]
+    )
     def test_weights_that_are_not_the_cards(
         self, written: Callable[[str], tuple[Path, ModelCard, Any]], change: str
     ) -> None:
@@ -147,6 +149,10 @@ class TestRefused:
             told["kind"] = "encoder"
         elif change == "size":
             told["config"]["n_layers"] = 1
+        elif change == "unknown":  # no word for those that the model does not know
+            told["source"][1] = "a"
+        elif change == "words":
+            told["source"].pop()
         else:
             told["config"]["colour"] = "red"
         save_file(weights, path, {"card": json.dumps(told)})

@@ -46,6 +46,12 @@ def told(path: Path, **more: str) -> list[tuple[int, str]]:
     ]
 
 
+def test_a_device_is_no_corpus() -> None:
+    """It may have no end; pipes, as of ``<(command)``, are read."""
+    with pytest.raises(InputError, match="/dev/zero is a device"):
+        read_corpus("/dev/zero")
+
+
 # ----------------------------------------------------------------------------------------- a sentence a line
 
 
