@@ -306,7 +306,7 @@ def test_heads_on_a_corpus() -> None:
     """Sentences of several lengths run one at a time, because nothing tells a module where padding is."""
     texts = ["I love all you", "Yes", "He is eating a green apple"]
     model = Memory(returns_weights=False).eval()
-    heads = attnviz.compare_heads(texts, model=as_source(model))
+    heads = attnviz.compare_heads(texts, model=attnviz.as_source(model))
     entropies = []
     for text in texts:
         weights = attnviz.attend(text, model=model).weights[0].astype(np.float64)
