@@ -23,7 +23,7 @@ from attnviz.stories.record import Lines, Series, Story, Table
 from attnviz.text.messages import Phrase, _
 
 LENGTH = 14  # words per English sentence
-N_SENTENCES, N_PROBES = 32, 4
+N_SENTENCES, N_PROBES = 16, 4
 SEED = 0
 UNTRAINED: dict[str, Callable[..., nn.RNNBase]] = {"RNN": nn.RNN, "GRU": nn.GRU, "LSTM": nn.LSTM}
 N_UNTRAINED = 10  # networks of each kind
