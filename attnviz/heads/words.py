@@ -192,6 +192,8 @@ def short_reason(doubt: Note | None) -> Phrase:
     if doubt.code in TOO_FEW:
         return _("too few to say")
     fields = dict(doubt.fields)
+    if doubt.code == "interval_below_threshold":
+        return _("interval too low")
     if doubt.code == "below_threshold":
         return _("below {percent}%").format(**fields)
     if doubt.code == "control_does_as_much":

@@ -19,6 +19,7 @@ from attnviz.heads.relations import (
     candidates,
     count_links,
 )
+from attnviz.heads.words import reason, short_reason
 from attnviz.text.corpus import COREFERENCE
 
 if TYPE_CHECKING:
@@ -237,6 +238,8 @@ class TestBestHeads:
             assert relation.role.score == pytest.approx(0.6)
             assert relation.role.established is established
             assert (relation.role.low >= 0.5) is established
+            assert ("interval" in reason(relation.role.doubt)) is not established
+            assert ("interval" in short_reason(relation.role.doubt)) is not established
 
     def test_random_weights_are_chosen_and_scored_likewise(self) -> None:
         trained = small([(key, found(("det", 9, (0, 0, 0)))) for key in range(40)])
