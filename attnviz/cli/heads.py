@@ -160,7 +160,8 @@ def compare_heads(
 
     Every measure has a 95% interval and controls: the same head on shuffled tokens, the
     best head of models with random weights, the best fixed offset. A role is established
-    if its interval lies above every control that could explain it away.
+    if its whole interval reaches the role's threshold and lies above every control that
+    could explain it away.
     """
     paths = output or [outputs() / "heads.png"]
     layers, heads = opt.parse_heads(layer, head)

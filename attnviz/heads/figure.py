@@ -212,8 +212,8 @@ def _notes(comparison: HeadComparison) -> list[str]:
     notes = [words.proof(comparison), *map(words.note_words, comparison.notes)]
     if comparison.attention is None:
         established = _(
-            "Established: the 95% interval of the score lies above every control that could rule "
-            "the role out; pale and with a question mark: not established."
+            "Established: the 95% interval of the score reaches the role's threshold and lies above "
+            "every control that could rule the role out; pale and with a question mark: not established."
         )
         notes += [established, words.HALVES] if comparison.relations else [established]
     if any(role.narrow for head in comparison.heads for role in head.roles[:1]):

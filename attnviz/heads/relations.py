@@ -6,9 +6,9 @@ the mean. A head's guess for a word is the other word that this word attends to 
 the other word that attends most to this word. A fixed offset guesses the word at that offset.
 
 Everything is counted separately in two halves of the sentences, which are divided by their keys. The heads of a
-relation are chosen on one half and scored on the other, and so are their controls, the best fixed offset and the best
-head of random weights. The best of many would otherwise get too high a score. Counts are integers, so that parts of a
-corpus merge exactly.
+relation are chosen on one half and scored on the other, and so is the best head of random weights. The best of many
+would otherwise get too high a score. The best fixed offset is that of either half, whichever scores more. Counts are
+integers, so that parts of a corpus merge exactly.
 """
 
 from __future__ import annotations
@@ -302,11 +302,18 @@ def candidates(
 
 
 def _best_offset(measured: Relations, number: int) -> Control:
-    """Return the accuracy of the best fixed offset for one relation, chosen and scored like a head."""
-    column = int(measured.offsets[CHOOSE, WHOLE, number].argmax())
-    hits, counts = measured.offsets[SCORE, :, number, column], measured.counts[SCORE, :, number]
-    value, low, high = tally.share(hits, counts).at()
-    return _control(OFFSET, value, low, high, DISTANCES[column])
+    """Return the accuracy of the best fixed offset for one relation, on the half that scores heads.
+
+    The offset is the better one of those that are best on either half. With the offset of the choosing half alone, a
+    head that always attends to one offset would seem to find a relation if the few cases there point elsewhere.
+    """
+    counts = measured.counts[SCORE, :, number]
+    controls = []
+    for half in range(HALVES):
+        column = int(measured.offsets[half, WHOLE, number].argmax())
+        value, low, high = tally.share(measured.offsets[SCORE, :, number, column], counts).at()
+        controls.append(_control(OFFSET, value, low, high, DISTANCES[column]))
+    return max(controls, key=lambda control: control.high)
 
 
 def _score_head(
@@ -329,7 +336,7 @@ def _score_head(
         controls,
         threshold=threshold,
         needs=(OFFSET, UNTRAINED),
-        cases=n_cases,
+        cases=float(measured.counts[:, WHOLE, number].min()),
         sentences=float(tally.effective(counts)),
         different=different,
     )

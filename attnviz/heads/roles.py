@@ -86,14 +86,16 @@ def doubt(
     """Return why a role is not established, or None if it is. This is the only place that decides it.
 
     `low` is the lower end of the interval of the score. `needs` names the controls that must have been measured.
-    `cases` is the number of rows or links between words, and `sentences` the effective number of sentences with such
-    cases (`attnviz.heads.tally.effective`); `even` is `sentences` relative to the same number for all rows.
-    `different` is the number of different sentences of the corpus.
+    `cases` is the number of rows or links between words, of links in the half that has fewer. `sentences` is the
+    effective number of sentences with such cases (`attnviz.heads.tally.effective`), and `even` is the same number
+    relative to that for all rows. `different` is the number of different sentences of the corpus.
     """
     if shortage := _too_few(low, cases, sentences, different):
         return shortage
     if score < threshold:
         return Note.of("below_threshold", percent=round(100 * threshold))
+    if low < threshold:
+        return Note.of("interval_below_threshold", least=f"{threshold:.2g}")
     if missing := set(needs) - {control.name for control in controls}:
         return Note.of("no_control", controls=", ".join(sorted(missing)))
     for control in controls:

@@ -288,69 +288,51 @@ def strongest_links(record: Attention) -> list[WordLink]:
 
 
 class HeadKind(NamedTuple):
-    """A kind of head from lectures on attention, and the head of a model that is of this kind."""
+    """A kind of head from lectures on attention, with the link of the lecture and the head that gives it most."""
 
     name: Phrase
-    head: HeadProfile | None  # the head that is most clearly of this kind, or None
-    role: Role | None  # its established role
-    # the link from the lecture, with the weight of this head, or, if there is no such head, of the head with the
-    # largest weight; None if the sentence lacks the words
-    lecture: WordLink | None
-    strongest: WordLink | None  # the strongest link of this head between words of the sentence
-
-
-def _is_grammar(role: Role) -> bool:
-    """Return whether a role links a verb with its subject or object."""
-    return role.rule.family == FAMILY.name and ("subj" in role.name or "_obj" in role.name)
-
-
-def _is_position(role: Role) -> bool:
-    """Return whether a role attends to a position other than the token itself."""
-    return role.rule.about == "position" and role.name != "self"
+    # the link with its weight in the head where it is largest; None if the sentence lacks the words
+    link: WordLink | None
+    role: Role | None  # the clearest established role of that head
 
 
 # The kinds of heads in a lecture on "I love all you", each with the words that it links in this sentence.
-KINDS: tuple[tuple[Phrase, tuple[tuple[str, str], ...], Callable[[Role], bool]], ...] = (
-    (_("grammar"), (("love", "I"), ("love", "you")), _is_grammar),
-    (_("meaning"), (("love", "you"),), lambda role: role.name == "meaning"),
-    (_("pronoun"), (("you", "I"),), lambda role: "coreference" in role.name),
-    (_("position"), (("all", "you"),), _is_position),
+KINDS: tuple[tuple[Phrase, str, str], ...] = (
+    (_("grammar"), "I", "love"),
+    (_("meaning"), "love", "you"),
+    (_("pronoun"), "you", "I"),
+    (_("position"), "all", "you"),
 )
 
 
 def head_kinds(roles_on: HeadComparison, record: Attention) -> list[HeadKind]:
-    """Return the head of each kind of the lecture, by the roles measured on many sentences."""
+    """Return the link of each kind in the lecture's sentence, with the roles measured on many sentences."""
     kinds = []
-    for name, words, is_kind in KINDS:
-        pairs = [
-            (head, role)
-            for head in roles_on.heads
-            for role in head.roles
-            if role.established and is_kind(role)
-        ]
-        head, role = max(pairs, key=lambda pair: pair[1].clearness, default=(None, None))
-        links = _links_of(record, words, head)
-        lecture = max(links, key=lambda link: link.weight, default=None)
-        strongest = None if head is None else strongest_link(record, *head.place)
-        kinds.append(HeadKind(name, head, role, lecture, strongest))
+    for name, query, key in KINDS:
+        link = _best_link(record, query, key)
+        roles = () if link is None else roles_on.heads[_index(roles_on, link)].roles
+        established = [role for role in roles if role.established]
+        kinds.append(
+            HeadKind(name, link, max(established, key=lambda role: role.clearness, default=None))
+        )
     return kinds
 
 
-def _links_of(
-    record: Attention, words: Sequence[tuple[str, str]], head: HeadProfile | None
-) -> Iterator[WordLink]:
-    """Yield the weights between the given words, of one head, or of the head with the largest weight."""
+def _index(comparison: HeadComparison, link: WordLink) -> int:
+    """Return the index of the head of a link."""
+    return link.layer * comparison.n_heads + link.head
+
+
+def _best_link(record: Attention, start: str, end: str) -> WordLink | None:
+    """Return the weight between two words in the head where it is largest; None if a word is missing."""
     queries = [token.text for token in record.query_tokens]
     keys = [token.text for token in record.key_tokens]
-    for start, end in words:
-        query, key = _find_word(queries, start), _find_word(keys, end)
-        if query is not None and key is not None:
-            weights = np.asarray(record.weights[:, :, query, key])
-            layer, number = divmod(int(weights.argmax()), weights.shape[1])
-            if head is not None:
-                layer, number = head.place
-            weight = float(weights[layer, number])
-            yield WordLink(queries[query], keys[key], weight, layer, number)
+    query, key = _find_word(queries, start), _find_word(keys, end)
+    if query is None or key is None:
+        return None
+    weights = np.asarray(record.weights[:, :, query, key])
+    layer, head = divmod(int(weights.argmax()), weights.shape[1])
+    return WordLink(queries[query], keys[key], float(weights[layer, head]), layer, head)
 
 
 def _find_word(texts: Sequence[str], word: str) -> int | None:

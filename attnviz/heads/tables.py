@@ -208,30 +208,32 @@ def change_table(comparison: HeadComparison, most: int) -> list[Column]:
 def kind_table(roles_on: HeadComparison, record: Attention) -> list[Column]:
     """Return the table of the four kinds of heads named in lectures, for one sentence."""
     kinds = head_kinds(roles_on, record)
+    links = [kind.link for kind in kinds]
     roles = [kind.role for kind in kinds]
-    names = [join_phrases([MARKS[kind.role is not None], kind.name]) for kind in kinds]
-    scores = [
-        f"{role.rule.short} {rounded(role.score)}" if role else _("no such head") for role in roles
-    ]
-    lecture = [_link_words(kind.lecture, names_head=kind.head is None) for kind in kinds]
-    strongest = [_link_words(kind.strongest) for kind in kinds]
+    names = [f"{role.rule.short} {rounded(role.score)}" if role else MISSING for role in roles]
     return [
-        Column(title=_("kind"), cells=names, roles=roles),
-        Column(title=HEAD, cells=[kind.head.name if kind.head else MISSING for kind in kinds]),
-        Column(title=ROLE, cells=scores, least=10),
-        Column(title=_("link in the lecture"), cells=lecture, least=12),
-        Column(title=_("strongest link"), cells=strongest, least=12),
+        Column(title=_("kind"), cells=[kind.name for kind in kinds]),
+        Column(
+            title=_("link in the lecture"),
+            cells=[link.words if link else MISSING for link in links],
+            least=12,
+        ),
+        Column(
+            title=HEAD,
+            cells=[f"{link.layer}.{link.head}" if link else MISSING for link in links],
+        ),
+        Column(
+            title=_("weight"),
+            cells=[rounded(link.weight) if link else MISSING for link in links],
+            right=True,
+        ),
+        Column(title=ROLE, cells=names, roles=roles, least=10),
     ]
 
 
-def _link_words(link: WordLink | None, *, names_head: bool = False) -> str:
-    """Return a link with its weight and, if `names_head`, its head; empty for None."""
-    if link is None:
-        return ""
-    words = f"{link.words} {rounded(link.weight)}"
-    if names_head:
-        return _("{link} in {head}").format(link=words, head=f"{link.layer}.{link.head}")
-    return words
+def _link_words(link: WordLink | None) -> str:
+    """Return a link with its weight; empty for None."""
+    return "" if link is None else f"{link.words} {rounded(link.weight)}"
 
 
 def link_table(record: Attention) -> list[Column]:

@@ -240,8 +240,8 @@ def draw_sentence(comparison: HeadComparison, record: Attention, out: Writer) ->
         )
     else:
         kinds = _(
-            "Four kinds of head named in lectures, and the head that plays each part, established "
-            "on {sentences}"
+            "Four kinds of head named in lectures: the head that gives each link most weight, and the "
+            "role of that head, established on {sentences}"
         ).format(sentences=words.count_sentences(comparison.roles_on.n_sentences))
         lines += [*out.prose(kinds), *out.table(tables.kind_table(comparison.roles_on, record))]
     lines += [Text(), *out.prose(_("The word that receives most of each head's attention"))]

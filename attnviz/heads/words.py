@@ -32,8 +32,8 @@ CLOSEST = 3  # number of roles named for a head without a role: the closest ones
 ALIKE = 4  # number of most similar heads named
 
 ESTABLISHED = _(
-    "● Established: the 95% interval of the score lies above every control that could rule the "
-    "role out; ○ not established."
+    "● Established: the 95% interval of the score reaches the role's threshold and lies above "
+    "every control that could rule the role out; ○ not established."
 )
 HALVES = _(
     "The heads of a relation are chosen on one half of the sentences and scored on the other."
@@ -84,6 +84,7 @@ DOUBTS: Templates = {
     "too_few_cases": _("it occurs only {n:,} times, and {fewest} are needed"),
     "too_few_sentences": _("it occurs in fewer than {fewest} sentences"),
     "below_threshold": _("right in less than {percent}% of the cases"),
+    "interval_below_threshold": _("its interval reaches below the threshold, {least}"),
     "no_control": _("no control was taken ({controls})"),
     "too_few_for_control": _("too few sentences for an interval of {what}"),
     "control_does_as_much": _("{what} scores as much: {value} ({low}–{high})"),
@@ -194,6 +195,8 @@ def short_reason(doubt: Note | None) -> Phrase:
     if doubt.code in TOO_FEW:
         return _("too few to say")
     fields = dict(doubt.fields)
+    if doubt.code == "interval_below_threshold":
+        return _("interval too low")
     if doubt.code == "below_threshold":
         return _("below {percent}%").format(**fields)
     if doubt.code == "control_does_as_much":

@@ -35,7 +35,7 @@ CHAPTERS: dict[Phrase, dict[str, Phrase]] = {
         "reference": _("which word 'it' attends to: tired against wide"),
     },
     _("From English to Korean"): {
-        "gradients": _("why attention: gradients vanish along a recurrent chain"),
+        "gradients": _("why attention: gradients vanish along an untrained chain"),
         "bottleneck": _("long sentences, with attention and without"),
         "alignment": _("which English word each decoding step attends to"),
         "forcing": _("teacher forcing and free running"),

@@ -280,7 +280,7 @@ def _draw_lines(ax: Axes, chart: Lines, pen: Pen, scale: float) -> None:
         ax.set_xticks(chart.x, [f"{x:g}" for x in chart.x])
     if chart.y_doubling:
         ax.set_yscale("log", base=2)
-        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_major_formatter("{x:.3g}")
     ax.minorticks_off()
     if chart.y_limits is not None:
         ax.set_ylim(*chart.y_limits)

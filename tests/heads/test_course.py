@@ -1,11 +1,10 @@
-"""The lecture's four sorts of heads, on its own sentence: which heads are so, and what they look at there."""
+"""The lecture's four kinds of head, on its own sentence: which head has the link of each, and that head's role."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 import attnviz
@@ -51,48 +50,53 @@ def rule(name: str) -> RoleRule:
     return found
 
 
-def test_the_best_established_head_of_each_sort(one: HeadComparison) -> None:
-    """Grammar is told by subjects and objects, position by offsets; their weights are the model's own."""
+def test_the_link_of_each_kind_in_its_best_head(one: HeadComparison) -> None:
+    """I to love, love to you, you to I, all to you: the largest weight of all heads, and the role of that head."""
     assert one.attention is not None
-    roles = with_role(one, 3, rule_of("obj", reverse=True), 0.8)
-    roles = with_role(roles, 5, rule_of("obj", reverse=False), 0.95)
-    roles = with_role(roles, 7, rule_of("det", reverse=False), 0.99)
-    roles = with_role(roles, 9, rule_of("coreference", reverse=False))
-    roles = with_role(with_role(roles, 11, rule("next")), 13, rule("meaning"))
-    found = {str(each.name): each for each in head_kinds(roles, one.attention)}
-    places = {name: each.head and each.head.name for name, each in found.items()}
-    assert places == {"grammar": "0.5", "meaning": "2.1", "pronoun": "1.3", "position": "1.5"}
     weights = one.attention.weights
     tokens = [token.text for token in one.attention.key_tokens]
-    i, love, everybody, you = (tokens.index(word) for word in SENTENCE.split())
-    expected = {"grammar": (love, you), "meaning": (love, you), "pronoun": (you, i)}
-    expected |= {"position": (everybody, you)}
-    for name, link in expected.items():
-        layer, head = map(int, str(places[name]).split("."))
-        lecture = found[name].lecture
-        assert lecture is not None
-        weight = weights[layer, head][link]
-        if name == "grammar":  # the larger of two links
-            weight = max(weight, weights[layer, head][love, i])
-        assert lecture.weight == pytest.approx(weight)
+    links = {
+        "grammar": ("I", "love"),
+        "meaning": ("love", "you"),
+        "pronoun": ("you", "I"),
+        "position": ("all", "you"),
+    }
+    places = {}
+    for name, (query, key) in links.items():
+        column = weights[:, :, tokens.index(query), tokens.index(key)]
+        places[name] = int(column.argmax())
+    roles = with_role(one, places["grammar"], rule_of("obj", reverse=True), 0.8)
+    roles = with_role(roles, places["position"], rule("next"))
+    found = {str(each.name): each for each in head_kinds(roles, one.attention)}
+    assert list(found) == list(links)
+    for name, (query, key) in links.items():
+        link = found[name].link
+        assert link is not None
+        assert (link.query, link.key) == (query, key)
+        assert link.layer * one.n_heads + link.head == places[name]
+        assert link.weight == pytest.approx(
+            weights[link.layer, link.head].flat[
+                tokens.index(query) * len(tokens) + tokens.index(key)
+            ]
+        )
+        held = {role.name for role in roles.heads[places[name]].roles if role.established}
+        shown = found[name].role
+        assert (shown.name in held) if shown else not held
+    shown_lines = "\n".join(
+        str(line) for line in draw_overview(replace(one, roles_on=roles), Screen(width=80))
+    )
+    assert "I → love" in shown_lines
+    assert "love → I" not in shown_lines.split("The word that")[0]
+    assert max(map(len, shown_lines.splitlines())) <= 80
 
 
-def test_without_such_a_head_the_largest_weight_of_any(one: HeadComparison) -> None:
-    """A sort that no head is of says so, and which head gives the lecture's link most."""
-    assert one.attention is not None
-    bare = replace(one, heads=tuple(replace(head, roles=()) for head in one.heads))
-    for each in head_kinds(bare, one.attention):
-        assert each.head is None
-        assert each.strongest is None
-        assert each.lecture is not None
-        tokens = [token.text for token in one.attention.key_tokens]
-        query, key = tokens.index(each.lecture.query), tokens.index(each.lecture.key)
-        column = one.attention.weights[:, :, query, key]
-        assert each.lecture.weight == pytest.approx(column.max())
-        assert np.isclose(column[each.lecture.layer, each.lecture.head], column.max())
-    shown = [str(line) for line in draw_overview(replace(one, roles_on=bare), Screen(width=80))]
-    assert sum("no such head" in line for line in shown) == len(KINDS)
-    assert max(map(len, shown)) <= 80
+def test_without_the_words_of_the_lecture() -> None:
+    """Another sentence has no such links, and no head is named."""
+    other = attnviz.compare_heads("The cat sat", model="toy", settings=SurveySettings(controls=5))
+    assert other.attention is not None
+    for each in head_kinds(other, other.attention):
+        assert each.link is None
+        assert each.role is None
 
 
 def test_the_command_measures_roles_on_many_sentences(
@@ -103,7 +107,7 @@ def test_the_command_measures_roles_on_many_sentences(
     shown = typed("compare-heads", SENTENCE, "--toy", "--roles", "--controls", "10", "-o", "a.csv")
     assert shown.status == 0
     assert "established on 100 sentences" in " ".join(shown.output.split())
-    assert all(str(name) in shown.output for name, _words, _is_kind in KINDS)
+    assert all(str(name) in shown.output for name, _query, _key in KINDS)
     assert shown.output.count("\n") < 50
 
 

@@ -19,6 +19,7 @@ from attnviz.heads.relations import (
     candidates,
     count_links,
 )
+from attnviz.heads.words import reason, short_reason
 from attnviz.text.corpus import COREFERENCE
 
 if TYPE_CHECKING:
@@ -173,7 +174,10 @@ class TestBestHeads:
     """The best head is chosen on one half of the sentences and scored on the other."""
 
     def test_being_best_by_luck_does_not_flatter(self) -> None:
-        """One head and one offset are best in the half that chooses, others in the half that scores."""
+        """A head is best in the half that chooses, another in the half that scores: the first is scored.
+
+        It has to beat the offset that is best on the half that scores.
+        """
         lucky, other = (0, 0, 1), (1, 1, 2)
         chooses = [(2 * key, found(("det", 1, lucky), ("det", 1, lucky))) for key in range(10)]
         scores = [
@@ -187,8 +191,55 @@ class TestBestHeads:
         assert (relation.layer, relation.head, relation.reverse) == (0, 1, False)
         assert (relation.n, relation.role.score) == (20, 0.25)
         (fixed,) = relation.role.controls
-        assert (fixed.name, fixed.offset, fixed.value) == ("offset", 1, 0.25)
+        assert (fixed.name, fixed.offset, fixed.value) == ("offset", 5, 0.75)
         assert not relation.role.established
+
+    def test_a_head_that_looks_one_back_finds_no_relation(self) -> None:
+        """Of pure offset heads nothing is established, even if few cases of the choosing half point elsewhere."""
+        back = (0, 0, 1)
+        chooses = [
+            (2 * key, found(("aux", 3, None), ("aux", 3, None), ("aux", -1, back)))
+            for key in range(4)
+        ]
+        scores = [
+            (
+                2 * key + 1,
+                found(("aux", -1, back), ("aux", -1 if key % 4 else 3, back if key % 4 else None)),
+            )
+            for key in range(30)
+        ]
+        nothing = [(key, found(("aux", 9, None))) for key in range(40)]
+        for relation in candidates_of(small(chooses + scores), small(nothing))["aux"]:
+            (fixed,) = (control for control in relation.role.controls if control.name == "offset")
+            assert fixed.offset == -1
+            assert fixed.value == pytest.approx(52 / 60, abs=0.02)
+            assert relation.role.score <= fixed.value
+            assert not relation.role.established
+
+    def test_ten_cases_are_needed_in_each_half(self) -> None:
+        """Nine links that choose are too few, however many there are that score."""
+        nothing = small([(key, found(("det", 9, None))) for key in range(40)])
+        for n_choosing, established in ((9, False), (10, True)):
+            sentences = [(2 * key, found(("det", 9, (0, 0, 0)))) for key in range(n_choosing)]
+            sentences += [(2 * key + 1, found(("det", 9, (0, 0, 0)))) for key in range(30)]
+            (relation, *_others) = candidates_of(small(sentences), nothing)["det"]
+            assert relation.role.established is established
+
+    def test_the_interval_reaches_the_threshold(self) -> None:
+        """A score of 0.6 of 30 cases is not established; of 300 it is."""
+        nothing = small([(key, found(("det", 9, None))) for key in range(40)])
+        for n, established in ((30, False), (300, True)):
+            sentences = [
+                (2 * key + half, found(("det", 9, (0, 0, 0) if key % 5 < 3 else None)))
+                for key in range(n)
+                for half in (0, 1)
+            ]
+            (relation, *_others) = candidates_of(small(sentences), nothing)["det"]
+            assert relation.role.score == pytest.approx(0.6)
+            assert relation.role.established is established
+            assert (relation.role.low >= 0.5) is established
+            assert ("interval" in reason(relation.role.doubt)) is not established
+            assert ("interval" in short_reason(relation.role.doubt)) is not established
 
     def test_random_weights_are_chosen_and_scored_likewise(self) -> None:
         trained = small([(key, found(("det", 9, (0, 0, 0)))) for key in range(40)])

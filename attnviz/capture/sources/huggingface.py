@@ -156,7 +156,7 @@ class PretrainedSource(PerSentenceSource):
                 name, loaded.tokenizer, self._full_model, has_head=loaded.has_head
             )
         self.generates = self._generator is not None
-        self._limit = limit_of(self._model, self._tokenizer)
+        self._limit, self._limited_by_tokenizer = limit_of(self._model, self._tokenizer)
         self._accepted = frozenset(inspect.signature(self._model.forward).parameters)
 
     def _read(
@@ -196,8 +196,11 @@ class PretrainedSource(PerSentenceSource):
         n_tokens, notes = len(encoded["input_ids"]), self._notes
         if self._limit is not None and n_tokens > self._limit:
             if not truncate:
+                limit = f"{self.name} has {self._limit:,} positions"
+                if self._limited_by_tokenizer:
+                    limit = f"the tokenizer of {self.name} takes {self._limit:,}"
                 raise TooLongError(
-                    f"the text has {n_tokens:,} tokens, but {self.name} has {self._limit:,} positions: shorten it, "
+                    f"the text has {n_tokens:,} tokens, but {limit}: shorten it, "
                     "or have it cut there (truncate)"
                 )
             encoded = self._tokenizer(
@@ -512,7 +515,7 @@ class Generator:
         self._name, self._tokenizer, self._model = name, tokenizer, model
         self.native = native_of(model)
         self.has_head = has_head
-        self.limit = limit_of(model.get_decoder(), tokenizer)
+        self.limit = limit_of(model.get_decoder(), tokenizer).n_tokens
         self.kinds = kinds_of(model)
 
     def generate(self, single: Batch, target: str | None, kind: Kind, *, truncate: bool) -> Batch:

@@ -5,6 +5,7 @@ Source: Williams and Zipser 1989, "A Learning Algorithm for Continually Running 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -22,8 +23,7 @@ from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.measure import Translator
 from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories import common
-from attnviz.stories.common import Estimate
-from attnviz.stories.record import Lines, Series, Story, Table
+from attnviz.stories.record import Bars, Series, Story, Table
 from attnviz.text.messages import _
 
 MODEL = "toy-seq2seq"
@@ -32,16 +32,6 @@ FORCED = "그녀는 초록색 사과를 먹는다 있다"  # "eats" instead of "
 WRONG = 3  # the decoding step with the wrong word
 N_PAIRS = 120
 N_CLAUSES = 4  # clauses of a test sentence; training sentences have at most 3
-N_AFTER = 6  # steps after the first error
-
-
-class AfterError(NamedTuple):
-    """The shares of right words a number of steps after the first error."""
-
-    steps: int
-    n: int  # the number of sentences that are long enough
-    forced: Estimate
-    free: Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,24 +54,28 @@ class Translations:
         """Return the share of words that equal the target at the same step."""
         return float((words == self.target)[self.inside].double().mean())
 
-    def after_error(self) -> list[AfterError]:
-        """Return the share of right words at each number of steps after the first error.
+    def in_order(self, words: Int[Tensor, "sentence step"]) -> list[int]:
+        """Return for each sentence how many words of the target were generated in the right order.
 
-        The first error is the same in both ways, since until then the model reads the right words in both.
+        A word that is left out or added costs one word; at their place, all words after it would be wrong.
         """
-        wrong = (self.free != self.target) & self.inside
-        firsts = [(row, int(steps.nonzero()[0])) for row, steps in enumerate(wrong) if steps.any()]
-        n_words = self.inside.sum(dim=1).tolist()
-        results = []
-        for steps in range(1, N_AFTER + 1):
-            places = [(row, at + steps) for row, at in firsts if at + steps < n_words[row]]
-            shares = [
-                sum(bool(words[place] == self.target[place]) for place in places) / len(places)
-                for words in (self.forced, self.free)
-            ]
-            forced, free = (Estimate.of_share(share, len(places)) for share in shares)
-            results.append(AfterError(steps, len(places), forced, free))
-        return results
+        return [
+            longest_common_subsequence(target[inside].tolist(), own[own != 0].tolist())
+            for target, own, inside in zip(self.target, words, self.inside, strict=True)
+        ]
+
+
+def longest_common_subsequence(first: Sequence[int], second: Sequence[int]) -> int:
+    """Return the length of the longest sequence that both contain in order, perhaps with gaps."""
+    # Lengths for the items of `first` so far and the first 0, 1, 2 ... items of `second`.
+    lengths = [0] * (len(second) + 1)
+    for item in first:
+        before = lengths
+        lengths = [0]
+        for j, other in enumerate(second):
+            longer = before[j] + 1 if item == other else max(lengths[j], before[j + 1])
+            lengths.append(longer)
+    return lengths[-1]
 
 
 @torch.inference_mode()
@@ -90,7 +84,8 @@ def translate_both(model: Translator, source: Tensor, target: Tensor) -> Transla
     n_steps = target.shape[1]
     free = model.translate(source, max_length=n_steps).words
     free = torch.nn.functional.pad(free, (0, n_steps - free.shape[1]))
-    return Translations(target=target, forced=model(source, target).words, free=free)
+    forced = model(source, target).words
+    return Translations(target=target, forced=forced.masked_fill(target == 0, 0), free=free)
 
 
 class Step(NamedTuple):
@@ -128,18 +123,17 @@ def build_story() -> Story:
     free, forced = (read_steps(model, vocabulary, record) for record in records)
     pairs = list(islice(splits.pairs("test", clauses=N_CLAUSES), N_PAIRS))
     translations = translate_both(model, *encode_pairs(pairs, model.config.end))
-    after_error = translations.after_error()
-    last = after_error[-1]
-    names = [_("free running"), _("teacher forcing")]
+    n_words = int(translations.inside.sum())
+    ways = (translations.forced, translations.free)
+    at_place = [translations.accuracy(words) for words in ways]
+    counts = [translations.in_order(words) for words in ways]
+    in_order = [sum(count) / n_words for count in counts]
+    lead = [forced - free for forced, free in zip(*counts, strict=True)]
+    labels = [_("at their place"), _("in order")]
     return Story(
         title=_(
-            "{steps} steps after an error, {forced} of the words are right with teacher forcing, "
-            "{free} running free"
-        ).format(
-            steps=last.steps,
-            forced=common.percent(last.forced.mean),
-            free=common.percent(last.free.mean),
-        ),
+            "{forced} of the words are right and in order with teacher forcing, {free} running free"
+        ).format(forced=common.percent(in_order[0]), free=common.percent(in_order[1])),
         receipt=_("Free: {free}. Forced: {forced}. Shares measured on {n} test sentences.").format(
             free=common.receipt_of(records[0]), forced=common.receipt_of(records[1]), n=len(pairs)
         ),
@@ -186,46 +180,40 @@ def build_story() -> Story:
                 after_forced_chance=forced[WRONG + 1].expected_chance,
             ),
             Table(
-                _("Words right at their place after the first error, {n} sentences").format(
-                    n=len(pairs)
-                ),
-                [_("steps later"), _("sentences"), _("forced: right"), _("free: right")],
+                _("Words that are right, {n} sentences").format(n=len(pairs)),
+                ["", _("teacher forcing"), _("free running")],
                 [
-                    (
-                        result.steps,
-                        result.n,
-                        common.percent(result.forced.mean),
-                        common.percent(result.free.mean),
-                    )
-                    for result in after_error
+                    (label, *map(common.percent, shares))
+                    for label, shares in zip(labels, (at_place, in_order), strict=True)
                 ],
             ),
             _(
-                "On {n} unseen sentences of {clauses} clauses, one more than in training, {forced} of "
-                "the words are right with teacher forcing, {free} running free. The first error of a "
-                "sentence is the same both ways. With teacher forcing the model then reads the right "
-                "word and recovers; running free it reads its own error and goes on from there. In "
-                "training it never read an error of its own (exposure bias)."
+                "These are {n} unseen sentences of {clauses} clauses, one more than in training. Free "
+                "running, a word that the model leaves out or adds moves all that follow, and at "
+                "their place they are all wrong; teacher forcing puts the right words back in their "
+                "places. The fair count is therefore in order (the longest common subsequence): "
+                "there teacher forcing has more words right in {more} sentences, as many in {equal}, "
+                "fewer in {fewer}. In training the model never read an error of its own (exposure "
+                "bias)."
             ).format(
                 n=len(pairs),
                 clauses=N_CLAUSES,
-                forced=common.percent(translations.accuracy(translations.forced)),
-                free=common.percent(translations.accuracy(translations.free)),
+                more=sum(difference > 0 for difference in lead),
+                equal=lead.count(0),
+                fewer=sum(difference < 0 for difference in lead),
             ),
         ],
         picture=[
             common.translation_panel(_("Free running"), records[0], (0, 0)),
             common.translation_panel(_("A wrong word forced"), records[1], (0, 0)),
-            Lines(
-                _("After the first error"),
-                [float(result.steps) for result in after_error],
-                _("steps after the first error"),
+            Bars(
+                _("Words that are right"),
+                labels,
                 [
-                    Series.of(names[1], [result.forced for result in after_error]),
-                    Series.of(names[0], [result.free for result in after_error]),
+                    Series(_("teacher forcing"), [at_place[0], in_order[0]]),
+                    Series(_("free running"), [at_place[1], in_order[1]]),
                 ],
-                _("words right at their place"),
-                (0.0, 1.0),
+                _("share of words"),
             ),
         ],
         views=[

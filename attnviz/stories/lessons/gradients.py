@@ -1,4 +1,4 @@
-"""Why attention: gradients vanish along a recurrent chain, but not along attention.
+"""Why attention: gradients vanish along an untrained recurrent chain, and reach every word along attention.
 
 Source: Bengio et al. 1994, "Learning Long-Term Dependencies with Gradient Descent is Difficult":
 https://doi.org/10.1109/72.279181
@@ -6,25 +6,28 @@ https://doi.org/10.1109/72.279181
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnviz.models.language import splits
 from attnviz.models.language.sentences import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.tasks import encode_pairs
-from attnviz.stories.common import CERTAIN, Estimate, open_model, percent
+from attnviz.stories.common import CERTAIN, Estimate, percent
+from attnviz.stories.lessons.bottleneck import WITH, WITHOUT, open_kinds
 from attnviz.stories.record import Lines, Series, Story, Table
-from attnviz.text.messages import _
+from attnviz.text.messages import Phrase, _
 
-MODEL, WITHOUT = "toy-seq2seq", "bottleneck-without-0"
 LENGTH = 14  # words per English sentence
 N_SENTENCES, N_PROBES = 16, 4
 SEED = 0
+UNTRAINED: dict[str, Callable[..., nn.RNNBase]] = {"RNN": nn.RNN, "GRU": nn.GRU, "LSTM": nn.LSTM}
+N_UNTRAINED = 10  # networks of each kind
+WIDTH = 60  # of their inputs and states; that of the trained states with attention
 IN_TABLE = (0, 1, 2, 4, 6, 8, 10, 12, 13)  # distances that the table shows
 
 
@@ -88,71 +91,152 @@ def gradient_norms(
     return chain, torch.stack(norms).gather(0, step[None])[0].flip(-1)
 
 
-def relative_means(norms: Float[Tensor, "sentence distance"]) -> list[Estimate]:
-    """Return the mean over sentences at each distance, divided by the mean at the last word, with 95% intervals."""
-    shares = norms.double() / norms[:, 0].double().mean()
-    means = shares.mean(dim=0).tolist()
+def untrained_norms(kind: Callable[..., nn.RNNBase]) -> Float[Tensor, "network distance"]:
+    """Return the sizes of the gradients of the last state with respect to each input, for untrained networks.
+
+    Each network has torch's usual random weights and its own random inputs.
+    """
+    norms = []
+    for seed in range(N_UNTRAINED):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            network = kind(WIDTH, WIDTH, batch_first=True)
+            x = torch.randn(N_SENTENCES, LENGTH, WIDTH, requires_grad=True)
+        random = torch.Generator().manual_seed(seed)
+        with torch.enable_grad():
+            states = network(x)[0]
+            norms.append(jacobian_norms(states[:, -1], x, random).flip(-1).mean(dim=0))
+    return torch.stack(norms)
+
+
+def relative(norms: Float[Tensor, "sentence distance"]) -> Float[Tensor, "sentence distance"]:
+    """Return the norms divided by the mean norm at the last word."""
+    return norms / norms[:, :1].mean()
+
+
+def means(shares: Float[Tensor, "sample distance"]) -> list[Estimate]:
+    """Return the mean over samples (sentences or networks) at each distance, with 95% intervals."""
+    shares = shares.double()
+    centres = shares.mean(dim=0).tolist()
     errors = (CERTAIN * shares.std(dim=0) / len(shares) ** 0.5).tolist()
     # The lower end stays above 0, since the axis of the picture is logarithmic.
-    return [Estimate(m, max(m - e, 1e-4), m + e) for m, e in zip(means, errors, strict=True)]
+    return [Estimate(m, max(m - e, 1e-6), m + e) for m, e in zip(centres, errors, strict=True)]
+
+
+def ends(shares: Float[Tensor, "model sentence distance"]) -> tuple[str, str]:
+    """Return the smallest and the largest share of a model at the first word, as percentages."""
+    firsts = shares.mean(dim=1)[:, -1]
+    return percent(firsts.min()), percent(firsts.max())
 
 
 def build_story() -> Story:
-    """Compare the gradients along three paths to a word, by its distance from the end of the sentence."""
+    """Compare the gradients along untrained chains, trained chains and attention, by distance from the end."""
     pairs = sentence_pairs()
-    chain, attention = gradient_norms(open_model(MODEL, RecurrentTranslator)[1], pairs)
-    assert attention is not None
-    chain_alone = gradient_norms(open_model(WITHOUT, RecurrentTranslator)[1], pairs)[0]
-    ways = {
-        _("{model}, along attention").format(model=MODEL): relative_means(attention),
-        _("{model}, along the chain").format(model=MODEL): relative_means(chain),
-        _("without attention, along the chain"): relative_means(chain_alone),
+    untrained = {name: means(relative(untrained_norms(kind))) for name, kind in UNTRAINED.items()}
+    kinds = open_kinds()
+    chains, along_attention = [], []
+    for model in kinds[WITH]:
+        chain, attention = gradient_norms(model, pairs)
+        assert attention is not None
+        chains.append(relative(chain))
+        along_attention.append(relative(attention))
+    chains_alone = [relative(gradient_norms(model, pairs)[0]) for model in kinds[WITHOUT]]
+    shares_of = {
+        _("with attention, along attention"): torch.stack(along_attention),
+        _("with attention, along the chain"): torch.stack(chains),
+        _("without attention, along the chain"): torch.stack(chains_alone),
     }
-    along_attention, along_chain, along_chain_alone = (
-        percent(means[-1].mean) for means in ways.values()
-    )
+    trained = {name: means(shares.mean(dim=0)) for name, shares in shares_of.items()}
+    attention_ends, chain_ends, alone_ends = map(ends, shares_of.values())
+    last = [f"{100 * estimates[-1].mean:.2g}%" for estimates in untrained.values()]
     return Story(
         title=_(
-            "{distance} words back: {chain} of the last word's gradient along the chain, {attention} "
-            "along attention"
-        ).format(distance=LENGTH - 1, chain=along_chain, attention=along_attention),
+            "Gradient {distance} words back: untrained RNN {rnn} of the last word's, GRU {gru}, LSTM "
+            "{lstm}; along trained attention {attention}"
+        ).format(
+            distance=LENGTH - 1,
+            rnn=last[0],
+            gru=last[1],
+            lstm=last[2],
+            attention=percent(next(iter(trained.values()))[-1].mean),
+        ),
         receipt=_(
-            "Gradients by automatic differentiation on {n} unseen sentences of {length} words, norms "
-            "from {n_probes} random vectors each (seed {seed})."
-        ).format(n=len(pairs), length=LENGTH, n_probes=N_PROBES, seed=SEED),
+            "Gradients by automatic differentiation: {n_untrained} untrained networks of each kind, "
+            "{width} numbers wide, on random inputs; {n_trained} trained translators of each kind on {n} "
+            "unseen sentences of {length} words. Norms from {n_probes} random vectors each (seed "
+            "{seed})."
+        ).format(
+            n_untrained=N_UNTRAINED,
+            width=WIDTH,
+            n_trained=len(kinds[WITH]),
+            n=len(pairs),
+            length=LENGTH,
+            n_probes=N_PROBES,
+            seed=SEED,
+        ),
         parts=[
             _(
                 "A network learns by gradients: how much would its result change if a word's vector "
-                "changed a little? In a recurrent encoder, a word must pass through every later step. "
-                "{model} has two ways to reach a word: through its encoder's last state, at the end "
-                "of the chain, and through attention, at the step that attends to the word most. The "
-                "table shows the size of d result / d word as a share of the last word's."
-            ).format(model=MODEL),
+                "changed a little? In a recurrent network, a word must pass through every later "
+                "step to reach the last state. The table shows the size of d last state / d word "
+                "before training, in percent of that of the last word."
+            ),
             Table(
-                _("Share of the last word's gradient (95% interval)"),
-                [_("words back"), *ways],
-                [(i, *(means[i].shown() for means in ways.values())) for i in IN_TABLE],
+                _("Percent of the last word's gradient, before training"),
+                [_("words back"), *untrained],
+                [
+                    (i, *(f"{100 * estimates[i].mean:.4f}" for estimates in untrained.values()))
+                    for i in IN_TABLE
+                ],
             ),
             _(
-                "Along the chain the first of {length} words gets {chain} of what the last one gets, "
-                "because every step multiplies the gradient by what its gates let through. So a model "
-                "learns little from words far back. Attention reaches every word in one step: "
-                "{attention}."
-            ).format(length=LENGTH, chain=along_chain, attention=along_attention),
+                "Every step multiplies the gradient by what the network lets through, so it falls "
+                "exponentially. At first, such a network learns little from words far back."
+            ),
             _(
-                "A model without attention must carry the whole sentence in its last state. Trained "
-                "for that, its chain keeps {alone}. `attnviz demo bottleneck` shows what that costs "
-                "in translations."
-            ).format(alone=along_chain_alone),
+                "Training opens the gates of a GRU as far as the task needs. The translators with "
+                "attention have two ways to reach a word: through the encoder's last state, at the "
+                "end of the chain, and through attention, at the step that attends to the word "
+                "most. Those without attention must carry the whole sentence in the last state."
+            ),
+            Table(
+                _("Share of the last word's gradient, after training (95% interval)"),
+                [_("words back"), *trained],
+                [(i, *(estimates[i].shown() for estimates in trained.values())) for i in IN_TABLE],
+            ),
+            _(
+                "Of what the last word gets, the first of {length} words gets {chain_low} to "
+                "{chain_high} along the chain in the {n} models with attention, and {alone_low} to "
+                "{alone_high} in those without: training can keep a chain open. Along attention, "
+                "which reaches every word in one step, it gets {attention_low} to {attention_high}. "
+                "`attnviz demo bottleneck` shows what it costs to go without attention."
+            ).format(
+                length=LENGTH,
+                n=len(kinds[WITH]),
+                chain_low=chain_ends[0],
+                chain_high=chain_ends[1],
+                alone_low=alone_ends[0],
+                alone_high=alone_ends[1],
+                attention_low=attention_ends[0],
+                attention_high=attention_ends[1],
+            ),
         ],
         picture=[
-            Lines(
-                _("The gradient that reaches a word"),
-                [float(distance) for distance in range(LENGTH)],
-                _("words back from the end of the sentence"),
-                [Series.of(way, means) for way, means in ways.items()],
-                _("share of the last word's gradient"),
-                y_doubling=True,
-            )
+            _chart(_("Before training"), untrained),
+            _chart(_("After training"), trained),
         ],
+    )
+
+
+def _chart(
+    title: str, estimates_of: Mapping[Phrase, list[Estimate]] | Mapping[str, list[Estimate]]
+) -> Lines:
+    """Return a chart of the shares by distance, on a logarithmic axis."""
+    return Lines(
+        title,
+        [float(distance) for distance in range(LENGTH)],
+        _("words back from the end of the sentence"),
+        [Series.of(way, estimates) for way, estimates in estimates_of.items()],
+        _("share of the last word's gradient"),
+        y_doubling=True,
     )

@@ -101,11 +101,13 @@ def build_story(model: Model = None) -> Story:
     best_ways = better_ways(test_rates)
     shares = [common.percent(test_rates[way].there) for way in best_ways]
 
-    rows, views = [], []
+    rows, views, here = [], [], []
     for way, (word, other) in enumerate(WAYS):
         layer, head = heads[way]
         query, key = WORDS.index(word), WORDS.index(other)
         weight = float(weights[layer, head, query, key])
+        top = int(weights[layer, head, query].argmax())
+        here.append(f"{WORDS[top]} {weights[layer, head, query, top]:.2f}")
         low = common.Estimate.of_share(test_rates[way].there, n).low
         is_clear = low > max(
             test_rates[way].elsewhere, common.Estimate.of_share(random_rates[way], n).high
@@ -119,6 +121,7 @@ def build_story(model: Model = None) -> Story:
                 common.percent(random_rates[way]),
                 _("yes") if is_clear else _("no"),
                 weight,
+                here[-1],
             )
         )
         if way in best_ways:
@@ -136,12 +139,20 @@ def build_story(model: Model = None) -> Story:
         i, j = WORDS.index(word), WORDS.index(other)
         pair_means.append((mean[i, j] + mean[j, i]) / 2)
     shown_heads = dict.fromkeys(heads[way] for way in best_ways[:2])
-    top = float(max(weights[head].max() for head in shown_heads))
+    largest = float(max(weights[head].max() for head in shown_heads))
     return Story(
         title=_(
-            "Heads of {name} link eating and apple in {first} of sentences, green and apple in "
-            "{second}, eating and green in {third}"
-        ).format(name=name, first=shares[0], second=shares[1], third=shares[2]),
+            "Heads of {name} link {first} in {first_share} of sentences (here →{first_here}), {second} in "
+            "{second_share} (here →{second_here})"
+        ).format(
+            name=name,
+            first=NAMES[best_ways[0]],
+            first_share=shares[0],
+            first_here=here[best_ways[0]],
+            second=NAMES[best_ways[1]],
+            second_share=shares[1],
+            second_here=here[best_ways[1]],
+        ),
         receipt=common.receipt_of(record),
         parts=[
             _(
@@ -167,19 +178,22 @@ def build_story(model: Model = None) -> Story:
                     _("random weights"),
                     _("clearly more"),
                     _("weight here"),
+                    _("top here"),
                 ],
                 rows,
             ),
             _(
                 "“Clearly more” means more than elsewhere and more than with random weights, beyond "
-                "what chance explains (95% intervals). Averaged over all heads, the three pairs get a "
+                "what chance explains (95% intervals). “Here” is the sentence above, and “top here” "
+                "the word with the largest weight: a head that links two words in many sentences may "
+                "prefer another word in this one. Averaged over all heads, the three pairs get a "
                 "weight of {first:.3f}, {second:.3f} and {third:.3f}."
             ).format(first=pair_means[0], second=pair_means[1], third=pair_means[2]),
             *common.notes_of([record]),
         ],
         picture=[
             *(
-                common.weights_panel(common.head_title(name, head), weights[head], WORDS, top)
+                common.weights_panel(common.head_title(name, head), weights[head], WORDS, largest)
                 for head in shown_heads
             ),
             Bars(

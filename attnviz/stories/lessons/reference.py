@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attnviz.attention import Attention
 from attnviz.capture.source import Model
-from attnviz.models.language.sentences import GoldSentence
+from attnviz.models.language.sentences import GoldSentence, Reference
 from attnviz.models.registry import TOY
 from attnviz.models.training import measure
 from attnviz.models.training.measure import Head
@@ -23,6 +23,30 @@ TIRED = "The animal didn't cross the street because it was too tired."
 WIDE = "The animal didn't cross the street because it was too wide."
 IT = common.words_of(TIRED).index("it")
 N_SENTENCES = measure.SAMPLES  # the number that the card of the model is based on
+
+# Constructions that the grammar of toy's sentences does not have, with words that it knows.
+FRAMES = (
+    "because it was too {end} , the {living} didn't cross the {place} .",
+    "yesterday the {living} didn't cross the {place} because it was very {end} .",
+    "the {living} will not visit the {place} because it is too {end} .",
+    "the {living} can't go to the {place} because it is very {end} .",
+    "the {living} didn't like the {place} because it was so {end} .",
+    "the {living} stayed near the {place} because it was too {end} .",
+    "the {living} came to the {place} , and it was very {end} .",
+    "when the {living} came to the {place} it was {end} .",
+    "the {living} wanted to cross the {place} , but it was too {end} .",
+    "in the {place} the {living} stands now because it is very {end} .",
+    "the {living} left the {place} quickly because it was {end} .",
+    "my {living} hates the {place} because it is so {end} .",
+    "the {living} may not see the {place} again because it is too {end} .",
+    "why did the {living} leave the {place} ? because it was too {end} .",
+)
+# Two nouns, and a quality of each.
+NOUNS = (
+    ("dog", "street", "hungry", "narrow"),
+    ("monkey", "river", "lazy", "deep"),
+    ("horse", "road", "angry", "muddy"),
+)
 
 
 class Resolution(NamedTuple):
@@ -89,6 +113,21 @@ def resolutions(
     return [*results, Resolution(_("a coin: either noun"), 1 / 2, 1 / 4)]
 
 
+def other_constructions() -> tuple[list[GoldSentence], list[GoldSentence]]:
+    """Return sentences of `FRAMES` in which "it" stands for the living noun, and the same ones for the place."""
+    sentences: tuple[list[GoldSentence], list[GoldSentence]] = ([], [])
+    for frame in FRAMES:
+        for living, place, *ends in NOUNS:
+            for turned, end in enumerate(ends):
+                words = tuple(frame.format(living=living, place=place, end=end).split())
+                nouns = [words.index(living), words.index(place)]
+                reference = Reference(words.index("it"), nouns[turned], nouns[1 - turned])
+                sentences[turned].append(
+                    GoldSentence(words=words, kind="reference", reference=reference)
+                )
+    return sentences
+
+
 def build_story(model: Model = None) -> Story:
     """Show the row of "it" in two sentences that differ in one word, and test the head on other sentences."""
     source = common.open_own(model or TOY)
@@ -99,6 +138,10 @@ def build_story(model: Model = None) -> Story:
     head = best_head(tops_of, n)
     results = resolutions(name, tops_of, random_tops_of, head, n)
     right_twice = common.Estimate.of_share(results[0].both, n)
+    elsewhere = other_constructions()
+    hits = torch.stack(
+        [top_from_it(tops_of, part)[head] == measure.places(part)[1] for part in elsewhere]
+    )
     patterns = [record.pattern(*head) for record in records]
     rows = [pattern[IT] for pattern in patterns]
     tops = [int(row.argmax()) for row in rows]
@@ -150,6 +193,17 @@ def build_story(model: Model = None) -> Story:
                 low=common.percent(right_twice.low),
                 high=common.percent(right_twice.high),
                 random=common.percent(results[1].both),
+            ),
+            _(
+                "All these sentences are of the construction that toy was trained on. In {n} sentences "
+                "of {n_constructions} other constructions, such as “{example}”, the head is right in "
+                "{right}, and also when turned in {both}."
+            ).format(
+                n=hits.numel(),
+                n_constructions=len(FRAMES),
+                example=common.sentence_text(elsewhere[0][0]),
+                right=common.percent(hits.double().mean()),
+                both=common.percent(hits.all(dim=0).double().mean()),
             ),
             *common.notes_of(records),
         ],

@@ -23,11 +23,15 @@ SEED = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreStatistics:
-    """Statistics of the scores for one width, each a mean over queries."""
+    """Statistics of the scores for one width, over queries.
 
-    variance: Estimate
-    largest: Estimate  # the largest weight of a row
-    slopes: Estimate  # the sum of |d weight_i / d score_j| over all pairs of keys i, j of a row
+    A slope is the length of the derivative of a row's weights with respect to its query and its keys.
+    """
+
+    variance: Estimate  # a mean
+    largest: Estimate  # the mean of the largest weight of a row
+    mean_slope: Estimate
+    median_slope: Estimate
 
 
 @torch.inference_mode()
@@ -38,20 +42,28 @@ def experiment() -> tuple[list[ScoreStatistics], list[ScoreStatistics]]:
     for d_k in WIDTHS:
         query = torch.randn(N_QUERIES, 1, d_k, generator=random)
         key = torch.randn(N_QUERIES, N_KEYS, d_k, generator=random)
-        plain.append(measure(dot(query, key)[:, 0]))
-        scaled.append(measure(scaled_dot(query, key)[:, 0]))
+        plain.append(measure(dot(query, key)[:, 0], query, key, 1.0))
+        scaled.append(measure(scaled_dot(query, key)[:, 0], query, key, d_k**-0.5))
     return plain, scaled
 
 
-def measure(scores: Tensor) -> ScoreStatistics:
-    """Return the statistics of scores [query, key] of mean 0."""
-    weights = scores.softmax(dim=-1)
+def measure(scores: Tensor, query: Tensor, key: Tensor, scale: float) -> ScoreStatistics:
+    """Return the statistics of the scores [row, key] of queries [row, 1, d_k] and keys [row, key, d_k].
+
+    The scores have mean 0; each is a dot product times the scale.
+    """
+    weights = scores.double().softmax(dim=-1)
+    # d weight_i / d score_j is weight_i (1 - weight_i) for i = j, and -weight_i weight_j otherwise.
+    by_score = torch.diag_embed(weights) - weights[:, :, None] * weights[:, None]
+    by_score = by_score.to(query.dtype) * scale
+    by_query = (by_score @ key).square().sum(dim=(1, 2))  # d score_j / d query = scale key_j
+    by_keys = by_score.square().sum(dim=(1, 2)) * query.square().sum(dim=(1, 2))
+    slopes = (by_query + by_keys).sqrt()
     return ScoreStatistics(
         variance=_mean(scores.square().mean(dim=-1)),  # the mean is known to be 0
         largest=_mean(weights.amax(dim=-1)),
-        # The slopes are weight_i (1 - weight_i) for i = j, and -weight_i weight_j otherwise. In each row of the
-        # matrix of slopes both kinds add up to the same size, so their sum is twice that of the first kind.
-        slopes=_mean(2 * (weights * (1 - weights)).sum(dim=-1)),
+        mean_slope=_mean(slopes),
+        median_slope=_median(slopes),
     )
 
 
@@ -62,38 +74,49 @@ def _mean(values: Tensor) -> Estimate:
     return Estimate(mean, mean - error, mean + error)
 
 
+def _median(values: Tensor) -> Estimate:
+    """Return the median of values with its 95% interval, from the binomial distribution of ranks."""
+    reach = CERTAIN / 2 / len(values) ** 0.5
+    quantiles = torch.tensor([0.5, 0.5 - reach, 0.5 + reach], dtype=torch.float64)
+    return Estimate(*values.double().quantile(quantiles.clamp(0, 1)).tolist())
+
+
 def build_story() -> Story:
-    """Measure the variance of scores, the largest weight after softmax, and the slopes of softmax."""
+    """Measure the variance of scores, the largest weight after softmax, and the slopes to queries and keys."""
     plain, scaled = experiment()
     last, last_scaled = plain[-1], scaled[-1]
-    rows = [
-        (
-            d_k,
-            plain_row.variance.mean,
-            scaled_row.variance.mean,
-            plain_row.largest.mean,
-            scaled_row.largest.mean,
-            plain_row.slopes.mean,
-            scaled_row.slopes.mean,
-        )
-        for d_k, plain_row, scaled_row in zip(WIDTHS, plain, scaled, strict=True)
-    ]
+    names = (_("unscaled"), _("divided by sqrt(d_k)"))
 
-    def chart(title: str, y_title: str, name: str, top: float | None) -> Lines:
-        """Return a chart of a field of `ScoreStatistics`; the y axis is logarithmic if `top` is None."""
+    def chart(
+        title: str, y_title: str, lines: dict[str, tuple[str, str]], top: float | None
+    ) -> Lines:
+        """Return a chart of fields of `ScoreStatistics`, with the names of their lines, unscaled and scaled.
+
+        The y axis is logarithmic if `top` is None.
+        """
+        series = [
+            Series.of(name, [getattr(item, field) for item in items])
+            for field, names in lines.items()
+            for name, items in zip(names, (plain, scaled), strict=True)
+        ]
         return Lines(
             title,
             [float(d_k) for d_k in WIDTHS],
             "d_k",
-            [
-                Series.of(_("unscaled"), [getattr(item, name) for item in plain]),
-                Series.of(_("divided by sqrt(d_k)"), [getattr(item, name) for item in scaled]),
-            ],
+            series,
             y_title,
             None if top is None else (0.0, top),
             doubling=True,
             y_doubling=top is None,
         )
+
+    def table(title: str, columns: tuple[str, ...], fields: tuple[str, str], digits: int) -> Table:
+        """Return a table of two fields of `ScoreStatistics`, each unscaled and scaled."""
+        rows = [
+            (d_k, *(getattr(item, field).mean for field in fields for item in pair))
+            for d_k, *pair in zip(WIDTHS, plain, scaled, strict=True)
+        ]
+        return Table(title, ["d_k", *columns], rows, digits=digits)
 
     return Story(
         title=_(
@@ -112,21 +135,18 @@ def build_story() -> Story:
                 "larger scores, whatever they mean. Dividing by sqrt(d_k) brings the variance back "
                 "to 1."
             ),
-            Table(
+            table(
                 _("{n_queries:,} random queries with {n_keys} random keys each").format(
                     n_queries=N_QUERIES, n_keys=N_KEYS
                 ),
-                [
-                    "d_k",
+                (
                     _("variance"),
                     _("variance, scaled"),
                     _("largest weight"),
                     _("largest weight, scaled"),
-                    _("slopes"),
-                    _("slopes, scaled"),
-                ],
-                rows,
-                digits=2,
+                ),
+                ("variance", "largest"),
+                2,
             ),
             _(
                 "Softmax takes the exponential of each score, so scores far apart leave one winner. "
@@ -140,17 +160,44 @@ def build_story() -> Story:
                 even=1 / N_KEYS,
             ),
             _(
-                "One winner is bad for learning, because gradients pass through the slopes of "
-                "softmax: weight_i (1 - weight_i) and -weight_i weight_j, almost 0 where weights are "
-                "0 or 1. The last two columns add up the sizes of all slopes of a row: "
-                "{slopes:.2f} without scaling, {scaled:.2f} with it. Before training, queries and "
-                "keys are about as random as here, so without scaling there would be little to learn "
-                "from."
-            ).format(slopes=last.slopes.mean, scaled=last_scaled.slopes.mean),
+                "For learning, what counts is how much the weights of a row change when its query "
+                "and its keys change a little. In most rows with one winner they hardly change at "
+                "all; in the few rows where two keys are almost equal they change a lot."
+            ),
+            table(
+                _("Size of the derivative of a row's weights with respect to its query and keys"),
+                (
+                    _("median, unscaled"),
+                    _("median, scaled"),
+                    _("mean, unscaled"),
+                    _("mean, scaled"),
+                ),
+                ("median_slope", "mean_slope"),
+                3,
+            ),
+            _(
+                "At d_k = {widest} without scaling, the median row has a derivative {smaller:.0f} "
+                "times smaller than with scaling, while the mean is {larger:.1f} times larger, because of "
+                "a few rows. Without scaling half of the rows would learn almost nothing, and some "
+                "would jump; with scaling the median and the mean are almost equal, whatever d_k is. "
+                "Before training, queries and keys are about as random as here."
+            ).format(
+                widest=WIDTHS[-1],
+                smaller=last_scaled.median_slope.mean / last.median_slope.mean,
+                larger=last.mean_slope.mean / last_scaled.mean_slope.mean,
+            ),
         ],
         picture=[
-            chart(_("Spread of the scores"), _("variance of a score"), "variance", None),
-            chart(_("Largest weight of a row"), _("largest weight, mean"), "largest", 1.0),
-            chart(_("Slopes of softmax"), _("sum of |d weight / d score|"), "slopes", 2.0),
+            chart(_("Spread of the scores"), _("variance of a score"), {"variance": names}, None),
+            chart(_("Largest weight of a row"), _("largest weight, mean"), {"largest": names}, 1.0),
+            chart(
+                _("Derivative of a row's weights"),
+                _("size of the derivative by query and keys"),
+                {
+                    "median_slope": (_("median, unscaled"), _("median, scaled")),
+                    "mean_slope": (_("mean, unscaled"), _("mean, scaled")),
+                },
+                None,
+            ),
         ],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,6 +74,14 @@ class TestLimits:
         )
         with pytest.raises(TooLongError, match=said):
             attend(longest + " love", source)
+
+    def test_the_limit_of_the_tokenizer_is_named_as_its_own(self, zoo: Zoo) -> None:
+        """A tokenizer that takes fewer tokens than the model has positions is the one to be named."""
+        tokenizer, model = zoo.library("distilbert")
+        tokenizer = deepcopy(tokenizer)
+        tokenizer.model_max_length = 10
+        with pytest.raises(TooLongError, match=r"the tokenizer of .* takes 10: shorten it"):
+            attend(LONG, model=model, tokenizer=tokenizer)
 
 
 def test_one_token(zoo: Zoo) -> None:

@@ -1,4 +1,4 @@
-"""The demo of gradients: they fade along the chain of a recurrent encoder, and not along attention."""
+"""The demo of gradients: they fade along an untrained recurrent chain, and not along attention."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories.common import open_model
 from attnviz.stories.lessons import gradients
 from attnviz.stories.record import Lines, Story
-from tests.stories.parts import tables
+from tests.stories.parts import tables, told
 
 
 def test_norms_of_a_known_jacobian(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,7 +27,7 @@ def test_norms_of_a_known_jacobian(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_chain_of_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against the Jacobian of the last state by each word's vector, computed by differences."""
     monkeypatch.setattr(gradients, "N_PROBES", 400)
-    model = open_model(gradients.MODEL, RecurrentTranslator)[1]
+    model = open_model("bottleneck-with-0", RecurrentTranslator)[1]
     pairs = gradients.sentence_pairs()[:1]
     source = encode_pairs(pairs, model.config.end)[0]
     model.attention = None  # only the chain is measured here
@@ -44,16 +44,50 @@ def test_chain_of_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
         assert float(chain[0, distance]) == pytest.approx(norm, rel=0.1)
 
 
-def test_findings(story: Story) -> None:
-    """Far back little is left along the chain, and as much as ever along attention."""
-    (panel,) = story.picture
+@pytest.mark.parametrize(
+    ("kind", "least", "most"), [("RNN", 1e-5, 1e-4), ("GRU", 5e-4, 2e-3), ("LSTM", 5e-4, 2e-3)]
+)
+def test_untrained_chains(story: Story, kind: str, least: float, most: float) -> None:
+    """In each network almost nothing is left 13 words back; the share is told in the title and the table."""
+    norms = gradients.untrained_norms(gradients.UNTRAINED[kind])
+    shares = norms[:, -1] / norms[:, 0]
+    assert len(shares) == 10
+    assert ((shares > least) & (shares < most)).all()
+    panel = story.picture[0]
+    assert isinstance(panel, Lines)
+    (series,) = (series for series in panel.series if series.name == kind)
+    assert series.values[-1] == pytest.approx(float(shares.mean()), rel=0.1)
+    assert series.low[-1] < series.values[-1] < series.high[-1]
+    assert f"{kind} " in story.title
+    assert f"{100 * series.values[-1]:.2g}%" in story.title
+    table = tables(story)[0]
+    column = table.columns.index(kind)
+    shown = [float(row[column]) for row in table.rows]
+    expected = [100 * series.values[int(row[0])] for row in table.rows]
+    assert shown == pytest.approx(expected, abs=1e-4)
+
+
+def test_trained_models(story: Story) -> None:
+    """Without attention training keeps the chain open; with it, less is left there, and all along attention."""
+    panel = story.picture[1]
     assert isinstance(panel, Lines)
     attention, chain, alone = panel.series
-    assert chain.values[0] == attention.values[0] == alone.values[0] == pytest.approx(1)
-    assert chain.values[-1] < 0.2 < alone.values[-1]
+    for series in panel.series:
+        assert series.values[0] == pytest.approx(1)
+    assert chain.high[-1] < alone.low[-1] < alone.high[-1]
     assert chain.high[-1] < 0.5 < attention.low[-1]
-    for share in (chain.values[-1], attention.values[-1]):
-        assert f"{100 * share:.1f}%" in story.title
-    for row in tables(story)[0].rows:
+    assert f"{100 * attention.values[-1]:.1f}%" in story.title
+    for row in tables(story)[1].rows:
         shown = [str(cell).split()[0] for cell in row[1:]]
-        assert shown == [f"{one.values[int(row[0])]:.3f}" for one in panel.series]
+        assert shown == [f"{series.values[int(row[0])]:.3f}" for series in panel.series]
+
+
+def test_the_ends_are_those_of_single_models(story: Story) -> None:
+    """The text tells the smallest and the largest share of the models of a kind."""
+    pairs = gradients.sentence_pairs()
+    shares = []
+    for seed in range(3):
+        model = open_model(f"bottleneck-without-{seed}", RecurrentTranslator)[1]
+        norms = gradients.gradient_norms(model, pairs)[0]
+        shares.append(float(norms[:, -1].mean() / norms[:, 0].mean()))
+    assert f"{100 * min(shares):.1f}% to {100 * max(shares):.1f}% in those without" in told(story)

@@ -68,6 +68,29 @@ def test_resolutions(story: Story) -> None:
     assert both > 0.5
 
 
+def test_other_constructions(story: Story) -> None:
+    """Counted sentence by sentence: fewer are right than in the grammar that toy was trained on."""
+    found = [
+        [
+            by_hand.patterns("toy", list(one.words))[(*HEAD, one.reference.pronoun)].argmax()
+            == one.reference.noun
+            for one in part
+            if one.reference is not None
+        ]
+        for part in reference.other_constructions()
+    ]
+    right, both = np.mean(found), np.mean(np.all(found, axis=0))
+    assert np.size(found) == 84
+    assert both < right < 0.95
+    assert f"right in {100 * right:.1f}%, and also when turned in {100 * both:.1f}%" in told(story)
+    vocabulary = files.load_card(files.FOLDER / "toy.safetensors").source.words
+    seen = {" ".join(one.words) for one in islice(splits.sentences("test", kind="reference"), 500)}
+    for part in reference.other_constructions():
+        for one in part:
+            assert set(one.words) <= set(vocabulary)
+            assert " ".join(one.words) not in seen
+
+
 def test_the_shares_are_those_of_the_card(story: Story) -> None:
     """The head's, that of random weights and that of the fixed offset."""
     names = (

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from attnviz.stories.lessons.scaling import WIDTHS, experiment, measure
-from attnviz.stories.record import Lines, Story
+from attnviz.stories.record import Lines, Series, Story
 from tests.stories.parts import tables, told
 
 
@@ -22,56 +22,68 @@ def test_variance() -> None:
 
 
 def test_softmax(story: Story) -> None:
-    """The largest weight and the slopes are nearly those of other random numbers."""
+    """The largest weight is nearly that of other random numbers."""
     random = np.random.default_rng(7)
-    (table,) = tables(story)
-    for d_k, row in zip(WIDTHS, table.rows, strict=True):
+    for d_k, row in zip(WIDTHS, tables(story)[0].rows, strict=True):
         query, key = random.standard_normal((4000, 1, d_k)), random.standard_normal((4000, 10, d_k))
         scores = (query * key).sum(axis=-1)
         expected = []
         for described in (scores, scores / math.sqrt(d_k)):
             exponentials = np.exp(described - described.max(axis=1, keepdims=True))
-            weights = exponentials / exponentials.sum(axis=1, keepdims=True)
-            slopes = 2 * (weights * (1 - weights)).sum(axis=1)
-            expected.append((weights.max(axis=1).mean(), slopes.mean()))
-        assert list(row[3:]) == pytest.approx(np.transpose(expected).ravel(), abs=0.05)
+            expected.append((exponentials.max(axis=1) / exponentials.sum(axis=1)).mean())
+        assert list(row[3:]) == pytest.approx(expected, abs=0.05)
 
 
-def test_measure() -> None:
-    """A few scores by hand, and the slopes from the softmax's own derivative."""
-    scores = torch.tensor([[0.0, 0.0], [math.log(3), 0.0], [200.0, -200.0]], dtype=torch.float64)
-    found = measure(scores)
-    assert found.variance.mean == pytest.approx((0 + math.log(3) ** 2 / 2 + 40_000) / 3)
-    assert found.largest.mean == pytest.approx((0.5 + 0.75 + 1) / 3)
-    error = np.std([0.5, 0.75, 1], ddof=1) / math.sqrt(3)
-    assert found.largest.high - found.largest.mean == pytest.approx(1.96 * error)
-    slopes = [
-        torch.autograd.functional.jacobian(lambda row: row.softmax(dim=-1), row).abs().sum().item()  # type: ignore[no-untyped-call]
-        for row in scores
-    ]
-    assert found.slopes.mean == pytest.approx(sum(slopes) / 3)
+@pytest.mark.parametrize("scale", [1.0, 0.5])
+def test_measure(scale: float) -> None:
+    """The derivatives by query and keys, from autograd."""
+    random = torch.Generator().manual_seed(3)
+    query = torch.randn(5, 1, 4, generator=random, dtype=torch.float64)
+    key = 2 * torch.randn(5, 3, 4, generator=random, dtype=torch.float64)
+
+    def weights(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+        return (scale * query @ key.T).softmax(dim=-1)
+
+    found = measure(scale * (query @ key.mT)[:, 0], query, key, scale)
+    sizes = []
+    for row in zip(query, key, strict=True):
+        jacobians = torch.autograd.functional.jacobian(weights, row)  # type: ignore[no-untyped-call]
+        sizes.append(math.hypot(*(float(jacobian.norm()) for jacobian in jacobians)))
+    assert found.mean_slope.mean == pytest.approx(np.mean(sizes))
+    assert found.median_slope.mean == pytest.approx(np.median(sizes))
+    largest = [float(weights(*row).max()) for row in zip(query, key, strict=True)]
+    assert found.largest.mean == pytest.approx(np.mean(largest))
+    error = 1.96 * np.std(largest, ddof=1) / math.sqrt(5)
+    assert found.largest.high - found.largest.mean == pytest.approx(error)
 
 
 def test_claims(story: Story) -> None:
-    """Unscaled, the softmax peaks and its slopes vanish; scaled, both stay."""
-    rows = np.array(tables(story)[0].rows, dtype=float)
-    assert (np.diff(rows[:, 3]) > 0).all()
-    assert (np.diff(rows[:, 5]) < 0).all()
-    assert rows[-1, 3] > 0.9
-    assert rows[-1, 5] < 0.25 * rows[-1, 6]
-    assert np.ptp(rows[:, [4, 6]], axis=0).max() < 0.1
-    last = rows[-1]
+    """Unscaled, the softmax peaks; most derivatives vanish, while their mean grows. Scaled, all stay."""
+    largest, slopes = (np.array(table.rows, dtype=float) for table in tables(story))
+    assert (np.diff(largest[:, 3]) > 0).all()
+    assert largest[-1, 3] > 0.9
+    assert np.ptp(largest[:, 4]) < 0.1
+    last = largest[-1]
     assert f"takes {last[3]:.0%} of the attention without scaling, {last[4]:.0%}" in story.title
-    assert f"{last[5]:.2f} without scaling, {last[6]:.2f} with it" in told(story)
+    _d_k, median, scaled_median, mean, scaled_mean = slopes[-1]
+    assert 50 < scaled_median / median < 250
+    assert 3.5 < mean / scaled_mean < 5
+    assert f"{scaled_median / median:.0f} times smaller than with scaling" in told(story)
+    assert f"{mean / scaled_mean:.1f} times larger" in told(story)
+    assert slopes[:, 2] == pytest.approx(slopes[:, 4], rel=0.15)
 
 
 def test_picture(story: Story) -> None:
-    """The lines are the table's columns, each inside its interval."""
-    columns = list(zip(*tables(story)[0].rows, strict=True))
-    for panel, first in zip(story.picture, (1, 3, 5), strict=True):
+    """The lines are the tables' columns, each inside its interval."""
+    columns = [
+        column for table in tables(story) for column in list(zip(*table.rows, strict=True))[1:]
+    ]
+    drawn: list[Series] = []
+    for panel in story.picture:
         assert isinstance(panel, Lines)
         assert list(panel.x) == WIDTHS
-        for series, column in zip(panel.series, columns[first : first + 2], strict=True):
-            assert tuple(series.values) == column
-            assert (np.array(series.low) < series.values).all()
-            assert (np.array(series.high) > series.values).all()
+        drawn += panel.series
+    for series, column in zip(drawn, columns, strict=True):
+        assert tuple(series.values) == column
+        assert (np.array(series.low) < series.values).all()
+        assert (np.array(series.high) > series.values).all()
