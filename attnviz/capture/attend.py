@@ -187,6 +187,8 @@ def attend_batch(
         if source.has_sinks:
             notes.append(Note("sinks"))
             short_rows.insert(0, "sink")
+        if source.n_left_out:
+            notes.append(Note.of("layers_left_out", n=source.n_left_out))
         notes += label["notes"]
         if cell > 1:
             n_queries, n_keys = len(query_tokens), len(key_tokens)

@@ -343,10 +343,13 @@ class ForwardPass:
     # Whether a model without a cache reads a text again from its start, and the batch holds only the last rows of each
     # layer.
     last_rows_only: bool = False
+    # For each layer that is left out, because it is no attention of all tokens to all tokens, the reason.
+    left_out: list[str] = field(default_factory=list)
     dtypes: set[torch.dtype] = field(default_factory=set)  # number formats of the layers so far
     # Whether an observer is running: an error raised now is the observer's, not the model's.
     observing: bool = False
     _differences: dict[int, float] = field(default_factory=dict)  # by layer number
+    _next: int = 0  # the number of the next layer, if it has none
     # The query and the key of the last layer, which are not kept alive.
     _last_inputs: tuple[weakref.ref[Tensor], weakref.ref[Tensor]] | None = None
     _by_sums: bool = False  # whether any layer was compared by random sums
@@ -441,7 +444,14 @@ class ForwardPass:
 
     def _next_number(self, number: int) -> int:
         """Return a layer's number, or the next free number if it has none or its number is taken."""
-        return max(number, max(self._differences, default=-1) + 1)
+        number = max(number, self._next)
+        self._next = number + 1
+        return number
+
+    def leave_out(self, reason: str) -> None:
+        """Leave a layer out; the layers after it have the numbers that they would have with it."""
+        self.left_out.append(reason)
+        self._next += 1
 
     def _show(self, block: Block, observers: Sequence[Observer]) -> None:
         """Pass a block to observers."""
@@ -452,6 +462,8 @@ class ForwardPass:
 
     def receipt(self, name: str) -> Receipt:
         """Return the receipt of the whole pass. Raises NoAttentionError: no layer was seen."""
+        if not self._differences and self.left_out:
+            raise NoAttentionError(f"{name} {self.left_out[0]}")
         if not self._differences:
             raise NoAttentionError(
                 f"{name} has no attention that attnviz can see: no softmax over all tokens is multiplied by values in "

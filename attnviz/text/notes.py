@@ -50,6 +50,9 @@ NOTES: Templates = {
     "sinks": _("Heads have sinks: a row lacks the weight that its head gives to no token"),
     "rows_masked": _("Rows that may attend to no key are empty: {n:,}"),
     "layers_unclear": _("Left out, because their axes are not clear: {n:,} layers"),
+    "layers_left_out": _(
+        "Left out, because they do not attend from all tokens to all: {n:,} layers"
+    ),
     "dropout": _("Dropout was on; these are the weights before dropout"),
     "tokens_shuffled": _("Tokens shuffled"),
     "words_merged": _("Word pieces merged into words (sum over keys, mean over queries)"),

@@ -109,7 +109,8 @@ class ByHand:
 
     def __init__(self, seed: int | None = None) -> None:
         self.name = "by hand" if seed is None else f"random {seed}"
-        self.has_sinks, self.generates, self.takes_padding = False, False, True
+        self.has_sinks, self.generates = False, False
+        self.takes_padding, self.n_left_out = True, 0
         self.kinds: tuple[Kind, ...] = ("encoder",)
         self._outputs = torch.nn.ModuleList(
             torch.nn.Linear(len(heads) * WIDTH, WIDTH, bias=False) for heads in LAYERS

@@ -24,6 +24,8 @@ class Source(Protocol):
     generates: bool  # whether it generates text, so that a target can be given
     # Whether it can be told which tokens are padding, so that a batch may hold sentences of several lengths.
     takes_padding: bool = True
+    # The number of layers of the last run that were left out, because their rows or columns are not the tokens.
+    n_left_out: int = 0
 
     def encode(
         self,

@@ -164,6 +164,8 @@ class PretrainedDecoding(Decoding):
             tracing = trace_attention(AttentionTracer(FunctionalRecorder(run, self.name)))
         with as_model_error(self.name, "go on with this text", run=run), tracing:
             logits = self._forward(numbers)
+        if run.left_out:
+            raise NoAttentionError(f"{self.name} {run.left_out[0]}")
         self.has_sinks |= run.has_sinks
         return logits.float().cpu(), run.receipt(self.name)
 

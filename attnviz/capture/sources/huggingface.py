@@ -278,7 +278,7 @@ class PretrainedSource(PerSentenceSource):
                     raise
                 refusal = ModelError if run.dtypes else NoAttentionError
                 raise refusal(self._explain(error, batch, model)) from error
-        self.has_sinks = run.has_sinks
+        self.has_sinks, self.n_left_out = run.has_sinks, len(run.left_out)
         if is_traced and n_tokens > 1:
             self.kinds = ("encoder",) if probe.looks_ahead else ("decoder",)
         return run.receipt(self.name)

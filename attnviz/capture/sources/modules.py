@@ -288,7 +288,8 @@ class FunctionalRecorder:
     def record_call(self, layer: Layer, computation: Computation) -> None:
         """Pass on a call of the fused function."""
         n_extra_keys = computation.n_extra_keys
-        self._expect((*layer.query.shape[:3], layer.key.shape[2] - n_extra_keys))
+        if not self._covers_tokens((*layer.query.shape[:3], layer.key.shape[2] - n_extra_keys)):
+            return
         self._run.native = self._run.native.replace(SOFTMAX, "sdpa")
         self._run.add_layer(replace(layer, n_extra_keys=n_extra_keys))
 
@@ -297,7 +298,7 @@ class FunctionalRecorder:
     ) -> None:
         """Pass on weights that the model itself computed.
 
-        Raises NoAttentionError: they do not cover all tokens, or an observer needs queries and keys too.
+        Raises NoAttentionError: an observer needs queries and keys too.
         """
         # Collectors of weights can do without queries and keys; other observers of layers cannot.
         if any(
@@ -307,32 +308,34 @@ class FunctionalRecorder:
             raise NoAttentionError(
                 f"{self._name} computes its attention by itself: its weights can be shown, its queries and keys cannot"
             )
-        if n_extra_keys := computation.n_extra_keys:
-            weights = weights[..., :-n_extra_keys]
-            self._run.has_sinks = True
-        self._expect(tuple(weights.shape))
+        n_extra_keys = computation.n_extra_keys
+        weights = weights[..., : weights.shape[-1] - n_extra_keys]
+        if not self._covers_tokens(tuple(weights.shape)):
+            return
+        self._run.has_sinks |= n_extra_keys > 0
         self._run.add_weights(weights[:, :, -self._run.batch.real.shape[1] :])
 
     def record_unclear(self, shape: Sequence[int]) -> None:
-        """Raise NoAttentionError for weights whose axes are not clear."""
-        raise NoAttentionError(
-            f"{self._name} has weights of the shape {tuple(shape)}, of which it is not clear what the axes are: run it "
-            "yourself inside `with attnviz.watch(model, axes=...):`"
+        """Leave out weights whose axes are not clear."""
+        self._run.leave_out(
+            f"has weights of the shape {tuple(shape)}, of which it is not clear what the axes are: run it yourself "
+            "inside `with attnviz.watch(model, axes=...):`"
         )
 
-    def _expect(self, shape: tuple[int, ...]) -> None:
-        """Raise NoAttentionError unless weights of this shape have a row and a column for every token."""
+    def _covers_tokens(self, shape: tuple[int, ...]) -> bool:
+        """Return whether weights of this shape have a row and a column for every token; if not, leave them out."""
         n_batch, n_rows = self._run.batch.real.shape
         n_keys = self._run.batch.real_keys.shape[1]
         if self._run.last_rows_only:
-            n_rows = (
-                n_keys  # the model computes all rows, of which the run then takes the last ones
-            )
-        if (shape[0], *shape[2:]) != (n_batch, n_rows, n_keys):
-            raise NoAttentionError(
-                f"{self._name} has no weights of all tokens on all tokens: a softmax that it multiplies by values has "
-                f"the shape {shape}"
-            )
+            # The model computes all rows, of which the run then takes the last ones.
+            n_rows = n_keys
+        if (shape[0], *shape[2:]) == (n_batch, n_rows, n_keys):
+            return True
+        self._run.leave_out(
+            "has no weights of all tokens on all tokens: a softmax that it multiplies by values has the shape "
+            f"{tuple(shape)}"
+        )
+        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,7 +197,7 @@ class ModuleSource(PerSentenceSource):
         run = ForwardPass(batch=batch, observers=observers, native=SOFTMAX)
         with show_calls(self._module, observers):
             self._run(batch.inputs["input_ids"], run)
-        self.has_sinks = run.has_sinks
+        self.has_sinks, self.n_left_out = run.has_sinks, len(run.left_out)
         return run.receipt(self.name)
 
     def _run(self, ids: Int64[Tensor, "batch token"], run: ForwardPass) -> Any:

@@ -302,6 +302,28 @@ def test_a_model_without_word_vectors() -> None:
             use(CanineModel(config), CanineTokenizer())
 
 
+class Pooled(Memory):
+    """Attention of all tokens, then that of four learned queries, then attention of all tokens again."""
+
+    def __init__(self) -> None:
+        super().__init__(returns_weights=False)
+        self.queries = nn.Parameter(torch.randn(1, 4, 16))
+        self.last = nn.MultiheadAttention(16, 4, batch_first=True)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = super().forward(ids)
+        x = x + (torch.softmax(self.queries @ x.mT, dim=-1) @ x).mean(dim=1, keepdim=True)
+        output: Tensor = self.last(x, x, x, need_weights=False)[0]
+        return output
+
+
+def test_a_layer_of_other_queries() -> None:
+    """It is left out, and the record says so; the layers beside it are shown, by their own numbers."""
+    record = attnviz.attend("abcde", model=Pooled().eval())
+    assert record.layers == (0, 2)
+    assert dict(record.notes[-1].fields) == {"n": 1}
+
+
 def test_heads_on_a_corpus() -> None:
     """Sentences of several lengths run one at a time, because nothing tells a module where padding is."""
     texts = ["I love all you", "Yes", "He is eating a green apple"]
