@@ -295,13 +295,13 @@ def _open_substitute(
 
 def _home_built(name: str, device: Device, dtype: Dtype, sizes: Mapping[str, int]) -> Source:
     """Open a home-built model by its name, or a file that ``attnviz train`` wrote; `sizes` are those of toy-random."""
-    from attnviz.capture.sources.home_built import TrainedSource, random_source
+    from attnviz.capture.sources.home_built import random_source, trained_source
 
     if is_random(name):
         return random_source(name, sizes, device=_device(device), dtype=_dtype(dtype))
     if name.endswith(".safetensors") and not os.path.isfile(os.path.expanduser(name)):
         raise UnknownModelError(f"there is no file {clip(visible(name), 100)}")
-    return TrainedSource(name, device=_device(device), dtype=_dtype(dtype))
+    return trained_source(name, device=_device(device), dtype=_dtype(dtype))
 
 
 def _device(name: Device) -> torch.device:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from attnviz.models.language_models import (
     word_vector,
 )
 from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM
-from attnviz.models.training.files import load_home_built
+from attnviz.models.training.files import FOLDER, file_of, load_home_built
 from attnviz.models.training.tasks import new_model
 from attnviz.models.transformer import pad
 from attnviz.text.display import clip, token_text, visible
@@ -166,6 +166,25 @@ def random_source(
     return ToySource(
         replace(config, **dict[str, Any](sizes)), name=name, device=device, dtype=dtype
     )
+
+
+def trained_source(
+    name: str, *, device: torch.device | None = None, dtype: torch.dtype | None = None
+) -> TrainedSource:
+    """Return a trained model, by its name in `registry.HOME_BUILT` or by its file.
+
+    The models that ship with attnviz are loaded once; all their sources share the weights, which nothing changes.
+    """
+    if file_of(name).parent == FOLDER:
+        return copy.copy(_shipped_source(name, device, dtype))
+    return TrainedSource(name, device=device, dtype=dtype)
+
+
+@cache
+def _shipped_source(
+    name: str, device: torch.device | None, dtype: torch.dtype | None
+) -> TrainedSource:
+    return TrainedSource(name, device=device, dtype=dtype)
 
 
 class TrainedSource(_HomeBuilt):

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from threading import RLock
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from torch import nn
 
 from attnviz.attention import Note
 from attnviz.capture.sources.hub import Location, check_index, first_line
+from attnviz.capture.sources.locks import fork_safe_lock
 from attnviz.capture.sources.tracing import as_written
 from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass
 from attnviz.errors import AttnvizError, ModelError, UnreachableModelError
@@ -355,7 +355,7 @@ def _base_of(model: Any) -> Any:
 
 
 # Held while a run changes state that all threads share: a model's mode and configuration, the library's settings.
-EXCLUSIVE = RLock()
+EXCLUSIVE = fork_safe_lock()
 
 
 @contextmanager

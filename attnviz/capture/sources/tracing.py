@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from threading import RLock, get_ident
+from threading import get_ident
 from typing import Any, Protocol, cast
 
 import torch
@@ -38,6 +38,7 @@ from attnviz.capture.sources.axes import (
     name_of,
     parse_arrangement,
 )
+from attnviz.capture.sources.locks import fork_safe_lock
 from attnviz.capture.stream import Layer, Scoring
 
 FUSED = functional.scaled_dot_product_attention
@@ -479,7 +480,7 @@ def attend_fused(
 
 
 # Held while a setting changes that all threads share: a function of torch, or the use of its fast path.
-SHARED = RLock()
+SHARED = fork_safe_lock()
 _runs: list[None] = []  # one entry per model that runs in `as_written`, in any thread
 _as_before = ExitStack()  # restores the fast paths of torch after the last of these runs
 

@@ -123,3 +123,23 @@ def test_unknown_words_are_said() -> None:
         "먹는다",
         "<end>",
     ]
+
+
+def test_a_model_that_ships_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later calls read no file, and what is done to one source is not seen in another."""
+    first = open_source("toy")
+    first.name = "mine"
+    record = attend(SENTENCE, model="toy")
+
+    def read_again(_: object) -> None:
+        raise AssertionError("the file is read again")
+
+    monkeypatch.setattr("attnviz.models.training.files.load", read_again)
+    again = attend(SENTENCE, model="toy")
+    assert again == record
+    assert again.model == "toy"
+    monkeypatch.undo()
+    receipt = attend(SENTENCE, model="toy", dtype="float64").receipt
+    assert receipt is not None
+    assert receipt.dtype == "float64"
+    assert attend(SENTENCE, model="toy") == record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -347,3 +348,42 @@ def test_the_sample() -> None:
     assert walk.difference is not None
     assert walk.difference < 1e-5
     assert not [note for note in walk.notes if note.code == "model_shapes"]
+
+
+FORK = """
+import os, signal, threading, torch
+import attnviz
+torch.set_num_threads(1)  # the threads of torch itself do not survive a fork
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = torch.nn.Embedding(256, 16)
+        self.layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+
+    def forward(self, numbers):
+        return self.layer(self.words(numbers))
+
+model, ended = Model(), threading.Event()
+def attend():
+    attnviz.attend("I love all you", model)
+def attend_on_and_on():
+    while not ended.is_set():
+        attend()
+attend()
+thread = threading.Thread(target=attend_on_and_on)
+thread.start()
+for _ in range(5):
+    if not (child := os.fork()):
+        signal.alarm(20)
+        attend()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, "the child hangs"
+ended.set()
+thread.join()
+"""
+
+
+def test_a_process_forked_while_another_thread_runs() -> None:
+    """A fork waits for the run of the other thread, so that the new process can run the model too."""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORK], check=True, timeout=100)
