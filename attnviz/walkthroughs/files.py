@@ -24,6 +24,7 @@ from attnviz.walkthroughs.record import Grid, Walkthrough
 FORMAT = "attnviz-walkthrough"
 VERSION = 1
 LARGEST = 2**29  # bytes of a file that is read; a layer of DistilBERT takes about 150 million
+MOST_STEPS = 5_000  # of a file that is read; a layer of 128 heads has about 1,000
 HIDDEN = "-inf"  # stands for minus infinity, which JSON numbers cannot express
 BOUND = 1e-5  # largest difference from the model's own numbers, if no receipt gives a tolerance
 SLACK = 100  # factor of the tolerance from the input on, where the model's format rounds more
@@ -106,6 +107,9 @@ def digest(fields: Mapping[str, object]) -> str:
 def _rebuild(fields: Mapping[str, object]) -> Walkthrough:
     """Return the walkthrough with these fields. Raises FileFormatError: a field is missing or invalid."""
     labels = decode_fields(fields, Walkthrough, apart={"grids"})
+    if len(labels["steps"]) > MOST_STEPS:
+        n_steps = len(labels["steps"])
+        raise FileFormatError(f"it has {n_steps:,} steps, and at most {MOST_STEPS:,} are read")
     grid_values = decode(fields.get("grids"), dict[str, Any], "grids")
     for name in (*grid_values, *(step.name for step in labels["steps"])):
         if not name.strip() or not name.isprintable():

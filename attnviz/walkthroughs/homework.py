@@ -45,6 +45,7 @@ KINDS: dict[str, Any] = {
 """The type of each value that a file may have, by its name."""
 
 LARGEST = 2**20  # bytes of a file; numbers typed by hand need far fewer
+MOST_HEADS = 128  # each of them takes seven steps
 DEEPEST = 8  # levels of nested lists
 ENDINGS = (".json", ".yaml", ".yml")
 # How far the sum of typed weights may be from 1, since they may be rounded to six digits.
@@ -209,8 +210,8 @@ def _write_attention(
         mask=None if mask is None else _select_row(mask, row),
     )
     n_heads = homework.get("n_heads", 1)
-    if n_heads < 1:
-        homework.refuse("n_heads", f"must be a whole number from 1 on, not {n_heads}")
+    if not 1 <= n_heads <= MOST_HEADS:
+        homework.refuse("n_heads", f"must be a whole number from 1 to {MOST_HEADS}, not {n_heads}")
     result = _write_heads(calculation, terms, queries, n_heads)
     if "Wo" in homework and "V" in calculation.grids:
         calculation.project("output", "output", result, homework.grids("Wo", "bo"))

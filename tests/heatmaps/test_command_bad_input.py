@@ -152,10 +152,9 @@ def test_a_pipe_for_a_model(
     os.mkfifo(here / "toy.safetensors")
     sentence = "I love all you"
     assert refused(command, "-m", "toy.safetensors", sentence)[0] == 1
-    assert refused("models", "toy.safetensors") == (
-        1,
-        "attnviz: toy.safetensors: it is not a regular file",
-    )
+    status, line = refused("models", "toy.safetensors")
+    assert status == 1
+    assert "it is not a regular file" in line
 
 
 @pytest.mark.parametrize(

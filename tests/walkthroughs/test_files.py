@@ -137,6 +137,10 @@ BAD: dict[str, tuple[bytes, str]] = {
     ),
     "deep": (b"[" * 100_000 + b"]" * 100_000, "it is nested too deeply to be a walkthrough"),
     "no steps": (remade(lambda f: f.pop("steps")), "it lacks steps"),
+    "20,000 steps": (
+        remade(lambda f: f.update(steps=f["steps"] * 20_000)),
+        "it has ",
+    ),
     "ragged": (
         remade(lambda f: f["grids"]["K"]["values"][2].append(1)),
         "grids.K.values[2] has 4 numbers, but the first row has 3",

@@ -224,7 +224,14 @@ BAD = {
     ),
     "a mask of halves": (DIRECT + "mask: [[1, 0.5]]", "line 8: mask holds 0 and 1 only: [0][1]"),
     "all masked": (DIRECT + "mask: [[0, 0]]", "all keys are masked: the query of row 0 has"),
-    "no heads": (DIRECT + "n_heads: 0", "line 8: n_heads must be a whole number from 1 on, not 0"),
+    "no heads": (
+        DIRECT + "n_heads: 0",
+        "line 8: n_heads must be a whole number from 1 to 128, not 0",
+    ),
+    "20,000 heads": (
+        DIRECT + "n_heads: 20000",
+        "line 8: n_heads must be a whole number from 1 to 128",
+    ),
     "heads that do not divide": (DIRECT + "n_heads: 3", "there is no part 0 of 4 columns divided"),
     "weights and a query": (DIRECT + "weights: [0.5, 0.5]", "line 1: query is of no use beside"),
     "weights that are no shares": (

@@ -6,6 +6,7 @@ import copy
 import inspect
 import json
 import logging
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -41,6 +42,8 @@ MOST = 2**27  # the largest value of any other size in a configuration
 # The gain of randomly drawn weights. The libraries' own initial weights are so small that every head would attend to
 # all tokens equally.
 GAIN = 0.7
+# The largest factor by which the replacements of a tokenizer, one after the other, may lengthen a text.
+MOST_GROWTH = 2**14
 # Model inputs other than text, in words.
 SENSES = {"image": "pictures", "video": "films", "audio": "sound"}
 
@@ -126,6 +129,7 @@ def _load_tokenizer(location: Location, options: dict[str, Any]) -> Any:
     """Load the tokenizer. Raises ModelError: it has no vocabulary, or two of them."""
     from transformers import AutoTokenizer
 
+    _check_replacements(location, options)
     tokenizer = AutoTokenizer.from_pretrained(location.path, **options)
     # If the vocabulary files are missing, transformers still returns a tokenizer. It knows only its special tokens and
     # at most a space.
@@ -138,6 +142,33 @@ def _load_tokenizer(location: Location, options: dict[str, Any]) -> Any:
         problem = "reads and generates words of two vocabularies, which attnviz cannot tell apart"
         raise ModelError(f"{location.name} {problem}")
     return tokenizer
+
+
+def _check_replacements(location: Location, options: dict[str, Any]) -> None:
+    """Raise ModelError if a tokenizer's replacements, such as "a" by "aa" many times, could make a text too long.
+
+    The tokenizers library, in Rust, would fill the memory and abort the process.
+    """
+    content = _read_json(location, "tokenizer.json", options) or {}
+    for part in ("normalizer", "decoder"):
+        if math.prod(_growths(content.get(part))) > MOST_GROWTH:
+            raise ModelError(
+                f"{location.name} is refused: the replacements of its tokenizer's {part} could make a text more than "
+                f"{MOST_GROWTH:,} times longer"
+            )
+
+
+def _growths(rules: Any) -> Iterator[int]:
+    """Yield the factor by which each replacement among these rules, at any depth, can lengthen a text."""
+    if isinstance(rules, list):
+        for rule in rules:
+            yield from _growths(rule)
+    elif isinstance(rules, dict) and rules.get("type") == "Replace":
+        # A regular expression may match one character.
+        replaced = rules["pattern"].get("String") or " "
+        yield max(1, math.ceil(len(rules["content"]) / len(replaced)))
+    elif isinstance(rules, dict):
+        yield from _growths(list(rules.values()))
 
 
 def _names_of_weights(model: Any, module: Any) -> set[str]:
@@ -213,23 +244,15 @@ def _read_config(location: Location, options: dict[str, Any]) -> Any:
 
 def _check_implementations(location: Location, options: dict[str, Any]) -> None:
     """Raise ModelError if any of a model's files names an attention implementation that is not part of transformers."""
-    from huggingface_hub import try_to_load_from_cache
     from transformers import PreTrainedConfig
-    from transformers.utils.hub import cached_file
 
     file_options = {name: option for name, option in options.items() if name != "trust_remote_code"}
     files: dict[str, Any] = {
         "config.json": PreTrainedConfig.get_config_dict(location.path, **file_options)[0]
     }
     for name in BESIDE:
-        if location.where == "cache":  # do not ask the hub for files that the cache lacks
-            path: object = try_to_load_from_cache(location.path, name, revision=options["revision"])
-        else:
-            path = cached_file(
-                location.path, name, _raise_exceptions_for_missing_entries=False, **file_options
-            )
-        if isinstance(path, str):
-            files[name] = json.loads(Path(path).read_text(encoding="utf-8"))
+        if (content := _read_json(location, name, options)) is not None:
+            files[name] = content
     for name, content in files.items():
         for wanted_name in _implementations(content, is_named=False):
             if wanted_name not in IMPLEMENTATIONS:
@@ -237,6 +260,21 @@ def _check_implementations(location: Location, options: dict[str, Any]) -> None:
                     f"{location.name} is refused: its {name} names the attention {clip(visible(wanted_name), 60)!r}, "
                     "which is not the library's own: to load it would run somebody's code"
                 )
+
+
+def _read_json(location: Location, name: str, options: dict[str, Any]) -> Any:
+    """Return the content of a JSON file of a model; None if the model has no such file."""
+    from huggingface_hub import try_to_load_from_cache
+    from transformers.utils.hub import cached_file
+
+    if location.where == "cache":  # do not ask the hub for files that the cache lacks
+        path: object = try_to_load_from_cache(location.path, name, revision=options["revision"])
+    else:
+        file_options = {key: value for key, value in options.items() if key != "trust_remote_code"}
+        path = cached_file(
+            location.path, name, _raise_exceptions_for_missing_entries=False, **file_options
+        )
+    return json.loads(Path(path).read_text(encoding="utf-8")) if isinstance(path, str) else None
 
 
 def _implementations(content: Any, *, is_named: bool) -> Iterator[str]:
