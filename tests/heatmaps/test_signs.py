@@ -161,7 +161,7 @@ def test_what_holds_no_roles(
     assert "--roles shows roles on a page" in line
     for name, wanted in (
         (str(path), "holds no roles of heads"),
-        ("none.stats", "none.stats cannot be read"),
+        ("none.stats", "none.stats: it cannot be read"),
     ):
         status, line = refused("heatmap", "I love you", "--toy", "--roles", name, "-o", "a.html")
         assert status == 1
