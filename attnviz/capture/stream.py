@@ -422,6 +422,7 @@ class ForwardPass:
             attend=layer.attend,
             seed=layer.number,
             by_sums=by_sums,
+            is_coarse=layer.query.dtype != dtype,
         )
 
     def add_weights(self, weights: Float[Tensor, "batch head query key"], number: int = -1) -> None:

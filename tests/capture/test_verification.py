@@ -78,6 +78,7 @@ ERRORS: dict[str, Callable[[Layer], Layer]] = {
     "no scaling": lambda layer: replace(layer, scoring=replace(layer.scoring, scaling=1.0)),
     "queries of 1.02": lambda layer: replace(layer, query=layer.query * 1.02),
     "queries of 1.005": lambda layer: replace(layer, query=layer.query * 1.005),
+    "queries of 10,000": lambda layer: replace(layer, query=layer.query * 1e4),
     "keys of 1.02": lambda layer: replace(layer, key=layer.key * 1.02),
     "keys of the next token": lambda layer: replace(layer, key=layer.key.roll(1, dims=2)),
     "queries of the next token": lambda layer: replace(layer, query=layer.query.roll(1, dims=2)),
@@ -166,6 +167,7 @@ class TestSameProduct:
             attend=partial(attend_fused, query, key, None) if runs_again else None,
             seed=0,
             by_sums=False,
+            is_coarse=False,
         )
         check.compare(0, 0, wrong, lambda *_: None)
         return check
