@@ -353,9 +353,8 @@ class ForwardPass:
     # The query and the key of the last layer, which are not kept alive.
     _last_inputs: tuple[weakref.ref[Tensor], weakref.ref[Tensor]] | None = None
     _by_sums: bool = False  # whether any layer was compared by random sums
-    _proves_weights: bool = (
-        True  # whether the weights of all layers were compared, not only products
-    )
+    # Whether the weights of all layers were compared, and not only products.
+    _proves_weights: bool = True
 
     def __post_init__(self) -> None:
         for observer in self.observers:

@@ -364,10 +364,8 @@ def _n_word_vectors(model: Any) -> int:
     """Return the number of a model's word vectors. Raises ModelError: it has no table of them."""
     try:
         table = model.get_input_embeddings()
-    except (
-        NotImplementedError
-    ):  # as in CANINE, which computes its vectors from hashes of characters
-        table = None
+    except NotImplementedError:
+        table = None  # CANINE computes its vectors from hashes of characters
     weight = getattr(table, "weight", None)
     if weight is None:
         name = type(model).__name__
