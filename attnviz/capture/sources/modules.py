@@ -33,10 +33,18 @@ from attnviz.capture.stream import (
     ForwardPass,
     Layer,
     LayerObserver,
+    Scoring,
     for_each_head,
     visible_keys,
 )
-from attnviz.errors import InputError, ModelError, NoAttentionError, RecordError, SelectionError
+from attnviz.errors import (
+    InputError,
+    ModelError,
+    NoAttentionError,
+    RecordError,
+    SelectionError,
+    SettingsError,
+)
 
 AXES = 4  # the number of axes of weights: batch, head, query, key
 # The most bytes of weights that are kept of a run, and that a record may have.
@@ -159,39 +167,39 @@ def _join(parts: list[SeenLayer]) -> list[SeenLayer]:
     is_one_module = first.path == parts[1].path
     is_step = is_one_module and first.cross and first.shape[2] == 1
     path = first.path if is_one_module else _siblings(first.path)[0].rstrip(".")
-    if any(isinstance(part, Layer) for part in held):
-        call = _join_calls(held, is_step=is_step)
-        if call is None:
-            return parts
-        shape = (*call.query.shape[:3], call.key.shape[2])
-        return [replace(first, path=path, shape=shape, held=call)]
-    weights = [part for part in held if isinstance(part, Tensor)]
-    if len(weights) < len(parts):  # they are too large to be kept
+    joined: Layer | Tensor | None = None
+    if all(isinstance(part, Tensor) for part in held):
+        weights = [part for part in held if isinstance(part, Tensor)]
+        if is_one_module and all(torch.equal(part, weights[0]) for part in weights):
+            joined = weights[0]  # the same weights, for several sets of values
+        else:
+            joined = torch.cat(weights, dim=2 if is_step else 1)
+        shape = tuple(joined.shape)
+    elif all(isinstance(part, Layer) for part in held):
+        calls = [part for part in held if isinstance(part, Layer)]
+        joined = _join_calls(calls, is_one_module=is_one_module, is_step=is_step)
+        if joined is not None:
+            shape = (*joined.query.shape[:3], joined.key.shape[2])
+    if joined is None:  # the weights are too large to be kept, or the calls do not fit
         return parts
-    joined = _join_weights(weights, is_step=is_step)
-    return [replace(first, path=path, shape=tuple(joined.shape), held=joined)]
+    return [replace(first, path=path, shape=shape, held=joined)]
 
 
-def _join_weights(weights: Sequence[Tensor], *, is_step: bool) -> Tensor:
-    """Return weights [batch, head, query, key] as those of one layer: side by side as queries or as heads."""
-    if is_step:
-        return torch.cat(list(weights), dim=2)
-    if all(torch.equal(part, weights[0]) for part in weights):
-        return weights[0]  # the same weights, for several sets of values
-    return torch.cat(list(weights), dim=1)
-
-
-def _join_calls(held: Sequence[Layer | Tensor | None], *, is_step: bool) -> Layer | None:
+def _join_calls(calls: Sequence[Layer], *, is_one_module: bool, is_step: bool) -> Layer | None:
     """Return calls of the fused function as one, with the queries or the heads of all; None if they do not fit."""
-    calls = [call for call in held if isinstance(call, Layer)]
     first = calls[0]
-    if len(calls) < len(held) or not all(_is_alike(call, first) for call in calls):
+    if not all(_is_alike(call, first) for call in calls):
         return None
     if is_step:
         return _join_steps(calls)
-    has_same_keys = all(torch.equal(call.key, first.key) for call in calls)
-    if has_same_keys and all(torch.equal(call.query, first.query) for call in calls):
-        # The same weights, for several sets of values, as in DiffLlama: their vectors stand side by side.
+    has_same_weights = is_one_module and all(
+        torch.equal(call.query, first.query)
+        and torch.equal(call.key, first.key)
+        and _has_same_mask(call, first)
+        for call in calls
+    )
+    if has_same_weights:
+        # Several sets of values, as in DiffLlama: their vectors stand side by side.
         return replace(
             first,
             value=torch.cat([call.value for call in calls], dim=-1),
@@ -201,17 +209,19 @@ def _join_calls(held: Sequence[Layer | Tensor | None], *, is_step: bool) -> Laye
 
 
 def _join_steps(calls: Sequence[Layer]) -> Layer | None:
-    """Return one call with the queries of all calls; None if they have masks, or other keys or values."""
+    """Return one call with the queries of all calls; None if they have other keys, or masks that do not fit."""
     first = calls[0]
     is_same = all(
         torch.equal(call.key, first.key) and torch.equal(call.value, first.value) for call in calls
     )
-    if first.scoring.mask is not None or not is_same:
+    # The fused function aligns a causal mask with the first query, so a single query sees the first key only.
+    if first.scoring.causal or not is_same:
         return None
     return replace(
         first,
         query=torch.cat([call.query for call in calls], dim=2),
         output=torch.cat([call.output for call in calls], dim=1),
+        scoring=_join_masks(calls, dim=2),
     )
 
 
@@ -224,13 +234,42 @@ def _join_heads(calls: Sequence[Layer]) -> Layer:
         key=torch.cat([for_each_head(call.key, n_heads) for call in calls], dim=1),
         value=torch.cat([for_each_head(call.value, n_heads) for call in calls], dim=1),
         output=torch.cat([call.output for call in calls], dim=2),
+        scoring=_join_masks(calls, dim=1),
     )
 
 
+def _join_masks(calls: Sequence[Layer], dim: int) -> Scoring:
+    """Return the scoring of several calls as one call: their masks side by side as heads (1) or queries (2)."""
+    masks = [mask for mask in map(_mask_of, calls) if mask is not None]
+    if all(_has_same_mask(call, calls[0]) for call in calls):
+        return calls[0].scoring
+    shape = calls[0].query.shape[:3]
+    expanded = [mask.expand(-1, *shape[1:], -1) for mask in masks]
+    return replace(calls[0].scoring, mask=torch.cat(expanded, dim=dim))
+
+
+def _has_same_mask(call: Layer, other: Layer) -> bool:
+    """Return whether two calls have equal masks, or none."""
+    mask, other_mask = call.scoring.mask, other.scoring.mask
+    if isinstance(mask, Tensor) and isinstance(other_mask, Tensor):
+        return torch.equal(mask, other_mask)
+    return mask is other_mask
+
+
+def _mask_of(call: Layer) -> Tensor | None:
+    """Return the mask of a call of the fused function, [batch or 1, head or 1, query or 1, key]."""
+    mask = call.scoring.mask
+    if not isinstance(mask, Tensor):
+        return None
+    return mask.reshape((1,) * (AXES - mask.ndim) + mask.shape)
+
+
 def _is_alike(call: Layer, other: Layer) -> bool:
-    """Return whether two calls have the same scoring, and vectors of the same shapes."""
+    """Return whether two calls have the same scoring but for their masks, and tensors of the same shapes."""
+    masks = [_mask_of(layer) for layer in (call, other)]
+    kinds = [None if mask is None else (mask.dtype, len(mask)) for mask in masks]
     return (
-        call.scoring.mask is other.scoring.mask
+        kinds[0] == kinds[1]
         and call.scoring.causal == other.scoring.causal
         and call.scoring.scaling == other.scoring.scaling
         and call.query.shape == other.query.shape
@@ -354,12 +393,12 @@ class Watched:
     Raises ModelError: `module` is no torch module, or the block is already open.
     """
 
-    def __init__(self, module: nn.Module, *, axes: str | None = None) -> None:
+    def __init__(self, module: nn.Module, *, axes: str | Mapping[str, str] | None = None) -> None:
         if not hasattr(module, "named_modules"):
             raise ModelError(f"watch takes a torch.nn.Module, not {type(module).__name__}")
-        if axes is not None:
-            parse_axes(axes)
-        self.axes = axes
+        # The axes of weights by the path of the module that computes them; "" stands for the whole module.
+        self._axes = dict(axes) if isinstance(axes, Mapping) else {"": axes} if axes else {}
+        _check_axes(self._axes, module)
         self._calls: list[_Call] = []
         # Weights whose axes are not clear: the path of their module, and their shape.
         self._unclear: list[str] = []
@@ -469,6 +508,16 @@ class Watched:
         return "\n".join(lines)
 
     @property
+    def axes(self) -> str | None:
+        """The names that the user gives to the axes of weights in the module that is running, or None."""
+        path = self._running[-1].path if self._running else ""
+        # Of several modules that contain the running one, the innermost counts.
+        for outer in sorted(self._axes, key=len, reverse=True):
+            if path is not None and (not outer or f"{path}.".startswith(f"{outer}.")):
+                return self._axes[outer]
+        return None
+
+    @property
     def layers(self) -> list[SeenLayer]:
         """The layers of the last run, in the order in which they ran."""
         return _layers_of(self._calls)
@@ -537,7 +586,8 @@ class Watched:
         if not self._calls:
             raise NoAttentionError(
                 f"no attention was seen in {name}: run it inside `with attnviz.watch(module):`, in the same thread; "
-                "seen are scaled_dot_product_attention, torch's own layers, and a softmax that is multiplied by values"
+                "seen are scaled_dot_product_attention, flex_attention, torch's own layers, and a softmax that is "
+                "multiplied by values"
             )
         if layers is not None:
             return tuple(indices_of(layers, range(len(seen)), "layer"))
@@ -580,7 +630,7 @@ class Watched:
             del self._running[-1:]
 
 
-def watch(module: nn.Module, *, axes: str | None = None) -> Watched:
+def watch(module: nn.Module, *, axes: str | Mapping[str, str] | None = None) -> Watched:
     """Watch a torch module and keep the attention of its last run inside the block.
 
     ::
@@ -590,19 +640,34 @@ def watch(module: nn.Module, *, axes: str | None = None) -> Watched:
         record = seen.attention(tokens=["I", "love", "you"])
 
     The module's results do not change, and it is left unchanged. The block captures calls of
-    `scaled_dot_product_attention`, torch's own layers, and softmax results that are multiplied by values, in the thread
-    that opened it.
+    `scaled_dot_product_attention` and `flex_attention`, torch's own layers, and softmax results that are multiplied by
+    values, in the thread that opened it.
 
     Args:
         module: any module. Compiled parts run uncompiled inside the block.
         axes: the axes of the weights before they are multiplied by values, such as "(batch head) query key" where the
-            heads of all sentences are folded into one axis. None lets attnviz follow them from the module's inputs.
+            heads of all sentences are folded into one axis. A dictionary gives them by the path of the submodule that
+            computes them, such as {"encoder.attention": "query key"}. None lets attnviz follow them from the module's
+            inputs.
 
     Raises:
         ModelError: `module` is no torch module.
-        SettingsError: `axes` does not name axes of weights or, when they are computed, does not fit them.
+        SettingsError: `axes` does not name axes of weights, names no submodule, or does not fit the weights that are
+            computed.
     """
     return Watched(module, axes=axes)
+
+
+def _check_axes(axes: Mapping[str, str], module: nn.Module) -> None:
+    """Raise SettingsError unless all are axes of weights, and their keys are paths of submodules."""
+    paths = {path for path, _ in module.named_modules()}
+    for path, names in axes.items():
+        parse_axes(names)
+        if path not in paths:
+            raise SettingsError(
+                f"{type(module).__name__} has no submodule {path!r}: print(module) lists their names",
+                "axes",
+            )
 
 
 def _notes(layers: Iterable[SeenLayer], n_masked: int, n_unclear: int) -> tuple[Note, ...]:

@@ -1,7 +1,8 @@
 """Trace the attention that a module computes, whatever way its code is written.
 
-Recognised are calls of `torch.nn.functional.scaled_dot_product_attention`, torch's `MultiheadAttention`, and weights
-that are normalised along a sequence and then multiplied by values: by a softmax, or by dividing through their sum.
+Recognised are calls of `torch.nn.functional.scaled_dot_product_attention`, `flex_attention`, torch's
+`MultiheadAttention`, and weights that are normalised along a sequence, by a softmax or by dividing through their sum,
+and then multiplied by values.
 """
 
 from __future__ import annotations
@@ -52,6 +53,9 @@ FUSED_PARAMETERS = (
     "scale",
     "enable_gqa",
 )
+# The operator that torch.nn.attention.flex_attention calls, and the module of that function.
+FLEX = torch.ops.higher_order.flex_attention
+FLEX_MODULE = "torch.nn.attention.flex_attention"
 MULTI_HEAD = functional.multi_head_attention_forward
 MULTI_HEAD_SIGNATURE = inspect.signature(MULTI_HEAD)
 # Functions whose result still counts as attention weights if their input does, and has as many numbers.
@@ -135,6 +139,8 @@ class AttentionTracer(TorchFunctionMode):
             return self._multi_head(args, keywords)
         if function is FUSED:
             return self._fused(*args, **keywords)
+        if function is FLEX:
+            return self._flex(*args)
         output = function(*args, **keywords)
         name = name_of(function)
         with torch._C.DisableTorchFunction():
@@ -393,6 +399,27 @@ class AttentionTracer(TorchFunctionMode):
         roles += [("free", None), ("summed", None)]
         return self._arrangement((*query_layout[:-1], key_layout[-2]), roles, key_layout)
 
+    def _flex(self, query: Tensor, key: Tensor, value: Tensor, *others: Any) -> Any:
+        """Call torch's `flex_attention`, pass its weights on, and return its result.
+
+        `others` are its functions of scores and masks. With the unit vectors as values, its output is the weights.
+        """
+        result = FLEX(query, key, value, *others)
+        n_keys = key.shape[2]
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            unit_vectors = torch.eye(n_keys, dtype=value.dtype, device=value.device)
+            unit_vectors = unit_vectors.expand(*value.shape[:2], n_keys, n_keys)
+            weights = FLEX(query.detach(), key.detach(), unit_vectors, *others)[0]
+            arrangement = self._arrangement_of_call((query, key, value), result[0])
+            if arrangement is None:
+                self._recorder.record_unclear(weights.shape)
+                return result
+            computation = Computation(
+                cross=self._is_cross(arrangement), keys=arrangement.key_origin, dropped=False
+            )
+            self._recorder.record_weights(arrangement.apply(weights), computation)
+        return result
+
     def _multi_head(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
         """Call the function behind `nn.MultiheadAttention`, and pass its weights on.
 
@@ -494,8 +521,8 @@ def as_written() -> Iterator[None]:
                 torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled()
             )
             torch.backends.mha.set_fastpath_enabled(False)
-            # If the compiler is loaded, some module may be compiled.
-            if "torch._dynamo" in sys.modules:
+            # If the compiler is loaded, some module may be compiled; `flex_attention` loads it later.
+            if {"torch._dynamo", FLEX_MODULE} & sys.modules.keys():
                 _as_before.enter_context(torch.compiler.set_stance("force_eager"))
         _runs.append(None)
     try:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import attnviz
 from attnviz.errors import NoAttentionError, SettingsError
@@ -172,6 +173,29 @@ def test_the_caller_names_axes_that_cannot_be_followed() -> None:
             module(x)
 
 
+def test_the_axes_of_one_module_of_several() -> None:
+    """Those of the module that needs them; the other one is followed as always."""
+
+    def through_numpy(self: Written, *qkv: Tensor) -> Tensor:
+        q, k, v = (torch.from_numpy(t.numpy().copy()) for t in folded(self, *qkv))
+        return (torch.softmax(q @ k.mT / 2, -1) @ v).view(B, H, T, -1).transpose(1, 2).flatten(2)
+
+    def usual(self: Written, *qkv: Tensor) -> Tensor:
+        q, k, v = (t.view(B, T, H, -1).transpose(1, 2) for t in qkv)
+        self.want = torch.softmax(q @ k.mT / 2, -1)
+        return (self.want @ v).transpose(1, 2).flatten(2)
+
+    module = nn.Sequential(Written(usual), Written(through_numpy)).eval()
+    axes = {"1": "(batch head) query key"}
+    with torch.no_grad(), attnviz.watch(module, axes=axes) as seen:
+        module(torch.randn(B, T, D))
+    record = seen.attention(index=1)
+    for weights, layer in zip(record.weights, module, strict=True):
+        np.testing.assert_allclose(weights, layer.want[1], atol=1e-6)  # type: ignore[index]
+    with pytest.raises(SettingsError, match="encoder"):
+        attnviz.watch(module, axes={"encoder": "(batch head) query key"})
+
+
 class MixtureOfExperts(nn.Module):
     """One causal layer, then experts whose outputs a softmax weighs."""
 
@@ -270,6 +294,118 @@ def test_the_steps_of_a_module_of_torch_are_rows(need_weights: bool) -> None:
     with torch.no_grad():
         want = module.attention(queries, encoded, encoded, average_attn_weights=False)[1]
     np.testing.assert_allclose(record.weights, want[1:2], atol=1e-6)
+
+
+class Masked(nn.Module):
+    """Fused attention, with one mask for each call."""
+
+    def __init__(self, n_heads: int) -> None:
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(D, D, bias=False) for _ in range(3))
+        self.n_heads = n_heads
+
+    def forward(self, query: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
+        vectors = (self.query(query), self.key(keys), self.value(keys))
+        q, k, v = (x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for x in vectors)
+        return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+def test_each_step_may_have_a_mask_of_its_own() -> None:
+    """As in monotonic attention: the first step may see three keys, the next one four, and so on."""
+
+    class Decoder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = Masked(H)
+
+        def forward(self, encoded: Tensor, queries: Tensor, visible: Tensor) -> None:
+            for step in range(queries.shape[1]):
+                mask = visible[step].expand(len(encoded), 1, 1, -1)
+                self.attention(queries[:, step : step + 1], encoded, mask)
+
+    module, encoded, queries = Decoder().eval(), torch.randn(B, 7, D), torch.randn(B, 4, D)
+    visible = torch.ones(4, 7).tril(2).bool()
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        module(encoded, queries, visible)
+        record = seen.attention(index=1)
+        attention = module.attention
+        query = attention.query(queries[1]).unflatten(-1, (H, -1)).transpose(0, 1)
+        key = attention.key(encoded[1]).unflatten(-1, (H, -1)).transpose(0, 1)
+        scores = query @ key.mT / (D // H) ** 0.5
+    want = scores.masked_fill(~visible, -torch.inf).softmax(-1)
+    assert (record.kind, record.weights.shape) == ("cross", (1, H, 4, 7))
+    np.testing.assert_allclose(record.weights[0], want, atol=1e-6)
+
+
+def test_each_head_that_is_a_module_may_have_a_mask_of_its_own() -> None:
+    """A head that sees only its own token beside a causal one."""
+
+    class Heads(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.heads = nn.ModuleList(Masked(1) for _ in range(2))
+
+        def forward(self, x: Tensor) -> None:
+            causal = torch.ones(T, T).tril().bool()
+            for head, mask in zip(self.heads, (causal, torch.eye(T).bool()), strict=True):
+                head(x, x, mask)
+
+    module = Heads().eval()
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        module(torch.randn(1, T, D))
+        record = seen.attention()
+    assert (record.kind, record.weights.shape) == ("decoder", (1, 2, T, T))
+    assert ((record.weights[0, 0] > 0) == np.tril(np.ones((T, T)))).all()
+    assert ((record.weights[0, 1] > 0) == np.eye(T)).all()
+
+
+def test_equal_heads_that_are_modules_remain_heads() -> None:
+    """Of a single token all weights are 1, and the heads are still four."""
+    module = SideBySide()
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        module(torch.randn(1, 1, D))
+    assert seen.layers[0].shape == (1, H, 1, 1)
+
+
+class Flexible(nn.Module):
+    """Attention with a distance penalty and a causal mask, given to `flex_attention` as functions."""
+
+    def __init__(self, function: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.projection, self.function = nn.Linear(D, 3 * D), function
+
+    def vectors(self, x: Tensor) -> list[Tensor]:
+        parts = self.projection(x).chunk(3, -1)
+        return [part.unflatten(-1, (H, -1)).transpose(1, 2) for part in parts]
+
+    def forward(self, x: Tensor) -> Tensor:
+        mask = create_block_mask(
+            lambda _b, _h, query, key: key <= query, None, None, T, T, device="cpu"
+        )
+        output = self.function(
+            *self.vectors(x),
+            score_mod=lambda score, _b, _h, query, key: score + 0.3 * (key - query),
+            block_mask=mask,
+        )
+        return output.transpose(1, 2).flatten(2)
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_flex_attention_is_seen(is_compiled: bool) -> None:
+    """With its changes of the scores and its mask; compiled by the user, as its documentation asks, or not."""
+    function: Any = flex_attention
+    module = Flexible(torch.compile(function, backend="eager") if is_compiled else function)
+    x = torch.randn(B, T, D)
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        module(x)
+        record = seen.attention(tokens=list("abcde"), index=1)
+        query, key, _ = module.vectors(x)
+    place = torch.arange(T)
+    scores = query[1] @ key[1].mT / (D // H) ** 0.5 + 0.3 * (place - place[:, None])
+    want = scores.masked_fill(place > place[:, None], -torch.inf).softmax(-1)
+    assert record.kind == "decoder"
+    np.testing.assert_allclose(record.weights[0], want, atol=1e-6)
 
 
 def test_a_step_with_a_cache_is_no_cross_attention() -> None:
