@@ -305,6 +305,22 @@ def test_a_receipt_is_of_its_layers_and_weights() -> None:
     assert chosen.receipt.layers == (2,)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "tolerance", "accepted"),
+    [("bfloat16", 1.5e-2, True), ("float32", 1e-5, False), ("float16", 2e-3, False)],
+)
+def test_only_bfloat16_rounds_rows_to_such_sums(
+    dtype: str, tolerance: float, accepted: bool
+) -> None:
+    """Eight significant bits: a weight may be off by 1/512, and so may the sum of a row."""
+    proof = receipt(dtype=dtype, tolerance=tolerance)
+    if accepted:
+        assert record(weights=weights() * 1.0017, receipt=proof).receipt == proof
+        return
+    with pytest.raises(errors.RecordError, match="each row must sum to 1"):
+        record(weights=weights() * 1.0017, receipt=proof)
+
+
 def test_copies_are_read_only() -> None:
     """A copy, and what comes from a pickle, is equal, and nobody can write into it either."""
     record = attnviz.attend("I love", "toy")

@@ -355,6 +355,7 @@ class ForwardPass:
     _by_sums: bool = False  # whether any layer was compared by random sums
     # Whether the weights of all layers were compared, and not only products.
     _proves_weights: bool = True
+    _n_rows_of_weights: int | None = None  # as in `Receipt.rows`
 
     def __post_init__(self) -> None:
         for observer in self.observers:
@@ -398,6 +399,7 @@ class ForwardPass:
             self._show(shown, observers)
         check.expect_equal(layer.number, query.dtype, unknown)
         self._proves_weights &= check.proves_weights
+        self._n_rows_of_weights = check.n_rows_of_weights or self._n_rows_of_weights
         largest = max(check.difference, check.difference_of_sums)
         self._differences[layer.number] = max(largest, self._differences.get(layer.number, 0.0))
 
@@ -478,6 +480,7 @@ class ForwardPass:
             differences=tuple(self._differences.values()),
             sums=SUMS if self._by_sums else None,
             proves="weights" if self._proves_weights else "output",
+            rows=self._n_rows_of_weights,
         )
 
 

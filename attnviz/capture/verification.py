@@ -76,6 +76,12 @@ class LayerCheck:
         """Whether the weights themselves are compared, and not only their products with the values."""
         return self.own_weights is not None or self.attend is not None
 
+    @property
+    def n_rows_of_weights(self) -> int | None:
+        """The number of rows in which the weights themselves are compared; None if in all, or in none."""
+        is_sampled = self.own_weights is None and self.attend is not None
+        return SAMPLE if is_sampled and self.output.shape[1] > SAMPLE else None
+
     def compare(
         self,
         first: int,

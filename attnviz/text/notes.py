@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from attnviz.attention import SOFTMAX, Note, Receipt
 from attnviz.text.display import visible
-from attnviz.text.messages import Phrase, _
+from attnviz.text.messages import Phrase, _, join_phrases
 
 # the sentence of each note code, with placeholders
 Templates = Mapping[str, Phrase]
@@ -97,12 +97,13 @@ def proof(receipt: Receipt | None) -> Phrase:
         return _("verified: the model's own softmax in {layers}").format(layers=layers)
     largest = receipt.max_difference
     difference = f"{largest:.1e}" if largest else "0"
-    sentence = _("verified: {proves}, max difference {difference} over {layers}")
-    if receipt.sums:
-        sentence = _(
-            "verified: {proves}, max difference {difference} over {layers}, in {sums} random sums "
-            "of each row"
+    parts = [
+        _("verified: {proves}, max difference {difference} over {layers}").format(
+            proves=PROVES[receipt.proves], difference=difference, layers=layers
         )
-    return sentence.format(
-        proves=PROVES[receipt.proves], difference=difference, layers=layers, sums=receipt.sums
-    )
+    ]
+    if receipt.sums:
+        parts.append(_("in {sums} random sums of each row").format(sums=receipt.sums))
+    if receipt.rows:
+        parts.append(_("weights in {rows} rows of each layer").format(rows=receipt.rows))
+    return join_phrases(parts, ", ")

@@ -168,7 +168,7 @@ class TestLong:
             str(receipt),
         )
         assert proof(receipt) == str(receipt)
-        assert proof(receipt).ko.endswith(" (각 행의 무작위 합 8개로)")
+        assert proof(receipt).ko.endswith(", 각 행의 무작위 합 8개로")
         assert self.run(lambda output: output, n=EVERY_NUMBER).sums is None
         assert self.run(lambda output: output, width=SUMS).sums is None
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import attnviz
 from attnviz.capture.attend import attend
 from attnviz.capture.observers import Batch
 from attnviz.capture.sources import huggingface
@@ -222,3 +223,17 @@ class TestHeads:
         torch.manual_seed(0)
         query, key, value = (torch.randn(1, 2, 64, 128) for _ in range(3))
         assert run_layer(fused_layer(6 * query, 6 * key, value)).max_difference < 5e-6
+
+
+@pytest.mark.parametrize(("n_tokens", "rows"), [(256, None), (300, 256)])
+def test_a_receipt_says_in_how_many_rows_the_weights_were_compared(
+    n_tokens: int, rows: int | None
+) -> None:
+    """A fused implementation runs again for a sample of the rows of a long text, and for all of a short one."""
+    module = torch.nn.TransformerEncoderLayer(16, 2, batch_first=True).eval()
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        module(torch.randn(1, n_tokens, 16))
+    receipt = seen.attention().receipt
+    assert receipt is not None
+    assert receipt.rows == rows
+    assert ("weights in 256 rows of each layer" in str(receipt)) == (rows is not None)
