@@ -96,6 +96,9 @@ def own_tokens(tokenizer: Any, text: str) -> tuple[Token, ...]:
     encoding = text.encode() if tokenizer is None else tokenizer.encode(text)
     # The package tokenizers returns an object with `ids`, others the ids themselves, perhaps as a tensor.
     ids = [int(number) for number in getattr(encoding, "ids", encoding)]
+    # Its tokenizers may add padding, which the module could not tell from tokens.
+    are_real = getattr(encoding, "attention_mask", [1] * len(ids))
+    ids = [number for number, is_real in zip(ids, are_real, strict=True) if is_real]
     return _tokens_without_offsets(tokenizer, ids, text)
 
 

@@ -1,0 +1,270 @@
+"""Labels against the tokenizer's own word, for the ids that the model really receives."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
+from torch import nn
+
+import attnviz
+from tests.fixtures.zoo import SENTENCES, make_tokenizer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from attnviz.attention import Token
+
+TEXTS = (
+    *SENTENCES,
+    "Unbelievably, 2 naïve cafés cost 3,50 €  [today]\n\tor not?",
+    "도서관에서 책을 읽어요 👩‍👩‍👧 ...",
+    "x",
+)
+CHAT = "{% for message in messages %}<{{ message.role }}> {{ message.content }}\n{% endfor %}<me> "
+NAMES = {
+    "bos": "<s>",
+    "pad": "<pad>",
+    "eos": "</s>",
+    "unk": "<unk>",
+    "cls": "<cls>",
+    "sep": "<sep>",
+}
+SPECIALS = list(NAMES.values())
+KINDS = (
+    "real wordpiece",
+    "wordpiece",
+    "words",
+    "characters",
+    "bpe with ends of words",
+    "unigram",
+    "unigram with bytes",
+    "gpt2",
+    "roberta",
+    "metaspace",
+    "byt5",
+)
+
+
+def learn(kind: str) -> Tokenizer:
+    """Return a tokenizer of this kind, with a vocabulary learned from some of the texts."""
+    parts: dict[str, tuple[Any, Any, Any, Any]] = {
+        "wordpiece": (
+            models.WordPiece(unk_token="<unk>"),
+            pre_tokenizers.BertPreTokenizer(),
+            decoders.WordPiece(),
+            trainers.WordPieceTrainer,
+        ),
+        "words": (
+            models.WordLevel(unk_token="<unk>"),
+            pre_tokenizers.Whitespace(),
+            None,
+            trainers.WordLevelTrainer,
+        ),
+        "characters": (
+            models.BPE(unk_token="<unk>"),
+            pre_tokenizers.Split("", "isolated"),
+            decoders.Fuse(),
+            trainers.BpeTrainer,
+        ),
+        "bpe with ends of words": (
+            models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"),
+            pre_tokenizers.BertPreTokenizer(),
+            decoders.BPEDecoder(),
+            trainers.BpeTrainer,
+        ),
+        "unigram": (
+            models.Unigram(),
+            pre_tokenizers.Metaspace(),
+            decoders.Metaspace(),
+            trainers.UnigramTrainer,
+        ),
+    }
+    model, pre_tokenizer, decoder, trainer = parts[kind]
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizer
+    if decoder is not None:
+        tokenizer.decoder = decoder
+    settings: dict[str, Any] = {
+        "vocab_size": 150,
+        "special_tokens": SPECIALS,
+        "show_progress": False,
+    }
+    if kind == "bpe with ends of words":
+        settings["end_of_word_suffix"] = "</w>"
+    if kind == "unigram":
+        settings["unk_token"] = "<unk>"
+    if kind == "characters":
+        settings["vocab_size"] = 60
+    tokenizer.train_from_iterator(TEXTS[:3], trainer(**settings))
+    ends = [(name, SPECIALS.index(name)) for name in ("<cls>", "<sep>")]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<cls> $A <sep>", pair="<cls> $A <sep> $B:1 <sep>:1", special_tokens=ends
+    )
+    return tokenizer
+
+
+def tokenizer_of(kind: str, real_model: str) -> Any:
+    """Return a tokenizer of transformers of this kind."""
+    import transformers
+
+    if kind == "byt5":
+        return transformers.ByT5Tokenizer()
+    if kind == "real wordpiece":
+        return make_tokenizer("wordpiece", real_model)
+    if kind in {"gpt2", "roberta", "metaspace"}:
+        return make_tokenizer(kind, real_model)
+    if kind == "unigram with bytes":
+        pieces = [(name, 0.0) for name in SPECIALS]
+        pieces += [(f"<0x{byte:02X}>", -9.0) for byte in range(256)]
+        pieces += [("▁I", -1.0), ("▁", -2.0), ("▁love", -2.0), ("▁all", -2.0), ("나는", -3.0)]
+        tokenizer = Tokenizer(models.Unigram(pieces, unk_id=3, byte_fallback=True))
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+        tokenizer.decoder = decoders.Sequence(
+            [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+        )
+    else:
+        tokenizer = learn(kind)
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, **{f"{name}_token": token for name, token in NAMES.items()}
+    )
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """A kind of tokenizer."""
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(kind: str, real_model: str) -> Any:
+    """A tokenizer of each kind."""
+    tokenizer = tokenizer_of(kind, real_model)
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    tokenizer.chat_template = CHAT
+    return tokenizer
+
+
+@pytest.fixture(scope="module")
+def reader(tokenizer: Any) -> Any:
+    """An encoder with word vectors for a tokenizer."""
+    return tiny("Bert", tokenizer)
+
+
+def tiny(name: str, tokenizer: Any) -> Any:
+    """Return a tiny model of transformers for a tokenizer."""
+    import transformers
+
+    config = getattr(transformers, f"{name.removesuffix('LMHead')}Config")(
+        vocab_size=len(tokenizer),
+        hidden_size=24,
+        num_attention_heads=3,
+        num_hidden_layers=2,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        max_position_embeddings=256,
+    )
+    torch.manual_seed(0)
+    return getattr(transformers, f"{name}Model")(config).eval()
+
+
+@contextmanager
+def received(model: Any) -> Iterator[list[list[int]]]:
+    """Collect the ids that a model's table of word vectors receives, a list for each sentence."""
+    rows: list[list[int]] = []
+    hook = model.get_input_embeddings().register_forward_pre_hook(
+        lambda _, inputs: rows.extend(inputs[0].tolist())
+    )
+    try:
+        yield rows
+    finally:
+        hook.remove()
+
+
+def check(tokens: Sequence[Token], ids: Sequence[int], tokenizer: Any) -> None:
+    """Compare the tokens of a record with what the tokenizer says of the ids that the model received."""
+    assert [token.id for token in tokens] == list(ids)
+    for token, number in zip(tokens, ids, strict=True):
+        piece = tokenizer.convert_ids_to_tokens(number)
+        assert token.piece == piece
+        said = tokenizer.decode(
+            [number], skip_special_tokens=False, clean_up_tokenization_spaces=False
+        )
+        said = said.removeprefix("##")
+        label = token.text.removeprefix("·")
+        if number in tokenizer.all_special_ids:
+            assert label.split("→")[-1] == piece
+        elif "\ufffd" in said:  # some bytes of a character
+            assert re.fullmatch(r".+ \d/\d", label)
+        elif said.strip():
+            assert label == said.strip()
+        else:
+            assert set(label) <= {"␣", "\\", "n", "t"}
+
+
+def test_sentences(reader: Any, tokenizer: Any) -> None:
+    """Every kind of text."""
+    for text in TEXTS:
+        with received(reader) as ids:
+            record = attnviz.attend(text, reader, tokenizer)
+        check(record.query_tokens, ids[0], tokenizer)
+
+
+def test_pairs(reader: Any, tokenizer: Any) -> None:
+    """Two sentences, and the special tokens between them."""
+    for text, pair in zip(TEXTS, TEXTS[1:], strict=False):
+        with received(reader) as ids:
+            record = attnviz.attend(text, reader, tokenizer, pair=pair)
+        check(record.query_tokens, ids[0], tokenizer)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_batches(reader: Any, tokenizer: Any, side: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever side the tokenizer pads: each sentence has the labels and the weights that it has alone."""
+    monkeypatch.setattr(tokenizer, "padding_side", side)
+    with received(reader) as ids:
+        records = attnviz.attend_all(TEXTS, reader, tokenizer)
+    for text, record, row in zip(TEXTS, records, ids, strict=True):
+        check(record.query_tokens, row[: len(record.query_tokens)], tokenizer)
+        alone = attnviz.attend(text, reader, tokenizer)
+        assert record.query_tokens == alone.query_tokens
+        np.testing.assert_allclose(record.weights, alone.weights, atol=1e-6)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_truncation(
+    reader: Any, tokenizer: Any, side: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever side is cut off."""
+    monkeypatch.setattr(tokenizer, "truncation_side", side)
+    monkeypatch.setattr(tokenizer, "model_max_length", 7)
+    for text, pair in ((TEXTS[1], None), (TEXTS[4], None), (TEXTS[1], TEXTS[2])):
+        with received(reader) as ids:
+            record = attnviz.attend(text, reader, tokenizer, pair=pair, truncate=True)
+        assert len(record.query_tokens) <= 7
+        check(record.query_tokens, ids[0], tokenizer)
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_prompts(tokenizer: Any, *, chat: bool) -> None:
+    """A prompt and its continuation, as they are or in a chat template."""
+    writer = tiny("GPT2LMHead", tokenizer)
+    with received(writer) as ids:
+        generation = attnviz.generate("I love\nyou 나", writer, tokenizer, tokens=3, chat=chat)
+    read = [number for row in ids for number in row]
+    print(generation, read)
