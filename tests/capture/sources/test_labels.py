@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import unicodedata
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ from tokenizers import (
     trainers,
 )
 from torch import nn
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 import attnviz
 from tests.fixtures.zoo import SENTENCES, make_tokenizer
@@ -32,6 +35,7 @@ TEXTS = (
     *SENTENCES,
     "Unbelievably, 2 naïve cafés cost 3,50 €  [today]\n\tor not?",
     "도서관에서 책을 읽어요 👩‍👩‍👧 ...",
+    "I [SEP] you <s> and </s><unk>",
     "x",
 )
 CHAT = "{% for message in messages %}<{{ message.role }}> {{ message.content }}\n{% endfor %}<me> "
@@ -196,21 +200,29 @@ def received(model: Any) -> Iterator[list[list[int]]]:
         hook.remove()
 
 
-def check(tokens: Sequence[Token], ids: Sequence[int], tokenizer: Any) -> None:
-    """Compare the tokens of a record with what the tokenizer says of the ids that the model received."""
+def check(
+    tokens: Sequence[Token], ids: Sequence[int], tokenizer: Any, *, is_whole: bool = True
+) -> None:
+    """Compare the tokens of a record with what the tokenizer says of the ids that the model received.
+
+    If the text is not whole, because it is cut or generated, some bytes may belong to no known character.
+    """
     assert [token.id for token in tokens] == list(ids)
     for token, number in zip(tokens, ids, strict=True):
         piece = tokenizer.convert_ids_to_tokens(number)
         assert token.piece == piece
-        said = tokenizer.decode(
-            [number], skip_special_tokens=False, clean_up_tokenization_spaces=False
-        )
-        said = said.removeprefix("##")
+        said = tokenizer.decode([number], clean_up_tokenization_spaces=False).removeprefix("##")
         label = token.text.removeprefix("·")
         if number in tokenizer.all_special_ids:
             assert label.split("→")[-1] == piece
-        elif "\ufffd" in said:  # some bytes of a character
-            assert re.fullmatch(r".+ \d/\d", label)
+        elif "\ufffd" in said or (not said and piece.strip("▁")):
+            assert re.fullmatch(r".+ \d+/\d+", label) or (label == "\ufffd" and not is_whole)
+        elif re.fullmatch("[\u1100-\u11ff]", said):
+            # Fonts do not draw a conjoining Korean letter alone, so the letter itself stands for it.
+            names = [unicodedata.name(letter).split()[-1] for letter in (said, label)]
+            assert names[0] == names[1]
+        elif len(said) == 1 and unicodedata.category(said) == "Cc" and not said.isspace():
+            assert label == repr(said)[1:-1]  # generated
         elif said.strip():
             assert label == said.strip()
         else:
@@ -227,7 +239,7 @@ def test_sentences(reader: Any, tokenizer: Any) -> None:
 
 def test_pairs(reader: Any, tokenizer: Any) -> None:
     """Two sentences, and the special tokens between them."""
-    for text, pair in zip(TEXTS, TEXTS[1:], strict=False):
+    for text, pair in itertools.pairwise(TEXTS):
         with received(reader) as ids:
             record = attnviz.attend(text, reader, tokenizer, pair=pair)
         check(record.query_tokens, ids[0], tokenizer)
@@ -253,11 +265,11 @@ def test_truncation(
     """Whatever side is cut off."""
     monkeypatch.setattr(tokenizer, "truncation_side", side)
     monkeypatch.setattr(tokenizer, "model_max_length", 7)
-    for text, pair in ((TEXTS[1], None), (TEXTS[4], None), (TEXTS[1], TEXTS[2])):
+    for text, pair in ((TEXTS[1], None), (TEXTS[3], None), (TEXTS[1], TEXTS[2])):
         with received(reader) as ids:
             record = attnviz.attend(text, reader, tokenizer, pair=pair, truncate=True)
         assert len(record.query_tokens) <= 7
-        check(record.query_tokens, ids[0], tokenizer)
+        check(record.query_tokens, ids[0], tokenizer, is_whole=False)
 
 
 @pytest.mark.parametrize("chat", [False, True])
@@ -265,6 +277,85 @@ def test_prompts(tokenizer: Any, *, chat: bool) -> None:
     """A prompt and its continuation, as they are or in a chat template."""
     writer = tiny("GPT2LMHead", tokenizer)
     with received(writer) as ids:
-        generation = attnviz.generate("I love\nyou 나", writer, tokenizer, tokens=3, chat=chat)
+        record = attnviz.generate("I love\nyou 나", writer, tokenizer, max_new_tokens=3, chat=chat)
     read = [number for row in ids for number in row]
-    print(generation, read)
+    # No model reads the last token that it generates.
+    assert len(read) >= len(record.query_tokens) - 1
+    check(record.query_tokens[: len(read)], read, tokenizer, is_whole=False)
+
+
+def test_a_cut_text_of_bytes() -> None:
+    """A tokenizer that reports no offsets, and a text that is cut: its characters are known all the same."""
+    import transformers
+
+    tokenizer = transformers.ByT5Tokenizer(model_max_length=9)
+    tokenizer.cls_token = tokenizer.pad_token
+    record = attnviz.attend("나 사랑해", tiny("Bert", tokenizer), tokenizer, truncate=True)
+    labels = [token.text for token in record.query_tokens]
+    assert labels == [
+        "나 1/3",
+        "나 2/3",
+        "나 3/3",
+        "␣",
+        "사 1/3",
+        "사 2/3",
+        "사 3/3",
+        "·\ufffd",
+        "</s>",
+    ]
+
+
+def test_padding_of_an_own_tokenizer() -> None:
+    """A tokenizer of the package tokenizers that pads: the module reads the sentence as it reads it alone."""
+
+    class Own(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Embedding(60, 16)
+            self.layer = nn.TransformerEncoderLayer(16, 2, 20, batch_first=True)
+
+        def forward(self, ids: torch.Tensor) -> torch.Tensor:
+            """Return states."""
+            states: torch.Tensor = self.layer(self.table(ids))
+            return states
+
+    module, tokenizer = Own(), learn("characters")
+    alone = attnviz.attend("I love", module, tokenizer)
+    for direction in ("left", "right"):
+        tokenizer.enable_padding(direction=direction, length=12, pad_id=1, pad_token="<pad>")
+        record = attnviz.attend("I love", module, tokenizer)
+        assert record.query_tokens == alone.query_tokens
+        assert np.array_equal(record.weights, alone.weights)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("toy", "The quokka didn't cross the street because it was tired"),
+        ("toy-decoder", "The cat sat on the mat"),
+        ("toy-ko", "동물은 길을 건너지 않았어요"),
+        ("toy-seq2seq", "the cat is big"),
+        ("toy-transformer", "the cat sees a dog"),
+    ],
+)
+def test_home_built(name: str, text: str) -> None:
+    """The words of the models that ship, against their vocabulary."""
+    card = next(model.card for model in attnviz.list_models() if model.name == name)
+    assert card is not None
+    rows: list[list[int]] = []
+
+    def collect(module: nn.Module, inputs: tuple[Any, ...]) -> None:
+        if isinstance(module, nn.Embedding):
+            rows.extend(inputs[0].tolist())
+
+    hook = register_module_forward_pre_hook(collect)
+    try:
+        record = attnviz.attend(text, name)
+    finally:
+        hook.remove()
+    ids = [token.id for token in record.key_tokens]
+    assert ids == rows[0]
+    for token, word in zip(record.key_tokens, card.source.decode(rows[0]), strict=True):
+        is_unknown = word not in {token.piece, token.piece.lower()}
+        assert token.text.endswith("→[UNK]") == is_unknown
+        assert token.text.removeprefix("·").split("→")[0].lower() in token.piece.lower()
