@@ -284,7 +284,7 @@ class TestTwoVocabularies:
         """FSMT is refused, in a folder (with or without its tokenizer's package) and in memory; `watch` shows it."""
         import transformers
 
-        sizes = dict.fromkeys(["encoder_layers", "decoder_layers"], 2)
+        sizes: dict[str, Any] = dict.fromkeys(["encoder_layers", "decoder_layers"], 2)
         sizes |= dict.fromkeys(["encoder_attention_heads", "decoder_attention_heads"], 3)
         sizes |= dict.fromkeys(["encoder_ffn_dim", "decoder_ffn_dim"], 20)
         config = transformers.FSMTConfig(

@@ -130,8 +130,17 @@ def tiny() -> Callable[[str], Any]:
     """Return a tiny model of transformers, with attention that is not flat."""
     import transformers
 
-    sizes = {"vocab_size": 50, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
-    usual = {"num_attention_heads": 3, "num_hidden_layers": 2, "intermediate_size": 30}
+    sizes: dict[str, Any] = {
+        "vocab_size": 50,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "pad_token_id": 0,
+    }
+    usual: dict[str, Any] = {
+        "num_attention_heads": 3,
+        "num_hidden_layers": 2,
+        "intermediate_size": 30,
+    }
     configs = {
         "GPT2LMHead": transformers.GPT2Config(n_embd=24, n_head=3, n_layer=2, **sizes),
         "Llama": transformers.LlamaConfig(hidden_size=24, num_key_value_heads=1, **usual, **sizes),
@@ -197,7 +206,7 @@ def test_padding_of_a_source(tiny: Callable[[str], Any], implementation: str) ->
 def test_padding_of_a_prompt(tiny: Callable[[str], Any]) -> None:
     """The last step of generation in a batch: one query, and the keys of its own sentence."""
     model = tiny("GPT2LMHead")
-    settings = {"max_new_tokens": 3, "do_sample": False, "eos_token_id": None}
+    settings: dict[str, Any] = {"max_new_tokens": 3, "do_sample": False, "eos_token_id": None}
     batch = padded("left", short_first=True)
     del batch["position_ids"]  # generate() makes them
     with torch.no_grad(), attnviz.watch(model) as seen:
