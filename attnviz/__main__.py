@@ -1,14 +1,12 @@
 """The entry point of the command, for ``attnviz`` and ``python -m attnviz``."""
 
-from __future__ import annotations
-
+# Each import here delays the moment from which Ctrl-C is handled, so there are as few as possible.
 import gc
 import os
 import signal
-from typing import NoReturn
 
 
-def main() -> NoReturn:
+def main() -> None:
     """Run the command line; Ctrl-C ends it quietly even before it has begun."""
     # Some libraries turn KeyboardInterrupt into another error while they are imported, so none is raised.
     signal.signal(signal.SIGINT, lambda *_: os._exit(128 + signal.SIGINT))

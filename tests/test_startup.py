@@ -48,17 +48,14 @@ def loaded(tmp_path: Path, environment: Callable[..., dict[str, str]]) -> Callab
 
 
 def test_import() -> None:
-    """`import attnviz` loads nothing but Python's own, and what names its parts lazily."""
+    """`import attnviz` loads nothing but Python's own."""
     code = (
         "import sys; before = set(sys.modules); import attnviz; print(*set(sys.modules) - before)"
     )
     new = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert {name.partition(".")[0] for name in new} - set(sys.stdlib_module_names) == {
-        "attnviz",
-        "lazy_loader",
-    }
+    assert {name.partition(".")[0] for name in new} - set(sys.stdlib_module_names) == {"attnviz"}
 
 
 def test_help(loaded: Callable[..., set[str]]) -> None:

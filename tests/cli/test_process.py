@@ -223,19 +223,21 @@ def test_ctrl_c_while_libraries_load(
     assert [path for path in here.rglob("*") if path.is_file()] == []
 
 
-def test_ctrl_c_while_the_command_itself_loads() -> None:
+@pytest.mark.parametrize("module", ["attnviz.cli.help", "the first that is not Python's own"])
+def test_ctrl_c_while_the_command_itself_loads(module: str) -> None:
     """Status 130, and nothing is printed."""
     code = """
 import os, signal, sys
 class Interrupt:
     def find_spec(self, name, *_):
-        if name == "attnviz.cli.help":
+        is_own = name in {"attnviz", "attnviz.__main__"} or name in sys.stdlib_module_names
+        if name == sys.argv[1] or (not is_own and not sys.argv[1].startswith("attnviz")):
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Interrupt())
 from attnviz.__main__ import main
 main()
 """
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    result = subprocess.run([sys.executable, "-c", code, module], capture_output=True, check=False)
     assert (result.returncode, result.stdout, result.stderr) == (130, b"", b"")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 from contextlib import suppress
@@ -17,6 +18,9 @@ PATIENCE = 3.0  # seconds to wait for the hub's first answer before it counts as
 # The file that holds a model's weights, or the index of the files among which they are divided.
 INDEX = "model.safetensors.index.json"  # which of several files holds which weights
 WEIGHTS = ("model.safetensors", INDEX)
+ADAPTER = (
+    "adapter_config.json"  # PEFT writes it beside weights that only change those of another model
+)
 SAFETENSORS_ONLY = "attnviz reads safetensors only (other formats can run code while they load)"
 WHAT_TO_DO = (
     "download it where there is a network, give a local folder, or use the home-built model (toy)"
@@ -63,20 +67,39 @@ def locate(model: str, revision: str | None = None, *, needs_weights: bool = Tru
 
 
 def _folder(folder: Path, *, needs_weights: bool) -> Location:
-    """Return the location of a model in a folder. Raises ModelError: it has no configuration or no weights."""
+    """Return the location of a model in a folder.
+
+    Raises ModelError: it has no configuration or no weights, holds an adapter, or a file in it is a pipe or a device.
+    """
+    name = f"the folder {visible(str(folder))}"
+    for path in (*folder.glob("*"), *folder.glob("additional_chat_templates/*")):
+        # Reading a pipe or a device could take forever.
+        if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+            raise ModelError(f"{name} is refused: its {visible(path.name)} is not a regular file")
+    if (folder / ADAPTER).is_file():
+        raise _is_adapter(name, folder / ADAPTER)
     if not (folder / "config.json").is_file():
-        raise UnknownModelError(
-            f"the folder {visible(str(folder))} holds no model: it has no config.json"
-        )
-    if needs_weights and not any((folder / name).is_file() for name in WEIGHTS):
-        raise ModelError(
-            f"the folder {visible(str(folder))} has no model.safetensors: {SAFETENSORS_ONLY}"
-        )
+        raise UnknownModelError(f"{name} holds no model: it has no config.json")
+    if needs_weights and not any((folder / file).is_file() for file in WEIGHTS):
+        raise ModelError(f"{name} has no model.safetensors: {SAFETENSORS_ONLY}")
     full_path = folder.resolve()
     return Location(
         path=str(folder),
         where="folder",
         name=visible(f"{full_path.parent.name}/{full_path.name}".lstrip("/")),
+    )
+
+
+def _is_adapter(name: str, config: Path) -> ModelError:
+    """Return the error for an adapter of PEFT, with this configuration, which is no model by itself."""
+    base = None
+    with suppress(OSError, ValueError, AttributeError):
+        base = json.loads(config.read_text(encoding="utf-8")).get("base_model_name_or_path")
+    base_name = clip(visible(base), 100) if isinstance(base, str) and base else "its base model"
+    return ModelError(
+        f"{name} holds only an adapter for {base_name}: load that model, merge both with "
+        "peft.PeftModel.from_pretrained(model, ADAPTER).merge_and_unload(), save the result with its tokenizer in a "
+        "folder, and give that"
     )
 
 
@@ -192,7 +215,7 @@ def _ask_hub(model: str, revision: str | None) -> None:
 
 def _check_on_hub(model: str, revision: str | None, first_answer: threading.Event) -> None:
     """Check that the hub has the configuration and the weights; `first_answer` is set at its first valid answer."""
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
     from huggingface_hub.errors import EntryNotFoundError
 
     def has(file: str) -> bool:
@@ -208,11 +231,15 @@ def _check_on_hub(model: str, revision: str | None, first_answer: threading.Even
         first_answer.set()
         return True
 
-    if not has("config.json"):
-        raise UnknownModelError(f"{model} on the hub holds no model: it has no config.json")
+    has_config = has("config.json")
     # Without this check, transformers would ask another server to convert the weights.
-    if not any(map(has, WEIGHTS)):
-        raise ModelError(f"{model} has no model.safetensors on the hub: {SAFETENSORS_ONLY}")
+    if has_config and any(map(has, WEIGHTS)):
+        return
+    if has(ADAPTER):
+        raise _is_adapter(model, Path(hf_hub_download(model, ADAPTER, revision=revision)))
+    if not has_config:
+        raise UnknownModelError(f"{model} on the hub holds no model: it has no config.json")
+    raise ModelError(f"{model} has no model.safetensors on the hub: {SAFETENSORS_ONLY}")
 
 
 def _unreachable(model: str, reason: str) -> UnreachableModelError:

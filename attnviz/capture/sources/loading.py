@@ -77,6 +77,7 @@ def load(
     """
     config = _read_config(location, options)
     check_index(location, options.get("revision"))
+    _check_vocabularies(location.name, config)
     tokenizer = _load_tokenizer(location, options)
     auto_class, is_seq2seq = _class_of(config, generates=generates)
     model, report = auto_class.from_pretrained(
@@ -138,10 +139,23 @@ def _load_tokenizer(location: Location, options: dict[str, Any]) -> Any:
             "no vocabulary (no tokenizer.json, vocab.txt or the like): every word would be unknown"
         )
         raise ModelError(f"{location.name} has {problem}")
-    if getattr(tokenizer, "separate_vocabs", False):
-        problem = "reads and generates words of two vocabularies, which attnviz cannot tell apart"
-        raise ModelError(f"{location.name} {problem}")
+    _check_vocabularies(location.name, tokenizer)
     return tokenizer
+
+
+def _check_vocabularies(name: str, tokenizer_or_config: Any) -> None:
+    """Raise ModelError for a tokenizer (Marian) or a configuration (FSMT) with a second vocabulary for generated words.
+
+    Transformers would spell the tokens that the model reads with words of the other vocabulary.
+    """
+    # FSMT's tokenizer needs a package of its own: nobody should install it in vain, so the configuration tells.
+    if getattr(tokenizer_or_config, "separate_vocabs", False) or hasattr(
+        tokenizer_or_config, "tgt_vocab_size"
+    ):
+        raise ModelError(
+            f"{name} reads words of one vocabulary and generates those of another, which attnviz cannot tell apart: "
+            "run the model yourself inside `with attnviz.watch(model):`, which shows its attention"
+        )
 
 
 def _check_replacements(location: Location, options: dict[str, Any]) -> None:
@@ -341,6 +355,8 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
         raise ModelError(
             f"a model in memory needs its Hugging Face tokenizer, as in tokenizer=...: {problem}"
         )
+    for part in (tokenizer, model.config):
+        _check_vocabularies(type(model).__name__, part)
     n_pieces, n_vectors = len(tokenizer), _n_word_vectors(model)
     if n_pieces > n_vectors:
         raise ModelError(

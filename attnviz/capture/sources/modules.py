@@ -81,6 +81,10 @@ class SeenLayer:
             is_visible = visible[:1].expand(-1, -1, n_queries, -1)
         else:
             is_visible = held[:1] > 0
+            # Queries that are padding on the left of a causal model may attend equally to all keys, even to later ones.
+            is_uneven = held[:1].amax(dim=-1) > held[:1].amin(dim=-1)
+            if is_uneven.any():
+                is_visible &= is_uneven[..., None]
         return "encoder" if is_visible.triu(1 + n_before).any() else "decoder"
 
     def show(self, run: ForwardPass, index: int, number: int) -> None:
@@ -444,7 +448,8 @@ class Watched:
         """Return the record of one input of the last run.
 
         Args:
-            tokens: a label for each query; further queries (padding) are left out. None numbers the queries.
+            tokens: a label for each query; further queries are padding and are left out: those before the labelled ones
+                if padding is masked on the left, else those after them. None numbers the queries.
             key_tokens: a label for each key; None if they are the queries' labels.
             kind: the kind of attention, if the module has several.
             layers: indices in the list `Watched.layers`, counted from 0; None takes all layers of the kind.
@@ -480,7 +485,7 @@ class Watched:
                 )
             keys = _tokens(key_tokens, n_keys, "keys")
         weights, receipt = _verified_weights(layers_shown, index % n_inputs)
-        weights = weights[:, :, : len(queries), : len(keys)]
+        weights = _without_padding(weights, len(queries), len(keys))
         n_masked = int((weights.sum(axis=-1) == 0).sum())
         numbers = _numbers(all_layers, chosen)
         return Attention(
@@ -715,6 +720,22 @@ def _verified_weights(
     for number, layer in layers.items():
         layer.show(run, index, number)
     return collector.weights(0), run.receipt("")
+
+
+def _without_padding(
+    weights: Float32[np.ndarray, "layer head query key"], n_queries: int, n_keys: int
+) -> Float32[np.ndarray, "layer head row column"]:
+    """Return the weights of so many queries and keys, without the others, which are padding on the left or right.
+
+    It is on the left if all of the last queries attend, and none of them to the first keys.
+    """
+    n_more_queries, n_more_keys = weights.shape[2] - n_queries, weights.shape[3] - n_keys
+    last = weights[:, :, n_more_queries:]
+    is_left = last.any(axis=-1).all() and not last[..., :n_more_keys].any()
+    first_key = n_more_keys if is_left else 0
+    # In cross-attention, the padding of the keys says nothing about the queries.
+    first_query = n_more_queries if is_left and n_more_queries == n_more_keys else 0
+    return weights[:, :, first_query : first_query + n_queries, first_key : first_key + n_keys]
 
 
 def _check_memory(layers: Sequence[SeenLayer]) -> None:

@@ -28,13 +28,12 @@ def read_tokens(
     ids: list[int] = encoded["input_ids"]
     pieces: list[str] = tokenizer.convert_ids_to_tokens(ids)
     is_fast = tokenizer.is_fast
-    segments = encoded.sequence_ids(0) if is_fast else [0] * len(ids)
     are_special = [bool(mark) for mark in encoded["special_tokens_mask"]]
-    spans = (
-        encoded["offset_mapping"]
-        if is_fast
-        else _spans_of_slow(tokenizer, pieces, are_special, text)
-    )
+    if is_fast:
+        segments, spans = encoded.sequence_ids(0), encoded["offset_mapping"]
+    else:
+        segments = _segments_of_slow(are_special)
+        spans = _spans_of_slow(tokenizer, pieces, segments, (text, pair or ""))
     tokens = []
     for index, (number, piece) in enumerate(zip(ids, pieces, strict=True)):
         special = are_special[index]
@@ -96,6 +95,9 @@ def own_tokens(tokenizer: Any, text: str) -> tuple[Token, ...]:
     encoding = text.encode() if tokenizer is None else tokenizer.encode(text)
     # The package tokenizers returns an object with `ids`, others the ids themselves, perhaps as a tensor.
     ids = [int(number) for number in getattr(encoding, "ids", encoding)]
+    # Its tokenizers may add padding, which the module could not tell from tokens.
+    are_real = getattr(encoding, "attention_mask", [1] * len(ids))
+    ids = [number for number, is_real in zip(ids, are_real, strict=True) if is_real]
     return _tokens_without_offsets(tokenizer, ids, text)
 
 
@@ -164,17 +166,39 @@ def broken_syllable(tokens: Sequence[Token], text: str, pair: str | None) -> tup
     return None
 
 
+def _segments_of_slow(are_special: Sequence[bool]) -> list[int | None]:
+    """Return the sentence (0 or 1) of each token of a tokenizer that does not report it; None for special tokens.
+
+    The second sentence begins after a special token that follows the first one.
+    """
+    segments: list[int | None] = []
+    for special in are_special:
+        is_later = bool(segments) and segments[-1] is None and 0 in segments
+        if special:
+            segments.append(None)
+        else:
+            segments.append(1 if is_later or 1 in segments else 0)
+    return segments
+
+
 def _spans_of_slow(
-    tokenizer: Any, pieces: Sequence[str], are_special: Sequence[bool], text: str
+    tokenizer: Any,
+    pieces: Sequence[str],
+    segments: Sequence[int | None],
+    typed: tuple[str, str],
 ) -> Sequence[tuple[int, int] | None]:
-    """Return the spans of a tokenizer that reports none, such as ByT5's; all None if its tokens are not the text."""
-    own = [index for index, special in enumerate(are_special) if not special]
-    content = [pieces[index] for index in own]
+    """Return the spans of a tokenizer that reports none, such as ByT5's; None where the tokens are not the text."""
     spans: list[tuple[int, int] | None] = [None] * len(pieces)
-    if tokenizer.convert_tokens_to_string(content) == text:
-        found = _spans_by_prefixes(tokenizer.convert_tokens_to_string, content, text)
-        for index, span in zip(own, found, strict=True):
-            spans[index] = span
+    for segment, text in enumerate(typed):
+        own = [index for index, of in enumerate(segments) if of == segment]
+        content = [pieces[index] for index in own]
+        read = tokenizer.convert_tokens_to_string(content)
+        if text.startswith(read):
+            # A text that is cut may end within a character.
+            text = text[: len(read) + 1]
+            found = _spans_by_prefixes(tokenizer.convert_tokens_to_string, content, text)
+            for index, span in zip(own, found, strict=True):
+                spans[index] = span
     return spans
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import os
 import shutil
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from attnviz.capture.attend import attend
 from attnviz.capture.source import open_source
+from attnviz.capture.sources.modules import watch
 from attnviz.errors import ModelError
 
 if TYPE_CHECKING:
@@ -120,6 +124,52 @@ class TestOtherFiles:
         path.write_text(json.dumps(content), encoding="utf-8")
         open_source(str(folder), device="cpu")
 
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "config.json",
+            "model.safetensors",
+            "tokenizer.json",
+            "tokenizer_config.json",
+            "generation_config.json",
+            "adapter_config.json",
+            "chat_template.jinja",
+            "additional_chat_templates/tool.jinja",
+        ],
+    )
+    def test_a_pipe(self, folder: Path, name: str) -> None:
+        """A pipe, which could be read forever, is refused by name, whatever file it stands for."""
+        path = folder / name
+        path.unlink(missing_ok=True)
+        path.parent.mkdir(exist_ok=True)
+        os.mkfifo(path)
+        assert f"its {path.name} is not a regular file" in refusal(folder)
+
+    def test_a_device(self, folder: Path) -> None:
+        """A link to a device that never ends is refused too, but not a link to nothing."""
+        (folder / "merges.txt").symlink_to(folder / "gone")
+        open_source(str(folder), device="cpu")
+        (folder / "vocab.txt").unlink(missing_ok=True)
+        (folder / "vocab.txt").symlink_to("/dev/zero")
+        assert "its vocab.txt is not a regular file" in refusal(folder)
+
+    def test_an_adapter(self, folder: Path) -> None:
+        """An adapter of PEFT is no model, not even beside a whole one; the line names its base."""
+        adapter = folder.parent / "adapter"
+        adapter.mkdir()
+        settings = {"peft_type": "LORA", "base_model_name_or_path": "somebody/base", "r": 4}
+        (adapter / "adapter_config.json").write_text(json.dumps(settings))
+        name = "base_model.model.transformer.h.0.attn.c_attn.lora_A.weight"
+        save_file({name: torch.zeros(4, 33)}, adapter / "adapter_model.safetensors")
+        said = refusal(adapter)
+        assert "only an adapter for somebody/base" in said
+        assert "merge_and_unload()" in said
+        shutil.copy(adapter / "adapter_config.json", folder)
+        assert "only an adapter for somebody/base" in refusal(folder)
+        for broken in ("", "[]", "{}", '{"base_model_name_or_path": null}'):
+            (adapter / "adapter_config.json").write_text(broken)
+            assert "only an adapter for its base model" in refusal(adapter)
+
     def test_code(self, folder: Path, tmp_path: Path) -> None:
         """Code that comes with a model does not run unless it is allowed to."""
         trace = tmp_path / "ran"
@@ -225,6 +275,43 @@ class TestOtherSenses:
             vision_config={**self.SIZES, "image_size": 32},
         )
         assert " reads pictures too, and cannot be run on text alone; " in said
+
+
+class TestTwoVocabularies:
+    """Translators that generate words of another vocabulary than they read."""
+
+    def test_fsmt(self, tmp_path: Path, zoo: Zoo) -> None:
+        """FSMT is refused, in a folder (with or without its tokenizer's package) and in memory; `watch` shows it."""
+        import transformers
+
+        sizes: dict[str, Any] = dict.fromkeys(["encoder_layers", "decoder_layers"], 2)
+        sizes |= dict.fromkeys(["encoder_attention_heads", "decoder_attention_heads"], 3)
+        sizes |= dict.fromkeys(["encoder_ffn_dim", "decoder_ffn_dim"], 20)
+        config = transformers.FSMTConfig(
+            langs=["en", "de"], src_vocab_size=14, tgt_vocab_size=12, d_model=24, **sizes
+        )
+        model = transformers.FSMTForConditionalGeneration(config).eval()
+        model.save_pretrained(tmp_path / "fsmt")
+        reason = "reads words of one vocabulary and generates those of another"
+        assert reason in refusal(tmp_path / "fsmt")
+        with pytest.raises(ModelError, match=reason):
+            attend(TEXT, model, zoo.library("gpt2")[0])
+        with watch(model) as seen, torch.no_grad():
+            output = model(
+                torch.tensor([[4, 5, 6, 2]]),
+                decoder_input_ids=torch.tensor([[2, 4, 5]]),
+                output_attentions=True,
+            )
+        record = seen.attention(list("abc"), list("ABCD"), kind="cross")
+        own = torch.stack(output.cross_attentions)[:, 0]
+        assert np.allclose(record.weights, own.numpy(), atol=1e-6)
+
+    def test_marian(self, zoo: Zoo) -> None:
+        """Marian with two vocabularies, whose tokenizer says so."""
+        tokenizer = copy.copy(zoo.library("marian")[0])
+        tokenizer.separate_vocabs = True
+        with pytest.raises(ModelError, match="reads words of one vocabulary"):
+            attend(TEXT, zoo.whole("marian"), tokenizer)
 
 
 def refusal_to_read(folder: Path) -> str:

@@ -111,6 +111,133 @@ def test_an_encoder_of_torch(x: Tensor) -> None:
     )
 
 
+SHORT, LONG = [12, 13, 14], [5, 6, 7, 8, 9, 10, 11]
+"""The ids of two sentences; 0 is padding."""
+
+
+def padded(side: str, *, short_first: bool) -> dict[str, Tensor]:
+    """A batch of both sentences, as a tokenizer of transformers pads it, with the positions that go with it."""
+    padding = [0] * (len(LONG) - len(SHORT))
+    short = padding + SHORT if side == "left" else SHORT + padding
+    ids = torch.tensor([short, LONG] if short_first else [LONG, short])
+    mask = (ids > 0).long()
+    positions = (mask.cumsum(1) - 1).clamp(min=0)
+    return {"input_ids": ids, "attention_mask": mask, "position_ids": positions}
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Callable[[str], Any]:
+    """Return a tiny model of transformers, with attention that is not flat."""
+    import transformers
+
+    sizes: dict[str, Any] = {
+        "vocab_size": 50,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "pad_token_id": 0,
+    }
+    usual: dict[str, Any] = {
+        "num_attention_heads": 3,
+        "num_hidden_layers": 2,
+        "intermediate_size": 30,
+    }
+    configs = {
+        "GPT2LMHead": transformers.GPT2Config(n_embd=24, n_head=3, n_layer=2, **sizes),
+        "Llama": transformers.LlamaConfig(hidden_size=24, num_key_value_heads=1, **usual, **sizes),
+        "Bert": transformers.BertConfig(hidden_size=24, **usual, **sizes),
+        "T5ForConditionalGeneration": transformers.T5Config(
+            d_model=24, num_heads=3, d_kv=8, d_ff=30, num_layers=2, **sizes
+        ),
+    }
+
+    def make(name: str) -> Any:
+        torch.manual_seed(0)
+        suffix = "" if name.endswith("Generation") else "Model"
+        model = getattr(transformers, name + suffix)(configs[name])
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                nn.init.xavier_uniform_(parameter)
+        return model.eval()
+
+    return make
+
+
+@pytest.mark.parametrize("short_first", [True, False])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+@pytest.mark.parametrize("name", ["GPT2LMHead", "Llama", "Bert"])
+def test_padding(
+    tiny: Callable[[str], Any], name: str, implementation: str, side: str, *, short_first: bool
+) -> None:
+    """On either side: each sentence has the weights that it has alone, and the kind."""
+    model = tiny(name)
+    model.set_attn_implementation(implementation)
+    with torch.no_grad(), attnviz.watch(model) as seen:
+        model(**padded(side, short_first=short_first))
+    for index, ids in enumerate([SHORT, LONG] if short_first else [LONG, SHORT]):
+        with torch.no_grad(), attnviz.watch(model) as alone:
+            model(torch.tensor([ids]))
+        labels = [str(number) for number in ids]
+        record, want = seen.attention(labels, index=index), alone.attention(labels)
+        np.testing.assert_allclose(record.weights, want.weights, atol=1e-6)
+        assert [token.text for token in record.query_tokens] == labels
+        assert record.kind == want.kind == ("encoder" if name == "Bert" else "decoder")
+        assert record.short_rows == ()
+
+
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+def test_padding_of_a_source(tiny: Callable[[str], Any], implementation: str) -> None:
+    """Cross-attention to a source that is padded on the left has as many queries as before."""
+    model = tiny("T5ForConditionalGeneration")
+    model.set_attn_implementation(implementation)
+    read = torch.tensor([[0, 3, 4, 5], [0, 6, 7, 8]])
+    batch = padded("left", short_first=True)
+    del batch["position_ids"]
+    with torch.no_grad(), attnviz.watch(model) as seen:
+        model(**batch, decoder_input_ids=read)
+    with torch.no_grad(), attnviz.watch(model) as alone:
+        model(torch.tensor([SHORT]), decoder_input_ids=read[:1])
+    for kind, keys in (("encoder", None), ("cross", list("xyz")), ("decoder", None)):
+        queries = list("xyz" if kind == "encoder" else "abcd")
+        records = [block.attention(queries, keys, kind=kind) for block in (seen, alone)]  # type: ignore[arg-type]
+        np.testing.assert_allclose(records[0].weights, records[1].weights, atol=1e-6)
+
+
+def test_padding_of_a_prompt(tiny: Callable[[str], Any]) -> None:
+    """The last step of generation in a batch: one query, and the keys of its own sentence."""
+    model = tiny("GPT2LMHead")
+    settings: dict[str, Any] = {"max_new_tokens": 3, "do_sample": False, "eos_token_id": None}
+    batch = padded("left", short_first=True)
+    del batch["position_ids"]  # generate() makes them
+    with torch.no_grad(), attnviz.watch(model) as seen:
+        model.generate(**batch, **settings)
+    with torch.no_grad(), attnviz.watch(model) as alone:
+        model.generate(torch.tensor([SHORT]), **settings)
+    step, want = (block.attention(["?"], list("xyz12")) for block in (seen, alone))
+    np.testing.assert_allclose(step.weights, want.weights, atol=1e-6)
+
+
+def test_padding_by_hand(x: Tensor) -> None:
+    """A causal mask of -inf and a padding mask of -1e9, as own models have: padding attends to padding alone."""
+
+    class Masked(ByHand):
+        def forward(self, x: Tensor) -> Tensor:
+            """Causal attention in which the first two tokens are masked."""
+            n = x.shape[1]
+            scores = x @ x.transpose(-2, -1) / 4
+            scores[..., :2] -= 1e9
+            scores = scores.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -torch.inf)
+            self.weights = functional.softmax(scores, dim=-1)
+            y: Tensor = self.weights @ x
+            return y
+
+    module = Masked()
+    with attnviz.watch(module) as seen:
+        module(x)
+    record = seen.attention(WORDS[2:], index=1)
+    np.testing.assert_allclose(record.weights[0, 0], module.weights[1, 2:, 2:], atol=1e-6)
+
+
 def test_a_transformer_of_torch(x: Tensor) -> None:
     """Three kinds of attention, each asked for by name."""
     model = nn.Transformer(16, 4, 2, 2, 32, batch_first=True).eval()

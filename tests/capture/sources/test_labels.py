@@ -1,0 +1,361 @@
+"""Labels against the tokenizer's own word, for the ids that the model really receives."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import unicodedata
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
+from torch import nn
+from torch.nn.modules.module import register_module_forward_pre_hook
+
+import attnviz
+from tests.fixtures.zoo import SENTENCES, make_tokenizer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from attnviz.attention import Token
+
+TEXTS = (
+    *SENTENCES,
+    "Unbelievably, 2 naïve cafés cost 3,50 €  [today]\n\tor not?",
+    "도서관에서 책을 읽어요 👩‍👩‍👧 ...",
+    "I [SEP] you <s> and </s><unk>",
+    "x",
+)
+CHAT = "{% for message in messages %}<{{ message.role }}> {{ message.content }}\n{% endfor %}<me> "
+NAMES = {
+    "bos": "<s>",
+    "pad": "<pad>",
+    "eos": "</s>",
+    "unk": "<unk>",
+    "cls": "<cls>",
+    "sep": "<sep>",
+}
+SPECIALS = list(NAMES.values())
+KINDS = (
+    "real wordpiece",
+    "wordpiece",
+    "words",
+    "characters",
+    "bpe with ends of words",
+    "unigram",
+    "unigram with bytes",
+    "gpt2",
+    "roberta",
+    "metaspace",
+    "byt5",
+)
+
+
+def learn(kind: str) -> Tokenizer:
+    """Return a tokenizer of this kind, with a vocabulary learned from some of the texts."""
+    parts: dict[str, tuple[Any, Any, Any, Any]] = {
+        "wordpiece": (
+            models.WordPiece(unk_token="<unk>"),
+            pre_tokenizers.BertPreTokenizer(),
+            decoders.WordPiece(),
+            trainers.WordPieceTrainer,
+        ),
+        "words": (
+            models.WordLevel(unk_token="<unk>"),
+            pre_tokenizers.Whitespace(),
+            None,
+            trainers.WordLevelTrainer,
+        ),
+        "characters": (
+            models.BPE(unk_token="<unk>"),
+            pre_tokenizers.Split("", "isolated"),
+            decoders.Fuse(),
+            trainers.BpeTrainer,
+        ),
+        "bpe with ends of words": (
+            models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"),
+            pre_tokenizers.BertPreTokenizer(),
+            decoders.BPEDecoder(),
+            trainers.BpeTrainer,
+        ),
+        "unigram": (
+            models.Unigram(),
+            pre_tokenizers.Metaspace(),
+            decoders.Metaspace(),
+            trainers.UnigramTrainer,
+        ),
+    }
+    model, pre_tokenizer, decoder, trainer = parts[kind]
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizer
+    if decoder is not None:
+        tokenizer.decoder = decoder
+    settings: dict[str, Any] = {
+        "vocab_size": 150,
+        "special_tokens": SPECIALS,
+        "show_progress": False,
+    }
+    if kind == "bpe with ends of words":
+        settings["end_of_word_suffix"] = "</w>"
+    if kind == "unigram":
+        settings["unk_token"] = "<unk>"
+    if kind == "characters":
+        settings["vocab_size"] = 60
+    tokenizer.train_from_iterator(TEXTS[:3], trainer(**settings))
+    ends = [(name, SPECIALS.index(name)) for name in ("<cls>", "<sep>")]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<cls> $A <sep>", pair="<cls> $A <sep> $B:1 <sep>:1", special_tokens=ends
+    )
+    return tokenizer
+
+
+def tokenizer_of(kind: str, real_model: str) -> Any:
+    """Return a tokenizer of transformers of this kind."""
+    import transformers
+
+    if kind == "byt5":
+        return transformers.ByT5Tokenizer()
+    if kind == "real wordpiece":
+        return make_tokenizer("wordpiece", real_model)
+    if kind in {"gpt2", "roberta", "metaspace"}:
+        return make_tokenizer(kind, real_model)
+    if kind == "unigram with bytes":
+        pieces = [(name, 0.0) for name in SPECIALS]
+        pieces += [(f"<0x{byte:02X}>", -9.0) for byte in range(256)]
+        pieces += [("▁I", -1.0), ("▁", -2.0), ("▁love", -2.0), ("▁all", -2.0), ("나는", -3.0)]
+        tokenizer = Tokenizer(models.Unigram(pieces, unk_id=3, byte_fallback=True))
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+        tokenizer.decoder = decoders.Sequence(
+            [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+        )
+    else:
+        tokenizer = learn(kind)
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, **{f"{name}_token": token for name, token in NAMES.items()}
+    )
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """A kind of tokenizer."""
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(kind: str, real_model: str) -> Any:
+    """A tokenizer of each kind."""
+    tokenizer = tokenizer_of(kind, real_model)
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    tokenizer.chat_template = CHAT
+    return tokenizer
+
+
+@pytest.fixture(scope="module")
+def reader(tokenizer: Any) -> Any:
+    """An encoder with word vectors for a tokenizer."""
+    return tiny("Bert", tokenizer)
+
+
+def tiny(name: str, tokenizer: Any) -> Any:
+    """Return a tiny model of transformers for a tokenizer."""
+    import transformers
+
+    config = getattr(transformers, f"{name.removesuffix('LMHead')}Config")(
+        vocab_size=len(tokenizer),
+        hidden_size=24,
+        num_attention_heads=3,
+        num_hidden_layers=2,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        max_position_embeddings=256,
+    )
+    torch.manual_seed(0)
+    return getattr(transformers, f"{name}Model")(config).eval()
+
+
+@contextmanager
+def received(model: Any) -> Iterator[list[list[int]]]:
+    """Collect the ids that a model's table of word vectors receives, a list for each sentence."""
+    rows: list[list[int]] = []
+    hook = model.get_input_embeddings().register_forward_pre_hook(
+        lambda _, inputs: rows.extend(inputs[0].tolist())
+    )
+    try:
+        yield rows
+    finally:
+        hook.remove()
+
+
+def check(
+    tokens: Sequence[Token], ids: Sequence[int], tokenizer: Any, *, is_whole: bool = True
+) -> None:
+    """Compare the tokens of a record with what the tokenizer says of the ids that the model received.
+
+    If the text is not whole, because it is cut or generated, some bytes may belong to no known character.
+    """
+    assert [token.id for token in tokens] == list(ids)
+    for token, number in zip(tokens, ids, strict=True):
+        piece = tokenizer.convert_ids_to_tokens(number)
+        assert token.piece == piece
+        said = tokenizer.decode([number], clean_up_tokenization_spaces=False).removeprefix("##")
+        label = token.text.removeprefix("·")
+        if number in tokenizer.all_special_ids:
+            assert label.split("→")[-1] == piece
+        elif "\ufffd" in said or (not said and piece.strip("▁")):
+            assert re.fullmatch(r".+ \d+/\d+", label) or (label == "\ufffd" and not is_whole)
+        elif re.fullmatch("[\u1100-\u11ff]", said):
+            # Fonts do not draw a conjoining Korean letter alone, so the letter itself stands for it.
+            names = [unicodedata.name(letter).split()[-1] for letter in (said, label)]
+            assert names[0] == names[1]
+        elif len(said) == 1 and unicodedata.category(said) == "Cc" and not said.isspace():
+            assert label == repr(said)[1:-1]  # generated
+        elif said.strip():
+            assert label == said.strip()
+        else:
+            assert set(label) <= {"␣", "\\", "n", "t"}
+
+
+def test_sentences(reader: Any, tokenizer: Any) -> None:
+    """Every kind of text."""
+    for text in TEXTS:
+        with received(reader) as ids:
+            record = attnviz.attend(text, reader, tokenizer)
+        check(record.query_tokens, ids[0], tokenizer)
+
+
+def test_pairs(reader: Any, tokenizer: Any) -> None:
+    """Two sentences, and the special tokens between them."""
+    for text, pair in itertools.pairwise(TEXTS):
+        with received(reader) as ids:
+            record = attnviz.attend(text, reader, tokenizer, pair=pair)
+        check(record.query_tokens, ids[0], tokenizer)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_batches(reader: Any, tokenizer: Any, side: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever side the tokenizer pads: each sentence has the labels and the weights that it has alone."""
+    monkeypatch.setattr(tokenizer, "padding_side", side)
+    with received(reader) as ids:
+        records = attnviz.attend_all(TEXTS, reader, tokenizer)
+    for text, record, row in zip(TEXTS, records, ids, strict=True):
+        check(record.query_tokens, row[: len(record.query_tokens)], tokenizer)
+        alone = attnviz.attend(text, reader, tokenizer)
+        assert record.query_tokens == alone.query_tokens
+        np.testing.assert_allclose(record.weights, alone.weights, atol=1e-6)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_truncation(
+    reader: Any, tokenizer: Any, side: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever side is cut off."""
+    monkeypatch.setattr(tokenizer, "truncation_side", side)
+    monkeypatch.setattr(tokenizer, "model_max_length", 7)
+    for text, pair in ((TEXTS[1], None), (TEXTS[3], None), (TEXTS[1], TEXTS[2])):
+        with received(reader) as ids:
+            record = attnviz.attend(text, reader, tokenizer, pair=pair, truncate=True)
+        assert len(record.query_tokens) <= 7
+        check(record.query_tokens, ids[0], tokenizer, is_whole=False)
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_prompts(tokenizer: Any, *, chat: bool) -> None:
+    """A prompt and its continuation, as they are or in a chat template."""
+    writer = tiny("GPT2LMHead", tokenizer)
+    with received(writer) as ids:
+        record = attnviz.generate("I love\nyou 나", writer, tokenizer, max_new_tokens=3, chat=chat)
+    read = [number for row in ids for number in row]
+    # No model reads the last token that it generates.
+    assert len(read) >= len(record.query_tokens) - 1
+    check(record.query_tokens[: len(read)], read, tokenizer, is_whole=False)
+
+
+def test_a_cut_text_of_bytes() -> None:
+    """A tokenizer that reports no offsets, and a text that is cut: its characters are known all the same."""
+    import transformers
+
+    tokenizer = transformers.ByT5Tokenizer(model_max_length=9)
+    tokenizer.cls_token = tokenizer.pad_token
+    record = attnviz.attend("나 사랑해", tiny("Bert", tokenizer), tokenizer, truncate=True)
+    labels = [token.text for token in record.query_tokens]
+    assert labels == [
+        "나 1/3",
+        "나 2/3",
+        "나 3/3",
+        "␣",
+        "사 1/3",
+        "사 2/3",
+        "사 3/3",
+        "·\ufffd",
+        "</s>",
+    ]
+
+
+def test_padding_of_an_own_tokenizer() -> None:
+    """A tokenizer of the package tokenizers that pads: the module reads the sentence as it reads it alone."""
+
+    class Own(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Embedding(60, 16)
+            self.layer = nn.TransformerEncoderLayer(16, 2, 20, batch_first=True)
+
+        def forward(self, ids: torch.Tensor) -> torch.Tensor:
+            """Return states."""
+            states: torch.Tensor = self.layer(self.table(ids))
+            return states
+
+    module, tokenizer = Own(), learn("characters")
+    alone = attnviz.attend("I love", module, tokenizer)
+    for direction in ("left", "right"):
+        tokenizer.enable_padding(direction=direction, length=12, pad_id=1, pad_token="<pad>")
+        record = attnviz.attend("I love", module, tokenizer)
+        assert record.query_tokens == alone.query_tokens
+        assert np.array_equal(record.weights, alone.weights)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("toy", "The quokka didn't cross the street because it was tired"),
+        ("toy-decoder", "The cat sat on the mat"),
+        ("toy-ko", "동물은 길을 건너지 않았어요"),
+        ("toy-seq2seq", "the cat is big"),
+        ("toy-transformer", "the cat sees a dog"),
+    ],
+)
+def test_home_built(name: str, text: str) -> None:
+    """The words of the models that ship, against their vocabulary."""
+    card = next(model.card for model in attnviz.list_models() if model.name == name)
+    assert card is not None
+    rows: list[list[int]] = []
+
+    def collect(module: nn.Module, inputs: tuple[Any, ...]) -> None:
+        if isinstance(module, nn.Embedding):
+            rows.extend(inputs[0].tolist())
+
+    hook = register_module_forward_pre_hook(collect)
+    try:
+        record = attnviz.attend(text, name)
+    finally:
+        hook.remove()
+    ids = [token.id for token in record.key_tokens]
+    assert ids == rows[0]
+    for token, word in zip(record.key_tokens, card.source.decode(rows[0]), strict=True):
+        is_unknown = word not in {token.piece, token.piece.lower()}
+        assert token.text.endswith("→[UNK]") == is_unknown
+        assert token.text.removeprefix("·").split("→")[0].lower() in token.piece.lower()
