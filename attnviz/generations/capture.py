@@ -158,8 +158,8 @@ class Generation:
         differences = np.max([receipt.differences for receipt in self.receipts], axis=0)
         sums = next((receipt.sums for receipt in self.receipts if receipt.sums), None)
         weakest = max(self.receipts, key=lambda receipt: receipt.proves == "output")
-        rows = next((receipt.rows for receipt in self.receipts if receipt.rows), None)
-        receipt = replace(weakest, differences=tuple(differences.tolist()), sums=sums, rows=rows)
+        n_rows = next((receipt.rows for receipt in self.receipts if receipt.rows), None)
+        receipt = replace(weakest, differences=tuple(differences.tolist()), sums=sums, rows=n_rows)
         all_notes = [*sentence.notes]
         if decoding.kind != "decoder":
             unit = "word" if receipt.native == "home-built" else "token"
