@@ -27,6 +27,7 @@ from attnviz.attention import (
     is_trivial_link,
 )
 from attnviz.errors import SelectionError
+from attnviz.heatmaps.finding import find
 from attnviz.heatmaps.words import merged_tokens, token_level_summary, word_groups
 from attnviz.models import registry
 from attnviz.models.registry import HOME_BUILT, TOY, TOY_KOREAN
@@ -174,6 +175,7 @@ def page(
     """Make one HTML page of a record; the arguments are as for `attnviz.page`."""
     expect_language(lang)
     content = _explore(record, DEFAULT if palette is None else palette, scale, lang)
+    content = _open_on_finding(content, record, lang)
     return _page(_with_role_signs(content, record.model, roles))
 
 
@@ -199,6 +201,24 @@ def _page(content: Content, more: Sequence[Path] = ()) -> WebPage:
             language=content.labels["lang"],
         )
     )
+
+
+def _open_on_finding(content: Content, record: Attention, lang: str) -> Content:
+    """Let a page begin with the link that stands out most, and open on its head and its query.
+
+    Pages of generated texts open on the first new token, and those of pooled texts on all heads.
+    """
+    labels = content.labels
+    is_pooled = max(labels["cell"]) > 1
+    finding = None if is_pooled or labels["steps"] else find(record)
+    if finding is None:
+        return content
+    labels = labels | {
+        "opens": {"head": f"{finding.layer}.{finding.head}", "query": finding.query},
+        "finding": both(finding.sentence),
+    }
+    head = [("finding", in_language(finding.sentence, lang)), *content.head]
+    return replace(content, labels=labels, head=head)
 
 
 def _with_role_signs(content: Content, model: str, roles: Roles) -> Content:

@@ -17,6 +17,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from rich.text import Text
 
+from attnviz.heatmaps.finding import CHOSEN, find
 from attnviz.heatmaps.words import token_level_summary
 from attnviz.render.palette import levels
 from attnviz.render.sheet import AXES, BLANK, Panel, Sheet, blank_below, pool
@@ -47,7 +48,7 @@ class CellFormat:
 
 
 def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
-    """Return the lines of a sheet: an overview of many heads, then the one that differs most from the others.
+    """Return the lines of a sheet: the head with the link that stands out most, then an overview of all heads.
 
     With `full`, every head in full size instead.
     """
@@ -72,32 +73,39 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
 
 
 def _draw_overview(sheet: Sheet, screen: Screen) -> list[Text]:
-    """Return thumbnails of all heads, and the head that differs most from the others in full size."""
-    panel = sheet.distinct
+    """Return one head in full size, below a sentence that says why, and thumbnails of all heads.
+
+    It is the head with the link that stands out most or, in a pooled record, the one that differs most from the others.
+    """
+    finding = find(sheet.record)
+    if finding is None:
+        panel = sheet.distinct
+        place = {"layer": panel.layer, "head": panel.head}
+        answer = _("Layer {layer}, head {head} differs most from the other heads").format(**place)
+    else:
+        place = {"layer": finding.layer, "head": finding.head}
+        panel = next(one for one in sheet.panels if (one.layer, one.head) == tuple(place.values()))
+        answer = finding.sentence
     large = replace(sheet, panels=(panel,), layers=(panel.layer,), heads=(panel.head,))
     scaled, cell = _fit_single(large, screen)
-    contents = sheet.say(
-        _("{size}, one row per layer; shown below: {place}").format(
-            size=sheet.size, place=panel.place
-        )
+    contents = _("All {size}, one row per layer (more: --head {place}, or -o FILE.html)").format(
+        size=sheet.size, place=panel.place
     )
-    title = sheet.say(
-        _("Layer {layer}, head {head} differs most from the other heads").format(
-            layer=panel.layer, head=panel.head
-        )
-    )
-    more = sheet.say(
-        _("More: --head {place} (one head), -o FILE.html (every head)").format(place=panel.place)
-    )
-    above = [*_heading(sheet, screen, ""), *_wrap(contents, screen)]
+    reasons = [] if finding is None else [sheet.say(CHOSEN)]
     _blank_line, *bands = _bands(scaled, screen, cell)
-    below = [*_wrap(title, screen, "bold"), *bands, *_token_level(scaled, screen)]
+    above = [
+        *_wrap(sheet.say(answer), screen, "bold"),
+        *_sentence_and_model(sheet, screen),
+        *bands,
+        *_token_level(scaled, screen),
+        Text(),
+        *_wrap(sheet.say(contents), screen),
+    ]
     # The foot has one line more if the thumbnails need a note, for which "-" stands here.
-    foot = _foot(sheet, scaled, cell, screen, [more, "-"])
-    room = SCREEN_LINES - len(above) - 1 - len(below) - len(foot)
-    thumbnails, notes = _thumbnails(sheet, screen, room)
-    foot = _foot(sheet, scaled, cell, screen, [*notes, more])
-    return [*above, *thumbnails, Text(), *below, *foot]
+    _blank_line, *foot = _foot(sheet, scaled, cell, screen, [*reasons, "-"])
+    thumbnails, notes = _thumbnails(sheet, screen, SCREEN_LINES - len(above) - len(foot))
+    _blank_line, *foot = _foot(sheet, scaled, cell, screen, [*reasons, *notes])
+    return [*above, *thumbnails, *foot]
 
 
 def _token_level(scaled: Sheet, screen: Screen) -> list[Text]:
@@ -110,11 +118,19 @@ def _token_level(scaled: Sheet, screen: Screen) -> list[Text]:
     return [Text(), *lines] if lines else []
 
 
+def _sentence_and_model(sheet: Sheet, screen: Screen) -> list[Text]:
+    """Return the sentence and the model, in one line if it has room for both."""
+    texts = [text for text in (sheet.sentence, sheet.model) if text]
+    line = " · ".join(texts)
+    if cell_len(line) <= screen.width:
+        return _wrap(line, screen)
+    return [*shortened(_wrap(sheet.sentence, screen), screen), *_wrap(sheet.model, screen)]
+
+
 def _heading(sheet: Sheet, screen: Screen, size: str) -> list[Text]:
-    """Return the sentence, the model, and its `size`, the number of layers and heads, unless that is empty."""
+    """Return the sentence, the model, and its `size`, the number of layers and heads."""
     lines = shortened(_wrap(sheet.sentence, screen, "bold"), screen)
-    model = f"{sheet.model} · {size}" if size else sheet.model
-    return [*lines, *_wrap(model, screen)]
+    return [*lines, *_wrap(f"{sheet.model} · {size}", screen)]
 
 
 def _foot(

@@ -68,8 +68,8 @@ def test_one_head_is_shown_large(typed: Callable[..., Result], saved: Path) -> N
 def test_overview(typed: Callable[..., Result], saved: Path) -> None:
     """All heads are shown small and one large; with --head each that was chosen."""
     result = typed("heatmap", "--load", saved.name, "-o", "a.json")
-    assert "2 layers x 3 heads, one row per layer; " in result.output
-    assert result.output.count("differs most from the other heads") == 1
+    assert "All 2 layers x 3 heads, one row per layer" in result.output
+    assert result.output.count("attends most to") == 1
     chosen = typed("heatmap", "--load", saved.name, "--head", "0-2", "-o", "a.json").output
     assert re.findall(r"head (\d)\.(\d)", chosen) == [
         (layer, head) for layer in "01" for head in "012"
@@ -176,7 +176,7 @@ def test_shown_but_never_obeyed(
     """Markup, control and escape characters of the text stand in the picture as what they are."""
     result = typed("heatmap", "-m", "toy-random", text, "-o", "a.svg", "-o", "a.json", columns=200)
     assert result.status == 0
-    assert result.output.startswith(f"“{shown}”\n")
+    assert f"“{shown}” · toy-random" in result.output
     assert not set(result.output) & set("\x1b\x07\r\u202e\u200b")
     assert not set((here / "a.svg").read_text()) & set("\x1b\x07\u202e\u200b")
     assert load_record(here / "a.json").text == text

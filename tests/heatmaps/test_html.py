@@ -19,6 +19,7 @@ import attnviz
 from attnviz.attention import Attention, Note, Token
 from attnviz.errors import OutputError
 from attnviz.heatmaps import html
+from attnviz.heatmaps.finding import find
 from attnviz.heatmaps.html import page
 from attnviz.heatmaps.words import hide_special, merge_words
 from attnviz.render.html import PAPER, build
@@ -108,13 +109,19 @@ def listed(shown: Page) -> dict[str, float]:
     }
 
 
+@pytest.fixture
+def opens_on_all_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page opens on all heads if no link stands out."""
+    monkeypatch.setattr(html, "find", lambda _record: None)
+
+
 # ------------------------------------------------------------------------------------------- the numbers
 
 
 def test_every_weight_is_the_records(show: Open, fixed_record: Make) -> None:
     """The saved table equals the record to the bit, head by head; drawn numbers have two decimals."""
     record = fixed_record(SENTENCE, n_layers=2, n_heads=3)
-    shown = show(record)
+    shown = show(record, "head=")
     rows = table(shown)
     assert [row["head"] for row in rows[::36]] == ["0.0", "0.1", "0.2", "1.0", "1.1", "1.2"]
     weights = np.array([float(row["weight"]) for row in rows], dtype=np.float32)
@@ -189,6 +196,7 @@ def test_sentence_pairs(show: Open, pieces: Make) -> None:
 # ------------------------------------------------------------------------------------------- linked views
 
 
+@pytest.mark.usefixtures("opens_on_all_heads")
 def test_a_choice_in_one_view_shows_in_all(show: Open, fixed_record: Make) -> None:
     """A thumbnail opens its head; a word lights its row, fills the table and the address, and the lines keep it."""
     record = fixed_record(SENTENCE, n_layers=2, n_heads=3)
@@ -376,6 +384,7 @@ def test_zoom(show: Open, fixed_record: Make) -> None:
 # ------------------------------------------------------------------------------------------- keyboard, address, search
 
 
+@pytest.mark.usefixtures("opens_on_all_heads")
 def test_everything_by_keyboard(show: Open, fixed_record: Make) -> None:
     """Arrows change layer and head, past the last the mean; Shift moves the cell; letters do what the list says."""
     shown = show(fixed_record(SENTENCE, n_layers=2, n_heads=3))
@@ -407,6 +416,7 @@ def test_everything_by_keyboard(show: Open, fixed_record: Make) -> None:
     assert not shown.get_by_role("dialog").is_visible()
 
 
+@pytest.mark.usefixtures("opens_on_all_heads")
 def test_focus_is_seen_and_moves(show: Open, fixed_record: Make) -> None:
     """Tab reaches the sentence, the matrix and the heads; the focused one has an outline; arrows move among words."""
     shown = show(fixed_record(SENTENCE, n_layers=1, n_heads=2), "head=0.1")
@@ -469,11 +479,31 @@ def test_the_address_brings_back_what_was_seen(show: Open, fixed_record: Make) -
     ],
 )
 def test_an_address_by_somebody_else(show: Open, fixed_record: Make, fragment: str) -> None:
-    """A head that is not there, or no head at all: the overview, and nothing runs."""
-    shown = show(fixed_record(SENTENCE, n_layers=2, n_heads=3), fragment)
+    """A head that is not there, or no head at all: the page opens as without an address, and nothing runs."""
+    record = fixed_record(SENTENCE, n_layers=2, n_heads=3)
+    finding = find(record)
+    assert finding is not None
+    shown = show(record, fragment)
+    assert shown.inner_text(".title h2") == f"head {finding.layer}.{finding.head}"
+
+
+def test_a_page_opens_on_the_link_that_stands_out(show: Open) -> None:
+    """The sentence says it, its head is large, its word is chosen and the words that it attends to are shaded."""
+    shown = show(
+        attnviz.attend("The animal didn't cross the street because it was too tired.", "toy")
+    )
+    assert (
+        shown.inner_text("header .finding")
+        == "“it” attends most to “animal” (81%): layer 2, head 4"
+    )
+    assert shown.inner_text(".title h2") == "head 2.4"
+    assert shown.inner_text("#row-title") == "“it” attends to"
+    assert listed(shown)["animal"] == pytest.approx(0.811, abs=5e-4)
+    assert shown.locator(".thumb[aria-current]").get_attribute("aria-label") == "head 2.4"
+    shown.get_by_role("button", name="All heads").click()
     assert shown.evaluate("document.body.className") == "all"
-    shown.keyboard.press("ArrowRight")
-    assert shown.inner_text(".title h2") == "head 0.1"
+    shown.reload()
+    assert shown.evaluate("document.body.className") == "all"
 
 
 # ------------------------------------------------------------------------------------------- hostile text, no way out

@@ -18,6 +18,7 @@ from rich.style import Style
 import attnviz
 from attnviz.attention import Attention, Note
 from attnviz.heatmaps.api import record_of
+from attnviz.heatmaps.finding import find
 from attnviz.heatmaps.terminal import draw
 from attnviz.render.palette import colours, has_blanks, levels, luminance
 from attnviz.render.sheet import AXES, Scale, Sheet, resolve
@@ -212,16 +213,21 @@ def test_thumbnails_have_every_layer_and_head(fixed_record: Make) -> None:
     """The overview names each layer once and each head above its column, then shows one head large."""
     sheet = resolve(fixed_record(n_layers=3, n_heads=4, layers=(0, 2, 5), heads=(1, 3, 5, 7)))
     lines = plain(sheet, Screen(width=120, colour=False), overview=True)
-    one = sheet.distinct
-    assert f"3 layers x 4 heads, one row per layer; shown below: {one.place}" in lines
+    finding = find(sheet.record)
+    assert finding is not None
+    assert lines[0] == finding.sentence
+    place = f"{finding.layer}.{finding.head}"
+    assert (
+        f"All 3 layers x 4 heads, one row per layer (more: --head {place}, or -o FILE.html)"
+        in lines
+    )
     named = [line.split()[1] for line in lines if re.match(r"layer \d [^,]", line)]
     assert named == ["0", "2", "5"]
     assert any(line.split() == ["1", "3", "5", "7"] for line in lines)
-    assert lines.count(f"Layer {one.layer}, head {one.head} differs most from the other heads") == 1
-    assert any(line.startswith(f"More: --head {one.place} ") for line in lines)
     rows = rows_of(lines, sheet.query_labels)
     assert [re.findall(r"\d\.\d\d", row) for row in rows] == [
-        [f"{weight:.2f}" for weight in row if weight >= 0.005] for row in one.matrix
+        [f"{weight:.2f}" for weight in row if weight >= 0.005]
+        for row in sheet.record[finding.layer, finding.head]
     ]
 
 
@@ -230,25 +236,31 @@ def test_thumbnails_have_every_layer_and_head(fixed_record: Make) -> None:
 def test_the_first_screen_answers(
     real_record: Attention, width: int, most: int, *, colour: bool
 ) -> None:
-    """72 heads and 16 tokens: one window of 50 lines; which head is its own stands in the first ten, large below."""
+    """72 heads and 16 tokens, in one window of 50 lines: the answer in words, its head large, then all heads."""
     for dark in (True, False):
         screen = Screen(width=width, colour=colour, dark=dark)
         lines = plain(resolve(real_record), screen, overview=True)
         assert len(lines) <= most
-        assert any("shown below: 0.2" in line for line in lines[:10])
-        assert any(line.startswith("layer 0 ") for line in lines[:10])
-        start = lines.index("Layer 0, head 2 differs most from the other heads")
-        header = next(
-            number
-            for number in range(start + 1, start + 5)
-            if lines[number].lstrip().startswith("0 [CLS]")
+        assert " attends most to " in lines[0]
+        contents = next(
+            place for place, line in enumerate(lines) if line.startswith("All 6 layers")
         )
+        assert any(line.startswith("layer 0 ") for line in lines[contents:])
         assert lines[-1].startswith("verified: ")
-        # keys have no room for their names there: they are numbered as the rows are
-        if width == 60:
+        if (
+            width == 60
+        ):  # keys have no room for their names there: they are numbered as the rows are
             continue
-        named = " ".join(lines[start + 1 : header]).split()
-        assert sorted(named) == sorted(token.text for token in real_record.key_tokens)
+        rows = rows_of(lines, tuple(token.text for token in real_record.query_tokens))
+        assert len(rows) == 16
+        above = " ".join(lines[: contents - 16])
+        assert all(f" {token.text}" in above for token in real_record.key_tokens)
+
+
+def test_four_words_fit_a_small_window() -> None:
+    """Beside the lines that say which file was written and the next prompt, 80 x 24 has room for the whole answer."""
+    sheet = resolve(attnviz.attend("I love all you", "toy"))
+    assert len(plain(sheet, Screen(width=80, colour=True), overview=True)) <= 22
 
 
 @pytest.mark.parametrize("colour", [True, False])

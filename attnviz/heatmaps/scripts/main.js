@@ -234,6 +234,7 @@ function headings(labels) {
     const found = document.querySelector(`header .${name}`);
     if (found) found.textContent = value;
   };
+  if (labels.finding) text("finding", spoken(labels.finding));
   text("model", `${labels.model} · ${spoken(labels.kind)} · ${spoken(labels.about)}`);
   text("proof", spoken(labels.proof));
   const proof = document.querySelector("header .proof");
