@@ -145,6 +145,12 @@ class View:
         return f"{self.title} · “{visible(self.walk.text)}”" if self.walk.text else self.title
 
     @property
+    def heading(self) -> tuple[str, str]:
+        """The finding, and below it the title and the sentence; without a finding, the title and the source."""
+        finding = "" if self.blanks else self.finding
+        return (finding, self.title_and_text) if finding else (self.title, self.source)
+
+    @property
     def source(self) -> str:
         """The model (unless the title names it), the sentence, the layer and the head."""
         walk, parts = self.walk, []

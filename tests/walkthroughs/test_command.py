@@ -34,7 +34,10 @@ def test_toy_alone(typed: Typed, here: Path) -> None:
     assert result.errors == f"wrote {name}\n"
     assert (here / name).read_bytes().startswith(b"\x89PNG")
     lines = result.output.splitlines()
-    assert lines[0] == "toy, head 0.0: the query “I” · “I love all you”"
+    assert lines[:2] == [
+        "“I” attends most to “all” (0.48)",
+        "toy, head 0.0: the query “I” · “I love all you”",
+    ]
     assert max(map(cell_len, lines)) <= 80
     assert len(lines) <= 24
     assert (

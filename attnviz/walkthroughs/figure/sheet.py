@@ -224,11 +224,7 @@ def draw(
 
 def _heading(view: View) -> tuple[str, str, str]:
     """Return the finding, the source and the formula."""
-    finding = "" if view.blanks else view.finding
-    formula = wording.shown_formula(wording.whole_formula(view.walk))
-    if finding:
-        return finding, view.title_and_text, formula
-    return view.title, view.source, formula
+    return *view.heading, wording.shown_formula(wording.whole_formula(view.walk))
 
 
 def _notes(view: View, *, left_out: bool) -> Iterator[str]:

@@ -36,18 +36,19 @@ def page(view: View) -> WebPage:
     labels = {
         "lang": view.lang,
         "grids": list(walk.grids),
-        "title": [v.title for v in views],
-        "source": [v.source for v in views],
+        "title": [v.heading[0] for v in views],
+        "source": [v.heading[1] for v in views],
         "proof": [v.receipt for v in views],
     }
     head = [("proof proved" if walk.receipt else "proof", view.receipt)]
-    if view.source:
-        head.insert(0, ("source", view.source))
+    title, source = view.heading
+    if source:
+        head.insert(0, ("source", source))
     shares = [f".s{n} {{ --share: {n / LEVELS * DEPTH:g}; }}" for n in range(1, LEVELS + 1)]
     origins = _origins(view, [section[0].table for section in sections])
     return WebPage(
         build(
-            view.title,
+            title,
             head,
             labels=labels,
             data=json.dumps(origins, ensure_ascii=False, separators=(",", ":")).encode(),

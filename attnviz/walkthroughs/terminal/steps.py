@@ -38,7 +38,7 @@ def draw_overview(view: View, screen: Screen) -> Iterator[Text]:
     view = _on(view, screen)
     walk, steps = view.walk, view.step_views()
     heads = len(walk.distributions())
-    yield from view.wrap(view.title_and_text, "bold")
+    yield from _heading(view)
     if query_weights(walk) is not None:
         yield from _query_and_keys(view, [step for step in steps if step.is_by_key])
         if "probabilities" in walk.grids:
@@ -58,13 +58,22 @@ def draw_walk(view: View, screen: Screen, only: int | None = None) -> Iterator[T
     """Draw every step, or only the step with this number, in lines no wider than the screen."""
     view = _on(view, screen)
     steps = view.step_views()
-    yield from view.wrap(view.title, "bold")
-    yield from view.wrap(view.source)
+    if only is None:
+        yield from _heading(view)
+    else:  # the result of the last step is not told before
+        yield from view.wrap(view.title, "bold")
+        yield from view.wrap(view.source)
     yield from _steps(view, steps[:only], only)
     if only in {None, len(steps)}:
         yield Text()
         yield from view.wrap(view.signs, "dim")
         yield from _foot(view, has_weights=query_weights(view.walk) is None)
+
+
+def _heading(view: ScreenView) -> Iterator[Text]:
+    first, second = view.heading
+    yield from view.wrap(first, "bold")
+    yield from view.wrap(second)
 
 
 def _on(view: View, screen: Screen) -> ScreenView:

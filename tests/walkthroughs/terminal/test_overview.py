@@ -54,11 +54,12 @@ def shown(walked: Walkthrough, width: int = 80, lines: int = 56, **more: object)
 @pytest.mark.parametrize(("colour", "dark"), [(False, True), (True, True), (True, False)])
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_the_calculation_stands_in_the_first_lines(width: int, *, colour: bool, dark: bool) -> None:
-    """For 16 tokens all is on one screen; the query, the formulas and the first keys are in its first ten lines."""
+    """For 16 tokens all is on one screen; the answer, the query, the formulas and the first keys come first."""
     walked = walk(SIXTEEN, home("toy"), layer=1, head=3, query="it")
     lines = shown(walked, width, colour=colour, dark=dark)
     text = " ".join(lines[:10])
-    assert "toy, head 1.3: the query “it”" in lines[0]
+    assert lines[0] == "“it” attends most to “animal” (0.60)"
+    assert "toy, head 1.3: the query “it”" in lines[1]
     assert all(
         one in text for one in ("score = q · k", "scaled = score / √8", "weight = softmax(scaled)")
     )
