@@ -225,8 +225,9 @@ def test_thumbnails_have_every_layer_and_head(fixed_record: Make) -> None:
     ]
 
 
-@pytest.mark.parametrize("colour", [True, False])
-@pytest.mark.parametrize(("width", "most"), [(60, 50), (80, 48), (120, 48), (200, 48)])
+@pytest.mark.parametrize(
+    ("width", "most", "colour"), [(60, 50, True), (80, 48, False), (80, 48, True), (200, 48, False)]
+)
 def test_the_first_screen_answers(
     real_record: Attention, width: int, most: int, *, colour: bool
 ) -> None:
@@ -355,9 +356,9 @@ def assert_fits(sheet: Sheet, screen: Screen, *, overview: bool = False) -> list
     return lines
 
 
-@pytest.mark.parametrize("width", [30, 44, 69, 80, 137, 220])
+@pytest.mark.parametrize("width", [30, 44, 80, 220])
 @pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 1), (1, 12), (3, 2)])
-@pytest.mark.parametrize("tokens", [1, 5, 23, 110])
+@pytest.mark.parametrize("tokens", [1, 23, 110])
 def test_every_size_fits(
     fixed_record: Make, width: int, n_layers: int, n_heads: int, tokens: int
 ) -> None:
