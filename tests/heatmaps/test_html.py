@@ -633,7 +633,7 @@ def test_pictures_that_are_saved(show: Open, fixed_record: Make) -> None:
     for fragment in ("", "head=0.1", "head=0.1&view=lines"):
         shown = show(fixed_record(SENTENCE, n_heads=2), fragment)
         with Image.open(io.BytesIO(downloaded(shown, "PNG"))) as image:
-            assert len(np.unique(np.asarray(image.convert("RGB")).reshape(-1, 3), axis=0)) > 10
+            assert len(image.convert("RGB").getcolors(maxcolors=2**24) or ()) > 10
         drawn = downloaded(shown, "SVG").decode()
         assert "xmlns=" in drawn
         if fragment:

@@ -232,9 +232,10 @@ def test_the_first_screen_answers(
     real_record: Attention, width: int, most: int, *, colour: bool
 ) -> None:
     """72 heads and 16 tokens: one window of 50 lines; which head is its own stands in the first ten, large below."""
+    sheet = resolve(real_record)
     for dark in (True, False):
         screen = Screen(width=width, colour=colour, dark=dark)
-        lines = plain(resolve(real_record), screen, overview=True)
+        lines = plain(sheet, screen, overview=True)
         assert len(lines) <= most
         assert any("shown below: 0.2" in line for line in lines[:10])
         assert any(line.startswith("layer 0 ") for line in lines[:10])
