@@ -58,6 +58,11 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
+def pytest_runtest_setup() -> None:
+    """In each test the first calls of each function have their shapes checked."""
+    shapes.begin_test()
+
+
 def pytest_collection_finish() -> None:
     """Freeze imported and collected objects, so that garbage collection does not search them again and again."""
     gc.collect()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,23 +75,26 @@ def share(
     a: np.ndarray, tokens: Sequence[Token], what: str, sees: Sequence[range]
 ) -> tuple[float, int]:
     """The sum over rows and how many there are."""
-    total, n = 0.0, 0
-    for i in rows(sees):
-        keys = [j for j in sees[i] if is_target(what, tokens, i, j)]
-        if keys:
-            total, n = total + sum(float(a[i, j]) for j in keys), n + 1
-    return total, n
+    found = targets(what, tuple(tokens), tuple(sees))
+    return sum(float(a[i, j]) for i, keys in found.items() for j in keys), len(found)
 
 
-def meaning(
-    a: np.ndarray, tokens: Sequence[Token], vectors: np.ndarray, sees: Sequence[range]
-) -> tuple[float, int]:
-    """The mean rank of the words looked at, by their cosine, less what distance, side and frequency tell of it."""
+@cache
+def targets(what: str, tokens: tuple[Token, ...], sees: tuple[range, ...]) -> dict[int, list[int]]:
+    """The keys that this share asks for, of each row that sees one: the same for all heads."""
+    asked = {i: [j for j in sees[i] if is_target(what, tokens, i, j)] for i in rows(sees)}
+    return {i: keys for i, keys in asked.items() if keys}
+
+
+def ranks(
+    tokens: Sequence[Token], vectors: np.ndarray, sees: Sequence[range]
+) -> dict[int, tuple[list[int], list[float]]]:
+    """The words that each row sees, and their ranks by cosine, less what distance, side and frequency tell of it."""
     words = [
         not token.special and not is_target("punctuation", tokens, 0, j)
         for j, token in enumerate(tokens)
     ]
-    total, n = 0.0, 0
+    found = {}
     for i in rows(sees):
         keys = [j for j in sees[i] if words[i] and words[j] and tokens[i].id != tokens[j].id]
         if len(keys) < 6:
@@ -108,10 +112,8 @@ def meaning(
             ]
         )
         left = cosines - known @ np.linalg.lstsq(known, cosines, rcond=None)[0]
-        ranks = [(sum(other < own for other in left) + 0.5) / len(keys) for own in left]
-        total += float(np.average(ranks, weights=a[i, keys]))
-        n += 1
-    return total, n
+        found[i] = keys, [(sum(other < own for other in left) + 0.5) / len(keys) for own in left]
+    return found
 
 
 def every(
@@ -121,7 +123,7 @@ def every(
     sees: Sequence[range],
     offsets: Sequence[int] = OFFSETS,
     *,
-    vectors: np.ndarray | None = None,
+    ranked: dict[int, tuple[list[int], list[float]]] | None = None,
 ) -> dict[str, tuple[float, int]]:
     """All measures of one head on one sentence.
 
@@ -131,7 +133,7 @@ def every(
         lengths: of what each key hands over; None where unknown.
         sees: the keys that each row sees.
         offsets: those that are fixed.
-        vectors: of the tokens, from the model's vocabulary; None where it has none.
+        ranked: what `ranks` says of the tokens; None where the model has no vocabulary.
     """
     n = len(tokens)
     counted = rows(sees)
@@ -155,7 +157,11 @@ def every(
         middle = distance(i)
         return math.sqrt(sum(float(a[i, j]) * (abs(i - j) - middle) ** 2 for j in range(n)))
 
-    found["meaning"] = (0.0, 0) if vectors is None else meaning(a, tokens, vectors, sees)
+    ranked = ranked or {}
+    found["meaning"] = (
+        sum(float(np.average(by, weights=a[i, keys])) for i, (keys, by) in ranked.items()),
+        len(ranked),
+    )
     found["entropy"] = mean(lambda i: entropy(a[i]))
     found["entropy_share"] = mean(lambda i: entropy(a[i]) / math.log(len(sees[i])))
     found["distance"] = mean(distance)

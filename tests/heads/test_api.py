@@ -18,11 +18,8 @@ from attnviz.heads.settings import SurveySettings
 from tests.fixtures.command_line import sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from attnviz.heads.api import CorpusProgress
     from attnviz.heads.record import HeadComparison
-    from tests.fixtures.command_line import Result
 
 pytestmark = pytest.mark.usefixtures("few_seeds")
 
@@ -33,18 +30,6 @@ FEW = SurveySettings(controls=6)
 def comparison() -> HeadComparison:
     """The home-built encoder on a few sentences."""
     return attnviz.compare_heads(sentences(8), model="toy", settings=FEW)
-
-
-def test_the_same_as_on_the_command_line(typed: Callable[..., Result], corpus: Path) -> None:
-    """Python and the command line give the same record for the same settings, to the last bit."""
-    options = ("--corpus", corpus.name, "--controls", "6", "--truncate")
-    printed = typed("compare-heads", "-m", "toy-random:seed=2", *options, "-o", "-")
-    found = attnviz.compare_heads(
-        Path(corpus.name),
-        model="toy-random:seed=2",
-        settings=SurveySettings(controls=6, truncate=True),
-    )
-    assert printed.output == to_json(found) + "\n"
 
 
 def test_progress_and_checkpoint(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:

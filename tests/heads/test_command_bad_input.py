@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from tests.fixtures.command_line import Result
 
+pytestmark = pytest.mark.usefixtures("few_seeds")
+
 TOY = ("-m", "toy-random")
 NONE = "there is no sentence to measure heads on"
 TREE = """\

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from attnviz.capture.observers import Batch
     from attnviz.heads.record import HeadComparison
-    from attnviz.heads.survey import Survey
     from attnviz.text.corpus import BadLine
 
 pytestmark = pytest.mark.usefixtures("whole_corpora")
@@ -63,13 +62,6 @@ def by_hand() -> HeadComparison:
 def shipped() -> list[CorpusLine | BadLine]:
     """The sentences that ship."""
     return [*read_corpus(TREEBANK)]
-
-
-@pytest.fixture(scope="module")
-def of_random_weights() -> list[Survey]:
-    """Models of the sizes of the one made by hand, each on sentences of its own."""
-    settings = SurveySettings(controls=60)
-    return [survey_model(sentences(60, seed), ByHand(seed), settings) for seed in range(4)]
 
 
 def test_every_head_made_by_hand_is_named_right(by_hand: HeadComparison) -> None:
@@ -135,7 +127,7 @@ def measured_once(monkeypatch: pytest.MonkeyPatch, known: dict[object, Any]) -> 
 
 
 @pytest.mark.usefixtures("measured_once")
-@pytest.mark.parametrize("seed", range(35))
+@pytest.mark.parametrize("seed", range(8))
 def test_models_of_random_weights_have_no_established_role(
     shipped: list[CorpusLine | BadLine], seed: int
 ) -> None:
@@ -170,15 +162,6 @@ def test_controls_are_of_the_same_sentences(
     assert not [
         (head.name, role.name) for head in found.heads for role in head.roles if role.established
     ]
-
-
-def test_random_weights_have_no_role(of_random_weights: list[Survey]) -> None:
-    """None is established in any head, whatever the thresholds leave."""
-    for survey in of_random_weights:
-        found = compare(survey, corpus="made up")
-        assert not [
-            head.name for head in found.heads if any(role.established for role in head.roles)
-        ]
 
 
 @pytest.mark.parametrize(("seen", "named"), [(24, []), (25, ["offset_-8"]), (100, ["offset_-8"])])

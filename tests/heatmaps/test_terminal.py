@@ -231,15 +231,17 @@ def test_thumbnails_have_every_layer_and_head(fixed_record: Make) -> None:
     ]
 
 
-@pytest.mark.parametrize("colour", [True, False])
-@pytest.mark.parametrize(("width", "most"), [(60, 50), (80, 48), (120, 48), (200, 48)])
+@pytest.mark.parametrize(
+    ("width", "most", "colour"), [(60, 50, True), (80, 48, False), (80, 48, True), (200, 48, False)]
+)
 def test_the_first_screen_answers(
     real_record: Attention, width: int, most: int, *, colour: bool
 ) -> None:
     """72 heads and 16 tokens, in one window of 50 lines: the answer in words, its head large, then all heads."""
+    sheet = resolve(real_record)
     for dark in (True, False):
         screen = Screen(width=width, colour=colour, dark=dark)
-        lines = plain(resolve(real_record), screen, overview=True)
+        lines = plain(sheet, screen, overview=True)
         assert len(lines) <= most
         assert " attends most to " in lines[0]
         contents = next(
@@ -247,9 +249,8 @@ def test_the_first_screen_answers(
         )
         assert any(line.startswith("layer 0 ") for line in lines[contents:])
         assert lines[-1].startswith("verified: ")
-        if (
-            width == 60
-        ):  # keys have no room for their names there: they are numbered as the rows are
+        # Keys have no room for their names there: they are numbered as the rows are.
+        if width == 60:
             continue
         rows = rows_of(lines, tuple(token.text for token in real_record.query_tokens))
         assert len(rows) == 16
@@ -367,9 +368,9 @@ def assert_fits(sheet: Sheet, screen: Screen, *, overview: bool = False) -> list
     return lines
 
 
-@pytest.mark.parametrize("width", [30, 44, 69, 80, 137, 220])
+@pytest.mark.parametrize("width", [30, 44, 80, 220])
 @pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 1), (1, 12), (3, 2)])
-@pytest.mark.parametrize("tokens", [1, 5, 23, 110])
+@pytest.mark.parametrize("tokens", [1, 23, 110])
 def test_every_size_fits(
     fixed_record: Make, width: int, n_layers: int, n_heads: int, tokens: int
 ) -> None:

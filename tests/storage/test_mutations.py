@@ -30,8 +30,8 @@ from tests.fixtures.zoo import make_tokenizer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-N, PARTS = 2_000, 4
-"""How many changed files of each kind, in how many tests."""
+N = 500
+"""How many changed files of each kind."""
 
 MOST = 3 * 2**30
 """Bytes that reading them may take beyond what was taken before."""
@@ -119,18 +119,17 @@ KINDS: dict[str, tuple[Callable[..., bytes], Callable[[Path], object], int]] = {
     "corpus.txt": (mutations.change_bytes, _lines, N),
     "homework.json": (mutations.change_text, read_homework, N),
     "homework.yaml": (mutations.change_lines, read_homework, N),
-    "model/config.json": (mutations.change_text, _folder, 800),
-    "model/tokenizer_config.json": (mutations.change_text, _folder, 400),
-    "model/tokenizer.json": (mutations.change_text, _folder, 300),
-    "model/model.safetensors": (mutations.change_safetensors, _folder, 500),
+    "model/config.json": (mutations.change_text, _folder, 200),
+    "model/tokenizer_config.json": (mutations.change_text, _folder, 100),
+    "model/tokenizer.json": (mutations.change_text, _folder, 100),
+    "model/model.safetensors": (mutations.change_safetensors, _folder, 150),
 }
 """How each kind of file is changed and read, and how often; a model's folder is one kind."""
 
 
-@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.usefixtures("as_installed")
-def test_read_or_refused(originals: Path, tmp_path: Path, kind: str, part: int) -> None:
+def test_read_or_refused(originals: Path, tmp_path: Path, kind: str) -> None:
     """Whatever was changed, the file is read, or refused by an error of ours in one line; memory stays bounded."""
     change, read, n = KINDS[kind]
     data = (originals / kind).read_bytes()
@@ -139,7 +138,7 @@ def test_read_or_refused(originals: Path, tmp_path: Path, kind: str, part: int) 
         shutil.copytree(originals / "model", folder)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     refused: list[str] = []
-    for changed in mutations.mutations(change, data, n // PARTS, seed=part):
+    for changed in mutations.mutations(change, data, n, seed=0):
         (tmp_path / kind).write_bytes(changed)
         try:
             with warnings.catch_warnings(action="ignore"):

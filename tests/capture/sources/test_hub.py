@@ -102,11 +102,6 @@ def test_offline_by_choice(refused: Callable[..., str], hub: Hub) -> None:
             "GatedRepo",
             f"{SOMEBODY} is gated: ask its owner for access, then log in with `hf auth login`",
         ),
-        (
-            403,
-            "GatedRepo",
-            f"{SOMEBODY} is gated: ask its owner for access, then log in with `hf auth login`",
-        ),
     ],
 )
 def test_what_the_hub_refuses(

@@ -28,10 +28,10 @@ ONE, MANY = (
 
 @pytest.fixture(scope="module")
 def many() -> dict[str, list[GoldSentence]]:
-    """2,000 sentences of each kind."""
+    """800 sentences of each kind."""
     random = seeded(1)
     return {
-        kind: [parse_sentence(GRAMMAR.sentence(random, kind)) for _ in range(2000)]
+        kind: [parse_sentence(GRAMMAR.sentence(random, kind)) for _ in range(800)]
         for kind in GRAMMAR.kinds
     }
 
@@ -110,8 +110,8 @@ class TestAgreement:
 
 def test_words_are_in_the_vocabulary(many: dict[str, list[GoldSentence]]) -> None:
     """No sentence has a word without a number, and no number is that of a word that never comes up."""
-    random = seeded(5)
-    rest = (parse_sentence(GRAMMAR.sentence(random)) for _ in range(60_000))
+    random = seeded(1)
+    rest = (parse_sentence(GRAMMAR.sentence(random)) for _ in range(20_000))
     said = {word for sentence in itertools.chain(*many.values(), rest) for word in sentence.words}
     assert said == set(load_vocabulary("english").words) - set(SPECIAL)
 
@@ -160,7 +160,7 @@ class TestReference:
             assert noun in (animals if lives else places)
             assert other in (places if lives else animals)
             n_animals += lives
-        assert 850 < n_animals < 1150
+        assert 340 < n_animals < 460
 
     @pytest.mark.parametrize(("last", "noun", "other"), [("tired", 1, 5), ("wide", 5, 1)])
     def test_the_animal_and_the_street(self, last: str, noun: int, other: int) -> None:

@@ -90,7 +90,7 @@ class TestSplits:
 
     @pytest.mark.parametrize("corpus", ["english", "korean", "pairs"])
     def test_share_nothing(self, corpus: Any) -> None:
-        """Of 1,000 sentences each, no two splits share one, nor one with other articles or particles only."""
+        """Of 300 sentences each, no two splits share one, nor one with other articles or particles only."""
         seen = []
         for split in SPLITS:
             if corpus == "pairs":
@@ -100,10 +100,10 @@ class TestSplits:
             seen.append(
                 {
                     tuple(word for word in words if word not in LIGHT and word[:2] != PIECE)
-                    for words in itertools.islice(made, 1000)
+                    for words in itertools.islice(made, 300)
                 }
             )
-        assert min(map(len, seen)) > 400
+        assert min(map(len, seen)) > 150
         for one, other in itertools.combinations(seen, 2):
             assert one.isdisjoint(other)
 
@@ -119,7 +119,7 @@ class TestSplits:
     def test_what_is_shipped_is_what_the_grammar_makes(self, path: Path) -> None:
         """The sentences in the files are the first of their seed, so that the files can be read instead."""
         language, *kind, split = path.stem.split("-")
-        lines = path.read_text("utf-8").splitlines()
+        lines = path.read_text("utf-8").splitlines()[:200]
         if split == "endings":
             form = "word" if language == "english" else "reason"
             words = load_grammar(language).words

@@ -196,10 +196,10 @@ class TestAlignment:
 
 @pytest.fixture(scope="module")
 def many() -> list[Pair]:
-    """12,000 pairs, some of several clauses."""
+    """9,600 pairs, some of several clauses."""
     random = seeded(1)
     return [pair(random) for _ in range(9000)] + [
-        pair(random, n) for n in (2, 3) for _ in range(1500)
+        pair(random, n) for n in (2, 3) for _ in range(300)
     ]
 
 

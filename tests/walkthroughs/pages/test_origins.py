@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,8 +121,7 @@ def see_cells(shown: Page) -> list[dict[str, Any]]:
     return [one for one in shown.evaluate(SEE_ALL) if one["at"][0] not in {"key", "키"}]
 
 
-@pytest.mark.parametrize("language", ["en", "ko"])
-@pytest.mark.parametrize("name", WALKS)
+@pytest.mark.parametrize(("name", "language"), [*zip(WALKS, cycle(("ko", "en")), strict=False)])
 def test_the_arithmetic_is_that_of_the_terminal(show_page: Open, name: str, language: str) -> None:
     """Of every number of every step, letter for letter; what is given says so."""
     walk = WALKS[name]
@@ -216,22 +216,20 @@ def test_hostile_names_are_texts(show_page: Open) -> None:
     )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_barriers(show_page: Open, scheme: str) -> None:
-    """axe-core finds no violation, whether a number is chosen or none."""
-    for fragment, width in (("", 1280), ("cell=weights.0.1", 1280), ("cell=weights.0.1", 360)):
-        size = {"width": width, "height": 800}
-        assert (
-            barriers(
-                show_page(html(WALKS["seq2seq"]), fragment, color_scheme=scheme, viewport=size)
-            )
-            == []
-        )
-
-
-@pytest.mark.parametrize("language", ["en", "ko"])
 @pytest.mark.parametrize(
-    ("name", "cell"), [("layer", "norm.1.2"), ("layer", "state.1.2"), ("additive", "scores.0.1")]
+    ("fragment", "width", "scheme"),
+    [("", 1280, "light"), ("cell=weights.0.1", 1280, "dark"), ("cell=weights.0.1", 360, "light")],
+)
+def test_no_barriers(show_page: Open, fragment: str, width: int, scheme: str) -> None:
+    """axe-core finds no violation, whether a number is chosen or none."""
+    size = {"width": width, "height": 800}
+    shown = show_page(html(WALKS["seq2seq"]), fragment, color_scheme=scheme, viewport=size)
+    assert barriers(shown) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "cell", "language"),
+    [("layer", "norm.1.2", "ko"), ("layer", "state.1.2", "en"), ("additive", "scores.0.1", "ko")],
 )
 def test_nothing_stands_beyond_the_edge(
     show_page: Open, name: str, cell: str, language: str

@@ -6,6 +6,7 @@ import csv as tables
 import math
 import re
 from io import StringIO
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,8 +87,7 @@ def shown(text: str) -> dict[str, tuple[list[str], np.ndarray]]:
 # ------------------------------------------------------------------------------------------- what is shown
 
 
-@pytest.mark.parametrize("language", ["en", "ko"])
-@pytest.mark.parametrize("name", WALKS)
+@pytest.mark.parametrize(("name", "language"), [*zip(WALKS, cycle(("en", "ko")), strict=False)])
 def test_every_number_is_shown(name: str, language: str) -> None:
     """Each grid that a step makes or uses, to the asked precision, in order; and both languages say their words."""
     walk = WALKS[name]
