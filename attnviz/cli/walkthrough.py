@@ -153,7 +153,7 @@ def walkthrough(
         }
         with loading(name) as notify:
             walk = calculate(notify=notify, **follow)
-    blanks = walk.blanks(exercise) if exercise is not None and not solution else frozenset()
+    blanks = walk.blanks() if exercise is not None and not solution else frozenset()
     view: dict[str, Any] = {"lang": lang, "precision": precision, "blanks": blanks}
     if JSON in paths:
         from attnviz.walkthroughs.files import to_json

@@ -49,7 +49,7 @@ def walkthrough(
         tokenizer: as for `attnviz.attend`.
         example: a calculation by hand instead of a model: ``seq2seq``, ``seq2seq-word`` or ``self-attention``.
         numbers: a JSON or YAML file with your own numbers, instead of a model.
-        exercise: the seed of an exercise with small integers, instead of a model; ``walk.blanks(seed)`` are the cells
+        exercise: the seed of an exercise with small integers, instead of a model; ``walk.blanks()`` are the cells
             that a learner fills in.
         pair: a second sentence, for models that read two sentences.
         target: the translation that a model is made to generate (teacher forcing).

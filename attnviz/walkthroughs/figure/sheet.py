@@ -228,11 +228,12 @@ def _heading(view: View) -> tuple[str, str, str]:
     formula = wording.shown_formula(wording.whole_formula(view.walk))
     if finding:
         return finding, view.title_and_text, formula
-    return view.title, view.source, formula
+    return view.title, view.task or view.source, formula
 
 
 def _notes(view: View, *, left_out: bool) -> Iterator[str]:
-    yield view.receipt
+    if view.receipt:
+        yield view.receipt
     yield view.say(_("Red: positive; blue: negative, scaled per matrix"))
     if left_out:
         yield view.say(_("… stands for numbers left out; -o FILE.md has more, FILE.csv all"))

@@ -38,11 +38,18 @@ def page(view: View) -> WebPage:
         "grids": list(walk.grids),
         "title": [v.title for v in views],
         "source": [v.source for v in views],
+        "task": [v.task for v in views],
         "proof": [v.receipt for v in views],
     }
-    head = [("proof proved" if walk.receipt else "proof", view.receipt)]
-    if view.source:
-        head.insert(0, ("source", view.source))
+    head = [
+        (name, text)
+        for name, text in (
+            ("source", view.source),
+            ("task", view.task),
+            ("proof proved" if walk.receipt else "proof", view.receipt),
+        )
+        if text
+    ]
     shares = [f".s{n} {{ --share: {n / LEVELS * DEPTH:g}; }}" for n in range(1, LEVELS + 1)]
     origins = _origins(view, [section[0].table for section in sections])
     return WebPage(

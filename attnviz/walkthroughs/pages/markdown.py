@@ -21,7 +21,7 @@ _BEGINNING = re.compile(r"^(\d+(?=[.)])|(?=[-+=]))")
 
 def markdown(view: View) -> str:
     """Return the walkthrough as Markdown, with tables for GitHub."""
-    blocks = [f"# {escape(view.title)}", _paragraph(view.source)]
+    blocks = [f"# {escape(view.title)}", _paragraph(view.source), _paragraph(view.task)]
     for section in lay_out(view):
         blocks += _section(section)
     blocks += map(_paragraph, (view.signs, *view.notes, view.receipt))

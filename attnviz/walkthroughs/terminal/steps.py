@@ -39,6 +39,7 @@ def draw_overview(view: View, screen: Screen) -> Iterator[Text]:
     walk, steps = view.walk, view.step_views()
     heads = len(walk.distributions())
     yield from view.wrap(view.title_and_text, "bold")
+    yield from view.wrap(view.task)
     if query_weights(walk) is not None:
         yield from _query_and_keys(view, [step for step in steps if step.is_by_key])
         if "probabilities" in walk.grids:
@@ -49,6 +50,9 @@ def draw_overview(view: View, screen: Screen) -> Iterator[Text]:
         yield from _list_of_steps(view, steps)
     yield Text()
     yield from _foot(view, has_weights=heads == 1 and query_weights(walk) is None)
+    if view.blanks:
+        yield from view.wrap(view.say(_("Answers: the same command with --solution")), "dim")
+        return
     options = "--query WORD, --head 2.3, " if walk.model else ""
     words = _("More: --full (every step), {options}-o FILE.html, --interactive")
     yield from view.wrap(view.say(words, options=options), "dim")
@@ -60,6 +64,7 @@ def draw_walk(view: View, screen: Screen, only: int | None = None) -> Iterator[T
     steps = view.step_views()
     yield from view.wrap(view.title, "bold")
     yield from view.wrap(view.source)
+    yield from view.wrap(view.task)
     yield from _steps(view, steps[:only], only)
     if only in {None, len(steps)}:
         yield Text()
