@@ -569,6 +569,8 @@ def parse_head(place: object) -> tuple[int, int]:
         case (layer, head) if all(isinstance(number, (int, np.integer)) for number in place):
             return int(layer), int(head)  # type: ignore[call-overload]  # the guard checked both types
     displayed = place.strip() if isinstance(place, str) else place
+    if isinstance(place, str) and (pair := re.fullmatch(r"(\d{1,7}),\s*(\d{1,7})", place.strip())):
+        raise SelectionError(f"{displayed!r} is no head: did you mean {pair[1]}.{pair[2]}?")
     raise SelectionError(f"{displayed!r} is no head: give its layer and its number, such as 1.2")
 
 

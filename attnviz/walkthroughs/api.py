@@ -119,7 +119,7 @@ def walkthrough(
 
 def _place(layer: int | None, head: int | str | None) -> tuple[int, int]:
     """Return layer and head; the head may be text such as "2.3", which names both."""
-    if isinstance(head, str) and "." in head:
+    if isinstance(head, str) and not head.strip().removeprefix("-").isdecimal():
         layer_of_head, head = parse_head(head)
         if layer not in (None, layer_of_head):
             raise SettingsError(
