@@ -205,7 +205,7 @@ NOTES: Templates = {
         "keeps them"
     ),
     "model_shapes": _(
-        "The model has {layers} layers of {heads} heads, each {d} wide; last_hidden_state is {shape}"
+        "{tokens}: last_hidden_state {shape}; {layers} layers of {heads} heads, each {d} wide"
     ),
     "output_left_out": _("The output projection ({shape} numbers) is left out"),
     "other_score": _(

@@ -67,6 +67,13 @@ def test_examples(typed: Typed) -> None:
     assert "(1, 4, 4)" in output
 
 
+def test_shapes_of_distilbert_without_a_network(typed: Typed) -> None:
+    """A model with random weights has its tokens, and the shape of its output."""
+    model = "toy-random-bert:d_model=768,n_heads=12"
+    output = typed("walkthrough", "I am full", "-m", model, "-o", "a.csv").output
+    assert "[CLS] i am full [SEP]: last_hidden_state (5, 768); 2 layers of 12 heads" in output
+
+
 def test_exercise(typed: Typed, here: Path) -> None:
     """Blank cells with --exercise, the same numbers with --solution; another seed, another exercise."""
     exercise = ("walkthrough", "--exercise", "0")

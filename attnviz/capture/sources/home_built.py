@@ -103,6 +103,8 @@ class ToySource(_HomeBuilt):
             if getattr(config, size) != getattr(default_config, size):
                 settings.append(f"{size} {getattr(config, size)}")
         self._base_name, self.name = name, f"{name} ({', '.join(settings)})"
+        # Whether the words are in lower case between [CLS] and [SEP], as in BERT.
+        self.has_special_tokens = config.special_tokens
         super().__init__(ToyEncoder(config), device, dtype)
 
     def _read(
@@ -112,7 +114,11 @@ class ToySource(_HomeBuilt):
         del truncate  # this model reads sentences of any length
         shown_kind = expect_kind(self, kind, target)
         tokens = _read_words(text, pair)
-        if self._model.config.special_tokens:
+        if self.has_special_tokens:
+            tokens = tuple(
+                replace(token, text=token.text.lower(), piece=token.piece.lower())
+                for token in tokens
+            )
             first_words = [token for token in tokens if token.segment == 0]
             second_words = [token for token in tokens if token.segment == 1]
             tokens = (_special("[CLS]", 0), *first_words, _special("[SEP]", 0))
