@@ -494,9 +494,14 @@ class Attention(ReadOnly):
 
     @property
     def first(self) -> tuple[int, int]:
-        """The numbers of the first query token and the first key token; above 0 only in a part of a record."""
+        """The numbers of the first query token and the first key token.
+
+        They are above 0 in a part of a record, and in a generation, whose rows begin at the end of the prompt.
+        """
         part = dict(next((note.fields for note in self.notes if note.code == "part"), ()))
-        return int(part.get("query_first", 0)), int(part.get("key_first", 0))
+        step = dict(next((n.fields for n in self.notes if n.code.startswith("row_generates")), ()))
+        first_query = int(part.get("query_first", 0)) + int(step.get("query_first", 0))
+        return first_query, int(part.get("key_first", 0))
 
     def part(self, rows: slice | None = None, keys: slice | None = None) -> Attention:
         """Return a record of these rows and columns only; its rows may sum to less than 1.
@@ -564,6 +569,8 @@ def parse_head(place: object) -> tuple[int, int]:
         case (layer, head) if all(isinstance(number, (int, np.integer)) for number in place):
             return int(layer), int(head)  # type: ignore[call-overload]  # the guard checked both types
     displayed = place.strip() if isinstance(place, str) else place
+    if isinstance(place, str) and (pair := re.fullmatch(r"(\d{1,7}),\s*(\d{1,7})", place.strip())):
+        raise SelectionError(f"{displayed!r} is no head: did you mean {pair[1]}.{pair[2]}?")
     raise SelectionError(f"{displayed!r} is no head: give its layer and its number, such as 1.2")
 
 

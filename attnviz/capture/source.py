@@ -289,7 +289,10 @@ def _open_substitute(
     # Opening the substitute fails too if the device does not exist, so it comes before the notice.
     toy = _home_built(name, device, dtype, {})
     reason = error.reason if isinstance(error, UnreachableModelError) else str(error)
-    notify(f'{reason}; using the home-built model "{name}" instead')
+    notify(
+        f'{reason}; using the home-built model "{name}" instead (the same shapes as DistilBERT: '
+        "-m toy-random-bert:d_model=768,n_heads=12)"
+    )
     return toy
 
 

@@ -25,7 +25,7 @@ from typer.core import TyperGroup
 
 import attnviz
 from attnviz.cli import demo, doctor, generate, heads, heatmap, models, output, train, walkthrough
-from attnviz.cli.help import Command, CommandGroup
+from attnviz.cli.help import Command, CommandGroup, is_sentence
 from attnviz.errors import AttnvizError, AttnvizWarning, InputError, OutputError, SettingsError
 from attnviz.text.display import visible
 from attnviz.text.suggest import suggest
@@ -241,9 +241,13 @@ _signals: list[int] = []
 
 
 def _command_path() -> str:
-    """Return the command as it was typed, such as ``attnviz heatmap``."""
-    command = [name for name in sys.argv[1:2] if name in COMMANDS]
-    return " ".join(["attnviz", *command])
+    """Return the command as it was typed, such as ``attnviz heatmap``, which is also that of a sentence alone."""
+    for name in sys.argv[1:2]:
+        if name in COMMANDS:
+            return f"attnviz {name}"
+        if is_sentence(name):
+            return "attnviz heatmap"
+    return "attnviz"
 
 
 def _report_setting(error: SettingsError) -> int:
@@ -280,7 +284,9 @@ def _report_misuse(error: typer.TyperException) -> int:
             message += suggest(typed.lstrip("-"), known, ()).replace("mean ", "mean --")
     if "unexpected extra argument" in message and context:
         if context.info_name in SENTENCE_COMMANDS:
-            message += ": put a sentence in quotation marks"
+            place = f" {context.params['head']}" if context.info_name == "head" else ""
+            words = f"{context.params['text']} {message.partition(' (')[2].removesuffix(')')}"
+            message = f'put the sentence in quotation marks: {where}{place} "{words}"'
         elif context.info_name == "page":
             message = 'page takes no sentence: attnviz heatmap "I love" -o page.html writes one'
     return _fail(f"{message} (see {where} --help)", 2, where)

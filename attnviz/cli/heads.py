@@ -15,6 +15,7 @@ import typer
 from attnviz.cli import options as opt
 from attnviz.cli.output import (
     JSON,
+    check_folder,
     check_look,
     check_outputs,
     is_typed,
@@ -345,6 +346,7 @@ def merge(
     """
     if output.suffix.lower() != STATS:
         raise SettingsError(f"{visible(str(output))}: the ending must be stats", "output")
+    check_folder(output)
     from attnviz.heads.api import merge_stats
     from attnviz.heads.words import count_sentences, count_tokens
 

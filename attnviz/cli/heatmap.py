@@ -11,6 +11,7 @@ import typer
 from attnviz.cli import options as opt
 from attnviz.cli.output import (
     JSON,
+    check_folder,
     check_look,
     check_outputs,
     is_typed,
@@ -271,6 +272,7 @@ def _draw_lines(
     from attnviz.heatmaps.lines import heatmap_all
     from attnviz.storage.files import check_writable
 
+    check_folder(path)
     check_writable(path if path.suffix else path / "heatmap.png")
     sentences = [line for line in lines if line.strip()]
     source = open_model(model, reads=sentences[0] if sentences else "", **model_options)

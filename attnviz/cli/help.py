@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import Any
 
+import typer
 from typer.core import TyperCommand, TyperGroup
 
+import attnviz
 from attnviz.cli.options import FILES, PANELS
 from attnviz.cli.output import refuse_own_inputs
 from attnviz.text.suggest import suggest
@@ -56,7 +59,29 @@ class CommandGroup(TyperGroup):
             formatter.write_dl([record for record in records if record is not None])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that was typed."""
-        if args[0] not in self.commands and not args[0].startswith("-"):
-            ctx.fail(f"there is no command {args[0]!r}{suggest(args[0], self.commands)}")
+        """Find the command that was typed; a sentence alone is drawn by ``heatmap``."""
+        name, *others = args
+        if name == "help" and others and others[0] in self.commands:
+            args = [others[0], "--help"]
+        elif name == "help":
+            typer.echo(ctx.get_help())
+            raise typer.Exit
+        elif name == "version":
+            typer.echo(f"attnviz {attnviz.__version__}")
+            raise typer.Exit
+        elif is_sentence(name):
+            args = ["heatmap", *args]
+        elif name not in self.commands and not name.startswith("-"):
+            advice = suggest(name, self.commands)
+            words = list(takewhile(lambda word: not word.startswith("-"), args))
+            if len(words) > 1 and "did you mean" not in advice:
+                advice = (
+                    f'; put the sentence in quotation marks: attnviz heatmap "{" ".join(words)}"'
+                )
+            ctx.fail(f"there is no command {name!r}{advice}")
         return super().resolve_command(ctx, args)
+
+
+def is_sentence(typed: str) -> bool:
+    """Return whether the first argument is a sentence and no command: it has a space, or letters beyond ASCII."""
+    return not typed.startswith("-") and (" " in typed.strip() or not typed.isascii())

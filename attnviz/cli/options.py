@@ -214,6 +214,9 @@ def parse_heads(
     layers_of_heads = set()
     numbers = []
     for text in head or ():
+        if pair := re.fullmatch(r"(\d{1,7}),\s*(\d{1,7})", text.strip(), re.ASCII):
+            instead = f"{pair[1]}.{pair[2]}"
+            raise SettingsError(f"{text!r}: did you mean {instead} (layer.head)?", "head")
         before, dot, number = text.strip().rpartition(".")
         layers_of_heads.add(before if dot else None)
         numbers.append(number)

@@ -60,7 +60,12 @@ def read_text(text: str | None, file: Path | None = None, name: str = "the text"
     if text is not None and file is not None:
         raise SettingsError("give the sentence or a file, not both")
     if text is None and file is None:
-        raise SettingsError('give a sentence, such as "I love all you", or - for standard input')
+        piped = read_pipe()
+        if piped is None:
+            raise SettingsError(
+                'give a sentence, such as "I love all you", or - for standard input'
+            )
+        return piped
     source = name
     try:
         if file is not None:
@@ -85,6 +90,16 @@ def read_text(text: str | None, file: Path | None = None, name: str = "the text"
         return from_utf8(raw.removeprefix(BOM_UTF8)).rstrip("\r\n")
     except InputError as error:
         raise InputError(f"{source} is {error}") from None
+
+
+def read_pipe() -> str | None:
+    """Return the text that was piped into the command; None if nothing was.
+
+    Raises InputError: it is not UTF-8, or is longer than any model reads.
+    """
+    if sys.stdin is None or sys.stdin.isatty():
+        return None
+    return read_text("-") or None
 
 
 def model_name(model: str | None, toy: bool) -> str | None:
@@ -171,6 +186,7 @@ def check_outputs(
             raise SettingsError(f"{shown_path}: {reason}", "output")
         if [other.absolute() for other in paths].count(path.absolute()) > 1:
             raise SettingsError(f"{visible(str(path))} is to be written twice", "output")
+        check_folder(path)
         try:
             check_writable(path)
         except OutputError as error:
@@ -178,6 +194,17 @@ def check_outputs(
                 raise
             advice = "name another file with -o, or another folder with ATTNVIZ_OUTPUTS"
             raise OutputError(f"{error}; {advice}") from None
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a file in a folder that is not there, except the folder of default outputs, which is created.
+
+    Raises OutputError.
+    """
+    folder = path.parent
+    if not os.path.lexists(folder) and folder != outputs():
+        shown = visible(str(folder))
+        raise OutputError(f"{visible(str(path))} cannot be written: there is no folder {shown}")
 
 
 def refuse_own_inputs(parameters: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from attnviz.cli import options as opt
-from attnviz.cli.output import log_status, shows_progress
+from attnviz.cli.output import check_folder, log_status, shows_progress
 from attnviz.errors import SettingsError
 from attnviz.models.registry import trained
 from attnviz.render.names import outputs
@@ -58,6 +58,7 @@ def train(
     path = output or outputs() / f"{name}.safetensors"
     if path.suffix.lower() != ".safetensors":
         raise SettingsError("weights are written as .safetensors", "output")
+    check_folder(path)
     from rich.console import Console
     from rich.progress import (
         BarColumn,

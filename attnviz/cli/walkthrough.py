@@ -20,6 +20,7 @@ from attnviz.cli.output import (
     model_name,
     print_json,
     print_view,
+    read_pipe,
     read_text,
     write,
 )
@@ -137,12 +138,12 @@ def walkthrough(
         walk = calculate(**follow)
     else:
         follow |= {
-            "text": _read(text, "the text"),
+            "text": read_pipe() if text is None else read_text(text),
             "model": name,
             "device": device,
             "dtype": dtype,
             "trust_remote_code": trust_remote_code,
-            "pair": _read(pair, "the second sentence"),
+            "pair": None if pair is None else read_text(pair, None, "the second sentence"),
             "target": target,
             "head": head,
             "layer": whole_layer,
@@ -153,7 +154,7 @@ def walkthrough(
         }
         with loading(name) as notify:
             walk = calculate(notify=notify, **follow)
-    blanks = walk.blanks(exercise) if exercise is not None and not solution else frozenset()
+    blanks = walk.blanks() if exercise is not None and not solution else frozenset()
     view: dict[str, Any] = {"lang": lang, "precision": precision, "blanks": blanks}
     if JSON in paths:
         from attnviz.walkthroughs.files import to_json
@@ -197,11 +198,6 @@ def _is_terminal() -> bool:
 
 def _has_json(paths: Sequence[Path]) -> bool:
     return any(path == JSON or path.suffix.lower() == ".json" for path in paths)
-
-
-def _read(text: str | None, name: str) -> str | None:
-    """Read a sentence that may be missing; `name` names it in error messages."""
-    return None if text is None else read_text(text, None, name)
 
 
 def _print_walk(

@@ -38,7 +38,7 @@ def generate(
     on_step: Callable[[Step], None] | None = None,
     **more: Unpack[Generating],
 ) -> Attention:
-    """Continue or translate a text, and return the attention of the prompt and of each generated token.
+    """Continue or translate a text, and return the row of attention that chose each generated token.
 
     Each row of weights is verified when it is computed. Models with a key-value cache read each token once; others read
     the whole text again at each step. Ctrl-C, or a ``KeyboardInterrupt`` from `on_step`, stops the generation: the text
@@ -57,9 +57,9 @@ def generate(
             likely one. And ``device``, ``dtype``, ``revision`` and ``trust_remote_code``, as for `attend`.
 
     Returns:
-        The record, of kind ``decoder``: `weights` of shape (layer, head, token, token), with a row for each token of
-        the prompt and the text. For a model that translates it is ``cross``: (layer, head, generated token, token of
-        the sentence).
+        The record: `weights` of shape (layer, head, generated token, key). For a decoder, of kind ``decoder``, the keys
+        are the prompt and the generated tokens before the last; for a model that translates, of kind ``cross``, they
+        are the tokens of the sentence.
 
     Raises:
         InputError: the prompt is empty or leaves no position, no token may be generated, or there is no chat template.

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Float32
 from torch import Tensor
 
-from attnviz.attention import MEMORY, Attention, Note, Receipt, Token, cut, indices_of
+from attnviz.attention import MEMORY, Attention, Note, Receipt, Token, indices_of
 from attnviz.capture.observers import CPU, WeightCollector
 from attnviz.capture.sources.decoding import Decoding
 from attnviz.errors import InputError, TooLongError
@@ -54,17 +54,16 @@ class Generation:
     heads: Sequence[int] | None  # the heads to keep, likewise
     numbers: list[int] = field(default_factory=list)  # of the generated tokens in the vocabulary
     labels: list[Token] = field(default_factory=list)  # the generated tokens that were shown
-    # the rows of weights of each run of the model
-    rows: list[Float32[np.ndarray, "layer head row key"]] = field(default_factory=list)
+    # the row of weights that chose each token
+    rows: list[Float32[np.ndarray, "layer head key"]] = field(default_factory=list)
     receipts: list[Receipt] = field(default_factory=list)  # one per run of the model
     # the layers and heads whose rows are kept, counted from 0; known after the first run
     kept: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
-    first: int = 0  # the index of the first token whose row is kept
 
     def read(self, numbers: Sequence[int]) -> Float[Tensor, " word"]:
-        """Read tokens, keep their rows, and return the logits of the next token.
+        """Read tokens, keep the row of the last one, and return the logits of the next token.
 
-        Raises InputError: the rows of the whole text would need too much memory.
+        Raises InputError: the rows of all new tokens would need too much memory.
         """
         layers, heads = self.kept if self.rows else (self.layers, self.heads)
         # Layers and heads counted from the end can only be chosen once their number is known.
@@ -72,28 +71,23 @@ class Generation:
             layers = None
         if any(number < 0 for number in heads or ()):
             heads = None
-        collector = WeightCollector(layers, heads, memory=MEMORY)
-        if self.rows:
-            logits, receipt = self.decoding.read(numbers, [collector])
-        else:
-            # If the rows of the whole prompt would be too many, only its last row is kept.
-            last_row = WeightCollector(layers, heads, rows=slice(-1, None))
-            logits, receipt = self.decoding.read(numbers, [collector, last_row])
-            if not self._choose_kept(collector, len(numbers)):
-                collector = last_row
+        collector = WeightCollector(layers, heads, rows=slice(-1, None))
+        logits, receipt = self.decoding.read(numbers, [collector])
+        if not self.rows:
+            self._choose_kept(collector)
         weights = collector.weights(0)
         if (collector.layers, collector.heads) != self.kept:
             layer_indices = [collector.layers.index(layer) for layer in self.kept[0]]
             head_indices = [collector.heads.index(head) for head in self.kept[1]]
             weights = weights[np.ix_(layer_indices, head_indices)]
-        self.rows.append(weights)
+        self.rows.append(weights[:, :, -1])
         self.receipts.append(receipt)
         return logits
 
-    def _choose_kept(self, collector: WeightCollector, n_prompt: int) -> bool:
-        """Choose the layers and heads to keep, once the prompt has been read; return whether all its rows are kept.
+    def _choose_kept(self, collector: WeightCollector) -> None:
+        """Choose the layers and heads to keep, once the prompt has been read.
 
-        Raises InputError: even without the rows of the prompt, the weights would need too much memory.
+        Raises InputError: the rows of all new tokens would need too much memory.
         """
         layers, heads = collector.layers, collector.heads
         if self.layers is not None:
@@ -101,74 +95,62 @@ class Generation:
         if self.heads is not None:
             heads = tuple(heads[index] for index in indices_of(self.heads, heads, "head"))
         self.kept = layers, heads
-        is_whole = collector.cell == 1 and self._size(n_prompt + self.most) <= MEMORY
-        self.first = 0 if is_whole else n_prompt - 1
-        size = self._size(n_prompt - self.first + self.most)
+        n_keys = len(self.decoding.sentence.tokens)
+        if self.decoding.kind != "cross":  # generated tokens are keys too
+            n_keys += self.most - 1
+        size = 4 * len(layers) * len(heads) * self.most * n_keys
         if size > MEMORY:
             raise InputError(
                 f"the attention of {self.most:,} new tokens takes {size:,} bytes, and at most {MEMORY:,} are kept: "
                 "choose heads, or fewer new tokens"
             )
-        return is_whole
 
-    def _size(self, n_rows: int) -> int:
-        """Return the size in bytes of the weights of this many rows, at the end of the generation."""
-        n_keys = len(self.decoding.sentence.tokens)
-        if self.decoding.kind != "cross":  # generated tokens are keys too
-            n_keys += self.most
-        return 4 * len(self.kept[0]) * len(self.kept[1]) * n_rows * n_keys
-
-    def step(self, number: int, logits: Float[Tensor, " word"], weights: np.ndarray) -> Step:
-        """Return the step that generated the token of this number, from the logits, with its row of weights."""
+    def step(self, number: int, logits: Float[Tensor, " word"]) -> Step:
+        """Return the step that generated the token of this number from these logits."""
         decoding = self.decoding
         self.labels.append(decoding.tokens(self.numbers[-WINDOW:])[-1])
         so_far = tuple(self.labels)
-        keys = decoding.sentence.tokens
         return Step(
             number=len(self.numbers),
             most=self.most,
             token=so_far[-1],
             probability=float(logits.softmax(dim=-1)[number]),
-            keys=keys if decoding.kind == "cross" else (*keys, *so_far),
+            keys=self._keys(so_far),
             so_far=so_far,
-            weights=weights,
+            weights=self.rows[-1],
             model=decoding.name,
             kind=decoding.kind,
         )
 
-    def record(self, notes: Sequence[Note]) -> Attention:
-        """Return all rows as one record, with further `notes`.
+    def _keys(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+        """Return the keys of the row that chose the last of these tokens: in a decoder all tokens before it."""
+        sentence = self.decoding.sentence.tokens
+        return sentence if self.decoding.kind == "cross" else (*sentence, *tokens[:-1])
 
-        In a decoder they are the lower triangle of a matrix over all tokens, or its last rows if it is too large.
-        """
+    def record(self, notes: Sequence[Note]) -> Attention:
+        """Return the rows of all generated tokens as one record, with further `notes`."""
         decoding, sentence = self.decoding, self.decoding.sentence
         tokens = decoding.tokens(self.numbers)
-        queries = (*sentence.tokens, *tokens) if decoding.kind == "decoder" else tokens
-        keys = queries if decoding.kind == "decoder" else sentence.tokens
-        labels = cut(queries, keys, slice(self.first, None) if self.first else None, None)
-        weights = np.zeros(
-            (*self.rows[0].shape[:2], len(queries) - self.first, len(keys)), dtype=np.float32
-        )
-        first = 0
-        for rows in self.rows:
-            last = min(first + rows.shape[2], weights.shape[2])
-            weights[:, :, first:last, : rows.shape[3]] = rows[:, :, : last - first]
-            first = last
+        keys = self._keys(tokens)
+        weights = np.zeros((*self.rows[0].shape[:2], len(tokens), len(keys)), dtype=np.float32)
+        for i in range(len(tokens)):
+            row = self.rows[i]
+            weights[:, :, i, : row.shape[-1]] = row
         # largest difference per layer
         differences = np.max([receipt.differences for receipt in self.receipts], axis=0)
         sums = next((receipt.sums for receipt in self.receipts if receipt.sums), None)
         weakest = max(self.receipts, key=lambda receipt: receipt.proves == "output")
         n_rows = next((receipt.rows for receipt in self.receipts if receipt.rows), None)
         receipt = replace(weakest, differences=tuple(differences.tolist()), sums=sums, rows=n_rows)
-        all_notes = [*sentence.notes]
-        if decoding.kind != "decoder":
-            unit = "word" if receipt.native == "home-built" else "token"
-            all_notes.append(Note(f"row_generates_{unit}"))
+        unit = "word" if receipt.native == "home-built" else "token"
+        # A decoder chooses its first token at the last token of the prompt.
+        first = len(sentence.tokens) - 1 if decoding.kind == "decoder" else 0
+        all_notes = [*sentence.notes, Note.of(f"row_generates_{unit}", query_first=first)]
         if decoding.has_sinks:
             all_notes.append(Note("sinks"))
         return Attention(
             weights=weights,
-            query_tokens=labels["query_tokens"],
+            query_tokens=tokens,
             key_tokens=keys,
             kind=decoding.kind,
             model=decoding.name,
@@ -178,7 +160,7 @@ class Generation:
             layers=self.kept[0],
             heads=self.kept[1],
             short_rows=("sink",) if decoding.has_sinks else (),
-            notes=(*all_notes, *notes, *labels["notes"]),
+            notes=(*all_notes, *notes),
         )
 
 
@@ -199,27 +181,20 @@ def follow(
     generation = Generation(decoding=decoding, most=n_tokens, layers=layers, heads=heads)
     never = torch.tensor(decoding.never, dtype=torch.long, device=CPU)
     random = torch.Generator().manual_seed(sampling.seed)
-    # In a decoder, a token's row is that of its own query; in a translator, of the step that generates it.
-    is_decoder = decoding.kind == "decoder"
     stop: BaseException | None = None
     try:
-        logits = generation.read(decoding.begin)
+        to_read = decoding.begin
         while len(generation.numbers) < n_tokens:
-            logits = logits.index_fill(0, never, -torch.inf)
+            logits = generation.read(to_read).index_fill(0, never, -torch.inf)
             number = choose(logits, sampling, random)
             if decoding.first is not None and not generation.numbers:
                 number = decoding.first
-            logits_of_token = logits
-            if is_decoder:
-                logits = generation.read([number])
             generation.numbers.append(number)
             if on_step is not None:
-                row = generation.rows[-1][:, :, -1]
-                on_step(generation.step(number, logits_of_token, row))
+                on_step(generation.step(number, logits))
             if number in decoding.ends:
                 break
-            if not is_decoder and len(generation.numbers) < n_tokens:
-                logits = generation.read([number])
+            to_read = (number,)
     except (KeyboardInterrupt, TooLongError) as error:
         if not generation.numbers:
             raise

@@ -16,17 +16,17 @@ LEAST = 0.005  # the smallest weight that is shown
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Step:
-    """A token that was generated, and what it attends to."""
+    """A token that was generated, and the row of attention that chose it."""
 
     number: int  # the number of the token, counted from 1
     most: int  # the largest number of tokens that may be generated
     token: Token
     # its probability by the model; None if unknown, as in a loaded record
     probability: float | None
-    # the keys of its row: in a decoder the text so far, in a translator the source sentence
+    # the keys of its row: in a decoder all tokens before it, in a translator the source sentence
     keys: tuple[Token, ...]
     so_far: tuple[Token, ...]  # the tokens generated so far, including this one
-    # its row of attention in each selected layer and head
+    # the row that chose it, in each selected layer and head
     weights: Float32[np.ndarray, "layer head key"]
     model: str  # the name of the model
     kind: Kind  # ``decoder`` or ``cross``
@@ -37,7 +37,7 @@ class Step:
         return np.asarray(self.weights.mean(axis=(0, 1)))
 
     def top(self, n: int) -> list[tuple[Token, float]]:
-        """Return the `n` tokens that it attends to most, with mean weights, without weights that round to 0.00."""
+        """Return the `n` tokens that its row attends to most, with mean weights, without weights that round to 0.00."""
         mean = self.mean
         order = np.argsort(-mean, kind="stable")[:n].tolist()
         return [(self.keys[key], float(mean[key])) for key in order if mean[key] >= LEAST]

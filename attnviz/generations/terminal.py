@@ -1,4 +1,4 @@
-"""A generation in the terminal: the text so far, shaded by what the newest token attends to.
+"""A generation in the terminal: the text so far, shaded by the row that chose the newest token.
 
 A terminal is redrawn at each token; a pipe gets one line per token.
 """
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
-from rich.style import Style
 from rich.text import Text
 
 from attnviz.attention import Attention, Token
@@ -112,11 +111,18 @@ def draw_step(step: Step, view: GenerationView, room: int) -> list[Text]:
         *wrap(attended, screen, indent=2, first=0, most=screen.width),
         *legend(scale, screen, cells=8, most=screen.width),
     ]
-    body = _shaded(step.keys, mean, top, screen)
     if step.kind == "cross":
-        parts = _marked(step.so_far, screen)
-        generated = [Text(part, "bold" if is_newest else "") for part, is_newest in parts]
-        body = [*body, Text(), *_lines(generated, screen.width)]
+        *earlier, newest_part = (Text(spell(part, screen)) for part in running_text(step.so_far))
+        newest_part.stylize("bold")
+        body = [
+            *_lines(_shaded(step.keys, mean, top, screen), screen.width),
+            Text(),
+            *_lines([*earlier, newest_part], screen.width),
+        ]
+    else:
+        newest_part = Text(spell(running_text((*step.keys, step.token))[-1], screen))
+        newest_part.stylize("bold underline")
+        body = _lines([*_shaded(step.keys, mean, top, screen), newest_part], screen.width)
     # A small screen has no room for the heading above the text.
     if len(above) + len(below) + min(len(body), 2) > room:
         above = []
@@ -148,31 +154,24 @@ def draw_end(record: Attention, view: GenerationView) -> list[Text]:
     return [*lines, *view.wrap(view.say(proof(record.receipt)), "bold")]
 
 
-def _marked(tokens: Sequence[Token], screen: Screen) -> list[tuple[str, bool]]:
-    """Return running text in one part per token, each with whether it is the newest token."""
-    return [
-        (spell(part, screen), n == len(tokens))
-        for n, part in enumerate(running_text(tokens), start=1)
-    ]
-
-
 def _shaded(tokens: Sequence[Token], weights: np.ndarray, top: float, screen: Screen) -> list[Text]:
-    """Return running text, each token on the colour of its weight; without colours, followed by a shade character."""
+    """Return running text, one part per token, on the colour of its weight or followed by a shade character."""
     token_levels, blank = levels(weights, top).tolist(), blank_below(top)
     parts = []
-    for (part, is_newest), level, weight in zip(
-        _marked(tokens, screen), token_levels, weights.tolist(), strict=True
+    for part, level, weight in zip(
+        running_text(tokens), token_levels, weights.tolist(), strict=True
     ):
+        part = spell(part, screen)
         bare = part.lstrip(" ")
         text = Text(part[: len(part) - len(bare)])  # the space before a word has no colour
-        style = Style(bold=is_newest, underline=is_newest)
         if screen.colour and (weight >= blank or not screen.has_blanks):
-            style = screen.paint(level) + style
-        text.append(bare, style)
+            text.append(bare, screen.paint(level))
+        else:
+            text.append(bare)
         if not screen.colour and weight >= blank:
             text.append(screen.shade(level).strip() or screen.dot)
         parts.append(text)
-    return _lines(parts, screen.width)
+    return parts
 
 
 def _lines(parts: Sequence[Text], width: int) -> list[Text]:

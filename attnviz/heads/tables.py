@@ -220,7 +220,7 @@ def kind_table(roles_on: HeadComparison, record: Attention) -> list[Column]:
         ),
         Column(
             title=HEAD,
-            cells=[f"{link.layer}.{link.head}" if link else MISSING for link in links],
+            cells=[_head_words(link) if link else MISSING for link in links],
         ),
         Column(
             title=_("weight"),
@@ -236,11 +236,16 @@ def _link_words(link: WordLink | None) -> str:
     return "" if link is None else f"{link.words} {rounded(link.weight)}"
 
 
+def _head_words(link: WordLink) -> str:
+    """Return the head of a link with its word, so that 0.3 is not read as a weight beside one."""
+    return _("head {n}").format(n=f"{link.layer}.{link.head}")
+
+
 def link_table(record: Attention) -> list[Column]:
     """Return the strongest links between words of a sentence, each of another head."""
     links = strongest_links(record)
     return [
-        Column(title=HEAD, cells=[f"{link.layer}.{link.head}" for link in links]),
+        Column(title=HEAD, cells=[_head_words(link) for link in links]),
         Column(title=_("from → to"), cells=[link.words for link in links], least=12),
         Column(title=_("weight"), cells=[rounded(link.weight) for link in links], right=True),
     ]

@@ -425,6 +425,9 @@ def _walkthrough_command(record: Attention) -> str:
     model = record.model.removesuffix(" (seed 0)")
     changes = {"part", "words_merged", "specials_hidden", "tokens_shuffled"}
     is_changed = any(note.code in changes for note in record.notes)
+    # A text that a decoder continued has no command: walkthrough takes a target only for models that translate.
+    is_continued = record.target is not None and record.key_tokens[0].segment != GENERATED
+    is_changed |= is_continued and record.kind == "decoder"
     if model not in HOME_BUILT or record.pair is not None or is_changed or not record.text:
         return ""
     command = ["attnviz", "walkthrough", "-m", model, record.text]

@@ -49,7 +49,7 @@ def walkthrough(
         tokenizer: as for `attnviz.attend`.
         example: a calculation by hand instead of a model: ``seq2seq``, ``seq2seq-word`` or ``self-attention``.
         numbers: a JSON or YAML file with your own numbers, instead of a model.
-        exercise: the seed of an exercise with small integers, instead of a model; ``walk.blanks(seed)`` are the cells
+        exercise: the seed of an exercise with small integers, instead of a model; ``walk.blanks()`` are the cells
             that a learner fills in.
         pair: a second sentence, for models that read two sentences.
         target: the translation that a model is made to generate (teacher forcing).
@@ -119,7 +119,7 @@ def walkthrough(
 
 def _place(layer: int | None, head: int | str | None) -> tuple[int, int]:
     """Return layer and head; the head may be text such as "2.3", which names both."""
-    if isinstance(head, str) and "." in head:
+    if isinstance(head, str) and not head.strip().removeprefix("-").isdecimal():
         layer_of_head, head = parse_head(head)
         if layer not in (None, layer_of_head):
             raise SettingsError(

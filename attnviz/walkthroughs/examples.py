@@ -106,9 +106,7 @@ def make(seed: int) -> Walkthrough:
     calculation.give("K", Grid(values=np.array(keys, dtype=np.float64), rows=names))
     calculation.give("V", Grid(values=np.array(values, dtype=np.float64), rows=names))
     calculation.write_attention()
-    title = Note.of("title_exercise", seed=seed, n=N_KEYS)
-    note = Note.of("drawn_from_seed", seed=seed)
-    return calculation.finish(title, query=0, notes=[note])
+    return calculation.finish(Note.of("title_exercise", seed=seed, n=N_KEYS), query=0)
 
 
 def _query_and_keys(chance: random.Random) -> tuple[list[int], list[list[int]]]:

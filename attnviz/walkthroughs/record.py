@@ -242,24 +242,19 @@ class Walkthrough:
             content = draw(view, palette=palette, style=style, width=width, dpi=dpi).fill
         return write_whole(path, content)
 
-    def blanks(self, seed: int = 0) -> frozenset[tuple[str, int, int]]:
-        """Return cells (grid, row, column) for a learner to fill in, about half of those that each step computes.
+    def blanks(self) -> frozenset[tuple[str, int, int]]:
+        """Return the cells (grid, row, column) for a learner to fill in: all that are computed from the scores on.
 
-        The same seed gives the same cells. Raises SettingsError: the seed is no whole number.
+        No computed number is given, since it would hand over others: a weight and its value, for example, give the
+        alignment vector.
         """
-        chance = random.Random(seed)
-        blank_cells: set[tuple[str, int, int]] = set()
-        for step in self.steps:
-            cells = [
-                (step.result, row, column)
-                for row, column in np.ndindex(self.grids[step.result].values.shape)
-            ]
-            n_blanks = max(1, round(len(cells) / 2))
-            for index in range(n_blanks):  # shuffles the first `n_blanks` cells (Fisher-Yates)
-                chosen_index = index + below(chance, len(cells) - index)
-                cells[index], cells[chosen_index] = cells[chosen_index], cells[index]
-            blank_cells.update(cells[:n_blanks])
-        return frozenset(blank_cells)
+        names = [step.name for step in self.steps]
+        first = names.index("scores") if "scores" in names else 0
+        return frozenset(
+            (step.result, row, column)
+            for step in self.steps[first:]
+            for row, column in np.ndindex(self.grids[step.result].values.shape)
+        )
 
     def to_frame(self) -> DataFrame:
         """Return the scores, weights and the steps between them as a pandas frame.

@@ -185,7 +185,6 @@ NOTES: Templates = {
     "keys_are_values": _("The encoder states serve as both keys and values"),
     "goes_to_decoder": _("The concatenated vector goes to the decoder"),
     "one_batch": _("As a batch of one sentence: weights {weights}, output {output}"),
-    "drawn_from_seed": _("Small whole numbers, drawn from seed {seed}"),
     "weights_given": _("The weights are given: no query is compared with a key"),
     "no_values": _("No values are given: the calculation ends at the weights"),
     "word_before": _("{y} is the vector of the previous word; the cell reads [{y}; context]"),
@@ -206,7 +205,7 @@ NOTES: Templates = {
         "keeps them"
     ),
     "model_shapes": _(
-        "The model has {layers} layers of {heads} heads, each {d} wide; last_hidden_state is {shape}"
+        "{tokens}: last_hidden_state {shape}; {layers} layers of {heads} heads, each {d} wide"
     ),
     "output_left_out": _("The output projection ({shape} numbers) is left out"),
     "other_score": _(

@@ -151,6 +151,14 @@ class View:
         return (finding, self.title_and_text) if finding else (self.title, self.source)
 
     @property
+    def task(self) -> str:
+        """A line for the learner's name, and what to do; empty without blanks."""
+        if not self.blanks:
+            return ""
+        words = _("Name: {line}   Fill in the blanks; round to {n} decimals")
+        return self.say(words, line=BLANK * 5, n=self.digits)
+
+    @property
     def source(self) -> str:
         """The model (unless the title names it), the sentence, the layer and the head."""
         walk, parts = self.walk, []
@@ -191,9 +199,11 @@ class View:
 
     @property
     def receipt(self) -> str:
-        """The largest difference from the model's own numbers, and the receipt."""
+        """The largest difference from the model's own numbers, and the receipt; empty for an exercise."""
         walk = self.walk
         if not walk.model:
+            if self.walk.title.code == "title_exercise":
+                return ""
             return self.say(_("A calculation by hand: no model to compare with"))
         if walk.receipt is None:
             return self.say(_("not verified: this walkthrough came without a receipt"))

@@ -71,6 +71,7 @@ def test_cannot_be_written(refused: Callable[..., tuple[int, str]], here: Path) 
 
 def test_trains(typed: Callable[..., Result], here: Path) -> None:
     """Three steps to a whole file: quality on standard output, the rest on standard error; nothing else stays."""
+    (here / "new").mkdir()
     result = typed("train", "toy-decoder", "--steps", "3", "--seed", "2", "-o", "new/x.safetensors")
     assert result.status == 0, result.errors
     assert result.errors.endswith("wrote new/x.safetensors\n")

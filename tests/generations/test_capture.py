@@ -59,7 +59,17 @@ def speaking(zoo: Zoo) -> Callable[[str], tuple[Any, Any]]:
 
 def n_first(record: Attention) -> int:
     """How many tokens the prompt has."""
-    return sum(token.segment != 2 for token in record.query_tokens)
+    return sum(token.segment != 2 for token in record.key_tokens)
+
+
+def numbers_of(record: Attention) -> list[int | None]:
+    """The ids of the prompt and of the generated tokens."""
+    return [token.id for token in (*record.key_tokens[: n_first(record)], *record.query_tokens)]
+
+
+def chosen(whole: Any, record: Attention) -> Any:
+    """The rows of a full pass that chose the generated tokens: from the last token of the prompt on."""
+    return whole[..., n_first(record) - 1 : -1, :-1]
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "mistral"])
@@ -69,19 +79,21 @@ def test_rows_are_those_of_one_full_pass(
     """Token by token with the cache, or the finished text at once: the same weights; and the library's own text."""
     model, tokenizer = speaking(name)
     record = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=NEW)
-    numbers = [token.id for token in record.query_tokens]
+    numbers = numbers_of(record)
     first = n_first(record)
     assert record.kind == "decoder"
-    assert record.query_tokens == record.key_tokens
-    assert len(numbers) == first + NEW
+    assert record.key_tokens[first:] == record.query_tokens[:-1]
+    assert len(record.query_tokens) == NEW
     given = torch.tensor([numbers[:first]])
     own = model.generate(
         given, attention_mask=torch.ones_like(given), max_new_tokens=NEW, do_sample=False
     )
     assert own[0].tolist() == numbers
     model.set_attn_implementation("eager")
-    whole = model(torch.tensor([numbers]), output_attentions=True).attentions
-    np.testing.assert_allclose(record.weights, torch.cat(whole).detach().numpy(), rtol=0, atol=1e-6)
+    whole = torch.cat(model(torch.tensor([numbers]), output_attentions=True).attentions)
+    np.testing.assert_allclose(
+        record.weights, chosen(whole.detach().numpy(), record), rtol=0, atol=1e-6
+    )
     assert record.receipt is not None
     assert len(record.receipt.layers) == 3
 
@@ -99,7 +111,7 @@ def test_the_cache_changes_nothing(
         lambda _, given: reads.append(given[0].shape[1])
     )
     kept = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=NEW)
-    assert reads == [n_first(kept), *[1] * NEW]
+    assert reads == [n_first(kept), *[1] * (NEW - 1)]
     usual = decoding.PretrainedDecoding.__post_init__
 
     def without(self: decoding.PretrainedDecoding) -> None:
@@ -121,11 +133,10 @@ def test_models_with_attention_of_their_own(zoo: Zoo, name: str) -> None:
     model: Any = transformers.AutoModelForCausalLM.from_pretrained(
         zoo.folder(name), attn_implementation="eager"
     )
-    numbers = torch.tensor([[token.id for token in record.query_tokens]])
+    numbers = torch.tensor([numbers_of(record)])
     whole = model(numbers, output_attentions=True)
-    np.testing.assert_allclose(
-        record.weights, torch.cat(whole.attentions).detach().numpy(), rtol=0, atol=1e-6
-    )
+    weights = torch.cat(whole.attentions).detach().numpy()
+    np.testing.assert_allclose(record.weights, chosen(weights, record), rtol=0, atol=1e-6)
     assert whole.logits[0, -NEW - 1 : -1].argmax(dim=-1).tolist() == numbers[0, -NEW:].tolist()
 
 
@@ -145,20 +156,17 @@ def test_translation_shows_cross_attention(zoo: Zoo, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["toy-decoder", "toy-seq2seq", "toy-transformer"])
 def test_home_built(name: str) -> None:
-    """The home-built models go on, or translate, to their end; the rows are those of the finished text."""
+    """Each row is the step that chose its token, in decoders as in translators, and is called so."""
     steps: list[Step] = []
     record = attnviz.generate("I love", name, on_step=steps.append)
     assert record.query_tokens[-1].text == "<end>"
-    assert [step.token.text for step in steps] == [
-        t.text for t in record.query_tokens if t.segment == 2
-    ]
-    is_decoder = name == "toy-decoder"
-    text = f"I love {record.target}" if is_decoder else "I love"
-    whole = attnviz.attend(text, name, target=None if is_decoder else record.target)
-    n_rows, n_keys = whole.weights.shape[2:]
-    np.testing.assert_allclose(
-        record.weights[:, :, :n_rows, :n_keys], whole.weights, rtol=0, atol=1e-6
-    )
+    assert [step.token for step in steps] == [*record.query_tokens]
+    assert "row_generates_word" in [note.code for note in record.notes]
+    if name == "toy-decoder":
+        whole = attnviz.attend(f"I love {record.target}", name).weights[:, :, n_first(record) - 1 :]
+    else:
+        whole = attnviz.attend("I love", name, target=record.target).weights
+    np.testing.assert_allclose(record.weights, whole, rtol=0, atol=1e-6)
     for step, again in zip(steps, steps_of(record), strict=True):
         np.testing.assert_array_equal(step.weights, again.weights)
         assert [t.text for t in step.keys] == [t.text for t in again.keys]
@@ -184,11 +192,11 @@ def test_what_stops_it(speaking: Callable[[str], tuple[Any, Any]]) -> None:
     model, tokenizer = speaking("gpt2")
     for n, code in ((3, "generation_stopped"), (99, "positions_end")):
         record = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=n)
-        assert [note.code for note in record.notes if note.code != "vocabulary_smaller"] == [code]
-        assert len(record.query_tokens) == (n_first(record) + 3 if n == 3 else 24)
-    model.generation_config.eos_token_id = [record.query_tokens[n_first(record) + 1].id]
+        assert record.notes[-1].code == code
+        assert len(record.query_tokens) == (3 if n == 3 else 24 - n_first(record))
+    model.generation_config.eos_token_id = [record.query_tokens[1].id]
     ended = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=9)
-    assert len(ended.query_tokens) <= n_first(ended) + 2
+    assert len(ended.query_tokens) <= 2
     assert "generation_stopped" not in [note.code for note in ended.notes]
 
     def stop(step: Step) -> None:
@@ -197,9 +205,9 @@ def test_what_stops_it(speaking: Callable[[str], tuple[Any, Any]]) -> None:
 
     for name in ("toy-decoder", "toy-seq2seq"):
         cut = attnviz.generate("I love all", name, on_step=stop)
-        assert len(cut.query_tokens) == n_first(cut) + 2
+        assert len(cut.query_tokens) == 2
         assert cut.notes[-1] == attnviz.Note.of("generation_cut", n=2)
-    assert attnviz.generate("I love all", on_step=stop).weights.shape[2:] == (5, 5)
+    assert attnviz.generate("I love all", on_step=stop).weights.shape[2:] == (2, 4)
 
 
 def test_chosen_heads() -> None:
@@ -212,32 +220,24 @@ def test_chosen_heads() -> None:
         attnviz.generate("I love", heads=[9])
 
 
-@pytest.mark.parametrize("name", ["gpt2", "toy-decoder"])
-def test_of_a_long_prompt_the_last_rows_are_kept(
-    name: str, speaking: Callable[[str], tuple[Any, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where all rows would be too many: those of the last token read and of the new ones, as in the whole record."""
-    model, tokenizer = (name, None) if name == "toy-decoder" else speaking(name)
+def test_rows_that_need_too_much_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line says how much they would take; those of fewer heads are kept."""
     prompt = "the king loves you and I love all"
-    whole = attnviz.generate(prompt, model, tokenizer, max_new_tokens=4)
-    monkeypatch.setattr(capture, "MEMORY", 6 * 4 * whole.weights[:, :, 0].size)
-    record = attnviz.generate(prompt, model, tokenizer, max_new_tokens=4)
-    n = len(record.query_tokens)
-    assert record.first == (len(whole.query_tokens) - n, 0)
-    assert n == len([*steps_of(whole)]) + 1
-    assert record.key_tokens == whole.key_tokens
-    np.testing.assert_allclose(record.weights, whole.weights[:, :, -n:], rtol=0, atol=1e-6)
-    for step, other in zip(steps_of(record), steps_of(whole), strict=True):
-        assert (step.token, step.keys, step.so_far) == (other.token, other.keys, other.so_far)
-        np.testing.assert_allclose(step.weights, other.weights, rtol=0, atol=1e-6)
-    part = attnviz.generate(prompt, model, tokenizer, max_new_tokens=4, layers=[-1], heads=[1])
-    assert part.first == (0, 0)  # of fewer heads all rows fit
-    np.testing.assert_allclose(part.weights, whole.select([-1], [1]).weights, rtol=0, atol=1e-6)
-    monkeypatch.setattr(capture, "MEMORY", 4 * whole.weights[:, :, 0].size)
+    whole = attnviz.generate(prompt, max_new_tokens=4)
+    monkeypatch.setattr(capture, "MEMORY", whole.weights.nbytes - 1)
     with pytest.raises(
         InputError, match=r"^the attention of 4 new tokens takes [0-9,]+ bytes, and at most"
     ):
-        attnviz.generate(prompt, model, tokenizer, max_new_tokens=4)
+        attnviz.generate(prompt, max_new_tokens=4)
+    part = attnviz.generate(prompt, max_new_tokens=4, layers=[-1], heads=[1])
+    np.testing.assert_array_equal(part.weights, whole.select([-1], [1]).weights)
+
+
+def test_a_part_of_a_generation_keeps_its_mask() -> None:
+    """The rows of a decoder begin at the end of the prompt, in the record and in a part of it."""
+    record = attnviz.generate("the king loves", max_new_tokens=5)
+    assert record.first == (2, 0)
+    assert record.part(rows=slice(1, None), keys=slice(2, None)).first == (3, 2)
 
 
 def test_bad_input(zoo: Zoo, speaking: Callable[[str], tuple[Any, Any]]) -> None:
@@ -362,21 +362,18 @@ class TestOwn:
             "abc", model=model, tokenizer=Words(), max_new_tokens=6, on_step=steps.append
         )
         assert model.training
-        numbers = torch.tensor([[token.id for token in record.query_tokens]])
+        numbers = torch.tensor([numbers_of(record)])
         logits = model(numbers)[0]
         assert logits[0, 2:-1].argmax(dim=-1).tolist() == numbers[0, 3:].tolist()
         assert record.target == Words().decode(numbers[0, 3:].tolist())
-        np.testing.assert_allclose(
-            record.weights, torch.cat(model.weights).detach().numpy(), rtol=0, atol=1e-6
-        )
+        weights = torch.cat(model.weights).detach().numpy()
+        np.testing.assert_allclose(record.weights, chosen(weights, record), rtol=0, atol=1e-6)
         chances = [logits[0, 1 + step.number].softmax(dim=-1).max().item() for step in steps]
         np.testing.assert_allclose([step.probability or 0.0 for step in steps], chances, rtol=1e-4)
-        assert (record.kind, [token.segment for token in record.query_tokens]) == (
-            "decoder",
-            [0] * 3 + [2] * 6,
-        )
-        whole = attnviz.attend(f"abc{record.target}", model, Words())
-        np.testing.assert_allclose(record.weights, whole.weights, rtol=0, atol=1e-6)
+        assert record.kind == "decoder"
+        assert [token.segment for token in record.key_tokens] == [0] * 3 + [2] * 5
+        whole = attnviz.attend(f"abc{record.target}", model, Words()).weights
+        np.testing.assert_allclose(record.weights, chosen(whole, record), rtol=0, atol=1e-6)
         assert record.receipt is not None
         assert (record.receipt.native, record.receipt.layers) == ("sdpa", (0, 1))
 
@@ -385,24 +382,20 @@ class TestOwn:
         """The rows are the module's own softmax; the bytes of the text are the tokens."""
         model = Own(256, by_hand=True)
         record = attnviz.generate(prompt, model, max_new_tokens=4)
-        model(torch.tensor([[token.id for token in record.query_tokens]]))
-        np.testing.assert_allclose(
-            record.weights, torch.cat(model.weights).detach().numpy(), rtol=0, atol=1e-6
-        )
-        assert [note.code for note in record.notes] == ["reads_bytes", "generation_stopped"]
+        model(torch.tensor([numbers_of(record)]))
+        weights = torch.cat(model.weights).detach().numpy()
+        np.testing.assert_allclose(record.weights, chosen(weights, record), rtol=0, atol=1e-6)
+        codes = ["reads_bytes", "row_generates_token", "generation_stopped"]
+        assert [note.code for note in record.notes] == codes
         assert record.proof == "verified: the model's own softmax in 2 layers"
 
     def test_its_positions_end(self) -> None:
-        """Where it reads no more, the text ends, in the module's own words; where nothing can follow, it is refused."""
+        """Where it reads no more, the text ends, in the module's own words; a longer prompt is refused."""
         record = attnviz.generate("abc", Own(8), Words())
-        assert len(record.query_tokens) == 16
+        assert len(record.key_tokens) == 16
         why = "Own in memory reads no more than 16 tokens (ValueError: 16 at most)"
-        assert record.notes == (attnviz.Note.of("reads_no_more", n=13, why=why),)
-        with pytest.raises(
-            TooLongError,
-            match=r"^Own in memory reads no more than 16 tokens \(ValueError: 16 at most\)$",
-        ):
-            attnviz.generate("abcdefgh" * 2, Own(8), Words())
+        assert record.notes[-1] == attnviz.Note.of("reads_no_more", n=14, why=why)
+        assert len(attnviz.generate("abcdefgh" * 2, Own(8), Words()).query_tokens) == 1
         with pytest.raises(
             ModelError, match=r"^Own in memory cannot be run on this text: ValueError: 16 at most$"
         ):

@@ -134,6 +134,9 @@ class ByHand:
                     weight = output.get_parameter("weight")
                     weight.copy_(torch.randn(weight.shape, generator=drawn) * 0.02)
 
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Do nothing: no text is generated."""
+
     def encode(
         self,
         texts: Sequence[str],

@@ -52,7 +52,7 @@ def missed(
         (["--controls", "-1"], "greater than or equal to 0"),
         (["I", "--corpus", "a"], "give one of a sentence and a corpus"),
         (["--corpus", ""], "the name of the file of sentences is empty"),
-        (["I", "love", "you"], "put a sentence in quotation marks"),
+        (["I", "love", "you"], "put the sentence in quotation marks: attnviz compare-heads"),
         (["I", "--checkpoint", "a.stats"], "a checkpoint needs a file of sentences"),
         (["--corpus", "a", "--checkpoint", "a.txt"], "a checkpoint ends in .stats"),
         (["--corpus", "-", "--checkpoint", "a.stats"], "needs a file of sentences"),

@@ -211,9 +211,10 @@ def test_a_record_that_lacks_a_layer(refused: Callable[..., tuple[int, str]], sa
     ("output", "reason"),
     [
         ("file/a.png", "{}/file is not a folder"),
-        ("file/b/a.png", "{}/file is not a folder"),
+        ("file/b/a.png", "there is no folder file/b"),
+        ("nosuch/a.png", "there is no folder nosuch"),
         ("folder.png", "it is a folder"),
-        ("/proc/none/a.json", "No such file or directory"),
+        ("/proc/none/a.json", "there is no folder /proc/none"),
         (f"{'long' * 99}.png", "File name too long"),
     ],
 )
@@ -258,7 +259,7 @@ def test_the_default_folder_cannot_be_written(
         (["--load", "x.npz", "--dtype", "float32"], NOT_WITH_LOAD),
         (
             ["I", "love", "you"],
-            "Got unexpected extra argument(s) (love you): put a sentence in quotation marks",
+            'put the sentence in quotation marks: attnviz heatmap "I love you"',
         ),
         (["I", "-o", "a.doc"], f"Invalid value for '--output' / '-o': a.doc: {ENDINGS}"),
         (["I", "-o", "png"], f"Invalid value for '--output' / '-o': png: {ENDINGS}"),

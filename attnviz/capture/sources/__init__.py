@@ -38,6 +38,10 @@ class Source(Protocol):
     ) -> Batch:
         """Tokenize sentences into one padded batch."""
 
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Generate the texts of many sentences together, if that is faster; `encode` then uses them."""
+        return
+
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         """Run the model and pass every block of rows to every observer.
 

@@ -32,8 +32,7 @@ class Decoding(ABC):
 
     name: str  # the model's name in pictures
     sentence: Sentence  # the prompt, or the sentence to translate
-    # With ``decoder``, a token's row shows the step that reads the token; with ``cross``, the step that generates it.
-    kind: Kind
+    kind: Kind  # ``decoder``, whose keys are the text so far, or ``cross``
     # The ids that the decoder reads first: the prompt, or the start token of an encoder-decoder.
     begin: tuple[int, ...]
     room: int | None  # the number of tokens that can follow; None if there is no limit

@@ -43,6 +43,7 @@ from attnviz.text.words import split_words
 
 # The most weights of a model with random weights: they take seconds to draw and 200 MB of memory.
 MOST_WEIGHTS = 50_000_000
+MOST_TOGETHER = 64  # sentences that are translated in one batch
 UNKNOWN_MARK = "[UNK]"  # the label of a word that is not in the vocabulary, as in BERT's tokenizers
 NOTES = (Note("random_weights"),)
 # Example sentences for the models that do not read English.
@@ -103,6 +104,8 @@ class ToySource(_HomeBuilt):
             if getattr(config, size) != getattr(default_config, size):
                 settings.append(f"{size} {getattr(config, size)}")
         self._base_name, self.name = name, f"{name} ({', '.join(settings)})"
+        # Whether the words are in lower case between [CLS] and [SEP], as in BERT.
+        self.has_special_tokens = config.special_tokens
         super().__init__(ToyEncoder(config), device, dtype)
 
     def _read(
@@ -112,7 +115,11 @@ class ToySource(_HomeBuilt):
         del truncate  # this model reads sentences of any length
         shown_kind = expect_kind(self, kind, target)
         tokens = _read_words(text, pair)
-        if self._model.config.special_tokens:
+        if self.has_special_tokens:
+            tokens = tuple(
+                replace(token, text=token.text.lower(), piece=token.piece.lower())
+                for token in tokens
+            )
             first_words = [token for token in tokens if token.segment == 0]
             second_words = [token for token in tokens if token.segment == 1]
             tokens = (_special("[CLS]", 0), *first_words, _special("[SEP]", 0))
@@ -201,6 +208,29 @@ class TrainedSource(_HomeBuilt):
         # The language that it was trained on, which has further sentences for tests; None for a translation model.
         self.language: Language | None = getattr(self._card.plan.config, "language", None)
         self.example = EXAMPLES.get(self.language or "", "")
+        # The ids of the translations that `prepare` made, by the ids of the sentence.
+        self._translations: dict[tuple[int, ...], list[int]] = {}
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Translate many sentences together, those of one length in one batch, so that none is padded."""
+        if not self.generates:
+            return
+        by_length: dict[int, dict[tuple[int, ...], None]] = {}
+        for text in texts:
+            try:
+                tokens = self._sentence(text, None, truncate=True).tokens
+            except InputError:  # `encode` says what is wrong with it
+                continue
+            ids = tuple(token.id or 0 for token in tokens)
+            by_length.setdefault(len(ids), {})[ids] = None
+        self._translations, end = {}, self._card.plan.config.end
+        for sources in map(list, by_length.values()):
+            for first in range(0, len(sources), MOST_TOGETHER):
+                batch = sources[first : first + MOST_TOGETHER]
+                words = self._model.translate(torch.tensor(batch, device=self._device)).words
+                for ids, numbers in zip(batch, words.tolist(), strict=True):
+                    n = numbers.index(end) + 1 if end in numbers else len(numbers)
+                    self._translations[ids] = numbers[:n]  # without the padding after the end
 
     def _read(
         self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
@@ -239,6 +269,7 @@ class TrainedSource(_HomeBuilt):
         initial_model = new_model(replace(plan, recipe=replace(plan.recipe, seed=seed)))
         untrained_source = copy.copy(self)
         untrained_source.name = f"{self.name} with random weights"
+        untrained_source._translations = {}
         untrained_source._model = initial_model.to(weight.device, weight.dtype).eval()
         return untrained_source
 
@@ -314,7 +345,9 @@ class TrainedSource(_HomeBuilt):
         """Return the target as tokens or, if it is None, the model's own translation of the source ids."""
         config = self._card.plan.config
         if target is None:
-            numbers = self._model.translate(source).words[0].tolist()
+            numbers = self._translations.get(tuple(source[0].tolist()))
+            if numbers is None:
+                numbers = self._model.translate(source).words[0].tolist()
             words = [word for word in self._output_vocabulary.decode(numbers) if word != END]
             is_ended = config.end in numbers
         else:

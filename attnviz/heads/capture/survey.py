@@ -120,6 +120,7 @@ def _measure(
     """Yield the surveys of lines, batch by batch; lines that a model cannot read are added to `bad`."""
     encoded: list[tuple[Batch, ...]] = []  # each sentence, as each model reads it
     annotated: list[Annotation | None] = []
+    runners[0].source.prepare([line.text for line in lines])
     for line in lines:
         try:
             encoded.append(_encode(runners, line.text, f"line {line.number}, "))
@@ -224,6 +225,8 @@ class Runner:
         if not sample.texts:  # the settings ask for no controls
             return trained
         texts = {**sample.linked, **sample.texts}
+        first = self.leader or self
+        first.source.prepare([text for text, _pair in texts.values()])
         encoded = {key: self.encode(*text_pair) for key, text_pair in texts.items()}
         singles = {key: encoded[key] for key in sample.texts}
         shuffled_or_none = {key: shuffle(single, key) for key, single in singles.items()}

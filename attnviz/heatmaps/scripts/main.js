@@ -32,7 +32,7 @@ class App {
     this.frame = 0;
     this.overview = new Overview(labels, this.weights, (head) => this.set({ head }));
     this.text = new TextView((place, pinned) => this.point(this.turned(place), pinned));
-    this.row = new RowView((place) => this.pin(place), labels.is === "decoder" && labels.keys === null);
+    this.row = new RowView((place) => this.pin(place));
     this.calculation = new Calculation((change) => this.set(change));
     this.generation = new Generation(labels, (change) => this.set(change));
     this.controls = controlsOf(this);

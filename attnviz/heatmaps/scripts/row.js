@@ -2,10 +2,9 @@ const FEW = 12; // links that are listed before all are wanted
 
 /** The row of the chosen word as a table, the strongest first; or the strongest links of the head. */
 class RowView {
-  /** @param {(place: {row: number, column: number}) => void} choose @param {boolean} causal whether none looks ahead */
-  constructor(choose, causal) {
+  /** @param {(place: {row: number, column: number}) => void} choose */
+  constructor(choose) {
     this.choose = choose;
-    this.causal = causal;
     this.whole = false;
     this.title = el("h2", { id: "row-title" });
     this.body = el("tbody");
@@ -37,7 +36,7 @@ class RowView {
     if (row >= 0) links = shown.columns.map((_, j) => [row, j]);
     else if (column >= 0) links = shown.rows.map((_, i) => [i, column]);
     else links = topLinks(shown.values, FEW).map((at) => [Math.floor(at / n), at % n]);
-    if (this.causal) links = links.filter(([i, j]) => shown.columns[j].first <= shown.rows[i].last);
+    links = links.filter(([i, j]) => j < shown.masked[i]);
     const count = links.length;
     const places = new Map(links.map((link) => [link, link[0] * n + link[1]]));
     const known = (/** @type {number} */ at) => (shown.known ? shown.known[at] : 0);

@@ -66,6 +66,9 @@ class TextView {
       : column >= 0
         ? (/** @type {number} */ side, /** @type {number} */ i) => (side ? -1 : shown.values[i * n + column])
         : () => -1;
+    // The keys that the newest row of a generation may attend to.
+    const newest = shown.rows.findIndex((group) => group.first <= look.until && look.until <= group.last);
+    const end = newest < 0 ? Infinity : shown.masked[newest];
     this.words.forEach((/** @type {any[]} */ words, /** @type {number} */ side) => {
       const groups = side ? shown.columns : shown.rows;
       words.forEach((word, i) => {
@@ -75,7 +78,7 @@ class TextView {
         word.style.color = isShaded ? colours.inks[level] : "";
         const self = side ? i === column : i === row || (this.same && i === column);
         word.classList.toggle("chosen", self);
-        word.classList.toggle("later", !side && groups[i].first > look.until);
+        word.classList.toggle("later", side ? i >= end : groups[i].first > look.until);
         word.classList.toggle("found", look.found(groups[i]));
         word.setAttribute("aria-pressed", String(self));
       });

@@ -11,7 +11,7 @@ from attnviz.capture.projections import ProjectionCollector
 from attnviz.capture.sources import Source
 from attnviz.capture.sources.own import ModuleSource
 from attnviz.errors import NoAttentionError, SelectionError
-from attnviz.text.display import visible
+from attnviz.text.display import clip, visible
 from attnviz.walkthroughs.calculation import (
     SCORE_WEIGHTS,
     Calculation,
@@ -33,6 +33,7 @@ from attnviz.walkthroughs.settings import Score
 
 # The suffix of the names of cross attention's grids, in a layer that also has self-attention.
 CROSS = "_cross"
+MOST_TOKENS = 60  # most characters of the tokens in the note on the model's shapes
 
 
 def follow(
@@ -237,8 +238,10 @@ def _finish(
 
 
 def _shapes(run: HeadRun, receipt: Receipt) -> list[Note]:
-    """Return a note on the shapes of a library model's output."""
-    if isinstance(run.source, HomeBuilt | ModuleSource) or run.source.generates:
+    """Return a note on the tokens and the output's shape of a library model, or of one with an input like BERT's."""
+    is_like_bert = getattr(run.source, "has_special_tokens", False)
+    is_own = isinstance(run.source, HomeBuilt | ModuleSource) and not is_like_bert
+    if is_own or run.source.generates:
         return []
     n_queries = len(run.queries)
     shapes = [
@@ -248,7 +251,9 @@ def _shapes(run: HeadRun, receipt: Receipt) -> list[Note]:
         return []
     _, heads, _, d = run.layer.query.shape
     layers = len(receipt.layers)
-    return [Note.of("model_shapes", layers=layers, heads=heads, d=d, shape=str(shapes[-1]))]
+    tokens = clip(" ".join(run.queries), MOST_TOKENS)
+    shape = str(shapes[-1])
+    return [Note.of("model_shapes", tokens=tokens, layers=layers, heads=heads, d=d, shape=shape)]
 
 
 def find_query(tokens: Sequence[Token], wanted: str | int | None, kind: Kind = "encoder") -> int:

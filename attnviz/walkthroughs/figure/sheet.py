@@ -224,11 +224,13 @@ def draw(
 
 def _heading(view: View) -> tuple[str, str, str]:
     """Return the finding, the source and the formula."""
-    return *view.heading, wording.shown_formula(wording.whole_formula(view.walk))
+    first, second = view.heading
+    return first, view.task or second, wording.shown_formula(wording.whole_formula(view.walk))
 
 
 def _notes(view: View, *, left_out: bool) -> Iterator[str]:
-    yield view.receipt
+    if view.receipt:
+        yield view.receipt
     yield view.say(_("Red: positive; blue: negative, scaled per matrix"))
     if left_out:
         yield view.say(_("… stands for numbers left out; -o FILE.md has more, FILE.csv all"))

@@ -52,9 +52,20 @@ class Section:
 
 
 def lay_out(view: View) -> Iterator[Section]:
-    """Yield each step after the given grids that it uses first; after the last step by key, a table of all keys."""
+    """Yield each step after the given grids that it uses first; after the last step by key, a table of all keys.
+
+    Of an exercise with one query, one table has everything.
+    """
     steps = view.step_views()
     by_key = [step for step in steps if step.is_by_key]
+    if (
+        view.blanks
+        and by_key
+        and by_key[0].step.name == "scores"
+        and by_key[-1].step.name == "alignment"
+    ):
+        yield _worksheet(view, by_key)
+        return
     for step in steps:
         for name in step.inputs:
             title, sentence = wording.explain(name, view.lang)
@@ -117,6 +128,44 @@ def _section_by_key(view: View, steps: Sequence[StepView]) -> Section:
         rows=_rows(view, labels, cells, True),
     )
     return Section(title=view.say(_("Key by key")), table=table)
+
+
+def _worksheet(view: View, steps: Sequence[StepView]) -> Section:
+    """Return one table with the query, a row per key, and the context, for a learner to fill in."""
+    walk = view.walk
+    parts = [("k", "", view.grid("K"))]
+    for step in steps:
+        if step.step.operation == "weigh":
+            parts.append((view.say(_("value")), "", step.parts[1][1]))
+        parts.append(
+            (step.column, wording.formula_for_key(walk, step.step, view.lang), step.result)
+        )
+    empty = PageCell("")
+
+    def vector(grid: GridView, row: int) -> PageCell:
+        cells = _cell_writer(view, grid)(row)
+        texts = ", ".join(cell.text for cell in cells)
+        return cells[0] if grid.is_upright else PageCell(f"[{texts}]")
+
+    others = [empty] * (len(parts) - 1)
+    query = view.grid(steps[0].step.operands[0])
+    context = view.grid("context")
+    keys = max((step.result.labels for step in steps), key=len)
+    table = PageTable(
+        corner="",
+        columns=tuple(title for title, _formula, _grid in parts),
+        rows=(
+            ("q", (vector(query, 0), *others)),
+            *(
+                (name, tuple(vector(grid, key) for _title, _formula, grid in parts))
+                for key, name in enumerate(keys)
+            ),
+            ("context", (*others, vector(context, 0))),
+        ),
+    )
+    formulas = [formula for _title, formula, _grid in parts if formula]
+    formulas.append(view.say(_("context = sum of the alignment vectors")))
+    return Section(title=view.say(_("Key by key")), sentence="; ".join(formulas), table=table)
 
 
 def _rows(

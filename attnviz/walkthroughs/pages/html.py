@@ -38,12 +38,19 @@ def page(view: View) -> WebPage:
         "grids": list(walk.grids),
         "title": [v.heading[0] for v in views],
         "source": [v.heading[1] for v in views],
+        "task": [v.task for v in views],
         "proof": [v.receipt for v in views],
     }
-    head = [("proof proved" if walk.receipt else "proof", view.receipt)]
     title, source = view.heading
-    if source:
-        head.insert(0, ("source", source))
+    head = [
+        (name, text)
+        for name, text in (
+            ("source", source),
+            ("task", view.task),
+            ("proof proved" if walk.receipt else "proof", view.receipt),
+        )
+        if text
+    ]
     shares = [f".s{n} {{ --share: {n / LEVELS * DEPTH:g}; }}" for n in range(1, LEVELS + 1)]
     origins = _origins(view, [section[0].table for section in sections])
     return WebPage(

@@ -49,6 +49,9 @@ def draw_overview(view: View, screen: Screen) -> Iterator[Text]:
         yield from _list_of_steps(view, steps)
     yield Text()
     yield from _foot(view, has_weights=heads == 1 and query_weights(walk) is None)
+    if view.blanks:
+        yield from view.wrap(view.say(_("Answers: the same command with --solution")), "dim")
+        return
     options = "--query WORD, --head 2.3, " if walk.model else ""
     words = _("More: --full (every step), {options}-o FILE.html, --interactive")
     yield from view.wrap(view.say(words, options=options), "dim")
@@ -63,6 +66,7 @@ def draw_walk(view: View, screen: Screen, only: int | None = None) -> Iterator[T
     else:  # the result of the last step is not told before
         yield from view.wrap(view.title, "bold")
         yield from view.wrap(view.source)
+        yield from view.wrap(view.task)
     yield from _steps(view, steps[:only], only)
     if only in {None, len(steps)}:
         yield Text()
@@ -74,6 +78,7 @@ def _heading(view: ScreenView) -> Iterator[Text]:
     first, second = view.heading
     yield from view.wrap(first, "bold")
     yield from view.wrap(second)
+    yield from view.wrap(view.task)
 
 
 def _on(view: View, screen: Screen) -> ScreenView:

@@ -75,12 +75,12 @@ def test_too_large(sizes: dict[str, int]) -> None:
 
 
 def test_special_tokens() -> None:
-    """Between [CLS] and [SEP], a second sentence before another one; they stand for no word of the text."""
+    """In lower case between [CLS] and [SEP], a second sentence before another one, as an uncased BERT reads it."""
     source = random_source("toy-random-bert", {"n_layers": 1})
     (sentence,) = source.encode(["I love"], ["you"]).sentences
     assert [token.text for token in sentence.tokens] == [
         "[CLS]",
-        "I",
+        "i",
         "love",
         "[SEP]",
         "you",

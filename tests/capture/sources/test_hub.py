@@ -80,7 +80,10 @@ def test_nobody_listens(refused: Callable[..., str], heatmap: Run, hub: Hub) -> 
     assert result.stderr.startswith(
         f"attnviz: {DEFAULT} is not in the cache, and the hub cannot be reached ("
     )
-    assert result.stderr.endswith('); using the home-built model "toy" instead\nwrote a.npz\n')
+    assert result.stderr.endswith("\nwrote a.npz\n")
+    notice = result.stderr.splitlines()[0]
+    assert '); using the home-built model "toy" instead' in notice
+    assert "-m toy-random-bert:d_model=768,n_heads=12" in notice
 
 
 def test_offline_by_choice(refused: Callable[..., str], hub: Hub) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from attnviz.walkthroughs.examples import make
+from attnviz.walkthroughs.examples import example, make
 from attnviz.walkthroughs.files import to_json
 from attnviz.walkthroughs.pages import markdown as pages_markdown
 from attnviz.walkthroughs.pages.html import page as web_page
@@ -120,24 +120,35 @@ def test_seq2seq_as_a_file(golden: Callable[[str], None], write: Callable[..., s
     )
 
 
-def test_blanks_stay_blank() -> None:
-    """Every blank cell, wherever it is shown, and no arithmetic that would give it away; the solution has all."""
+def test_an_exercise_is_one_table() -> None:
+    """It has a line for the name, what to do, the given numbers and every blank once; the solution has all."""
     walk = make(5)
-    empty = walk.blanks(2)
-    found = {heads[0]: rows for heads, rows in markdown_tables(markdown(walk, blanks=empty))}
-    for name, there in walk.grids.items():
-        for row in range(there.values.shape[0]):
-            for column in range(there.values.shape[1]):
-                assert (found[name][row][column + 1] == "____") == ((name, row, column) in empty)
-    keyed = found["key"]
-    for key, cells in enumerate(keyed):
-        assert (cells[1] == "____") == (("scores", 0, key) in empty)
-        assert cells[4].count("____") == sum(
-            ("alignment", key, column) in empty for column in range(2)
-        )
+    text = markdown(walk, blanks=walk.blanks())
+    plain = text.replace("\\", "")
+    assert "Name: ____" in plain
+    assert "Fill in the blanks; round to 3 decimals" in plain
+    ((heads, rows),) = markdown_tables(text)
+    assert heads == ["", "k", "score", "scaled", "weight", "value", "alignment"]
+    assert str(rows).count("____") == len(walk.blanks())
+    given = [[int(value) for value in row[1][1:-1].split(",")] for row in rows[:-1]]
+    assert given == [*walk.grids["q"].values.tolist(), *walk.grids["K"].values.tolist()]
+    assert not re.search("seed|model", text)
     assert "____" not in str(markdown_tables(markdown(walk)))
-    assert "= " not in re.sub(r"`[^`]*`", "", markdown(walk, blanks=empty))
-    assert "= " in re.sub(r"`[^`]*`", "", markdown(walk))
+
+
+def test_some_blanks_stay_blank() -> None:
+    """Cells that a teacher chooses are empty wherever they are shown, and no arithmetic gives them away."""
+    walk = example("self-attention")
+    empty = frozenset({("scores", 0, 1), ("weights", 2, 2), ("context", 3, 0)})
+    found = {heads[0]: rows for heads, rows in markdown_tables(markdown(walk, blanks=empty))}
+    for name in ("scores", "scaled", "weights", "context"):
+        blanks = {
+            (name, row, column)
+            for row, cells in enumerate(found[name])
+            for column, cell in enumerate(cells[1:])
+            if cell == "____"
+        }
+        assert blanks == {cell for cell in empty if cell[0] == name}
 
 
 # ------------------------------------------------------------------------------------- what would be obeyed

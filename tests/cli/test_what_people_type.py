@@ -1,0 +1,88 @@
+"""Commands as people type them first: a sentence alone, without quotation marks, from a pipe; help and version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import attnviz
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.fixtures.command_line import Result
+
+    Typed = Callable[..., Result]
+
+TOY = ("-m", "toy-random", "-o", "a.json")
+
+
+@pytest.mark.parametrize("sentence", ["I love all you", "사랑해"])
+def test_a_sentence_alone_is_drawn(typed: Typed, sentence: str) -> None:
+    """Without a command it is what heatmap prints; a mistake is reported as one of heatmap."""
+    assert typed(sentence, *TOY) == typed("heatmap", sentence, *TOY)
+    assert typed(sentence, "--scale", "log") == typed("heatmap", sentence, "--scale", "log")
+
+
+def test_help_and_version_are_words_too(typed: Typed) -> None:
+    """As commands they print what the options print."""
+    assert typed("help") == typed("--help")
+    assert typed("help", "heatmap") == typed("heatmap", "--help")
+    assert typed("version").output == f"attnviz {attnviz.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        ("I love all you", 'attnviz heatmap "I love all you"'),
+        ("heatmap I love all you --toy", 'attnviz heatmap "I love all you"'),
+        ("walkthrough --toy I love", 'attnviz walkthrough "I love"'),
+        ("head 1.2 I love", 'attnviz head 1.2 "I love"'),
+        ("heatmp I love", "did you mean heatmap?"),
+        ("heatmap I --head 1,2", "did you mean 1.2"),
+        ("generate I --head 1,2", "did you mean 1.2"),
+        ("walkthrough I --toy --head 1,2", "did you mean 1.2"),
+        ("head 1,2", "did you mean 1.2"),
+    ],
+)
+def test_a_mistake_is_answered_with_what_to_type(
+    refused: Callable[..., tuple[int, str]], arguments: str, answer: str
+) -> None:
+    """One line shows the command, before any work."""
+    status, line = refused(*arguments.split())
+    assert status in {1, 2}
+    assert answer in line
+
+
+@pytest.mark.parametrize("command", ["heatmap", "generate", "walkthrough"])
+def test_a_sentence_from_a_pipe(typed: Typed, here: Path, command: str) -> None:
+    """It is read without `-`."""
+    model = ("--toy", "-o", "a.png")
+    piped = typed(command, *model, stdin=b"I love\n")
+    assert piped.status == 0, piped.errors
+    assert piped == typed(command, "I love", *model)
+    assert (here / "a.png").exists()
+
+
+def test_an_empty_pipe_is_no_sentence(typed: Typed) -> None:
+    """A program without input is asked for a sentence; a walkthrough takes its own."""
+    assert typed("heatmap", "--toy", stdin=b"") == typed("heatmap", "--toy")
+    walk = ("walkthrough", "--toy", "-o", "a.png")
+    assert typed(*walk, stdin=b"") == typed(*walk)
+
+
+def test_only_the_default_folder_is_created(typed: Typed, here: Path) -> None:
+    """A mistyped folder is named and not created, whatever is written."""
+    for command in (("heatmap", "I love"), ("demo", "mask"), ("walkthrough",), ("train", "toy")):
+        ending = "safetensors" if command[0] == "train" else "png"
+        result = typed(*command, "-o", f"nosuch/a.{ending}")
+        assert (result.status, result.output) == (1, "")
+        assert result.errors.endswith("there is no folder nosuch\n")
+    (here / "lines.txt").write_text("I love\n")
+    lines = typed("heatmap", "--toy", "--file", "lines.txt", "-o", "nosuch/folder")
+    assert lines.errors.endswith("there is no folder nosuch\n")
+    assert not (here / "nosuch").exists()
+    assert typed("heatmap", "I love", "--toy", "-o", "outputs/a.png").status == 0
+    assert (here / "outputs" / "a.png").exists()
