@@ -101,7 +101,7 @@ def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "e
     if comparison.attention is not None:
         return draw_sentence(comparison, comparison.attention, out)
     rows = by_role(comparison)
-    lines = _heading(_("What each head does"), comparison, out)
+    lines = _heading(_("What each head does"), comparison, out, words.finding(comparison))
     lines += _map(comparison, out, lambda head: _sign(head, screen))
     lines += _changes(comparison, out)
     first_rows = rows[:ROLES]
@@ -122,11 +122,12 @@ def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "e
     return [*lines, *_ending(comparison, out), *out.prose(more.format(head=best_head.name), "dim")]
 
 
-def _heading(title: str, comparison: HeadComparison, out: Writer) -> list[Text]:
-    """Return the first lines of every view: title, model, corpus."""
+def _heading(title: str, comparison: HeadComparison, out: Writer, answer: str = "") -> list[Text]:
+    """Return the first lines of every view: title, the result in a sentence, model, corpus."""
     title = join_phrases([title, words.model_names(comparison)], " · ")
     return [
         *out.prose(title, "bold"),
+        *(out.prose(answer, "bold") if answer else []),
         *out.prose(words.description(comparison)),
         *out.prose(words.sample(comparison)),
         Text(),

@@ -311,12 +311,21 @@ class TestOverview:
         assert sum(line.startswith("● made") for line in lines) == 24
         assert "Roles that --table also shows: 6" in lines
 
+    def test_the_answer_stands_at_the_top(self) -> None:
+        comparison = made(3, 4)
+        top = " ".join(plain(draw_overview(comparison, PLAIN))[:5])
+        assert "Layer 0, head 0 attends to the previous token (score 0.90)" in top
+        assert f"{comparison.n_established} of 12 heads have an established role" in top
+        heads = tuple(replace(head, roles=()) for head in comparison.heads)
+        without = plain(draw_overview(replace(comparison, heads=heads), PLAIN))
+        assert "No head has an established role" in without[:5]
+
     def test_it_is_told_in_korean(self) -> None:
         text = "\n".join(plain(draw_overview(made(), PLAIN, "ko")))
-        start = (
-            "각 헤드가 하는 일 · made by hand\n층 2개(세로) x 헤드 3개(가로), 양방향 셀프 어텐션"
+        assert text.startswith(
+            "각 헤드가 하는 일 · made by hand\n0번 층 0번 헤드: 바로 앞 토큰을 봄"
         )
-        assert text.startswith(start)
+        assert "층 2개(세로) x 헤드 3개(가로), 양방향 셀프 어텐션" in text
         assert "previous: 바로 앞 토큰을 봄" in text
         assert "검증됨(가중치): 최대 차이 2.5e-07" in text
 
