@@ -223,7 +223,7 @@ def _default_path(comparison: HeadComparison, places: CorpusSettings) -> Path:
 
 def _examples(
     comparison: HeadComparison, head: tuple[int, int] | None = None
-) -> tuple[dict[str, Attention], str]:
+) -> tuple[dict[tuple[str, str], Attention], str]:
     """Return `example_patterns`: the attention on examples, and why there is none, which is printed too."""
     from attnviz.heads.api import example_patterns
 

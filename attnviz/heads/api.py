@@ -44,9 +44,9 @@ TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
 """The default sentences to compare heads on."""
 OWN = 600  # number of sentences for a trained home-built model, in its own language
 Examples: TypeAlias = Callable[
-    ["HeadComparison", tuple[int, int] | None], "tuple[Mapping[str, Attention], str]"
+    ["HeadComparison", tuple[int, int] | None], "tuple[Mapping[tuple[str, str], Attention], str]"
 ]
-"""A function that returns the patterns of examples by role, and a reason if there are none."""
+"""A function that returns the patterns of examples by head and role, and a reason if there are none."""
 Model: TypeAlias = "str | Path | ModelSettings | Source | None"
 """A model: its name or folder, its settings, or an open model; None is the default."""
 Sentences: TypeAlias = str | os.PathLike[str] | Iterable[str] | CorpusSettings | None
@@ -232,8 +232,8 @@ def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLi
 
 def example_patterns(
     comparison: HeadComparison, head: tuple[int, int] | None
-) -> tuple[dict[str, Attention], str]:
-    """Return the attention on the example of each role; if the model is not available, nothing and the reason.
+) -> tuple[dict[tuple[str, str], Attention], str]:
+    """Return the attention on the example of each head and role; if the model is not available, nothing and the reason.
 
     The model is opened again only if that needs no download, and its weights must be those that were measured.
     """
@@ -251,7 +251,7 @@ def example_patterns(
         from attnviz.capture.attend import attend
 
         return {
-            card.role.name: attend(
+            card.key: attend(
                 text,
                 source,
                 kind=comparison.kind,

@@ -231,7 +231,7 @@ def marked_role(role: Role | None) -> str:
     """Return the mark and short name of a role, with the reason if it is not established."""
     if role is None:
         return NO_ROLE
-    name = f"{MARKS[role.established]} {role.rule.short}"
+    name = join_phrases([MARKS[role.established], role.rule.short])
     if role.established:
         return name
     return join_phrases([name, short_reason(role.doubt)], " · ")
@@ -240,7 +240,9 @@ def marked_role(role: Role | None) -> str:
 def role_score(role: Role) -> Phrase:
     """Return a role with its score, its interval and what the head does."""
     score = with_interval(role.score, role.low, role.high, narrow=role.narrow)
-    return join_phrases([f"{role.rule.short} {score}", role.rule.words], ": ")
+    return _("{role} {score}: {does}").format(
+        role=role.rule.short, score=score, does=role.rule.words
+    )
 
 
 def closest_roles(comparison: HeadComparison, profile: HeadProfile) -> Phrase:
