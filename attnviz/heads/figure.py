@@ -69,10 +69,29 @@ CHANGED = 12  # number of heads in the table of those that differ most from a se
 ACROSS, SIDE, CARD_GAP = 4, 1.45, 0.25  # cards per row; inches: side of a pattern, between cards
 MOST_TOKENS = 24  # largest number of tokens of a pattern; longer sentences are pooled
 LABEL, LEADING = 11, 1.35 * TEXT * POINT  # letters of a token label; line height in inches
-HEAD_WIDTH, LEFT, HEAD_SIDE, BARS = 10.0, 4.2, 3.2, 1.4
+HEAD_WIDTH, LEFT, HEAD_SIDE, BARS = 10.0, 4.2, 3.6, 1.4
 """Sizes of the page of one head, in inches: width of the page and of its left column, side of the example pattern,
 height of the bars by offset."""
-NAMES, ROW = 0.95, 0.24  # inches: width of the names of measures, height of a row
+NAMES, ROW = 1.4, 0.36  # inches: width of the names of measures, height of a row
+LANES = {"shuffled": -0.12, "untrained": 0.06, "offset": 0.24, "chance": 0.42}
+OWN_LANE = -0.3
+"""Where the marks of a head and of its controls stand within a row, in rows, so that none covers another."""
+MEASURE_NAMES = {
+    "self": _("weight on itself"),
+    "previous": _("weight on the previous token"),
+    "next": _("weight on the next token"),
+    "first": _("weight on the first token"),
+    "separator": _("weight on separators"),
+    "punctuation": _("weight on punctuation"),
+    "same_word": _("weight on the same word"),
+    "induction": _("weight by induction"),
+    "entropy_share": _("entropy (share of maximum)"),
+    "meaning": _("similarity of meaning (rank)"),
+    "confidence": _("largest weight of a row"),
+    "sink": _("largest weight on one key"),
+    "variability": _("variation with the words"),
+}
+"""The names of measures on the page of a head; another measure has its own name."""
 MARKERS = {
     "shuffled": ("x", "#d55e00"),
     "untrained": ("^", "#009e73"),
@@ -780,18 +799,27 @@ def _draw_measures(
     has_interval = ~np.isnan(estimates[:, 1])
     style: dict[str, Any] = {"linewidth": 2.4, "alpha": 0.6, "zorder": 4}
     ax.hlines(
-        rows[has_interval],
+        rows[has_interval] + OWN_LANE,
         estimates[has_interval, 1],
         estimates[has_interval, 2],
         color=colour,
         **style,
     )
     label = _say(_("this head"), language)
-    ax.scatter(estimates[:, 0], rows, s=30, color=colour, edgecolor="white", label=label, zorder=5)
+    own_rows = rows + OWN_LANE
+    ax.scatter(
+        estimates[:, 0], own_rows, s=26, color=colour, edgecolor="white", label=label, zorder=5
+    )
     _draw_controls(ax, comparison, profile, language)
     ax.set(xlim=(-0.02, 1.02), ylim=(len(names) - 0.5, -0.5))
     narrow = {measure.name for measure in comparison.measures if measure.narrow}
-    labels = [f"~{name}" if name in narrow else name for name in names]
+    shown_names = [
+        _say(MEASURE_NAMES.get(name, name.replace("_", " ")), language) for name in names
+    ]
+    labels = [
+        f"~{shown}" if name in narrow else shown
+        for name, shown in zip(names, shown_names, strict=True)
+    ]
     ax.set_yticks(rows, labels, **pen.style(SMALL + 0.5))
     ticks = np.linspace(0, 1, 6)
     ax.set_xticks(ticks, [f"{x:.1f}" for x in ticks], **pen.style(SMALL))
@@ -801,11 +829,14 @@ def _draw_measures(
         ncols=1 + len(comparison.controls),
         frameon=False,
         handletextpad=0.1,
-        columnspacing=1.0,
+        columnspacing=0.6,
     )
     for text in legend.get_texts():
         text.set(**pen.style(SMALL + 0.5))
     _finish_axes(ax, pen, _say(_("Measures with their 95% intervals, and controls"), language))
+    ax.grid(visible=False, axis="y")
+    for row in range(0, len(names), 2):
+        ax.axhspan(row - 0.5, row + 0.5, color="#f7f7f7", linewidth=0, zorder=0)
 
 
 def _draw_controls(
@@ -817,8 +848,9 @@ def _draw_controls(
         if control in comparison.controls:
             values = [comparison.control(control, name, profile) for name in names]
             label = _say(CONTROLS[control].title, language)
+            rows = np.arange(len(names)) + LANES[control]
             markers = ax.scatter(
-                values, range(len(names)), marker=marker, s=16, color=shade, label=label, zorder=6
+                values, rows, marker=marker, s=11, color=shade, label=label, zorder=6
             )
             if marker != "x":  # a cross has no face
                 markers.set_facecolor("none")

@@ -257,9 +257,15 @@ def test_the_page_of_a_head(texts_of: Texts, place: tuple[int, int]) -> None:
     ends = np.array([line.get_ydata() for line in offsets.lines], dtype=np.float64)
     assert np.allclose(ends, values[:, 1:])
     labels = [label.get_text() for label in measures.get_yticklabels()]
-    names = [label.removeprefix("~") for label in labels]
-    assert labels == [f"{'~' * (name in NARROW)}{name}" for name in names]
-    assert {"self", "previous", "entropy_share", "sink", "variability"} <= set(names)
+    shares = [
+        measure
+        for measure in comparison.measures
+        if measure.unit == "share" and measure.offset is None and measure.takes != "norms"
+    ]
+    names = [measure.name for measure in shares]
+    assert [label.startswith("~") for label in labels] == [name in NARROW for name in names]
+    assert "entropy (share of maximum)" in labels
+    assert not any("_" in label for label in labels)
     dots = dots_of(measures)
     own = [comparison.estimate(name, *head.place)[0] for name in names]
     assert np.allclose(dots.pop("this head"), own, equal_nan=True)
@@ -268,6 +274,19 @@ def test_the_page_of_a_head(texts_of: Texts, place: tuple[int, int]) -> None:
     for title, control in titles.items():
         held = [comparison.control(control, name, head) for name in names]
         assert np.allclose(dots[title], held, equal_nan=True)
+
+
+def test_no_mark_covers_another() -> None:
+    """On the page of a head, even where a head and all its controls have the same value."""
+    from matplotlib.collections import PathCollection
+
+    comparison = with_chance(made())
+    drawn = figure.draw_head(comparison, 0, 0).figure
+    measures = next(ax for ax in drawn.axes if ax.axison)
+    marks = [one for one in measures.collections if isinstance(one, PathCollection)]
+    points = np.sort([measures.transData.transform(one.get_offsets())[0, 1] for one in marks])
+    sizes = [float(np.sqrt(one.get_sizes()[0])) / 72 * drawn.dpi for one in marks]
+    assert np.diff(points).min() > np.mean(sorted(sizes)[:2])
 
 
 def dots_of(ax: Axes) -> dict[str, np.ndarray]:
