@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -224,7 +224,7 @@ def _default_path(comparison: HeadComparison, places: CorpusSettings) -> Path:
 
 def _examples(
     comparison: HeadComparison, head: tuple[int, int] | None = None
-) -> tuple[dict[str, Attention], str]:
+) -> tuple[dict[tuple[str, str], Attention], str]:
     """Return `example_patterns`: the attention on examples, and why there is none, which is printed too."""
     from attnviz.heads.api import example_patterns
 
@@ -398,18 +398,16 @@ def _model_settings(
 def _measure(
     places: CorpusSettings, expect: Callable[[int, int], object], **options: Any
 ) -> HeadComparison:
-    """Measure heads with a progress bar.
+    """Measure heads, and show the progress on standard error if that is a terminal.
 
     `expect` checks the numbers of layers and heads once they are known; `options` are further arguments of
     `attnviz.compare_heads`.
     """
-    from attnviz.heads.api import compare_heads as measure
+    with _progress_bar(expect) as (progress, opening):
+        from attnviz.heads.api import (
+            compare_heads as measure,
+        )  # after the first message: it is slow
 
-    def opening(settings: ModelSettings) -> Source:
-        arguments = asdict(settings)
-        return open_model(arguments.pop("model"), **arguments)
-
-    with _progress_bar(places, expect) as progress:
         return measure(places, progress=progress, opening=opening, **options)
 
 
@@ -480,33 +478,62 @@ def _indices(chosen: list[int] | None, n: int, what: str) -> list[int]:
     return [] if chosen is None else indices_of(chosen, range(n), what)
 
 
+Report: TypeAlias = "Callable[[CorpusProgress], None]"
+Opening: TypeAlias = "Callable[[ModelSettings], Source]"
+
+
 @contextmanager
-def _progress_bar(
-    places: CorpusSettings, expect: Callable[[int, int], object]
-) -> Iterator[Callable[[CorpusProgress], None]]:
-    """Show the progress of a run over a file, if standard error is a terminal."""
+def _progress_bar(expect: Callable[[int, int], object]) -> Iterator[tuple[Report, Opening]]:
+    """Show what is done now and for how long, if standard error is a terminal.
+
+    Yield a function that takes the progress of a run, and one that opens its model.
+    """
 
     def check(progress: CorpusProgress) -> None:
         if progress.shape is not None:
             expect(*progress.shape)
 
-    if places.path is None or not shows_progress():
-        yield check
+    def opening(settings: ModelSettings) -> Source:
+        arguments = asdict(settings)
+        return open_model(arguments.pop("model"), **arguments)
+
+    if not shows_progress():
+        yield check, opening
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.markup import escape
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("measuring heads", total=None)
+        task = bar.add_task("starting", total=None)
 
         def tick(progress: CorpusProgress) -> None:
             check(progress)
+            sentences = f"{progress.n_sentences:,} sentences"
+            descriptions = {
+                "sentences": f"measuring heads: {sentences}"
+                if progress.n_sentences
+                else "measuring heads",
+                "controls": f"measuring controls ({sentences} read)",
+                "roles": "computing intervals and roles",
+            }
             bar.update(
                 task,
-                description=f"measuring heads: {progress.n_sentences:,} sentences",
+                description=descriptions[progress.stage],
                 completed=progress.bytes_read,
                 total=progress.n_bytes,
+                refresh=True,
             )
 
-        yield tick
+        def notify(line: str) -> None:
+            sys.stderr.write(f"attnviz: {line}\n")  # appears above the bar
+
+        def opening_with_bar(settings: ModelSettings) -> Source:
+            name = settings.model or "distilbert-base-uncased"
+            bar.update(task, description=escape(f"loading {visible(name)}"), refresh=True)
+            from attnviz.capture.source import open_source
+
+            return open_source(**asdict(settings), notify=notify)
+
+        yield tick, opening_with_bar

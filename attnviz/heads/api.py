@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from attnviz import errors
 from attnviz.attention import parse_head
@@ -44,9 +44,9 @@ TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
 """The default sentences to compare heads on."""
 OWN = 600  # number of sentences for a trained home-built model, in its own language
 Examples: TypeAlias = Callable[
-    ["HeadComparison", tuple[int, int] | None], "tuple[Mapping[str, Attention], str]"
+    ["HeadComparison", tuple[int, int] | None], "tuple[Mapping[tuple[str, str], Attention], str]"
 ]
-"""A function that returns the patterns of examples by role, and a reason if there are none."""
+"""A function that returns the patterns of examples by head and role, and a reason if there are none."""
 Model: TypeAlias = "str | Path | ModelSettings | Source | None"
 """A model: its name or folder, its settings, or an open model; None is the default."""
 Sentences: TypeAlias = str | os.PathLike[str] | Iterable[str] | CorpusSettings | None
@@ -70,6 +70,8 @@ class CorpusProgress:
     n_bytes: int | None = None  # size of the file; None if unknown
     # number of layers and of heads per layer; None before the first sentences
     shape: tuple[int, int] | None = None
+    # what is done now: reading the sentences, measuring the controls on some of them, or computing the roles
+    stage: Literal["sentences", "controls", "roles"] = "sentences"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,7 @@ def compare_heads(
             continues.
         roles: for one sentence, whether to give the roles of the heads too, as `HeadComparison.roles_on`. True measures
             them on the sentences that come with attnviz; or give a comparison of this model, or its ``.stats`` file.
-        progress: called after each window of lines.
+        progress: called after each window of lines, and before the controls and the roles.
         opening: opens a model; by default as `open_source` does.
 
     Returns:
@@ -151,6 +153,8 @@ def compare_heads(
         measures=entries,
         progress=progress,
     )
+    if progress is not None:
+        progress(CorpusProgress(n_sentences=stats.survey.n_sentences, stage="roles"))
     with as_file_error(place.saved) if place.saved else nullcontext():
         comparison = compare(
             stats.survey, corpus="; ".join(stats.corpora), thresholds=thresholds, entries=entries
@@ -232,8 +236,8 @@ def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLi
 
 def example_patterns(
     comparison: HeadComparison, head: tuple[int, int] | None
-) -> tuple[dict[str, Attention], str]:
-    """Return the attention on the example of each role; if the model is not available, nothing and the reason.
+) -> tuple[dict[tuple[str, str], Attention], str]:
+    """Return the attention on the example of each head and role; if the model is not available, nothing and the reason.
 
     The model is opened again only if that needs no download, and its weights must be those that were measured.
     """
@@ -251,7 +255,7 @@ def example_patterns(
         from attnviz.capture.attend import attend
 
         return {
-            card.role.name: attend(
+            card.key: attend(
                 text,
                 source,
                 kind=comparison.kind,
@@ -507,6 +511,10 @@ def _measure(
         report(model_survey.n_sentences, model_survey.heads.sums.shape[1:3])
         save(model_survey, n_lines)
 
+    def on_controls(n_sentences: int) -> None:
+        if progress is not None:
+            progress(CorpusProgress(n_sentences=n_sentences, stage="controls"))
+
     report(0 if so_far is None else so_far.n_sentences)
     model_survey = survey_model(
         lines,
@@ -517,6 +525,7 @@ def _measure(
         so_far=so_far,
         n_lines=n_lines,
         on_window=on_window,
+        on_controls=on_controls,
         corpus=name,
     )
     return save(model_survey, None), source

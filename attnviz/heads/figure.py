@@ -15,14 +15,17 @@ from jaxtyping import Real
 
 from attnviz.attention import Attention
 from attnviz.heads import tables, words
+from attnviz.heads.measures import GROUPS
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import (
     RoleCard,
     by_role,
+    groups_of,
     own_card,
     received_by_words,
     strongest,
+    strongest_link,
     strongest_links,
 )
 from attnviz.heads.tables import Column
@@ -42,7 +45,7 @@ from attnviz.render.figure.pen import (
     Pen,
 )
 from attnviz.render.figure.style import STYLES, Style
-from attnviz.render.palette import colours, hexed, ink, levels, pixels
+from attnviz.render.palette import colours, hexed, ink, levels, pixels, readable
 from attnviz.render.sheet import Sheet, pool, resolve
 from attnviz.text.display import clip, visible
 from attnviz.text.messages import Phrase, _, in_language, join_phrases
@@ -53,22 +56,42 @@ if TYPE_CHECKING:
 WIDTH = 12.0  # width of the sheet in inches
 # Inches. A picture narrower than COLUMN has only the map, and the table below it; a slide has them side by side.
 COLUMN, SLIDE = 7.0, 8.8
-CELLS = (0.16, 0.42)  # smallest and largest width of a cell of the map, in inches
+# Inches: the smallest side of a cell of the map, its largest width and height (three lines of text).
+LEAST_CELL, WIDEST_CELL, HIGHEST_CELL = 0.16, 1.05, 0.42
+CELL_LINES = 3  # most lines of a text in a cell
 WORD = (0.84, 0.26)  # largest width and height of a cell with a word, in inches
-WIDEST, HIGHEST = 5.1, 7.0  # largest size of the map in inches; cells shrink to fit
+HIGHEST = 9.0  # largest height of the map in inches; cells shrink to fit
 BESIDE, ABOVE = 0.45, 0.4  # inches for the layer numbers (left) and the head numbers (above)
-# Inches: height of a table row, space between columns, width of a role sign.
-ENTRY, BETWEEN, KEY = 0.205, 0.16, 0.45
+ENTRY, BETWEEN, KEY = 0.205, 0.16, 0.24  # inches: height of a table row, between columns, a swatch
 GAP = 0.45  # inches between the map and a table
 EMPTY, PLAIN = "#f4f4f4", "#555555"  # the colours of a head without a clear role
 CHANGED = 12  # number of heads in the table of those that differ most from a second model
 ACROSS, SIDE, CARD_GAP = 4, 1.45, 0.25  # cards per row; inches: side of a pattern, between cards
 MOST_TOKENS = 24  # largest number of tokens of a pattern; longer sentences are pooled
 LABEL, LEADING = 11, 1.35 * TEXT * POINT  # letters of a token label; line height in inches
-HEAD_WIDTH, LEFT, HEAD_SIDE, BARS = 10.0, 4.2, 3.2, 1.4
+HEAD_WIDTH, LEFT, HEAD_SIDE, BARS = 10.0, 4.2, 3.6, 1.4
 """Sizes of the page of one head, in inches: width of the page and of its left column, side of the example pattern,
 height of the bars by offset."""
-NAMES, ROW = 0.95, 0.24  # inches: width of the names of measures, height of a row
+NAMES, ROW = 1.4, 0.36  # inches: width of the names of measures, height of a row
+LANES = {"shuffled": -0.12, "untrained": 0.06, "offset": 0.24, "chance": 0.42}
+OWN_LANE = -0.3
+"""Where the marks of a head and of its controls stand within a row, in rows, so that none covers another."""
+MEASURE_NAMES = {
+    "self": _("weight on itself"),
+    "previous": _("weight on the previous token"),
+    "next": _("weight on the next token"),
+    "first": _("weight on the first token"),
+    "separator": _("weight on separators"),
+    "punctuation": _("weight on punctuation"),
+    "same_word": _("weight on the same word"),
+    "induction": _("weight by induction"),
+    "entropy_share": _("entropy (share of maximum)"),
+    "meaning": _("similarity of meaning (rank)"),
+    "confidence": _("largest weight of a row"),
+    "sink": _("largest weight on one key"),
+    "variability": _("variation with the words"),
+}
+"""The names of measures on the page of a head; another measure has its own name."""
 MARKERS = {
     "shuffled": ("x", "#d55e00"),
     "untrained": ("^", "#009e73"),
@@ -78,6 +101,10 @@ MARKERS = {
 """The marker and the colour of each control."""
 AXES = _("Rows are queries, columns are keys; colour: weight.")
 Inches: TypeAlias = tuple[float, float]
+Patterns: TypeAlias = Mapping[tuple[str, str], Attention]
+"""The attention on examples, by the names of the head and the role."""
+RoleNumbers: TypeAlias = dict[tuple[str, bool], str]
+"""The numbers of roles on a map, by their names and by whether they are established."""
 
 
 def _say(text: str, language: str) -> str:
@@ -114,7 +141,7 @@ def _picture(pen: Pen, title: str, comparison: HeadComparison) -> Picture:
 def draw(
     comparison: HeadComparison,
     *,
-    patterns: Mapping[str, Attention] | None = None,
+    patterns: Patterns | None = None,
     unseen: str = "",
     language: str = "en",
     style: Style = STYLES["sheet"],
@@ -122,7 +149,7 @@ def draw(
     """Draw a comparison; for one sentence with known weights, draw what each head attends to in it.
 
     A slide or a narrow column has only the map and the roles, in readable letters. `patterns` has the attention on the
-    examples, by role; `unseen` says why there are no patterns.
+    examples; `unseen` says why there are no patterns.
 
     Raises SelectionError: a pattern lacks a head.
     """
@@ -143,6 +170,7 @@ def draw(
     notes = [_say(text, language) for text in _notes(comparison)]
     with usual_settings():
         drawn_texts = [title, subtitle, card_title, *notes, *_texts_of(columns), "√→–·●○≤"]
+        drawn_texts += [_say(GROUPS[group][0], language) for group in groups_of(comparison)]
         pen = blank_figure([*drawn_texts, *(text for card in cards for text in card.texts)])
         text_width = WIDTH - 2 * MARGIN
         page = _begin(pen, WIDTH)
@@ -173,21 +201,21 @@ def _draw_narrow(comparison: HeadComparison, style: Style, language: str) -> Pic
     with usual_settings():
         pen = blank_figure([title, *foot_lines, *_texts_of(columns)])
         width = SLIDE if is_slide else style.width or SLIDE
-        if not is_slide:
-            pen = replace(pen, least=style.least)
         cell = _map_cell(comparison, 4.7 if is_slide else width - 2 * margin - BESIDE)
         left = margin + (_grid_size(comparison, cell)[0] + GAP if is_slide else 0.0)
         columns_shown = _fitting(pen, columns, width - margin - left)
         width = max(width, left + _table_width(pen, columns_shown) + margin)
+        # The picture is enlarged or reduced to the width of its style, and its letters with it.
+        pen = replace(pen, least=style.least * width / (style.width or width))
         page = _begin(pen, width)
         top = margin
         if style.has_title:
             title_lines = lines(pen, [title], width - 2 * margin, TITLE, leading=1.5)
             top = page.write(title_lines, margin, margin) + 0.1
-        _draw_map(page, comparison, (margin, top), cell, language)
+        numbers = _draw_map(page, comparison, (margin, top), cell, language)
         lower_end = top + _grid_size(comparison, cell)[1]
         table_top = top if is_slide else lower_end + 0.12
-        _draw_table(page, columns_shown, (left, table_top))
+        _draw_table(page, columns_shown, (left, table_top), numbers)
         lower_end = max(lower_end, table_top + ENTRY * (1 + len(columns_shown[0].cells)))
         foot = page.write(lines(pen, foot_lines, width - 2 * margin), lower_end + 0.1, margin)
         _end(page, foot + margin)
@@ -221,11 +249,11 @@ def _notes(comparison: HeadComparison) -> list[str]:
     return [*notes, words.NOT_EXPLANATION]
 
 
-def _map_cell(comparison: HeadComparison, widest: float = WIDEST) -> Inches:
-    """Return the width and height of a cell of the map, in inches."""
-    largest = min(CELLS[1], widest / comparison.n_heads, HIGHEST / comparison.n_layers)
-    side = max(CELLS[0], largest)
-    return side, max(CELLS[0], 0.75 * side)
+def _map_cell(comparison: HeadComparison, widest: float = WIDTH - 2 * MARGIN - BESIDE) -> Inches:
+    """Return the width and height of a cell of the map, in inches; the map is at most `widest`."""
+    width = max(LEAST_CELL, min(WIDEST_CELL, widest / comparison.n_heads))
+    height = max(LEAST_CELL, min(HIGHEST_CELL, HIGHEST / comparison.n_layers))
+    return width, min(height, max(LEAST_CELL, 0.75 * width))
 
 
 def _grid_size(comparison: HeadComparison, cell: Inches) -> Inches:
@@ -236,23 +264,48 @@ def _grid_size(comparison: HeadComparison, cell: Inches) -> Inches:
 def _draw_roles(
     page: Page, comparison: HeadComparison, columns: Sequence[Column], top: float, language: str
 ) -> float:
-    """Draw the map of roles beside their table; return the lower end of both."""
+    """Draw the map of roles and their table: side by side if the map is small; return their lower end."""
     cell = _map_cell(comparison)
     width, height = _grid_size(comparison, cell)
-    _draw_map(page, comparison, (MARGIN, top), cell, language)
-    left = MARGIN + max(width, 1.7) + GAP
+    numbers = _draw_map(page, comparison, (MARGIN, top), cell, language)
+    left, table_top = MARGIN + max(width, 1.7) + GAP, top
+    place = MARGIN + BESIDE, top + height + 0.1
+    height = _draw_colour_legend(page, comparison, place, left - GAP, language) - top
+    # All columns but the last, which describes the roles in words, must fit beside the map.
+    if _table_width(page.pen, columns[:-1]) > WIDTH - MARGIN - left:
+        left, table_top = MARGIN, top + height + 0.2
     columns_shown = _fitting(page.pen, columns, WIDTH - MARGIN - left)
-    _draw_table(page, columns_shown, (left, top))
-    return top + max(height, ENTRY * (1 + len(columns_shown[0].cells))) + 0.3
+    _draw_table(page, columns_shown, (left, table_top), numbers)
+    return max(top + height, table_top + ENTRY * (1 + len(columns_shown[0].cells))) + 0.3
 
 
 def _draw_map(
     page: Page, comparison: HeadComparison, corner: Inches, cell: Inches, language: str
-) -> None:
-    """Draw the sign of each head's clearest role, one row per layer."""
+) -> RoleNumbers:
+    """Draw each head's clearest role in words, one row per layer.
+
+    If a cell is too small for its words, all have the number of the role's row in the table instead; these numbers are
+    returned, and none otherwise.
+    """
+    labels = {
+        head.place: _say(tables.map_label(head.role), language) if head.role else ""
+        for head in comparison.heads
+    }
+    numbers: RoleNumbers = {}
+    if not all(_fit_text(page.pen, label, cell) for label in labels.values()):
+        first_roles = [row[0].role for row in by_role(comparison)]
+        numbers = {
+            (role.name, role.established): str(number)
+            for number, role in enumerate(first_roles, 1)
+            if role is not None
+        }
     for head in comparison.heads:
-        _draw_sign(page, head.role, _place(head.place, corner, cell))
+        label = labels[head.place]
+        if numbers and head.role is not None:
+            label = numbers[head.role.name, head.role.established]
+        _draw_cell(page, _role_colour(head.role), label, _place(head.place, corner, cell))
     _number_grid(page, (comparison.n_layers, comparison.n_heads), corner, cell, language)
+    return numbers
 
 
 def _place(head: tuple[int, int], corner: Inches, cell: Inches) -> Place:
@@ -276,12 +329,33 @@ def _number_grid(
     page.write_upward(corner[0], top + 0.01, layers, va="top", ha="left", color=GREY)
 
 
-def _draw_sign(page: Page, role: Role | None, place: Place) -> None:
-    """Draw the sign of a role in its colour, pale if the role is not established."""
-    colour = EMPTY if role is None else role.rule.colour
-    if role is not None and not role.established:
-        colour = _paler(colour)
-    _draw_cell(page, colour, "" if role is None else tables.sign_of(role), place)
+def _draw_colour_legend(
+    page: Page, comparison: HeadComparison, corner: Inches, right: float, language: str
+) -> float:
+    """Draw the colour and the name of each group of roles on the map, not beyond `right`; return the lower end."""
+    left, top = corner
+    for name, colour in map(GROUPS.__getitem__, groups_of(comparison)):
+        text = _say(name, language)
+        width = KEY + 0.05 + page.pen.width(text)
+        if left > corner[0] and left + width > right:
+            left, top = corner[0], top + ENTRY
+        page.box((left, top, KEY, 0.13), facecolor=colour, edgecolor="white", zorder=2)
+        page.text(left + KEY + 0.05, top + 0.065, text, va="center", color=GREY)
+        left += width + 0.2
+    return top + 0.13
+
+
+def _role_colour(role: Role | None) -> str:
+    """Return the colour of a role, pale if the role is not established."""
+    if role is None:
+        return EMPTY
+    return role.rule.colour if role.established else _paler(role.rule.colour)
+
+
+def _draw_swatch(page: Page, role: Role | None, place: Place, text: str = "") -> None:
+    """Draw a small cell in the colour of a role, with a question mark if the role is not established."""
+    doubtful = role is not None and not role.established
+    _draw_cell(page, _role_colour(role), text or "?" * doubtful, place)
 
 
 def _paler(colour: str) -> str:
@@ -295,12 +369,27 @@ def _draw_cell(page: Page, colour: str, text: str, place: Place) -> None:
     left, top, width, height = place
     linewidth = 1.0 if height > 0.15 else 0.3
     page.box(place, facecolor=colour, edgecolor="white", linewidth=linewidth, zorder=2)
-    size = min(TEXT, (width - 0.04) / max(page.pen.width(text, 1.0), POINT), height / POINT / 1.35)
-    if text and size >= page.pen.least:
-        is_white = ink(np.array([[*bytes.fromhex(colour[1:])]], dtype=np.uint8))[0]
-        style: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 4}
-        style["color"] = "white" if is_white else BLACK
-        page.text(left + width / 2, top + height / 2, text, size, **style)
+    fitted = _fit_text(page.pen, text, (width, height))
+    if fitted is None or not text:
+        return
+    is_white = ink(np.array([[*bytes.fromhex(colour[1:])]], dtype=np.uint8))[0]
+    style: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 4, "linespacing": 1.05}
+    style["color"] = "white" if is_white else BLACK
+    broken, size = fitted
+    page.text(left + width / 2, top + height / 2, broken, size, **style)
+
+
+def _fit_text(pen: Pen, text: str, cell: Inches) -> tuple[str, float] | None:
+    """Return a text in lines that fit a cell, with the largest font size; None if no readable size fits."""
+    room = cell[0] - 0.04
+    size = min(TEXT, cell[1] / POINT / 1.35)
+    while size >= pen.least:
+        broken = pen.wrap(text, room, size)
+        words_fit = pen.widest(text.split(), size) <= room
+        if words_fit and len(broken) <= min(CELL_LINES, int(cell[1] / (1.3 * size * POINT))):
+            return "\n".join(broken), size
+        size -= 0.25
+    return None
 
 
 def _in_language(columns: Iterable[Column], language: str) -> list[Column]:
@@ -322,7 +411,7 @@ def _texts_of(columns: Iterable[Column]) -> list[str]:
 
 def _column_width(pen: Pen, column: Column) -> float:
     """Return the width of a column, in inches."""
-    # A column of roles without a title has their signs, which are drawn as cells.
+    # A column of roles without a title has their marks, which are drawn as swatches.
     if not column.title and column.roles:
         return KEY
     return pen.widest([column.title, *column.cells])
@@ -341,8 +430,13 @@ def _fitting(pen: Pen, columns: Sequence[Column], room: float) -> list[Column]:
     return list(columns[:n])
 
 
-def _draw_table(page: Page, columns: Sequence[Column], corner: Inches) -> None:
-    """Draw a table; roles that are not established are grey, and signs are drawn as cells."""
+def _draw_table(
+    page: Page, columns: Sequence[Column], corner: Inches, numbers: RoleNumbers | None = None
+) -> None:
+    """Draw a table; roles that are not established are grey, and their marks are drawn as swatches.
+
+    `numbers` has the numbers of the roles that stand on the map instead of their names.
+    """
     left, top = corner
     roles = columns[0].roles
     for column in columns:
@@ -352,9 +446,10 @@ def _draw_table(page: Page, columns: Sequence[Column], corner: Inches) -> None:
         for row, text in enumerate(column.cells):
             middle = top + (row + 1.5) * ENTRY
             if not column.title and column.roles:
-                place = left, middle - 0.085, width, 0.17
-                _draw_sign(page, column.roles[row], place)
-                if column.roles[row] is None:
+                place, own = (left, middle - 0.085, width, 0.17), column.roles[row]
+                number = (numbers or {}).get((own.name, own.established), "") if own else ""
+                _draw_swatch(page, own, place, number)
+                if own is None:
                     page.frame(place)
                 continue
             role = roles[row] if roles else None
@@ -434,23 +529,20 @@ class HeadCard:
     text: str  # description of the role or link
     sentence: str
     sheet: Sheet | None  # the weights, from 0 to 1; None if unknown
+    link: str = ""  # the strongest link between words of the sentence
 
     @property
     def texts(self) -> list[str]:
         """All texts of the card, to choose fonts."""
         tokens = [] if self.sheet is None else [*self.sheet.query_labels, *self.sheet.key_labels]
-        return [self.title, self.text, self.sentence, *tokens]
+        return [self.title, self.text, self.sentence, self.link, *tokens]
 
 
-def _cards_of(
-    comparison: HeadComparison, patterns: Mapping[str, Attention], language: str
-) -> list[HeadCard]:
+def _cards_of(comparison: HeadComparison, patterns: Patterns, language: str) -> list[HeadCard]:
     """Return a card for each of the clearest roles, or, for one sentence, for each of its strongest links."""
     record = comparison.attention
     if record is None:
-        return [
-            _card_of(card, patterns.get(card.role.name), language) for card in strongest(comparison)
-        ]
+        return [_card_of(card, patterns.get(card.key), language) for card in strongest(comparison)]
     cards = []
     for link in strongest_links(record):
         title = _("Layer {layer}, head {head}").format(layer=link.layer, head=link.head)
@@ -471,13 +563,33 @@ def _card_of(card: RoleCard, record: Attention | None, language: str) -> HeadCar
         sentence = _say(_("no example among the sentences kept"), language)
     else:
         sentence = f"“{visible(card.example.text)}” {card.example.score:.2f}"
+    sheet, link = None, ""
+    if record is not None:
+        sheet = _weights(record, card.head.layer, card.head.head)
+        link = _strongest_link(card, record, language)
     return HeadCard(
         role=card.role,
-        title=f"{card.head.name} · {visible(card.role.rule.short)} {card.role.score:.2f}",
+        title=_say(
+            join_phrases(
+                [card.head.name, "·", card.role.rule.short, words.rounded(card.role.score)]
+            ),
+            language,
+        ),
         text=_say(card.role.rule.words, language),
         sentence=sentence,
-        sheet=None if record is None else _weights(record, card.head.layer, card.head.head),
+        sheet=sheet,
+        link=link,
     )
+
+
+def _strongest_link(card: RoleCard, record: Attention, language: str) -> str:
+    """Return the head's strongest link between two words; empty if its role is not about words."""
+    own = record.select([card.head.layer], [card.head.head])
+    link = strongest_link(own, 0, 0)
+    if link is None or card.role.rule.group in {"special", "broad"}:
+        return ""
+    text = _("Strongest link: {words} {weight}")
+    return _say(text.format(words=link.words, weight=words.rounded(link.weight)), language)
 
 
 def _weights(record: Attention, layer: int, head: int) -> Sheet:
@@ -509,7 +621,7 @@ def _draw_cards(page: Page, cards: Sequence[HeadCard], title: str, top: float) -
     card_lines = [
         [
             Line(line, TEXT, colour, LEADING)
-            for text, colour in ((card.text, BLACK), (card.sentence, GREY))
+            for text, colour in ((card.text, BLACK), (card.sentence, GREY), (card.link, BLACK))
             for line in _two_lines(pen, text, width)
         ]
         for card in cards
@@ -522,7 +634,7 @@ def _draw_cards(page: Page, cards: Sequence[HeadCard], title: str, top: float) -
         x, y = MARGIN + column * (width + CARD_GAP), top + row * pitch
         inset = 0.0
         if card.role is not None:
-            _draw_sign(page, card.role, (x, y - 0.02, KEY, 0.17))
+            _draw_swatch(page, card.role, (x, y - 0.02, KEY, 0.17))
             inset = KEY + 0.08
         page.text(x + inset, y + 0.015, clip(card.title, 40), TEXT + 0.5, va="top")
         page.write(lines_of_card, y + 1.6 * LEADING, x)
@@ -564,7 +676,7 @@ def draw_head(
     layer: int,
     head: int,
     *,
-    patterns: Mapping[str, Attention] | None = None,
+    patterns: Patterns | None = None,
     language: str = "en",
 ) -> Picture:
     """Draw one head: its roles and an example, its measures with their controls, and its weight by offset.
@@ -573,7 +685,7 @@ def draw_head(
     """
     profile = comparison.head(layer, head)
     cards = [
-        _card_of(card, (patterns or {}).get(card.role.name), language)
+        _card_of(card, (patterns or {}).get(card.key), language)
         for card in own_card(profile, comparison)
     ]
     heading = _say(_title_of_head(profile), language)
@@ -653,13 +765,18 @@ def _shares(comparison: HeadComparison) -> list[str]:
     ]
 
 
+def _dark_colour(role: Role | None) -> str:
+    """Return the colour of a role for marks on white paper."""
+    return PLAIN if role is None else readable(role.rule.colour, dark=False)
+
+
 def _draw_offsets(
     ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadProfile, language: str
 ) -> None:
     """Draw the mean weight at each offset as a bar with its interval."""
     offsets = comparison.offsets
     estimates = np.array([comparison.at_offset(offset, profile) for offset in offsets])
-    colour = profile.role.rule.colour if profile.role else PLAIN
+    colour = _dark_colour(profile.role)
     ax.bar(offsets, np.nan_to_num(estimates[:, 0]), width=0.75, color=colour, zorder=2)
     for offset, (_value, low, high) in zip(offsets, estimates, strict=True):
         if not math.isnan(low):
@@ -678,22 +795,31 @@ def _draw_measures(
     names = _shares(comparison)
     rows = np.arange(len(names))
     estimates = np.array([comparison.estimate(name, *profile.place) for name in names])
-    colour = profile.role.rule.colour if profile.role else PLAIN
+    colour = _dark_colour(profile.role)
     has_interval = ~np.isnan(estimates[:, 1])
     style: dict[str, Any] = {"linewidth": 2.4, "alpha": 0.6, "zorder": 4}
     ax.hlines(
-        rows[has_interval],
+        rows[has_interval] + OWN_LANE,
         estimates[has_interval, 1],
         estimates[has_interval, 2],
         color=colour,
         **style,
     )
     label = _say(_("this head"), language)
-    ax.scatter(estimates[:, 0], rows, s=30, color=colour, edgecolor="white", label=label, zorder=5)
+    own_rows = rows + OWN_LANE
+    ax.scatter(
+        estimates[:, 0], own_rows, s=26, color=colour, edgecolor="white", label=label, zorder=5
+    )
     _draw_controls(ax, comparison, profile, language)
     ax.set(xlim=(-0.02, 1.02), ylim=(len(names) - 0.5, -0.5))
     narrow = {measure.name for measure in comparison.measures if measure.narrow}
-    labels = [f"~{name}" if name in narrow else name for name in names]
+    shown_names = [
+        _say(MEASURE_NAMES.get(name, name.replace("_", " ")), language) for name in names
+    ]
+    labels = [
+        f"~{shown}" if name in narrow else shown
+        for name, shown in zip(names, shown_names, strict=True)
+    ]
     ax.set_yticks(rows, labels, **pen.style(SMALL + 0.5))
     ticks = np.linspace(0, 1, 6)
     ax.set_xticks(ticks, [f"{x:.1f}" for x in ticks], **pen.style(SMALL))
@@ -703,11 +829,14 @@ def _draw_measures(
         ncols=1 + len(comparison.controls),
         frameon=False,
         handletextpad=0.1,
-        columnspacing=1.0,
+        columnspacing=0.6,
     )
     for text in legend.get_texts():
         text.set(**pen.style(SMALL + 0.5))
     _finish_axes(ax, pen, _say(_("Measures with their 95% intervals, and controls"), language))
+    ax.grid(visible=False, axis="y")
+    for row in range(0, len(names), 2):
+        ax.axhspan(row - 0.5, row + 0.5, color="#f7f7f7", linewidth=0, zorder=0)
 
 
 def _draw_controls(
@@ -719,8 +848,9 @@ def _draw_controls(
         if control in comparison.controls:
             values = [comparison.control(control, name, profile) for name in names]
             label = _say(CONTROLS[control].title, language)
+            rows = np.arange(len(names)) + LANES[control]
             markers = ax.scatter(
-                values, range(len(names)), marker=marker, s=16, color=shade, label=label, zorder=6
+                values, rows, marker=marker, s=11, color=shade, label=label, zorder=6
             )
             if marker != "x":  # a cross has no face
                 markers.set_facecolor("none")

@@ -67,8 +67,7 @@ def _rule(rule: RoleRule) -> dict[str, Any]:
     """Return the data of a kind of role for the script of the page."""
     return {
         "name": rule.name,
-        "short": rule.short,
-        "sign": rule.sign,
+        "short": _pair(rule.short),
         "colour": rule.colour,
         "words": _pair(rule.words),
     }

@@ -19,10 +19,6 @@ Thresholds of roles are those of Clark et al. 2019 (section 3) and Voita et al. 
 previous and next token more than half of the weight; first token, separators and punctuation more than 0.6; broad an
 entropy of 3.8 nats on 128 tokens, which is 0.78 of the largest; a positional head has its largest weight at one fixed
 offset in 90% of its rows. All of them can be changed.
-
-Colours are Paul Tol's muted scheme, which colour-blind readers tell apart (https://sronpersonalpages.nl/~pault/).
-Punctuation has the orange of his light scheme. A relation has the blue of his vibrant scheme, which differs from the
-colour of the next token even in a terminal of 256 colours.
 """
 
 from __future__ import annotations
@@ -33,7 +29,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from attnviz.text.messages import _
+from attnviz.text.messages import Phrase, _, pgettext
 
 CHANCE, SHUFFLED, UNTRAINED, OFFSET = "chance", "shuffled", "untrained", "offset"
 """The controls. Three can rule a role out: the head's own weights assigned to keys at random, the best head of random
@@ -44,7 +40,23 @@ BROAD = round(3.8 / math.log(128), 3)
 MAX_OFFSET = 8  # the largest fixed offset, in tokens before and after the query
 OFFSETS = tuple(range(-MAX_OFFSET, MAX_OFFSET + 1))
 ENOUGH_ROWS = 3  # a sentence is an example of a measure only if at least 3 of its rows are counted
-GREY = "#555555"  # the colour of a role that sets no other
+Group: TypeAlias = Literal[
+    "position", "grammar", "reference", "special", "meaning", "broad", "other"
+]
+GROUPS: dict[Group, tuple[Phrase, str]] = {
+    "position": (pgettext("roles", "position"), "#77aadd"),
+    "grammar": (pgettext("roles", "grammar"), "#44bb99"),
+    "reference": (pgettext("roles", "reference and repetition"), "#ffaabb"),
+    "special": (pgettext("roles", "special tokens and punctuation"), "#ee8866"),
+    "meaning": (pgettext("roles", "meaning"), "#bbcc33"),
+    "broad": (pgettext("roles", "broad attention"), "#eedd88"),
+    "other": (pgettext("roles", "other"), "#dddddd"),
+}
+"""Groups of roles, each with its name and its colour.
+
+The colours are Paul Tol's light scheme, made for cells with black text and distinct for colour-blind readers
+(https://sronpersonalpages.nl/~pault/).
+"""
 About: TypeAlias = Literal["position", "content", "spread"]
 """Subject of a role: the position of a key, its content, or the spread of the weights."""
 
@@ -66,8 +78,7 @@ class RoleRule:
     about: About = "content"  # subject of the role; it selects the controls (`RULED_OUT_BY`)
     short: str = ""  # the name that users see and type
     also: tuple[str, ...] = ()  # other names that users may type
-    sign: str = ""  # the role in a few characters, for readers who see no colours
-    colour: str = GREY  # as ``#rrggbb``
+    group: Group = "other"  # what the role is about, which gives its colour (`GROUPS`)
     # the name of a group of roles that are selected together and share a threshold; by default the name of the role
     family: str = ""
 
@@ -75,11 +86,15 @@ class RoleRule:
         usual = {
             "family": self.name,
             "short": self.name.replace("_", " "),
-            "sign": self.name[:4],
         }
         for name, value in usual.items():
             if not getattr(self, name):
                 object.__setattr__(self, name, value)
+
+    @property
+    def colour(self) -> str:
+        """The colour of its group, as ``#rrggbb``."""
+        return GROUPS[self.group][1]
 
 
 Takes: TypeAlias = Literal["keys", "rows", "received", "norms", "peaks", "places", "unknown"]
@@ -154,17 +169,17 @@ def _weight_at(offset: int) -> Measure:
 
 def _peak_at(offset: int) -> Measure:
     """Return the measure of rows whose largest weight is at an offset; offsets beyond 1 also give a role."""
-    distance, direction = abs(offset), "back" if offset < 0 else "ahead"
+    distance = abs(offset)
+    short = _("{n} back") if offset < 0 else _("{n} ahead")
     words = _("attends {n} tokens back") if offset < 0 else _("attends {n} tokens ahead")
     role = RoleRule(
         name=f"offset_{offset:+d}",
         words=words.format(n=distance),
         threshold=0.9,
         about="position",
-        short=f"{distance} {direction}",
+        short=short.format(n=distance),
         also=(f"{offset:+d}",),
-        sign=f"{offset:+d}",
-        colour="#44aa99",
+        group="position",
         family="offset",
     )
     return Measure(
@@ -187,10 +202,11 @@ MEASURES: tuple[Entry, ...] = (
         meaning=_("weight on the token itself"),
         role=RoleRule(
             name="self",
+            short=pgettext("role", "itself"),
+            group="position",
             words=_("attends to itself"),
             threshold=0.5,
             about="position",
-            colour="#117733",
         ),
     ),
     # A[i, i - 1] (Clark et al. 2019, section 3.1)
@@ -201,12 +217,12 @@ MEASURES: tuple[Entry, ...] = (
         meaning=_("weight on the token before"),
         role=RoleRule(
             name="previous",
+            short=pgettext("role", "previous token"),
+            group="position",
             words=_("attends to the previous token"),
             also=("prev", "-1"),
             threshold=0.5,
             about="position",
-            sign="-1",
-            colour="#332288",
         ),
     ),
     # A[i, i + 1] (Clark et al. 2019, section 3.1)
@@ -217,12 +233,12 @@ MEASURES: tuple[Entry, ...] = (
         meaning=_("weight on the token after"),
         role=RoleRule(
             name="next",
+            short=pgettext("role", "next token"),
+            group="position",
             words=_("attends to the next token"),
             also=("+1",),
             threshold=0.5,
             about="position",
-            sign="+1",
-            colour="#88ccee",
         ),
     ),
     # A[i, 0], such as [CLS] (Clark et al. 2019, section 3.2)
@@ -233,11 +249,11 @@ MEASURES: tuple[Entry, ...] = (
         meaning=_("weight on the first token"),
         role=RoleRule(
             name="first",
+            short=pgettext("role", "first token"),
+            group="special",
             words=_("attends to the first token"),
             also=("sink", "sink [cls]", "[cls]", "cls", "bos"),
             threshold=0.6,
-            sign="1st",
-            colour="#cc6677",
         ),
     ),
     # the sum of A over tokens such as [SEP] (Clark et al. 2019, section 3.2)
@@ -248,11 +264,11 @@ MEASURES: tuple[Entry, ...] = (
         meaning=_("weight on special tokens other than the first"),
         role=RoleRule(
             name="separator",
+            short=pgettext("role", "separator"),
+            group="special",
             words=_("attends to the separator"),
             also=("[sep]", "sep"),
             threshold=0.6,
-            sign="sep",
-            colour="#882255",
         ),
     ),
     # the sum of A over punctuation marks (Clark et al. 2019, section 3.2)
@@ -264,11 +280,11 @@ MEASURES: tuple[Entry, ...] = (
         meaning=_("weight on punctuation marks"),
         role=RoleRule(
             name="punctuation",
+            short=pgettext("role", "punctuation"),
+            group="special",
             words=_("attends to punctuation"),
             also=("punct",),
             threshold=0.6,
-            sign=".,",
-            colour="#ee8866",
         ),
     ),
     # the sum of A over earlier copies of the token (Wang et al. 2023, duplicate token heads)
@@ -281,11 +297,11 @@ MEASURES: tuple[Entry, ...] = (
         narrow=True,
         role=RoleRule(
             name="same_word",
+            short=pgettext("role", "same word"),
+            group="reference",
             words=_("attends back to the same word"),
             also=("duplicate",),
             threshold=0.5,
-            sign="same",
-            colour="#aa4499",
         ),
     ),
     # the sum of A over the tokens right after earlier copies of the token (Olsson et al. 2022)
@@ -298,10 +314,10 @@ MEASURES: tuple[Entry, ...] = (
         narrow=True,
         role=RoleRule(
             name="induction",
+            short=pgettext("role", "induction"),
+            group="reference",
             words=_("attends to what followed the same word before"),
             threshold=0.5,
-            sign="ind",
-            colour="#999933",
         ),
     ),
     # mean of -sum over j of A ln A (Clark et al. 2019, section 3.3)
@@ -321,11 +337,11 @@ MEASURES: tuple[Entry, ...] = (
         meaning=_("entropy as a share of its maximum"),
         role=RoleRule(
             name="broad",
+            short=pgettext("role", "broad"),
+            group="broad",
             words=_("attends broadly, to many tokens"),
             threshold=BROAD,
             about="spread",
-            sign="all",
-            colour="#ddcc77",
         ),
     ),
     # computed by `attnviz.heads.capture.rows.SimilarWords`
@@ -337,11 +353,11 @@ MEASURES: tuple[Entry, ...] = (
         meaning=_("mean rank, by similarity, of the words attended to; 0.5 by chance"),
         role=RoleRule(
             name="meaning",
+            short=pgettext("role", "similar meaning"),
+            group="meaning",
             words=_("attends to words of similar meaning"),
             also=("similar",),
             threshold=0.6,
-            sign="sim",
-            colour="#00a5b5",
         ),
     ),
     Measure(

@@ -265,7 +265,7 @@ class HeadComparison:
         """The sign of the clearest role of each head, if it is established, for other pictures of the model."""
         signs = {
             head.place: HeadSign(
-                head.role.rule.sign, head.role.rule.colour, both(head.role.rule.words)
+                str(head.role.rule.short), head.role.rule.colour, both(head.role.rule.words)
             )
             for head in self.heads
             if head.role and head.role.established

@@ -6,40 +6,41 @@ from attnviz.text.messages import _, pgettext
 
 # The relations of Universal Dependencies 2 (https://universaldependencies.org/u/dep/), without "root", which links to
 # no other word, and two relations of attnviz ("agreement", "coreference"). Each has its governor, the word that the
-# dependent belongs to, in the form of short names; and a description of the dependent.
+# dependent belongs to, by its key in `HEAD_WORDS`; and the name of the dependent. Both make the name of a role, such as
+# "adjective to noun", so no two relations have the same pair.
 RELATIONS = {
     "acl": ("noun", pgettext("acl", "clause")),
     "acl:relcl": ("noun", _("relative clause")),
     "advcl": ("verb", _("adverbial clause")),
     "advmod": ("word", _("adverb")),
-    "agreement": ("subject", _("verb")),
+    "agreement": ("subject", _("agreeing verb")),
     "amod": ("noun", _("adjective")),
     "appos": ("noun", _("apposition")),
     "aux": ("verb", _("auxiliary")),
     "aux:pass": ("verb", _("passive auxiliary")),
-    "case": ("noun", _("preposition or case marker")),
+    "case": ("noun", _("preposition")),  # also a case marker, such as a Korean particle
     "cc": ("conjunct", _("conjunction")),
-    "ccomp": ("verb", pgettext("ccomp", "clause")),
+    "ccomp": ("verb", _("clausal object")),
     "clf": ("numeral", _("classifier")),
-    "compound": ("head", _("part of a compound")),
+    "compound": ("head", _("compound part")),
     "compound:prt": ("verb", _("particle")),
     "conj": ("first", _("joined word")),
     "cop": ("predicate", _("copula")),
-    "coreference": ("referent", _("pronoun or later mention")),
-    "csubj": ("verb", pgettext("csubj", "clause")),
-    "csubj:pass": ("verb", pgettext("csubj:pass", "clause")),
+    "coreference": ("referent", _("pronoun")),  # or another later mention
+    "csubj": ("verb", _("clausal subject")),
+    "csubj:pass": ("verb", _("passive clausal subject")),
     "dep": ("head", pgettext("dep", "word")),
     "det": ("noun", _("determiner")),
     "discourse": ("clause", _("interjection")),
     "dislocated": ("clause", _("dislocated phrase")),
     "expl": ("verb", _("expletive")),
-    "fixed": ("first", _("later word of a set phrase")),
-    "flat": ("first", _("later word of a name")),
+    "fixed": ("first", _("set phrase word")),
+    "flat": ("first", _("name part")),
     "goeswith": ("rest", _("split-off piece")),
     "iobj": ("verb", _("indirect object")),
-    "list": ("first", _("item of a list")),
-    "mark": ("clause", _("conjunction that subordinates")),
-    "nmod": ("noun", _("noun")),
+    "list": ("first", _("list item")),
+    "mark": ("clause", _("subordinating conjunction")),
+    "nmod": ("noun", _("modifying noun")),
     "nmod:poss": ("possessed", _("possessor")),
     "nsubj": ("verb", _("subject")),
     "nsubj:pass": ("verb", _("passive subject")),
@@ -54,7 +55,8 @@ RELATIONS = {
     "vocative": ("clause", _("name called")),
     "xcomp": ("verb", _("open clause")),
 }
-# the governors in the form of sentences
+OWN_RELATIONS = {"agreement", "coreference"}  # not in Universal Dependencies
+# the governors in words
 HEAD_WORDS = {
     "noun": pgettext("relation", "noun"),
     "verb": pgettext("relation", "verb"),
@@ -72,8 +74,6 @@ HEAD_WORDS = {
     "stand-in": pgettext("relation", "word that stands in"),
     "repair": pgettext("relation", "repair"),
 }
-# the dependent in short names, if it is not the name of the relation
-DEPENDENTS = {"agreement": "verb", "coreference": "pronoun"}
 # other names that users may type for a relation
 ALSO = {
     "amod": ("adjective",),
@@ -83,20 +83,4 @@ ALSO = {
     "nsubj": ("subject",),
     "obj": ("object", "dobj"),
     "obl:agent": ("agent",),
-}
-# the colours of the relations that heads find most often
-COLOURS = {
-    "advmod": "#8c2807",
-    "agreement": "#f20c6c",
-    "amod": "#d90bb6",
-    "aux": "#94d90b",
-    "case": "#9a41d9",
-    "cop": "#d9830b",
-    "coreference": "#b90cf2",
-    "det": "#0c46f2",
-    "mark": "#f20c32",
-    "nmod:poss": "#078c07",
-    "nsubj": "#0077bb",
-    "obj": "#f2460c",
-    "obl": "#3309b2",
 }

@@ -24,10 +24,10 @@ from attnviz.attention import Note
 from attnviz.heads import tally
 from attnviz.heads.measures import OFFSET, OFFSETS, UNTRAINED, RoleRule
 from attnviz.heads.record import Control, Example, Relation, Role
-from attnviz.heads.relation_words import ALSO, COLOURS, DEPENDENTS, HEAD_WORDS, RELATIONS
+from attnviz.heads.relation_words import ALSO, HEAD_WORDS, OWN_RELATIONS, RELATIONS
 from attnviz.heads.roles import RELATION, best_of_seeds, doubt, spelling
 from attnviz.text.corpus import Annotation, universal
-from attnviz.text.messages import Phrase, _, join_phrases
+from attnviz.text.messages import Phrase, _, both, join_phrases
 
 WAYS = 2  # directions: the word that this word attends to most; the word that attends most to it
 FORWARD, REVERSE = range(WAYS)
@@ -191,26 +191,23 @@ def _under_names(
 
 
 THRESHOLD = 0.5  # smallest accuracy that gives a head the role of a relation
-OTHER = "#5566aa"  # the colour of relations without an entry in `COLOURS`
 
 FAMILY = RoleRule(
     name=RELATION,
     words=_("finds a relation between words"),
     threshold=THRESHOLD,
-    sign="rel",
-    colour="#0077bb",
+    group="grammar",
 )
 """The properties shared by all roles from relations between words."""
 
 
 def rule_of(relation: str, *, reverse: bool, threshold: float = THRESHOLD) -> RoleRule:
-    """Return the role of a head that finds a relation: ``nsubj > verb``, or ``verb > nsubj`` if `reverse`.
+    """Return the role of a head that finds a relation: "subject to verb", or "verb to subject" if `reverse`.
 
-    A subtype that is not known, such as ``nsubj:x``, has the governor and the colour of its relation.
+    A subtype that is not known, such as ``nsubj:x``, has the governor of its relation.
     """
     known_name = relation if relation in RELATIONS else universal(relation)
     governor, term = RELATIONS.get(known_name, ("head", _("word")))
-    dependent = DEPENDENTS.get(relation, relation)
     if relation in RELATIONS:
         words = _("attends from the {dependent} to its {head}")
         if reverse:
@@ -220,26 +217,28 @@ def rule_of(relation: str, *, reverse: bool, threshold: float = THRESHOLD) -> Ro
         words = _("attends along “{relation}” in reverse").format(relation=relation)
     else:
         words = _("attends along “{relation}”").format(relation=relation)
-    first, _colon, subtype = relation.partition(":")
-    # The sign has to fit a cell of the map: "nsub", or "ns:p" for nsubj:pass.
-    sign = f"{first[:2]}:{subtype[:1]}" if subtype else dependent[:4]
+    ends = [term if relation in RELATIONS else relation, HEAD_WORDS[governor]]
+    typed = [relation, governor]  # as in Universal Dependencies, such as "nsubj > verb"
+    if reverse:
+        ends.reverse()
+        typed.reverse()
     return RoleRule(
         name=name_of(relation, reverse=reverse),
         words=words,
         threshold=threshold,
-        short=f"{governor} > {dependent}" if reverse else f"{dependent} > {governor}",
-        sign=f">{sign}" if reverse else f"{sign}>",
-        colour=COLOURS.get(known_name, OTHER),
+        short=_("{query} to {key}").format(query=ends[0], key=ends[1]),
+        also=(" > ".join(typed),),
+        group="reference" if relation == "coreference" else "grammar",
         family=FAMILY.name,
     )
 
 
 def terms_of(rules: Sequence[RoleRule]) -> list[Phrase]:
-    """Return the terms in the short names of roles with their meaning, such as ``amod adjective``."""
+    """Return the names in Universal Dependencies of the relations of roles, such as ``adjective amod``."""
     of_relations = [rule.name for rule in rules if rule.family == RELATION]
     names = [name.removeprefix(f"{RELATION}_").removesuffix("_reversed") for name in of_relations]
-    known = [name for name in names if name in RELATIONS and name not in DEPENDENTS]
-    return [join_phrases([name, RELATIONS[name][1]]) for name in dict.fromkeys(known)]
+    known = [name for name in names if name in RELATIONS and name not in OWN_RELATIONS]
+    return [join_phrases([RELATIONS[name][1], name]) for name in dict.fromkeys(known)]
 
 
 def name_of(relation: str, *, reverse: bool) -> str:
@@ -260,7 +259,9 @@ def names_of(relations: Sequence[str]) -> dict[str, set[str]]:
             spelling(name): {rule.name for rule in rules} for name in (relation, *other_names)
         }
         by_name |= {
-            spelling(name): {rule.name} for rule in rules for name in (rule.name, rule.short)
+            spelling(name): {rule.name}
+            for rule in rules
+            for name in (rule.name, *both(rule.short), *rule.also)
         }
     return by_name
 

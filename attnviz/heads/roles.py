@@ -25,7 +25,7 @@ from attnviz.heads.measures import (
 from attnviz.heads.record import Control, Estimates, Role
 from attnviz.heads.tally import student
 from attnviz.text.display import clip
-from attnviz.text.messages import Phrase, _, pgettext
+from attnviz.text.messages import Phrase, _, both, pgettext
 from attnviz.text.suggest import suggest
 
 # the name of the threshold that all roles from relations between words share
@@ -157,7 +157,7 @@ def spelling(name: str) -> str:
 
 def names_of(rule: RoleRule) -> set[str]:
     """Return all names that users may type for a role, normalized by `spelling`."""
-    return {spelling(name) for name in (rule.name, rule.short, rule.sign, *rule.also)}
+    return {spelling(name) for name in (rule.name, *both(rule.short), *rule.also)}
 
 
 def with_thresholds(

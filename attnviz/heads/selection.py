@@ -11,7 +11,7 @@ from jaxtyping import Float32
 
 from attnviz.attention import Attention, indices_of
 from attnviz.errors import SelectionError
-from attnviz.heads.measures import Measure, rules_of
+from attnviz.heads.measures import GROUPS, Group, Measure, rules_of
 from attnviz.heads.record import Example, HeadComparison, HeadProfile, Role
 from attnviz.heads.relations import FAMILY
 from attnviz.heads.relations import names_of as names_of_relations
@@ -25,6 +25,7 @@ NONE = "none"  # the name for no clear role, in the selection of roles
 ORDERS = ("head", "role", "score", DIVERGENCE)  # sort orders of heads; any measure is one too
 ABOUT = ("position", "content", "relation", "spread")  # the order of roles, by their subject
 MOST_CARDS = 8  # largest number of role cards, and of links of a sentence
+FEWEST_CARDS = 4  # smallest number of role cards, if there are enough heads with a role
 FEWEST, SHORT = 6, 12
 """Smallest and, if possible, largest number of words of an example, so that it fits beside its pattern. Only words with
 letters count for the smallest number."""
@@ -169,6 +170,12 @@ def by_role(comparison: HeadComparison) -> list[list[HeadRole]]:
     return [*groups, without_role] if without_role else groups
 
 
+def groups_of(comparison: HeadComparison) -> list[Group]:
+    """Return the groups of the roles that a map shows, in the order of `GROUPS`."""
+    shown = {head.role.rule.group for head in comparison.heads if head.role is not None}
+    return [group for group in GROUPS if group in shown]
+
+
 def _held_roles(comparison: HeadComparison) -> list[tuple[HeadProfile, Role]]:
     """Return pairs of a head and a role: the clearest role of each head, and its other established roles."""
     return [
@@ -183,22 +190,56 @@ def _held_roles(comparison: HeadComparison) -> list[tuple[HeadProfile, Role]]:
 
 
 class RoleCard(NamedTuple):
-    """A role, the head that has it most clearly, and an example sentence; None if no sentence was kept."""
+    """A role, a head that has it, and an example sentence; None if no sentence was kept."""
 
     head: HeadProfile
     role: Role
     example: Example | None
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """The head and the role, by name."""
+        return self.head.name, self.role.name
+
 
 def strongest(comparison: HeadComparison) -> list[RoleCard]:
-    """Return cards of the clearest `MOST_CARDS` roles: only established roles, or all if none is established."""
+    """Return cards of the clearest `MOST_CARDS` roles: only established roles, or all if none is established.
+
+    Each card is of the head that has the role most clearly. If there are fewer than `FEWEST_CARDS` roles, the next
+    clearest heads of the same roles follow, each with another sentence.
+    """
     pairs = sorted(_held_roles(comparison), key=lambda pair: pair[1].clearness, reverse=True)
+    pairs = [pair for pair in pairs if pair[1].established == (comparison.n_established > 0)]
     cards: dict[str, RoleCard] = {}
     for head, role in pairs:
-        if role.established == (comparison.n_established > 0) and role.name not in cards:
+        if role.name not in cards:
             cards[role.name] = RoleCard(head, role, example_of(comparison, head, role))
     clearest = list(cards.values())[:MOST_CARDS]
+    shown = {card.key for card in clearest}
+    texts = {card.example.text for card in clearest if card.example is not None}
+    for head, role in pairs:
+        if len(clearest) >= FEWEST_CARDS:
+            break
+        unused = [
+            example
+            for example in (
+                example_of(comparison, head, role),
+                *comparison.examples.get((head.name, role.measure), ()),
+            )
+            if example is not None and example.text not in texts
+        ]
+        # The longest sentence that fits beside its pattern says most.
+        example = max(unused, key=_words_if_short, default=None)
+        if (head.name, role.name) not in shown and example is not None:
+            clearest.append(RoleCard(head, role, example))
+            texts.add(example.text)
     return sorted(clearest, key=lambda card: role_order(comparison, card.role))
+
+
+def _words_if_short(example: Example) -> int:
+    """Return the number of words of a sentence; 0 if it has more than `SHORT`."""
+    n_words = len(example.text.split())
+    return n_words if n_words <= SHORT else 0
 
 
 def own_card(head: HeadProfile, comparison: HeadComparison) -> list[RoleCard]:

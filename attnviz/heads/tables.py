@@ -34,7 +34,7 @@ from attnviz.heads.words import (
 from attnviz.text.messages import _, join_phrases, pgettext
 
 NAMED = 3  # number of heads named per role
-NO_SIGN = "·"  # the sign of a head without a clear role
+NO_LABEL = "·"  # the label of a head without a clear role, on a map
 HEAD, ROLE, SCORE = _("head"), _("role"), pgettext("heads", "score")
 INTERVAL = _("95% interval")
 
@@ -50,11 +50,11 @@ class Column:
     roles: Sequence[Role | None] = ()  # the role of each cell, which gives its colour
 
 
-def sign_of(role: Role | None) -> str:
-    """Return the sign of a role, with a question mark if it is not established."""
+def map_label(role: Role | None) -> str:
+    """Return the short name of a role, with a question mark if it is not established."""
     if role is None:
-        return NO_SIGN
-    return role.rule.sign if role.established else f"{role.rule.sign}?"
+        return NO_LABEL
+    return role.rule.short if role.established else join_phrases([role.rule.short, "?"], "")
 
 
 def role_table(rows: Sequence[Sequence[HeadRole]]) -> list[Column]:
@@ -63,7 +63,7 @@ def role_table(rows: Sequence[Sequence[HeadRole]]) -> list[Column]:
     return [
         Column(
             title="",
-            cells=[f"{MARKS[role.established] if role else ' '} {sign_of(role)}" for role in roles],
+            cells=[MARKS[role.established] if role else " " for role in roles],
             roles=roles,
         ),
         Column(title=ROLE, cells=[role_name(role) for role in roles], least=18, roles=roles),
@@ -210,7 +210,9 @@ def kind_table(roles_on: HeadComparison, record: Attention) -> list[Column]:
     kinds = head_kinds(roles_on, record)
     links = [kind.link for kind in kinds]
     roles = [kind.role for kind in kinds]
-    names = [f"{role.rule.short} {rounded(role.score)}" if role else MISSING for role in roles]
+    names = [
+        join_phrases([role.rule.short, rounded(role.score)]) if role else MISSING for role in roles
+    ]
     return [
         Column(title=_("kind"), cells=[kind.name for kind in kinds]),
         Column(

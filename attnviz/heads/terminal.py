@@ -11,30 +11,33 @@ from rich.text import Text
 
 from attnviz.attention import Attention
 from attnviz.heads import tables, words
-from attnviz.heads.measures import CHANCE
+from attnviz.heads.measures import CHANCE, GROUPS
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.relations import FAMILY, terms_of
 from attnviz.heads.roles import CONTROLS, TOO_FEW
 from attnviz.heads.selection import (
+    MOST,
     ORDERS,
     HeadRole,
     by_role,
     choose_heads,
     example_of,
     find_measure,
+    groups_of,
     received_by_words,
 )
 from attnviz.render.palette import LEVELS, readable
 from attnviz.render.terminal import table as render
 from attnviz.render.terminal.screen import Screen
-from attnviz.render.terminal.text import fit, spell, wrap
+from attnviz.render.terminal.text import fit, fold, spell, wrap
 from attnviz.text.messages import _, in_language, join_phrases
 
 WIDE = 116  # columns of a window that is wide enough for descriptions beside the roles
 READABLE = 110  # longest line of prose; after longer lines it is hard to find the next one
 ROLES = 24  # number of roles in the overview
 CHANGED = 6  # number of heads in the table of those that differ most from a second model
-CELL = 6, 10  # smallest and largest width of a head on a map, in characters
+CELL = 6, 20  # smallest and largest width of a head on a map, in characters
+CELL_LINES = 3  # most lines of a head on a map; 1 in a model of more than `MOST` heads
 REACH = 4  # largest offset of a small pattern, before and after the query
 BAR = 30  # characters of the longest bar
 BARS, BARS_ASCII = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
@@ -75,8 +78,14 @@ def role_style(role: Role | None, screen: Screen) -> Style:
     """Return the style of a role: in its colour, italic if it is not established; dim without a role."""
     if role is None:
         return Style(dim=True)
-    colour = readable(role.rule.colour, dark=screen.dark) if screen.colour else None
-    return Style(color=colour, italic=None if role.established else True)
+    return Style(
+        color=_colour_on(screen, role.rule.colour), italic=None if role.established else True
+    )
+
+
+def _colour_on(screen: Screen, colour: str) -> str | None:
+    """Return a colour, made readable on a screen; None if the screen has no colours."""
+    return readable(colour, dark=screen.dark) if screen.colour else None
 
 
 def bars(values: Sequence[float], screen: Screen) -> str:
@@ -101,8 +110,9 @@ def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "e
     if comparison.attention is not None:
         return draw_sentence(comparison, comparison.attention, out)
     rows = by_role(comparison)
-    lines = _heading(_("What each head does"), comparison, out)
-    lines += _map(comparison, out, lambda head: _sign(head, screen))
+    lines = _heading(_("What each head does"), comparison, out, words.finding(comparison))
+    lines += _map(comparison, out, lambda head: _label(head, out))
+    lines += _colour_legend(comparison, out)
     lines += _changes(comparison, out)
     first_rows = rows[:ROLES]
     columns = tables.role_table(first_rows)
@@ -122,11 +132,12 @@ def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "e
     return [*lines, *_ending(comparison, out), *out.prose(more.format(head=best_head.name), "dim")]
 
 
-def _heading(title: str, comparison: HeadComparison, out: Writer) -> list[Text]:
-    """Return the first lines of every view: title, model, corpus."""
+def _heading(title: str, comparison: HeadComparison, out: Writer, answer: str = "") -> list[Text]:
+    """Return the first lines of every view: title, the result in a sentence, model, corpus."""
     title = join_phrases([title, words.model_names(comparison)], " · ")
     return [
         *out.prose(title, "bold"),
+        *(out.prose(answer, "bold") if answer else []),
         *out.prose(words.description(comparison)),
         *out.prose(words.sample(comparison)),
         Text(),
@@ -145,30 +156,62 @@ def _map(
 ) -> Iterator[Text]:
     """Draw a cell for each head, one row per layer; if there are too many heads, draw several bands."""
     margin = len(str(comparison.n_layers - 1)) + 2
-    min_width, max_width = CELL
-    # -(-a // b) rounds up.
-    n_bands = -(-comparison.n_heads * min_width // max(min_width, out.screen.width - margin))
+    cells = {head.place: cell_of(head) for head in comparison.heads}
+    longest_word = max(
+        Text(word).cell_len for cell in cells.values() for word in cell.plain.split()
+    )
+    min_width, max_width = max(CELL[0], min(CELL[1], longest_word + 1)), CELL[1]
+    # As many heads as fit side by side, in bands of about the same number of heads; -(-a // b) rounds up.
+    room = out.screen.width - margin
+    n_bands = -(-comparison.n_heads // max(1, room // min_width))
     n_across = -(-comparison.n_heads // n_bands)
-    width = max(min_width, min(max_width, (out.screen.width - margin) // n_across))
+    width = max(min_width, min(max_width, room // n_across))
+    most_lines = CELL_LINES if len(cells) <= MOST else 1
     for start in range(0, comparison.n_heads, n_across):
         numbers = range(start, min(start + n_across, comparison.n_heads))
         titles = "".join(f"{number:<{width}}" for number in numbers)
         yield Text(" " * margin + titles.rstrip(), "dim", no_wrap=True)
         for layer in range(comparison.n_layers):
-            line = Text(f"{layer:<{margin}}", "dim", no_wrap=True)
-            for number in numbers:
-                cell = cell_of(comparison.heads[layer * comparison.n_heads + number])
-                text = fit(cell.plain, width - 1, out.screen)
-                line.append(text, cell.style)
-                line.append(" " * (width - Text(text).cell_len))
-            line.rstrip()
-            yield line
+            columns = [
+                _cell_lines(cells[layer, number], width - 1, most_lines, out.screen)
+                for number in numbers
+            ]
+            for row in range(max(map(len, columns))):
+                line = Text(f"{'' if row else layer:<{margin}}", "dim", no_wrap=True)
+                for column in columns:
+                    text = column[row] if row < len(column) else Text()
+                    line.append_text(text)
+                    line.append(" " * (width - text.cell_len))
+                line.rstrip()
+                yield line
         yield Text()
 
 
-def _sign(head: HeadProfile, screen: Screen) -> Text:
-    """Return the sign of a head's clearest role, in its colour."""
-    return Text(spell(tables.sign_of(head.role), screen), role_style(head.role, screen))
+def _cell_lines(cell: Text, width: int, most: int, screen: Screen) -> list[Text]:
+    """Return a text in at most `most` lines of at most `width`; the last one has an ellipsis if it was cut."""
+    lines = [line.plain for line in fold(cell, width)]
+    if len(lines) > most:
+        lines = [*lines[: most - 1], fit(" ".join(lines[most - 1 :]), width, screen)]
+    return [Text(line, cell.style) for line in lines]
+
+
+def _label(head: HeadProfile, out: Writer) -> Text:
+    """Return the short name of a head's clearest role, in its colour."""
+    return Text(out.say(tables.map_label(head.role)), role_style(head.role, out.screen))
+
+
+def _colour_legend(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
+    """Yield the names of the groups of roles on the map, each in its colour."""
+    groups = groups_of(comparison)
+    if not out.screen.colour or not groups:
+        return
+    names = [
+        Text(out.say(name), Style(color=_colour_on(out.screen, colour)))
+        for name, colour in map(GROUPS.__getitem__, groups)
+    ]
+    line = Text.assemble((out.say(_("Colours: ")), "dim"), Text(", ").join(names))
+    yield from fold(line, out.screen.width)
+    yield Text()
 
 
 def _changes(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
@@ -209,15 +252,21 @@ def _relation_counts(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
 def _terms(roles: Sequence[Role | None], out: Writer) -> Iterator[Text]:
     """Explain the roles of a table, and the terms in the names of relations."""
     rules = [role.rule for role in roles if role is not None]
+    # "previous token: attends to the previous token" would explain nothing.
     texts: list[str] = [
-        join_phrases([rule.short, rule.words], ": ") for rule in rules if rule.family != FAMILY.name
+        join_phrases([rule.short, rule.words], ": ")
+        for rule in rules
+        if rule.family != FAMILY.name and rule.short not in rule.words
     ]
     terms = terms_of(rules)
     if terms:
         texts.append(
-            _("a > b: attends from a to b ({terms})").format(terms=join_phrases(terms, ", "))
+            _("a to b: attends from a to its b (in Universal Dependencies: {terms})").format(
+                terms=join_phrases(terms, ", ")
+            )
         )
-    yield from out.prose(join_phrases(texts, "; "), "dim")
+    if texts:
+        yield from out.prose(join_phrases(texts, "; "), "dim")
 
 
 def draw_sentence(comparison: HeadComparison, record: Attention, out: Writer) -> list[Text]:

@@ -231,7 +231,7 @@ def marked_role(role: Role | None) -> str:
     """Return the mark and short name of a role, with the reason if it is not established."""
     if role is None:
         return NO_ROLE
-    name = f"{MARKS[role.established]} {role.rule.short}"
+    name = join_phrases([MARKS[role.established], role.rule.short])
     if role.established:
         return name
     return join_phrases([name, short_reason(role.doubt)], " · ")
@@ -240,7 +240,9 @@ def marked_role(role: Role | None) -> str:
 def role_score(role: Role) -> Phrase:
     """Return a role with its score, its interval and what the head does."""
     score = with_interval(role.score, role.low, role.high, narrow=role.narrow)
-    return join_phrases([f"{role.rule.short} {score}", role.rule.words], ": ")
+    return _("{role} {score}: {does}").format(
+        role=role.rule.short, score=score, does=role.rule.words
+    )
 
 
 def closest_roles(comparison: HeadComparison, profile: HeadProfile) -> Phrase:
@@ -284,10 +286,29 @@ def changes(comparison: HeadComparison, second: HeadComparison) -> Phrase:
 
 
 def finding(comparison: HeadComparison) -> Phrase:
-    """Return the result in one sentence, the title of a picture."""
-    n_heads = len(comparison.heads)
+    """Return the result in one sentence: what the head with the clearest established role does."""
     if comparison.attention is not None:
         return _("The word that each head attends to most in one sentence")
-    return _("Heads with an established role: {n:,} of {n_heads:,}").format(
-        n=comparison.n_established, n_heads=n_heads
+    established = [
+        (role.clearness, head, role)
+        for head in comparison.heads
+        for role in head.roles
+        if role.established
+    ]
+    if not established:
+        return _("No head has an established role")
+    _clearness, head, role = max(established, key=lambda candidate: candidate[0])
+    return ngettext(
+        "Layer {layer}, head {head} {does} (score {score}); {n:,} of {n_heads:,} heads has an "
+        "established role",
+        "Layer {layer}, head {head} {does} (score {score}); {n:,} of {n_heads:,} heads have an "
+        "established role",
+        comparison.n_established,
+    ).format(
+        layer=head.layer,
+        head=head.head,
+        does=role.rule.words,
+        score=rounded(role.score),
+        n=comparison.n_established,
+        n_heads=len(comparison.heads),
     )

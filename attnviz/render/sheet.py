@@ -183,7 +183,7 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class HeadSign:
-    """The role of a head in a few characters, a colour (``#rrggbb``) and words."""
+    """The short name of a head's role, a colour (``#rrggbb``) and a description."""
 
     sign: str
     colour: str

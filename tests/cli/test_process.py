@@ -57,11 +57,8 @@ def test_head_of_a_pipe(
 ) -> None:
     """Whoever reads one line gets it, and the picture's file is written all the same."""
     result = shell(f"attnviz heatmap --load {saved.name} -o a.png | head -1")
-    assert (result.returncode, result.stdout, result.stderr) == (
-        0,
-        "“I love you”\n".encode(),
-        b"wrote a.png\n",
-    )
+    assert (result.returncode, result.stderr) == (0, b"wrote a.png\n")
+    assert result.stdout.decode().startswith("“you” attends most to “I” (69%)")
     assert (here / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -152,7 +149,7 @@ def test_statuses_of_a_process(attnviz: Run, tmp_path: Path) -> None:
     """0, 1 for what went wrong, 2 for usage; a picture on standard output, all else on standard error."""
     good = attnviz("heatmap", "-m", "toy-random", "I love all you")
     assert good.returncode == 0
-    assert good.stdout.startswith("“I love all you”\ntoy-random (seed 0) · ")
+    assert "\n“I love all you” · toy-random (seed 0) · " in good.stdout
     assert good.stderr == "wrote outputs/heatmap-i-love-all-you-toy-random.png\n"
     assert (tmp_path / "outputs" / "heatmap-i-love-all-you-toy-random.png").is_file()
     wrong = attnviz("heatmap", "")

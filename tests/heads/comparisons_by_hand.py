@@ -9,8 +9,7 @@ from functools import cache
 import numpy as np
 
 from attnviz.attention import Note
-from attnviz.heads import relation_words
-from attnviz.heads.measures import measures_of, rules_of
+from attnviz.heads.measures import GROUPS, measures_of, rules_of
 from attnviz.heads.record import (
     Control,
     Estimates,
@@ -38,8 +37,8 @@ RULES = {
     )
 }
 """The roles that heads made by hand may have."""
-COLOURS = {**{rule.family: rule.colour for _, rule in rules_of(TAKEN)}, **relation_words.COLOURS}
-"""Of roles by measures, and of relations that have a colour of their own."""
+COLOURS = {group: colour for group, (_name, colour) in GROUPS.items()}
+"""The colours of roles, by their groups."""
 KOREAN = "나는 너희 모두를 사랑해"
 ROLES = (
     ("previous", "previous", True),

@@ -55,7 +55,8 @@ def test_progress_and_checkpoint(corpus: Path, monkeypatch: pytest.MonkeyPatch) 
     resumed = attnviz.compare_heads(
         corpus, model="toy", settings=FEW, checkpoint=checkpoint, progress=told.append
     )
-    assert [one.n_sentences for one in told] == [8, 16, 24]
+    assert [one.n_sentences for one in told] == [8, 16, 24, 24, 24]
+    assert [one.stage for one in told[2:]] == ["sentences", "controls", "roles"]
     assert to_json(resumed) == to_json(attnviz.compare_heads(corpus, model="toy", settings=FEW))
     with pytest.raises(RecordError, match="controls is 7, was 6"):
         attnviz.compare_heads(

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from attnviz.attention import Attention
+from attnviz.attention import Attention, Note
 from attnviz.errors import AttnvizWarning, SelectionError, SettingsError
 from attnviz.heads import figure
+from attnviz.heads.measures import GROUPS
+from attnviz.heads.record import Example
 from attnviz.heads.selection import (
     MOST_CARDS,
     by_role,
@@ -23,7 +25,7 @@ from attnviz.heads.selection import (
 )
 from attnviz.heads.words import proof
 from attnviz.render.figure.style import smallest_letters
-from attnviz.render.palette import colours, pixels
+from attnviz.render.palette import colours, luminance, pixels
 from tests.fixtures.pictures import expect_apart, expect_enlarged_whole
 from tests.heads.comparisons_by_hand import KOREAN, NARROW, RULES, made, with_chance
 
@@ -86,8 +88,50 @@ def test_the_sheet(texts_of: Texts, shape: tuple[int, int]) -> None:
         if role is not None:
             assert any(text.startswith(role.rule.short) for text in shown)
             assert f"{role.low:.2f}–{role.high:.2f}" in " ".join(shown)
-    title = f"Heads with an established role: {comparison.n_established} of {shape[0] * shape[1]}"
-    assert title in shown
+    answer = f"{comparison.n_established} of {shape[0] * shape[1]} head"
+    assert answer in " ".join(shown)
+    groups = {head.role.rule.group for head in comparison.heads if head.role is not None}
+    assert {str(GROUPS[group][0]) for group in groups} <= set(shown)
+
+
+def contrast(ink: str, back: str) -> float:
+    """The contrast of two colours, as the Web Content Accessibility Guidelines define it."""
+    rgb = np.array([[*bytes.fromhex(one[1:])] for one in (ink, back)], dtype=np.uint8)
+    low, high = np.sort(luminance(rgb))
+    return float((high + 0.05) / (low + 0.05))
+
+
+@pytest.mark.parametrize("established", [True, False])
+def test_words_on_the_map_are_readable(*, established: bool) -> None:
+    """Each role in words, on its colour or a paler one, with a contrast of at least 4.5."""
+    comparison = made(3, 6, all_roles=True)
+    doubt = None if established else Note("few_carry_it")
+    heads = tuple(
+        replace(head, roles=tuple(replace(role, doubt=doubt) for role in head.roles))
+        for head in comparison.heads
+    )
+    drawn = figure.draw(replace(comparison, heads=heads)).figure
+    paper = next(ax for ax in drawn.axes if not ax.axison)
+    cells = cells_of(drawn)[: len(heads)]
+    for head, cell in zip(heads, cells, strict=True):
+        middle = np.add(cell.get_xy(), np.divide([cell.get_width(), cell.get_height()], 2))
+        texts = [text for text in paper.texts if np.allclose(text.get_position(), middle)]
+        if head.role is None:
+            assert not texts
+        else:
+            (text,) = texts
+            words = " ".join(text.get_text().split())
+            assert words == head.role.rule.short + "?" * (not established)
+            assert contrast(hexed(text.get_color()), hexed(cell.get_facecolor())) >= 4.5
+
+
+def test_where_words_do_not_fit_roles_have_numbers(texts_of: Texts) -> None:
+    """The map has the number of the role's line in the table, as on a map of 60 heads a layer."""
+    comparison = made(2, 60, all_roles=True)
+    shown = expect_clear(figure.draw(comparison).figure, texts_of)
+    rows = [row for row in by_role(comparison) if row[0].role is not None]
+    for number in range(1, len(rows) + 1):
+        assert shown.count(str(number)) >= 2  # on the map and in the table
 
 
 def test_long_words_keep_clear(texts_of: Texts, fixed_record: Make) -> None:
@@ -100,7 +144,7 @@ def test_long_words_keep_clear(texts_of: Texts, fixed_record: Make) -> None:
     comparison = replace(comparison, examples=examples, corpus=LONG + KOREAN * 9)
     words = [f"{n}-{KOREAN}" for n in range(60)]
     record = fixed_record(tuple(words), n_layers=3, n_heads=6)
-    patterns = {card.role.name: record for card in strongest(comparison)}
+    patterns = {card.key: record for card in strongest(comparison)}
     for lang in ("en", "ko"):
         drawn = figure.draw(comparison, patterns=patterns, language=lang).figure
         assert "…" in "".join(expect_clear(drawn, texts_of))
@@ -140,7 +184,7 @@ def test_cards_are_of_the_clearest_roles(texts_of: Texts) -> None:
     """Of the heads with a role that which has it most clearly; established ones alone, if there are any."""
     comparison = made(3, 6, all_roles=True)
     cards = strongest(comparison)
-    assert len(cards) == MOST_CARDS
+    assert len(cards) == MOST_CARDS == len({card.role.name for card in cards})
     for head, role, example in cards:
         assert role.established
         every = [one for other in comparison.heads for one in other.roles if one.name == role.name]
@@ -155,21 +199,38 @@ def test_cards_are_of_the_clearest_roles(texts_of: Texts) -> None:
     assert [card.role.established for card in strongest(unsure)] == [False]
 
 
+def test_of_few_roles_more_heads_are_shown() -> None:
+    """Four cards where there are heads for them, each with another head and another sentence."""
+    comparison = made(3, 6)
+    role = comparison.heads[0].roles
+    few = replace(
+        comparison,
+        heads=tuple(replace(head, roles=role) for head in comparison.heads),
+        examples={
+            (head.name, role[0].measure): (Example(text=f"Sentence {head.name}.", score=0.9),)
+            for head in comparison.heads
+        },
+    )
+    cards = strongest(few)
+    assert len({card.head.name for card in cards}) == 4
+    assert len({card.example.text for card in cards if card.example is not None}) == 4
+
+
 def test_patterns_that_are_given_are_drawn(fixed_record: Make, texts_of: Texts) -> None:
     """The head's own matrix, and no other, with its scale from 0 to 1; without the head, refused."""
     comparison = made()
     record = fixed_record(n_layers=2, n_heads=3)
     expected = pixels(record.pattern(1, 0), 1.0, colours())
-    drawn = figure.draw(comparison, patterns={"first": record}).figure
+    drawn = figure.draw(comparison, patterns={("1.0", "first"): record}).figure
     images = images_of(drawn)
     assert sum(np.array_equal(image, expected) for image in images) == 1
     assert sum(np.array_equal(image, colours()[None]) for image in images) == 1
     assert images_of(figure.draw(comparison).figure) == []
     assert {token.text for token in record.key_tokens} <= set(expect_clear(drawn, texts_of))
-    page = figure.draw_head(comparison, 1, 0, patterns={"first": record}).figure
+    page = figure.draw_head(comparison, 1, 0, patterns={("1.0", "first"): record}).figure
     assert any(np.array_equal(image, expected) for image in images_of(page))
     with pytest.raises(SelectionError, match=r"no (layer|head)"):
-        figure.draw(comparison, patterns={"first": record.select([0], [2])})
+        figure.draw(comparison, patterns={("1.0", "first"): record.select([0], [2])})
 
 
 @pytest.mark.parametrize("place", [(0, 0), (0, 1), (0, 2), (-1, -1)])
@@ -189,9 +250,15 @@ def test_the_page_of_a_head(texts_of: Texts, place: tuple[int, int]) -> None:
     ends = np.array([line.get_ydata() for line in offsets.lines], dtype=np.float64)
     assert np.allclose(ends, values[:, 1:])
     labels = [label.get_text() for label in measures.get_yticklabels()]
-    names = [label.removeprefix("~") for label in labels]
-    assert labels == [f"{'~' * (name in NARROW)}{name}" for name in names]
-    assert {"self", "previous", "entropy_share", "sink", "variability"} <= set(names)
+    shares = [
+        measure
+        for measure in comparison.measures
+        if measure.unit == "share" and measure.offset is None and measure.takes != "norms"
+    ]
+    names = [measure.name for measure in shares]
+    assert [label.startswith("~") for label in labels] == [name in NARROW for name in names]
+    assert "entropy (share of maximum)" in labels
+    assert not any("_" in label for label in labels)
     dots = dots_of(measures)
     own = [comparison.estimate(name, *head.place)[0] for name in names]
     assert np.allclose(dots.pop("this head"), own, equal_nan=True)
@@ -200,6 +267,19 @@ def test_the_page_of_a_head(texts_of: Texts, place: tuple[int, int]) -> None:
     for title, control in titles.items():
         held = [comparison.control(control, name, head) for name in names]
         assert np.allclose(dots[title], held, equal_nan=True)
+
+
+def test_no_mark_covers_another() -> None:
+    """On the page of a head, even where a head and all its controls have the same value."""
+    from matplotlib.collections import PathCollection
+
+    comparison = with_chance(made())
+    drawn = figure.draw_head(comparison, 0, 0).figure
+    measures = next(ax for ax in drawn.axes if ax.axison)
+    marks = [one for one in measures.collections if isinstance(one, PathCollection)]
+    points = np.sort([measures.transData.transform(one.get_offsets())[0, 1] for one in marks])
+    sizes = [float(np.sqrt(one.get_sizes()[0])) / 72 * drawn.dpi for one in marks]
+    assert np.diff(points).min() > np.mean(sorted(sizes)[:2])
 
 
 def dots_of(ax: Axes) -> dict[str, np.ndarray]:

@@ -33,8 +33,7 @@ SECOND = Measure(
         name="second",
         words="rests on the second token",
         threshold=0.01,
-        sign="2nd",
-        colour="#004488",
+        short="2nd token",
     ),
 )
 SQUARES = Measure(
@@ -75,11 +74,11 @@ def test_it_is_measured(comparison: HeadComparison) -> None:
 
 
 def test_it_names_heads(comparison: HeadComparison) -> None:
-    """With its words, its sign and its colour, in the legend of the picture and among what can be chosen."""
+    """With its words and its short name, in the legend of the picture and among what can be chosen."""
     roles = [role for head in comparison.heads for role in head.roles if role.name == "second"]
     assert roles
-    assert {(role.rule.words, role.rule.sign, role.rule.colour) for role in roles} == {
-        ("rests on the second token", "2nd", "#004488")
+    assert {(role.rule.words, role.rule.short) for role in roles} == {
+        ("rests on the second token", "2nd token")
     }
     assert {control.name for control in roles[0].controls if control.rules_out} == {
         "chance",

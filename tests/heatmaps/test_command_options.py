@@ -104,7 +104,8 @@ def test_dtype_and_device(typed: Callable[..., Result], here: Path, dtype: str) 
 
 
 def test_a_file_by_its_ending(typed: Callable[..., Result], here: Path, saved: Path) -> None:
-    """Each ending, in capitals too, makes its own kind of file, in a folder that is made; each is named."""
+    """Each ending, in capitals too, makes its own kind of file, in a folder that is there; each is named."""
+    (here / "b").mkdir()
     png = b"\x89PNG\r\n"
     first = {
         "a.png": png,

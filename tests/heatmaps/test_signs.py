@@ -94,10 +94,7 @@ def measured() -> HeadComparison:
 
 def test_the_clearest_established_role_is_the_sign(measured: HeadComparison) -> None:
     """A role that something rules out gives no sign; of two that are established the first, which is the clearest."""
-    rules = [
-        RoleRule(name=name, words=f"does {name}", threshold=0.5, sign=name)
-        for name in ("one", "two")
-    ]
+    rules = [RoleRule(name=name, words=f"does {name}", threshold=0.5) for name in ("one", "two")]
     sure, second = (
         Role(rule=rule, measure="self", score=0.9, low=0.8, high=1.0, controls=()) for rule in rules
     )

@@ -56,6 +56,7 @@ def survey_model(
     so_far: Survey | None = None,
     n_lines: int = 0,
     on_window: Callable[[Survey, int], object] | None = None,
+    on_controls: Callable[[int], object] | None = None,
     corpus: str = "",
 ) -> Survey:
     """Measure every head of a model on every sentence of a corpus, and measure the controls.
@@ -73,6 +74,7 @@ def survey_model(
         so_far: the survey of an earlier run over the first `n_lines` lines.
         n_lines: the number of lines to skip.
         on_window: called with the survey and the number of lines read, after each window of lines.
+        on_controls: called with the number of sentences, before the controls are measured.
         corpus: the name of the lines in messages.
 
     Raises:
@@ -107,6 +109,8 @@ def survey_model(
         first_reason = f": line {bad[0].number}: {bad[0].reason}" if bad else ""
         start = f"{corpus}: " if corpus else ""
         raise InputError(f"{start}there is no sentence to measure heads on{first_reason}")
+    if on_controls is not None:
+        on_controls(corpus_survey.n_sentences)
     corpus_survey = runners[0].with_controls(corpus_survey)
     if corpus_survey.against is None:
         return corpus_survey

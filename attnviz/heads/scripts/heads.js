@@ -5,7 +5,7 @@
  *   controls: Held[], example: {text: string, score: number}|null}} HeadRole
  * @typedef {{divergence: (number|null)[], role: {rule: string, sure: boolean}|null}} HeadChange
  * @typedef {{name: string, roles: HeadRole[], change: HeadChange|null, values: (number|null)[][]}} Profile
- * @typedef {{name: string, short: string, sign: string, colour: string, words: string[]}} Rule
+ * @typedef {{name: string, short: string[], colour: string, words: string[]}} Rule
  * @typedef {{lang: string, layers: number, heads: number, model: string[], title: string[], sample: string[],
  *   proof: string[], notes: string[][], measures: {name: string, unit: string, narrow: boolean, words: string[]}[], rules: Rule[],
  *   profiles: Profile[], second: boolean, palette: {light: string, dark: string}}} HeadLabels
@@ -117,7 +117,7 @@ class Heads {
     top(".proof", this.in(labels.proof));
     this.label.textContent = this.say("choose");
     this.choice.replaceChildren(el("option", { value: "" }, this.say("all")),
-      ...labels.rules.map((rule) => el("option", { value: rule.name }, `${rule.short}: ${this.in(rule.words)}`)));
+      ...labels.rules.map((rule) => el("option", { value: rule.name }, `${this.in(rule.short)}: ${this.in(rule.words)}`)));
     this.choice.value = state.role;
     this.save.textContent = this.say("csv");
     this.lang.textContent = this.ko ? "English" : "한국어";
@@ -134,10 +134,10 @@ class Heads {
     return profile.roles.find((one) => !this.state.role || one.rule === this.state.role);
   }
 
-  /** A role as its sign, filled where it is established. @param {{rule: string, sure: boolean}|undefined} role */
+  /** A role as its short name, filled where it is established. @param {{rule: string, sure: boolean}|undefined} role */
   sign(role) {
     const rule = role && this.rules.get(role.rule);
-    const made = el("span", { class: "sign" }, rule ? rule.sign : "·");
+    const made = el("span", { class: "sign" }, rule ? this.in(rule.short) : "·");
     if (rule && role?.sure) {
       made.style.background = rule.colour;
       made.style.color = luminance(rgbOf(rule.colour.slice(1))) > 0.179 ? "#000" : "#fff";
@@ -169,16 +169,16 @@ class Heads {
     if (focused) this.map.querySelector("[tabindex='0']")?.focus();
   }
 
-  /** A role of the second model, by its sign and its name. @param {HeadChange} change */
+  /** A role of the second model. @param {HeadChange} change */
   after({ role }) {
-    return role ? [this.sign(role), ` ${/** @type {Rule} */ (this.rules.get(role.rule)).short}`] : [this.say("none")];
+    return role ? [this.sign(role)] : [this.say("none")];
   }
 
   /** The rows of the table in their order. */
   get rows() {
     const { labels, state, rules } = this, down = state.sort.startsWith("-"), by = state.sort.replace("-", "");
     const place = (/** @type {Profile} */ one) => labels.profiles.indexOf(one);
-    const short = (/** @type {{rule: string}|null|undefined} */ role) => rules.get(role?.rule ?? "")?.short ?? "\uffff";
+    const short = (/** @type {{rule: string}|null|undefined} */ role) => this.in(rules.get(role?.rule ?? "")?.short ?? ["\uffff", "\uffff"]);
     /** @type {Record<string, (one: Profile) => number|string>} */
     const values = {
       head: place, role: (one) => short(this.role(one)), score: (one) => this.role(one)?.score ?? -Infinity,
@@ -224,8 +224,8 @@ class Heads {
 
   /** What a line of the table has: role, score, measures. @param {Profile} profile */
   cells(profile) {
-    const role = this.role(profile), rule = role && this.rules.get(role.rule), { change } = profile;
-    return [el("td", { class: "name" }, this.sign(role), ` ${rule ? rule.short : ""}`), el("td", {}, role ? role.score.toFixed(2) : ""),
+    const role = this.role(profile), { change } = profile;
+    return [el("td", { class: "name" }, this.sign(role)), el("td", {}, role ? role.score.toFixed(2) : ""),
       ...(change ? [el("td", {}, change.divergence[0]?.toFixed(2) ?? ""), el("td", { class: "name" }, ...this.after(change))] : []),
       ...profile.values.map(([value], at) => {
         const isShown = this.labels.measures[at].unit === "share" && value !== null && value >= 0.005;
@@ -289,7 +289,7 @@ class Heads {
       pen.box(x(value) - 2, y - 6, 4, 12, colour);
       pen.text(fit(`${value.toFixed(2)}  ${words}`, wide, 12), left, y - 15, { size: 12, fill: at ? faint : colours.named("ink") });
     };
-    line(0, role, role.score, /** @type {Rule} */ (this.rules.get(role.rule)).short);
+    line(0, role, role.score, this.in(/** @type {Rule} */ (this.rules.get(role.rule)).short));
     held.forEach((one, at) => line(at + 1, one, one.value, this.in(one.words)));
     pen.box(left, bottom, wide, 1, colours.named("line"));
     pen.text("0", left, bottom + 9, { size: 11, fill: faint, anchor: "middle" });

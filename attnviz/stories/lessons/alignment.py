@@ -15,7 +15,7 @@ from attnviz.models.training.files import ModelCard
 from attnviz.models.training.measure import Head
 from attnviz.stories import common
 from attnviz.stories.record import Cell, Story, StoryView, Table
-from attnviz.text.messages import _
+from attnviz.text.messages import Phrase, _, join_phrases
 
 RECURRENT, TRANSFORMER = "toy-seq2seq", "toy-transformer"
 SHORT = "She is eating a green apple"
@@ -24,6 +24,22 @@ LONG = "The animal didn't cross the street because it was too wide"
 TARGETS = {
     SHORT: "그녀는 초록색 사과를 먹고 있다",
     LONG: "길이 너무 넓었기 때문에 동물은 건너지 않았다",
+}
+# The English words that each Korean word translates: 먹고 있다 is "is eating" as a whole, and
+# 길이 ("the street") is what "it" refers to.
+TRANSLATED = {
+    "그녀는": {"She"},
+    "초록색": {"green"},
+    "사과를": {"apple"},
+    "먹고": {"eating"},
+    "있다": {"is", "eating"},
+    "길이": {"it", "street"},
+    "너무": {"too"},
+    "넓었기": {"was", "wide"},
+    "때문에": {"because"},
+    "동물은": {"animal"},
+    "건너지": {"cross"},
+    "않았다": {"didn't"},
 }
 N_PAIRS = 200  # test pairs for measuring the alignment error rate
 
@@ -38,6 +54,23 @@ def path_of(record: Attention, head: Head) -> list[int]:
     keys: list[int] = record.pattern(*head).argmax(axis=-1).tolist()
     # The end token does not translate an English word.
     return [key for key, token in zip(keys, record.query_tokens, strict=True) if not token.special]
+
+
+def misplaced(record: Attention, head: Head) -> list[tuple[str, str]]:
+    """Return the Korean words that attend most to an English word that they do not translate, and that word."""
+    words = [token.text for token in record.query_tokens if not token.special]
+    keys = [record.key_tokens[key].text for key in path_of(record, head)]
+    return [
+        (word, key) for word, key in zip(words, keys, strict=True) if key not in TRANSLATED[word]
+    ]
+
+
+def judge(wrong: list[tuple[str, str]]) -> Phrase:
+    """Return in a sentence which words attend to another word than the one they translate."""
+    if not wrong:
+        return _("Each word attends to the one it translates.")
+    links = join_phrases([f"{word} → {key}" for word, key in wrong], ", ")
+    return _("Not to the word it translates: {links}.").format(links=links)
 
 
 def build_story() -> Story:
@@ -124,7 +157,11 @@ def build_story() -> Story:
         ],
         picture=[
             common.translation_panel(
-                _("{model}: “{sentence}”").format(model=record.model, sentence=record.text),
+                _("{model}: “{sentence}”. {verdict}").format(
+                    model=record.model,
+                    sentence=record.text,
+                    verdict=judge(misplaced(record, head_shown)),
+                ),
                 record,
                 head_shown,
             )

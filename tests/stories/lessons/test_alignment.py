@@ -107,3 +107,11 @@ def test_error_rates(
     assert max(rates[:2]) < rates[2] / 2
     assert f"the diagonal {rates[2]:.3f}" in story.title
     assert story.receipt.count("verified: weights, max difference") == 2
+
+
+def test_the_picture_says_what_went_wrong(story: Story) -> None:
+    """Nothing in the plain sentence; in the harder one, the words whose largest weight is on another word."""
+    short, long, other_long = (str(panel.title) for panel in story.picture)
+    assert "Each word attends to the one it translates" in short
+    assert "너무 → it, 넓었기 → it" in long
+    assert "길이 → wide, 넓었기 → it" in other_long
