@@ -26,8 +26,8 @@ def test_first_download_then_cache(heatmap: Run, hub: Hub, tmp_path: Path) -> No
     """The default model is downloaded once; after that the hub is not asked for anything, even where it is gone."""
     first = heatmap("I love all you", "-o", "first.npz")
     assert (first.returncode, first.stderr) == (0, "wrote first.npz\n")
-    assert first.stdout.splitlines()[1] == f"{DEFAULT} · bidirectional self-attention"
-    assert first.stdout.splitlines()[2].startswith("3 layers x 2 heads, one row per layer; ")
+    assert f"“I love all you” · {DEFAULT} · bidirectional self-attention\n" in first.stdout
+    assert "\nAll 3 layers x 2 heads, one row per layer" in first.stdout
     assert "GET" in " ".join(hub.asked)
     hub.asked.clear()
 
