@@ -176,6 +176,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
     """One for all pages."""
     folder = tmp_path_factory.mktemp("clone")
     shutil.copytree(ROOT / "sample_inputs", folder / "sample_inputs")
+    (folder / GALLERY).mkdir(parents=True)
     made = Clone(folder, {}, {})
     yield made
     for one in made.ready.values():
