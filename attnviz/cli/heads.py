@@ -404,9 +404,8 @@ def _measure(
     `attnviz.compare_heads`.
     """
     with _progress_bar(expect) as (progress, opening):
-        from attnviz.heads.api import (
-            compare_heads as measure,
-        )  # after the first message: it is slow
+        # Imported after the first message, because it takes a second.
+        from attnviz.heads.api import compare_heads as measure
 
         return measure(places, progress=progress, opening=opening, **options)
 

@@ -133,9 +133,8 @@ class Generation:
         tokens = decoding.tokens(self.numbers)
         keys = self._keys(tokens)
         weights = np.zeros((*self.rows[0].shape[:2], len(tokens), len(keys)), dtype=np.float32)
-        for i in range(len(tokens)):
-            row = self.rows[i]
-            weights[:, :, i, : row.shape[-1]] = row
+        for place, row in enumerate(self.rows[: len(tokens)]):
+            weights[:, :, place, : row.shape[-1]] = row
         # largest difference per layer
         differences = np.max([receipt.differences for receipt in self.receipts], axis=0)
         sums = next((receipt.sums for receipt in self.receipts if receipt.sums), None)
