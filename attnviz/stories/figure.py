@@ -1,40 +1,60 @@
-"""The picture of a story: its panels in rows on one page.
+"""The picture of a story: its main panel large, the others smaller beside it or below.
 
-Each panel is drawn at its final size first, so that Matplotlib can measure how far its labels reach. Only then is it
-moved to its place; this way no label is cut off.
+Each panel is drawn first, so that Matplotlib can measure how far its labels reach, and is then moved to its place.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import UInt8
 
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, height_of, legend_above, lines, page_of, scale_marks
-from attnviz.render.figure.pen import FRAME, MARGIN, MASKED, PITCH, POINT, SMALL, TEXT, TITLE, Pen
-from attnviz.render.figure.style import Style, StyleName, style_of
+from attnviz.render.figure.pen import (
+    FRAME,
+    LEAST_TEXT,
+    MARGIN,
+    MASKED,
+    POINT,
+    SMALL,
+    TEXT,
+    TITLE,
+    Pen,
+)
+from attnviz.render.figure.style import Style, StyleName, enlarge, style_of
 from attnviz.render.palette import COLOURS, DEFAULT, MARKERS, colours, diverging, ink, levels
-from attnviz.stories.record import Bars, Lines, Matrix, Panel, Story
+from attnviz.stories.record import Bars, Lines, Matrix, Panel, Series, Story, typeset
 from attnviz.text.display import decimals
 from attnviz.text.messages import _, in_language
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
-# All lengths are inches.
-NARROWEST, WIDEST = 5.0, 17.0  # narrowest page, and widest row of panels
-GAP = 0.3  # between panels
-SMALLER = 0.65  # scale of panels in a style with a fixed width, so that letters come out larger
-STAGE = 10.0  # side of the square figure on which panels are drawn before they have a place
-CHART = (3.6, 3.0)  # width and height of the axes of a line chart
-SIDE = 3.6  # usual length of the longer side of a matrix
-CELL = 0.5  # largest side of a cell
+# All lengths are inches, in letters of the usual size: a slide or a paper is enlarged as a whole at the end.
+LETTERS = {"sheet": TEXT, "slides": 13.0, "paper": TEXT}  # font sizes of the labels, in points
+WIDTH, WIDTH_OF_ONE = 10.0, 6.0  # of a sheet with several panels, and with one
+HEIGHT = 3.9  # of all panels together, on a page without a fixed height
+COLUMN = 5.0  # on a narrower page, panels stand below one another
+MAIN_SHARE = 0.55  # of the width, at most, for the first panel
+HEIGHT_SHARES = (
+    0.85,
+    0.65,
+)  # largest heights of the first panel and of others in a column, by its width
+GAP = 0.22  # between panels
+STAGE = 20.0  # side of the square figure on which panels are drawn before they have a place
+CHART_SHAPE = 1.6  # width over height of a chart
+LARGEST_CELL, SMALLEST_AXES = 0.75, 0.5
+MOST_CORRECTIONS = 4
 BAR = 0.55  # room for a colour bar and its numbers
-TITLE_WIDTH = 2.4  # least width for the title of a panel
 NAMED = 40  # a matrix with more rows or columns has numbered axes instead of names
+LEAST_TITLE = 0.7  # width of a line in the title of an axis
+NAME_WIDTH, NAME_GAP = 1.1, 0.2  # of the names of lines, and their distance from the axes
 DASHES = ("-", "--", ":", "-.")  # different dashes keep lines visible that coincide
 
 
@@ -45,6 +65,7 @@ class DrawnPanel:
     panel: Panel
     ax: Axes
     title: list[Line]
+    title_width: float
     width: float  # of the axes
     height: float
     left: float  # how far labels reach beyond the axes
@@ -53,9 +74,33 @@ class DrawnPanel:
     below: float
 
     @property
+    def head(self) -> float:
+        """The distance from the top of the title to the axes."""
+        return height_of(self.title) + self.above + 0.06
+
+    @property
     def full_width(self) -> float:
-        """The width with labels, colour bar and title."""
-        return self.left + max(self.width + self.right, TITLE_WIDTH)
+        """The width with title, labels and colour bar."""
+        return self.left + max(self.width + self.right, self.title_width)
+
+    @property
+    def full_height(self) -> float:
+        """The height with title and labels."""
+        return self.head + self.height + self.below
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A panel and the upper left corner of its title and labels, in inches below and beside that of all panels."""
+
+    drawn: DrawnPanel
+    left: float
+    top: float
+
+    @property
+    def bottom(self) -> float:
+        """The lowest edge of the panel."""
+        return self.top + self.drawn.full_height
 
 
 def draw(
@@ -68,44 +113,154 @@ def draw(
 ) -> Picture:
     """Return a picture with all panels of a story, its title, and its receipt below.
 
-    Warns with `AttnvizWarning` if the text is too small to read in its style.
-
     Raises:
         SelectionError: the palette is unknown.
         SettingsError: the style or width is invalid.
     """
     page_style = style_of(style, width, dpi)
+    zoom = LETTERS[style] / TEXT
     with usual_settings():
-        letters = [story.title, *_caption(story), repr(story.picture)]
-        pen = blank_figure(letters)
-        pen.figure.set_size_inches(STAGE, STAGE)
-        scale = 1.0 if page_style.width is None else SMALLER
-        panels = [_draw_panel(panel, palette, pen, scale) for panel in story.picture]
-        rows = _in_rows(panels, _row_width(page_style))
-        _arrange(rows, story, palette, pen, NARROWEST * scale)
-    return Picture(pen, story.title, story.receipt).fitted(page_style)
+        pen = blank_figure([story.title, *_caption(story), typeset(repr(story.picture))])
+        pen = replace(pen, least=max(LEAST_TEXT, page_style.least / zoom))
+        _draw_page(story, palette, pen, page_style, zoom)
+        enlarge(pen.figure, zoom)
+    return Picture(pen, story.title, story.receipt, page_style)
 
 
-def _draw_panel(panel: Panel, palette: str, pen: Pen, scale: float) -> DrawnPanel:
-    """Draw a panel anywhere on the figure, and measure its axes and how far its labels reach beyond them."""
-    ax = pen.figure.add_axes((0.2, 0.2, 0.5, 0.5))
+def _draw_page(story: Story, palette: str, pen: Pen, style: Style, zoom: float) -> None:
+    """Draw the title, the panels and the caption."""
+    width = WIDTH if len(story.picture) > 1 else WIDTH_OF_ONE
+    if style.width is not None:
+        width = style.width / zoom
+    room = width - 2 * MARGIN
+    title = _title(story, pen, room)
+    caption = lines(pen, _caption(story), room, max(SMALL, pen.least) + 0.5)
+    top = MARGIN + height_of(title) + 0.12
+    foot = 0.15 + height_of(caption) + MARGIN
+    height = HEIGHT if style.height is None else style.height / zoom - top - foot
+    pen.figure.set_size_inches(STAGE, STAGE)
+    others = [panel for panel in story.picture if panel is not story.picture[story.main]]
+    panels = [story.picture[story.main], *others]
+    if room < COLUMN:
+        placed = _in_column(panels, palette, pen, room)
+    else:
+        placed = _beside_main(panels, palette, pen, (room, height))
+    if style.height is None:
+        height = max(item.bottom for item in placed)
+    page = page_of(pen, width, top + height + foot)
+    page.write(title, MARGIN)
+    for item in placed:
+        drawn, ax_left = item.drawn, MARGIN + item.left + item.drawn.left
+        page.write(drawn.title, top + item.top, ax_left)
+        place = (ax_left, top + item.top + drawn.head, drawn.width, drawn.height)
+        page.move(drawn.ax, place)
+        if isinstance(drawn.panel, Matrix) and not drawn.ax.texts:
+            bar = (ax_left + drawn.width + 0.1, place[1], min(drawn.height, 2.0))
+            marks = scale_marks(*drawn.panel.limits)
+            page.colour_bar(_colour_table(drawn.panel, palette), bar, marks)
+    page.write(caption, page.size[1] - foot + 0.15)
+
+
+def _title(story: Story, pen: Pen, width: float) -> list[Line]:
+    """Return the lines of the title, in letters that are a little smaller if it then fits on one line."""
+    for size in (TITLE, 0.93 * TITLE, 0.86 * TITLE):
+        title = lines(pen, [typeset(story.title)], width, size)
+        if len(title) == 1:
+            return title
+    return lines(pen, [typeset(story.title)], width, TITLE)
+
+
+def _in_column(panels: Sequence[Panel], palette: str, pen: Pen, width: float) -> list[Placed]:
+    """Draw panels below one another, the first one largest."""
+    placed: list[Placed] = []
+    for panel in panels:
+        height = width * HEIGHT_SHARES[bool(placed)]
+        drawn = _fit_panel(panel, palette, pen, (width, height), TEXT)
+        placed.append(Placed(drawn, 0.0, placed[-1].bottom + GAP if placed else 0.0))
+    return placed
+
+
+def _beside_main(
+    panels: Sequence[Panel], palette: str, pen: Pen, room: tuple[float, float]
+) -> list[Placed]:
+    """Draw the first panel large, and the others at its right, in letters a little smaller."""
+    width, height = room
+    others = panels[1:]
+    main_width = width * MAIN_SHARE if others else width
+    main = Placed(_fit_panel(panels[0], palette, pen, (main_width, height), TEXT), 0.0, 0.0)
+    if not others:
+        return [main]
+    left = main.drawn.full_width + GAP
+    shape = 1.0 if all(isinstance(panel, Matrix) for panel in others) else CHART_SHAPE
+    n_columns = round(math.sqrt(len(others) * (width - left) / height / shape))
+    n_columns = min(max(n_columns, 1), len(others))
+    n_rows = math.ceil(len(others) / n_columns)
+    column_width = (width - left - GAP * (n_columns - 1)) / n_columns
+    row_height = (height - GAP * (n_rows - 1)) / n_rows
+    placed = [main]
+    for index, panel in enumerate(others):
+        row, column = divmod(index, n_columns)
+        drawn = _fit_panel(panel, palette, pen, (column_width, row_height), SMALL)
+        x, y = left + column * (column_width + GAP), row * (row_height + GAP)
+        placed.append(Placed(drawn, x, y))
+    return placed
+
+
+def _fit_panel(
+    panel: Panel, palette: str, pen: Pen, room: tuple[float, float], text_size: float
+) -> DrawnPanel:
+    """Draw a panel as large as it fits with its title and labels, anywhere on the figure.
+
+    `text_size` is the font size of its labels, in points.
+    """
+    full_width, full_height = room
+    drawn = _draw_panel(panel, palette, pen, room, text_size, full_width)
+    # Labels depend a little on the size of their panel, so the first correction may not be the last.
+    for _correction in range(MOST_CORRECTIONS):
+        drawn.ax.remove()
+        size = (
+            max(SMALLEST_AXES, full_width - drawn.left - drawn.right),
+            max(SMALLEST_AXES, full_height - drawn.head - drawn.below),
+        )
+        drawn = _draw_panel(panel, palette, pen, size, text_size, full_width)
+        if drawn.full_width <= full_width + 0.01 and drawn.full_height <= full_height + 0.01:
+            break
+    return drawn
+
+
+def _draw_panel(
+    panel: Panel,
+    palette: str,
+    pen: Pen,
+    size: tuple[float, float],
+    text_size: float,
+    full_width: float,
+) -> DrawnPanel:
+    """Draw a panel with axes of at most this size, and measure how far its labels reach beyond them.
+
+    Its title is broken into lines of at most `full_width`.
+    """
+    ax = pen.figure.add_axes((0.2, 0.2, size[0] / STAGE, size[1] / STAGE))
     match panel:
         case Matrix():
-            _draw_matrix(ax, panel, palette, pen, scale)
+            _draw_matrix(ax, panel, palette, pen, size, text_size)
         case Lines():
-            _draw_lines(ax, panel, pen, scale)
+            _draw_lines(ax, panel, pen, text_size)
         case Bars():
-            _draw_bars(ax, panel, pen, scale)
+            _draw_bars(ax, panel, pen, text_size)
     dpi = pen.figure.dpi
     extents = ax.get_tightbbox(pen.figure.canvas.get_renderer()).extents  # type: ignore[attr-defined, union-attr]
     left, below, right, above = (float(x) / dpi for x in extents)
     x0, y0, x1, y1 = (float(x) / dpi for x in ax.get_window_extent().extents)
     # Without numbers printed in its cells, a matrix needs a colour bar.
     needs_bar = isinstance(panel, Matrix) and not ax.texts
+    title_size = 1.15 * text_size
+    title = lines(pen, [typeset(panel.title)], full_width - (x0 - left), title_size, colour=pen.ink)
     return DrawnPanel(
         panel=panel,
         ax=ax,
-        title=lines(pen, [panel.title], max(x1 - x0, TITLE_WIDTH), TEXT + 1, colour=pen.ink),
+        title=title,
+        title_width=pen.widest([line.text for line in title], title_size),
         width=x1 - x0,
         height=y1 - y0,
         left=x0 - left,
@@ -113,61 +268,6 @@ def _draw_panel(panel: Panel, palette: str, pen: Pen, scale: float) -> DrawnPane
         above=above - y1,
         below=y0 - below,
     )
-
-
-def _row_width(style: Style) -> float:
-    """Return the largest width of a row, in inches, at which the text of the style stays readable."""
-    if style.width is None or style.height is not None:  # a slide has no room for rows
-        return WIDEST
-    return style.width * TEXT / style.least - 2 * MARGIN
-
-
-def _in_rows(panels: list[DrawnPanel], width: float) -> list[list[DrawnPanel]]:
-    """Break the panels into rows, with as many panels per row as fit."""
-    rows: list[list[DrawnPanel]] = []
-    for panel in panels:
-        if rows and sum(item.full_width + GAP for item in [*rows[-1], panel]) <= width + GAP:
-            rows[-1].append(panel)
-        else:
-            rows.append([panel])
-    return rows
-
-
-def _arrange(
-    rows: list[list[DrawnPanel]], story: Story, palette: str, pen: Pen, narrowest: float
-) -> None:
-    """Move the panels to their places, and write the title above them and the caption below."""
-    indent = max(row[0].left for row in rows)
-    widths = [
-        indent - row[0].left + sum(panel.full_width + GAP for panel in row) - GAP for row in rows
-    ]
-    width = max(*widths, narrowest)
-    title = lines(pen, [story.title], width, TITLE)
-    caption = lines(pen, _caption(story), width)
-    first_top = MARGIN + height_of(title) + 0.15
-    heights = [_title_height(row) + max(p.height + p.below for p in row) + GAP for row in rows]
-    caption_top = first_top + sum(heights)
-    page = page_of(pen, width + 2 * MARGIN, caption_top + height_of(caption) + MARGIN)
-    page.write(title, MARGIN)
-    top = first_top
-    for row, height in zip(rows, heights, strict=True):
-        left = MARGIN + indent - row[0].left
-        for panel in row:
-            page.write(panel.title, top, left + panel.left)
-            place = (left + panel.left, top + _title_height(row), panel.width, panel.height)
-            page.move(panel.ax, place)
-            if isinstance(panel.panel, Matrix) and not panel.ax.texts:
-                bar = (place[0] + panel.width + 0.1, place[1], min(panel.height, 2.0))
-                marks = scale_marks(*panel.panel.limits)
-                page.colour_bar(_colour_table(panel.panel, palette), bar, marks)
-            left += panel.full_width + GAP
-        top += height
-    page.write(caption, caption_top)
-
-
-def _title_height(row: list[DrawnPanel]) -> float:
-    """Return the distance from the top of a row to its axes, which leaves room for titles and legends."""
-    return max(height_of(panel.title) for panel in row) + max(panel.above for panel in row) + 0.08
 
 
 def _caption(story: Story) -> list[str]:
@@ -182,16 +282,19 @@ def _caption(story: Story) -> list[str]:
     return caption
 
 
-def _resize(ax: Axes, width: float, height: float) -> None:
-    """Set the size of axes, in inches."""
-    ax.set_position((0.2, 0.2, width / STAGE, height / STAGE))
-
-
-def _draw_matrix(ax: Axes, matrix: Matrix, palette: str, pen: Pen, scale: float) -> None:
+def _draw_matrix(
+    ax: Axes,
+    matrix: Matrix,
+    palette: str,
+    pen: Pen,
+    size: tuple[float, float],
+    text_size: float,
+) -> None:
     """Draw the cells, name rows and columns, and print the numbers if all of them fit."""
     n_rows, n_columns = matrix.values.shape
-    width, height = _matrix_size(n_rows, n_columns, scale)
-    _resize(ax, width, height)
+    width, height = _matrix_size(n_rows, n_columns, size)
+    cell_width, cell_height = width / n_columns, height / n_rows
+    ax.set_position((0.2, 0.2, width / STAGE, height / STAGE))
     masked = np.isnan(matrix.values)
     rgb = _colour_table(matrix, palette)[_levels(matrix)]
     alpha = np.where(masked, 0, 255).astype(np.uint8)
@@ -200,25 +303,43 @@ def _draw_matrix(ax: Axes, matrix: Matrix, palette: str, pen: Pen, scale: float)
         ax.patch.set(**MASKED)
     ax.locator_params(integer=True)  # rows and columns without names have numbers
     if matrix.columns:
-        fits = pen.widest(matrix.columns) < width / n_columns - 0.06
-        ax.set_xticks(range(n_columns), matrix.columns, rotation=0 if fits else 90, **pen.style())
+        fits = pen.widest(matrix.columns, text_size) < cell_width - 0.06
+        rotation = 0 if fits else 90
+        _name_cells(ax.xaxis, matrix.columns, pen, cell_width, text_size, rotation)
     if matrix.rows:
-        ax.set_yticks(range(n_rows), matrix.rows, **pen.style())
-    ax.tick_params(length=0, pad=3, labelsize=TEXT)
-    _name_axes(ax, pen, matrix.column_title, matrix.row_title)
+        _name_cells(ax.yaxis, matrix.rows, pen, cell_height, text_size, None)
+    ax.tick_params(length=0, pad=3, labelsize=text_size)
+    _name_axes(ax, pen, text_size, matrix.column_title, matrix.row_title)
     ax.spines[:].set(color=FRAME, linewidth=0.6)
     if max(n_rows, n_columns) <= NAMED:
-        _print_numbers(ax, matrix, palette, pen, (width / n_columns, height / n_rows))
+        _print_numbers(ax, matrix, palette, pen, (cell_width, cell_height))
 
 
-def _matrix_size(n_rows: int, n_columns: int, scale: float) -> tuple[float, float]:
+def _name_cells(
+    axis: Axis, names: Sequence[str], pen: Pen, cell: float, size: float, rotation: int | None
+) -> None:
+    """Name rows or columns, which are `cell` inches wide, in letters of at most `size` points.
+
+    Letters become smaller where names would touch, and then only every second or third cell is named. A `rotation` of 0
+    is for names of columns that fit side by side.
+    """
+    if rotation != 0:
+        size = min(size, max(pen.least, cell / 1.2 / POINT))
+    step = math.ceil(0.95 * size * POINT / cell)
+    places = range(0, len(names), step)
+    axis.set_ticks(
+        places, [names[place] for place in places], rotation=rotation or 0, **pen.style(size)
+    )
+
+
+def _matrix_size(n_rows: int, n_columns: int, size: tuple[float, float]) -> tuple[float, float]:
     """Return the width and height of a matrix; its cells are square, unless there are too many to name."""
-    longest = max(n_rows, n_columns)
-    if longest <= NAMED:
-        cell = min(CELL * scale, max(1.1 * PITCH, SIDE * scale / longest))
+    width, height = size
+    cell = min(width / n_columns, height / n_rows, LARGEST_CELL)
+    if max(n_rows, n_columns) <= NAMED:
         return n_columns * cell, n_rows * cell
-    side = SIDE * scale
-    return (1.4 * side if n_columns > 2 * n_rows else side), side
+    height = min(height, width)
+    return min(width, 1.4 * height if n_columns > 2 * n_rows else height), height
 
 
 def _print_numbers(
@@ -231,8 +352,8 @@ def _print_numbers(
     # The widest number takes at most 82% of the width of a cell, and a letter 60% of its height.
     size_for_width = 0.82 * cell[0] / widest * TEXT
     size_for_height = 0.6 * cell[1] / POINT
-    size = min(TEXT, size_for_width, size_for_height)
-    if size < SMALL - 1:
+    size = min(TEXT + 1.5, size_for_width, size_for_height)
+    if size < pen.least:
         return
     needs_white_text = ink(_colour_table(matrix, palette))[_levels(matrix)]
     for (row, column), value in np.ndenumerate(matrix.values):
@@ -254,46 +375,96 @@ def _levels(matrix: Matrix) -> UInt8[np.ndarray, "row column"]:
     return levels(np.nan_to_num(matrix.values, nan=low) - low, high - low)
 
 
-def _draw_lines(ax: Axes, chart: Lines, pen: Pen, scale: float) -> None:
-    """Draw a line per series, with a band around it if the series has an interval."""
-    _resize(ax, CHART[0] * scale, CHART[1] * scale)
+def _draw_lines(ax: Axes, chart: Lines, pen: Pen, text_size: float) -> None:
+    """Draw a line per series, with its name at its end, and a band around it if the series has an interval."""
     for index, series in enumerate(chart.series):
-        colour = COLOURS[index % len(COLOURS)]
+        look = _look(index)
         if series.low:
-            ax.fill_between(chart.x, series.low, series.high, color=colour, alpha=0.18, linewidth=0)
+            ax.fill_between(
+                chart.x, series.low, series.high, color=look["color"], alpha=0.18, linewidth=0
+            )
         ax.plot(
             chart.x,
             series.values,
-            color=colour,
             label=series.name,
             linewidth=1.4,
             linestyle=DASHES[index % len(DASHES)],
-            marker=MARKERS[index % len(MARKERS)],
-            markersize=3.5,
             clip_on=False,
             zorder=3,
+            **look,
         )
     if chart.doubling:
         ax.set_xscale("log", base=2)
         ax.xaxis.set_major_formatter("{x:g}")
     elif len(chart.x) <= 12:
         ax.set_xticks(chart.x, [f"{x:g}" for x in chart.x])
+    else:
+        ax.locator_params(axis="x", integer=True)
     if chart.y_doubling:
         ax.set_yscale("log", base=2)
         ax.yaxis.set_major_formatter("{x:.3g}")
     ax.minorticks_off()
     if chart.y_limits is not None:
         ax.set_ylim(*chart.y_limits)
-    _finish_chart(ax, chart, pen, chart.x_title)
+    _finish_chart(ax, chart, pen, text_size, chart.x_title)
+    if len(chart.series) > 1:
+        _name_lines(ax, chart.series, pen, text_size)
 
 
-def _draw_bars(ax: Axes, chart: Bars, pen: Pen, scale: float) -> None:
+def _look(index: int) -> dict[str, Any]:
+    """Return the colour and the marker of a series."""
+    return {
+        "color": COLOURS[index % len(COLOURS)],
+        "marker": MARKERS[index % len(MARKERS)],
+        "markersize": 3.5,
+    }
+
+
+def _name_lines(ax: Axes, series: Sequence[Series], pen: Pen, text_size: float) -> None:
+    """Write the name of each line at its right end, with its marker; names are moved apart where lines meet."""
+    box = ax.get_window_extent()
+    width, height = box.width / pen.figure.dpi, box.height / pen.figure.dpi
+    names = ["\n".join(pen.wrap(typeset(one.name), NAME_WIDTH, text_size)) for one in series]
+    # Heights are shares of that of the axes.
+    name_heights = [(name.count("\n") + 1) * 1.3 * text_size * POINT / height for name in names]
+    to_axes = ax.transData + ax.transAxes.inverted()
+    x_end = ax.get_xlim()[1]
+    ends = [float(to_axes.transform((x_end, one.values[-1]))[1]) for one in series]
+    for index, (name, y) in enumerate(zip(names, _apart(ends, name_heights), strict=True)):
+        ax.plot(
+            [1 + NAME_GAP / 2 / width], [y], transform=ax.transAxes, clip_on=False, **_look(index)
+        )
+        place = (1 + NAME_GAP / width, y)
+        ax.text(
+            *place,
+            name,
+            transform=ax.transAxes,
+            va="center",
+            linespacing=1.1,
+            **pen.style(text_size),
+        )
+
+
+def _apart(places: Sequence[float], sizes: Sequence[float]) -> list[float]:
+    """Return the centres of boxes of these sizes, near their places in [0, 1] without overlapping."""
+    order = sorted(range(len(places)), key=lambda index: places[index])
+    moved = list(places)
+    lowest = -math.inf
+    for index in order:  # upward
+        moved[index] = max(places[index], lowest + sizes[index] / 2)
+        lowest = moved[index] + sizes[index] / 2
+    highest = 1.05
+    for index in reversed(order):  # back downward, if the top is too high
+        moved[index] = min(moved[index], highest - sizes[index] / 2)
+        highest = moved[index] - sizes[index] / 2
+    return moved
+
+
+def _draw_bars(ax: Axes, chart: Bars, pen: Pen, text_size: float) -> None:
     """Draw the bars of each series side by side at each label, with their numbers if these fit."""
     n_labels, n_series = len(chart.labels), len(chart.series)
-    width = min(6.0, max(2.4, n_labels * (0.2 + 0.3 * n_series))) * scale
-    _resize(ax, width, CHART[1] * scale)
-    room = width / n_labels
-    thickness = 0.8 / n_series
+    room = ax.get_window_extent().width / pen.figure.dpi / n_labels
+    thickness, number_size = 0.8 / n_series, max(pen.least, text_size - 1)
     for index, series in enumerate(chart.series):
         bars = ax.bar(
             np.arange(n_labels) + (index - (n_series - 1) / 2) * thickness,
@@ -303,35 +474,44 @@ def _draw_bars(ax: Axes, chart: Bars, pen: Pen, scale: float) -> None:
             color=COLOURS[index % len(COLOURS)],
             zorder=2,
         )
-        if pen.width("0.00", SMALL) < thickness * room - 0.03:
-            ax.bar_label(bars, fmt="%.2f", padding=2, **pen.style(SMALL, color=pen.quiet))
+        if pen.width("0.00", number_size) < thickness * room - 0.03:
+            ax.bar_label(bars, fmt="%.2f", padding=2, **pen.style(number_size, color=pen.quiet))
     ax.margins(x=0.02, y=0.12)
     words = [word for label in chart.labels for word in label.split()]
-    if pen.widest(words) <= room - 0.06:
-        wrapped = ["\n".join(pen.wrap(label, room - 0.06)) for label in chart.labels]
-        ax.set_xticks(range(n_labels), wrapped, **pen.style())
+    if pen.widest(words, text_size) <= room - 0.06:
+        wrapped = ["\n".join(pen.wrap(label, room - 0.06, text_size)) for label in chart.labels]
+        ax.set_xticks(range(n_labels), wrapped, **pen.style(text_size))
     else:
-        ax.set_xticks(range(n_labels), chart.labels, rotation=90, **pen.style())
-    _finish_chart(ax, chart, pen, "")
-
-
-def _finish_chart(ax: Axes, chart: Lines | Bars, pen: Pen, x_title: str) -> None:
-    """Style a chart and name its axes; a chart with several series gets a legend above it."""
+        ax.set_xticks(range(n_labels), chart.labels, rotation=90, **pen.style(text_size))
+    _finish_chart(ax, chart, pen, text_size, "")
     width = ax.get_window_extent().width / pen.figure.dpi
-    height = ax.get_window_extent().height / pen.figure.dpi
-    _name_axes(ax, pen, x_title, "\n".join(pen.wrap(chart.y_title, height)))
-    ax.tick_params(length=0, pad=4, labelsize=TEXT, labelcolor=pen.ink)
+    if n_series > 1:
+        names = [
+            "\n".join(pen.wrap(series.name, width - 0.3, text_size)) for series in chart.series
+        ]
+        # width per entry besides its name, in font sizes: the line sample and two spaces
+        legend_above(
+            ax, pen, names, 1.4 + 0.8 + 1.5, text_size, handlelength=1.4, columnspacing=1.5
+        )
+
+
+def _finish_chart(ax: Axes, chart: Lines | Bars, pen: Pen, text_size: float, x_title: str) -> None:
+    """Style a chart and name its axes."""
+    _name_axes(ax, pen, text_size, x_title, chart.y_title)
+    ax.tick_params(length=0, pad=4, labelsize=text_size, labelcolor=pen.ink)
     ax.grid(axis="y", color="#e6e6e6", linewidth=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.spines["bottom"].set(color=FRAME, linewidth=0.6)
-    if len(chart.series) > 1:
-        names = ["\n".join(pen.wrap(series.name, width - 0.3)) for series in chart.series]
-        # width per entry besides its name, in font sizes: the line sample and two spaces
-        legend_above(ax, pen, names, 1.4 + 0.8 + 1.5, handlelength=1.4, columnspacing=1.5)
 
 
-def _name_axes(ax: Axes, pen: Pen, x_title: str, y_title: str) -> None:
-    """Write the titles of the axes."""
-    ax.set_xlabel(x_title, labelpad=4, **pen.style(color=pen.quiet))
-    ax.set_ylabel(y_title, labelpad=4, **pen.style(color=pen.quiet))
+def _name_axes(ax: Axes, pen: Pen, text_size: float, x_title: str, y_title: str) -> None:
+    """Write the titles of the axes, in lines that are not longer than these."""
+    box = ax.get_window_extent()
+    style = pen.style(text_size, color=pen.quiet)
+    for name_axis, title, length in (
+        (ax.set_xlabel, x_title, box.width),
+        (ax.set_ylabel, y_title, box.height),
+    ):
+        room = max(length / pen.figure.dpi, LEAST_TITLE)
+        name_axis("\n".join(pen.wrap(typeset(title), room, text_size)), labelpad=4, **style)

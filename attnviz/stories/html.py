@@ -14,7 +14,7 @@ from attnviz.heatmaps.html import story as with_views
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes
 from attnviz.render.palette import DEFAULT
-from attnviz.stories.record import Cell, Story, StoryView, Table, cell_text, is_number
+from attnviz.stories.record import Cell, Story, StoryView, Table, cell_text, is_number, typeset
 from attnviz.text.display import hold_units
 from attnviz.text.messages import expect_language, in_language, korean
 
@@ -68,7 +68,7 @@ def _state(view: StoryView, story: Story) -> dict[str, object]:
 
 def _bilingual(text: str) -> tuple[str, str]:
     """Return a text in English and Korean, with numbers and units held together."""
-    return hold_units(str(text)), hold_units(str(korean(text)))
+    return hold_units(typeset(str(text))), hold_units(typeset(str(korean(text))))
 
 
 def _plain(value: Any) -> Any:

@@ -117,6 +117,7 @@ class Story:
     title: str
     parts: Sequence[str | Table]  # paragraphs and tables, in reading order
     picture: Sequence[Panel]
+    main: int = 0  # the index of the panel that shows the title's finding, which is drawn largest
     receipt: str  # how the numbers were verified, or their formula
     views: Sequence[StoryView] = ()  # views of attention, which only the page shows
     records: Sequence[Attention] = ()  # for the views; empty if the model runs in the page
@@ -192,6 +193,13 @@ def cell_text(cell: Cell, digits: int) -> str:
     if isinstance(cell, int):
         return f"{cell:,}"
     return "-" if math.isnan(cell) else decimals(cell, digits)
+
+
+def typeset(text: str) -> str:
+    """Return a text with formulas as a book prints them; a terminal shows them in plain letters."""
+    for plain, printed in (("sqrt(", "√("), ("√(d_k)", "√d_k"), ("d_k", "dₖ"), ("K^T", "Kᵀ")):
+        text = text.replace(plain, printed)
+    return text
 
 
 def is_number(cell: Cell) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from io import BytesIO
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -106,25 +107,40 @@ def test_texts_keep_clear(texts_of: Texts, panel: Panel, n: int) -> None:
     expect_apart(seen(made, texts_of), made)
 
 
-def test_a_mixed_picture(texts_of: Texts) -> None:
-    """All kinds of panels: nothing overlaps, each has its title, and all of it grows in a style."""
-    made = draw(story(*PANELS)).figure
+@pytest.mark.parametrize("panels", [PANELS[:3], PANELS[3:]], ids=["matrices", "charts"])
+def test_a_mixed_picture(texts_of: Texts, panels: list[Panel]) -> None:
+    """Several kinds of panels: nothing overlaps, each has its title, and all of it grows in a style."""
+    made = draw(story(*panels)).figure
     texts = seen(made, texts_of)
     expect_apart(texts, made)
-    shown = " ".join(text for text, _box in texts)
-    assert all(panel.title in shown for panel in PANELS)
-    for words in ("the finding: 나는", "verified: by hand", "Hatched cells", "Bands are 95%"):
-        assert words in shown
-    expect_enlarged_whole(draw(story(*PANELS)).figure)
+    shown = " ".join(text.replace("\n", " ") for text, _box in texts)
+    assert all(panel.title in shown for panel in panels)
+    words = "Hatched cells" if MASKED in panels else "Bands are 95%"
+    assert all(text in shown for text in ("the finding: 나는", "verified: by hand", words))
+    expect_enlarged_whole(draw(story(*panels)).figure)
 
 
-@pytest.mark.parametrize(("style", "n_rows"), [("paper", 3), ("slides", 1)])
-def test_rows(texts_of: Texts, style: Literal["paper", "slides"], n_rows: int) -> None:
-    """Panels stand below one another in a column of a paper, side by side on a slide."""
-    made = draw(story(MASKED, DOUBLING, BARS), style=style).figure
+@pytest.mark.parametrize("main", [0, 1, 2])
+def test_a_slide(texts_of: Texts, main: int) -> None:
+    """A slide of 1,920 x 1,080 pixels with the main panel largest, at the left of the others."""
+    from matplotlib.text import Text
+
+    made = draw(replace(story(MASKED, DOUBLING, BARS), main=main), style="slides")
+    texts = seen(made.figure, texts_of)
+    expect_apart(texts, made.figure)
+    assert made.png()[16:24] == struct.pack(">II", 1920, 1080)
+    assert min(text.get_fontsize() for text in made.figure.findobj(Text) if text.get_text()) >= 9
+    boxes = [axes.get_position() for axes in made.figure.axes if axes.axison]
+    first, *others = boxes
+    assert all(first.x1 < box.x0 and first.height > box.height for box in others)
+
+
+def test_a_column(texts_of: Texts) -> None:
+    """In a paper, panels stand below one another."""
+    made = draw(story(MASKED, DOUBLING, BARS), style="paper").figure
     expect_apart(seen(made, texts_of), made)
-    tops = {round(axes.get_position().y1, 3) for axes in made.axes if axes.axison}
-    assert len(tops) == n_rows
+    bottoms = [axes.get_position().y0 for axes in made.axes if axes.axison]
+    assert bottoms == sorted(bottoms, reverse=True)
 
 
 @pytest.mark.parametrize("palette", ["magma", "cividis_r"])
@@ -174,24 +190,29 @@ def test_labels_of_a_matrix() -> None:
 def test_lines() -> None:
     """Each line has its numbers, colour, dashes and marker; the band is its interval."""
     (axes,) = axes_of(DOUBLING)
-    for line, series in zip(axes.lines, DOUBLING.series, strict=True):
+    lines, samples = axes.lines[:2], axes.lines[2:]
+    for line, series in zip(lines, DOUBLING.series, strict=True):
         assert np.asarray(line.get_xdata()).tolist() == DOUBLING.x
         assert np.asarray(line.get_ydata()).tolist() == series.values
     for looks in (
-        {line.get_color() for line in axes.lines},
-        {line.get_marker() for line in axes.lines},
-        {line.get_linestyle() for line in axes.lines},
+        {line.get_color() for line in lines},
+        {line.get_marker() for line in lines},
+        {line.get_linestyle() for line in lines},
     ):
         assert len(looks) == 2
     (band,) = axes.collections
     assert set(np.asarray(band.get_paths()[0].vertices)[:, 1].tolist()) == {0.9, 1.1}
     assert axes.get_xscale() == axes.get_yscale() == "log"
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("d_k", "variance")
-    legend = axes.get_legend()
-    assert legend is not None
-    assert [t.get_text() for t in legend.get_texts()] == [one.name for one in DOUBLING.series]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("dₖ", "variance")
+    assert [text.get_text() for text in axes.texts] == ["unscaled", "divided by √dₖ"]
+    # Each name has a sample of its line, at the height where the line ends.
+    for sample, line in zip(samples, lines, strict=True):
+        assert sample.get_color() == line.get_color()
+        end = axes.transData.transform((1, np.asarray(line.get_ydata())[-1]))[1]
+        place = axes.transAxes.transform((1, np.asarray(sample.get_ydata())[0]))[1]
+        assert place == pytest.approx(end, abs=1)
     (single,) = axes_of(replace(DOUBLING, series=DOUBLING.series[:1]))
-    assert single.get_legend() is None
+    assert not single.texts
     assert axes_of(MANY)[0].get_ylim() == (-1.0, 1.0)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from attnviz.errors import OutputError, SelectionError
 from attnviz.stories import DEMOS, tell
-from attnviz.stories.record import Matrix, Table, cell_text, to_json
+from attnviz.stories.record import Matrix, Table, cell_text, to_json, typeset
 from attnviz.text.display import hold_units
 from attnviz.text.messages import korean
 from tests.fixtures.browser import barriers, state
@@ -30,7 +30,12 @@ MINUS, NOTHING = "\u2212", "\u2013"
 
 
 def _flat(text: str) -> str:
-    return " ".join(text.replace("`", "").split())
+    return " ".join(typeset(text).replace("`", "").split())
+
+
+def printed(text: str) -> str:
+    """Return a text as a page shows it."""
+    return hold_units(typeset(text))
 
 
 def _holds(shown: Page, story: Story) -> None:
@@ -42,7 +47,7 @@ def _holds(shown: Page, story: Story) -> None:
             continue
         table = shown.locator(f".lesson > .wide-table[aria-label={_quoted(part.title)}]")
         assert table.locator("thead th").all_inner_texts() == [
-            hold_units(name) for name in part.columns
+            printed(name) for name in part.columns
         ]
         cells = [_flat(cell_text(cell, part.digits)) for row in part.rows for cell in row]
         assert [_flat(cell) for cell in table.locator("tbody > tr > *").all_inner_texts()] == cells
@@ -62,7 +67,7 @@ def _holds(shown: Page, story: Story) -> None:
 
 
 def _quoted(text: str) -> str:
-    return '"' + hold_units(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + printed(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 HANGUL = re.compile("[가-힣]")
@@ -119,7 +124,7 @@ def test_the_page_of_a_story(
     for lang, one in (("en", story), ("ko", story.translated("ko"))):
         if lang == "ko":
             shown.locator(".lang").first.click()
-        assert shown.inner_text("h1") == hold_units(one.title)  # no line ends before a unit
+        assert shown.inner_text("h1") == printed(one.title)  # no line ends before a unit
         _holds(shown, one)
         assert shown.evaluate("document.documentElement.scrollWidth") == 360
     assert barriers(shown) == []
@@ -137,7 +142,7 @@ def test_sentences_set_the_views_of_records(
     assert {view.record for view in story.views} == set(range(len(story.records)))
     for button, view in zip(shown.locator(".tour ol button").all(), story.views, strict=True):
         button.click()
-        assert button.inner_text() == hold_units(view.text)
+        assert button.inner_text() == printed(view.text)
         assert button.get_attribute("aria-current") == "step"
         record = story.records[view.record]
         assert shown.inner_text("header .model").startswith(record.model)

@@ -206,7 +206,9 @@ def scale_marks(low: float, high: float) -> dict[float, str]:
     return {(i * step - low) / (high - low): f"{i * step:.4g}" for i in range(first, last + 1)}
 
 
-def legend_above(ax: Axes, pen: Pen, names: Sequence[str], sample: float, **style: Any) -> float:
+def legend_above(
+    ax: Axes, pen: Pen, names: Sequence[str], sample: float, size: float = TEXT, **style: Any
+) -> float:
     """Draw a legend above axes, in as many columns as fit; return its height in inches.
 
     `sample` is the width of an entry's handle and gaps, in font sizes; `style` has further arguments of Matplotlib's
@@ -214,7 +216,7 @@ def legend_above(ax: Axes, pen: Pen, names: Sequence[str], sample: float, **styl
     """
     from matplotlib.transforms import ScaledTranslation
 
-    widest = pen.widest([line for name in names for line in name.split("\n")])
+    widest = pen.widest([line for name in names for line in name.split("\n")], size)
     room = ax.get_window_extent().width / pen.figure.dpi
     legend = ax.legend(
         ax.get_legend_handles_labels()[0],
@@ -223,14 +225,14 @@ def legend_above(ax: Axes, pen: Pen, names: Sequence[str], sample: float, **styl
         bbox_to_anchor=(0.0, 1.0),
         bbox_transform=ax.transAxes
         + ScaledTranslation(0.0, LEGEND_GAP, pen.figure.dpi_scale_trans),
-        ncols=max(1, min(len(names), int(room / (widest + sample * TEXT * POINT)))),
+        ncols=max(1, min(len(names), int(room / (widest + sample * size * POINT)))),
         frameon=False,
-        fontsize=TEXT,
+        fontsize=size,
         borderpad=0,
         borderaxespad=0,
         **style,
     )
     for text in legend.get_texts():
-        text.set(**pen.style())
+        text.set(**pen.style(size))
     box = legend.get_window_extent(pen.figure.canvas.get_renderer())  # type: ignore[attr-defined]
     return float(box.height / pen.figure.dpi) + LEGEND_GAP

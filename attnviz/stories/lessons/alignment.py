@@ -98,9 +98,9 @@ def build_story() -> Story:
     views.append(StoryView(text=_("All heads of toy-transformer."), record=2))
     return Story(
         title=_(
-            "Alignment error on unseen pairs: toy-seq2seq {recurrent:.3f}, toy-transformer "
-            "{transformer:.3f}, the diagonal {diagonal:.3f}"
-        ).format(recurrent=error, transformer=other_error, diagonal=diagonal),
+            "Each Korean word attends to the English word it translates: alignment error "
+            "{recurrent:.3f}, along the diagonal {diagonal:.3f}"
+        ).format(recurrent=error, diagonal=diagonal),
         receipt=_("toy-seq2seq {proof}; toy-transformer {other_proof}").format(
             proof=common.receipt_of(long), other_proof=common.receipt_of(other_long)
         ),
@@ -157,10 +157,8 @@ def build_story() -> Story:
         ],
         picture=[
             common.translation_panel(
-                _("{model}: “{sentence}”. {verdict}").format(
-                    model=record.model,
-                    sentence=record.text,
-                    verdict=judge(misplaced(record, head_shown)),
+                _("{model}. {verdict}").format(
+                    model=record.model, verdict=judge(misplaced(record, head_shown))
                 ),
                 record,
                 head_shown,

@@ -130,8 +130,8 @@ def build_story() -> Story:
     model, other_model = kinds[WITH][0], kinds[WITHOUT][0]
     return Story(
         title=_(
-            "Of sentences of {span} words, {share} are translated faultlessly with attention, "
-            "{other} without"
+            "With attention, {share} of the sentences of {span} words are translated "
+            "without a fault; without it, {other}"
         ).format(
             span=spans[-1],
             share=percent(estimates[WITH][-1].mean),

@@ -132,7 +132,8 @@ def build_story() -> Story:
     labels = [_("at their place"), _("in order")]
     return Story(
         title=_(
-            "{forced} of the words are right and in order with teacher forcing, {free} running free"
+            "Running free, a wrong word misleads the next ones: {free} of the words "
+            "are right and in order, {forced} with teacher forcing"
         ).format(forced=common.percent(in_order[0]), free=common.percent(in_order[1])),
         receipt=_("Free: {free}. Forced: {forced}. Shares measured on {n} test sentences.").format(
             free=common.receipt_of(records[0]), forced=common.receipt_of(records[1]), n=len(pairs)
@@ -203,6 +204,7 @@ def build_story() -> Story:
                 fewer=sum(difference < 0 for difference in lead),
             ),
         ],
+        main=2,
         picture=[
             common.translation_panel(_("Free running"), records[0], (0, 0)),
             common.translation_panel(_("A wrong word forced"), records[1], (0, 0)),

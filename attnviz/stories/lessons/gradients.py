@@ -151,8 +151,8 @@ def build_story() -> Story:
     last = [f"{100 * estimates[-1].mean:.2g}%" for estimates in untrained.values()]
     return Story(
         title=_(
-            "Gradient {distance} words back: untrained RNN {rnn} of the last word's, GRU {gru}, LSTM "
-            "{lstm}; along trained attention {attention}"
+            "{distance} words back, attention brings {attention} of the gradient; an untrained "
+            "RNN {rnn}, GRU {gru}, LSTM {lstm}"
         ).format(
             distance=LENGTH - 1,
             rnn=last[0],

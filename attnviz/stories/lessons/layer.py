@@ -89,7 +89,8 @@ def build_story() -> Story:
     before, after = steps[0][0].cosine_between_words, steps[-1][-1].cosine_between_words
     return Story(
         title=_(
-            "Through {n} layers the mean cosine between words goes from {before:.2f} to {after:.2f}"
+            "The words' vectors grow more alike: their mean cosine is {before:.2f} "
+            "before the {n} layers, {after:.2f} after them"
         ).format(n=len(layers), before=before, after=after),
         receipt=_(
             "verified: max difference {difference} over {n} layers, between the steps and the "
@@ -132,6 +133,7 @@ def build_story() -> Story:
                 "layer and {after:.2f} after the last one."
             ).format(before=before, after=after),
         ],
+        main=1,
         picture=[
             _cosine_panel(_("Cosine between words: input"), embedded[0], words),
             _cosine_panel(_("Cosine between words: output of the last layer"), x[0], words),

@@ -56,7 +56,8 @@ def build_story() -> Story:
     vectors_shown = torch.cat([query, key]).numpy()
     return Story(
         title=_(
-            "“{exact}” gets {best:.2f} of the attention; the second book still gets {second:.2f}"
+            "Attention is a soft choice: “{exact}” gets {best:.0%} of it, the second "
+            "book still {second:.0%}"
         ).format(exact=exact, best=best, second=second),
         receipt=_(
             "Vectors made by hand; scores, weights and results computed as in Vaswani et al. 2017, "
@@ -97,6 +98,7 @@ def build_story() -> Story:
                 "same. In the picture, the lines of books with equal scores coincide."
             ).format(absent=absent, mixed=absent_result),
         ],
+        main=1,
         picture=[
             Matrix(
                 _("Queries (?) and keys"),

@@ -84,7 +84,8 @@ def build_story() -> Story:
     }
     return Story(
         title=_(
-            "toy spends {ahead:.0%} of its attention on later words; the masked toy-decoder, {none:.0%}"
+            "With a causal mask no word sees later ones: toy spends {ahead:.0%} of "
+            "its attention on them, the masked toy-decoder {none:.0%}"
         ).format(ahead=toy_ahead[..., :-1].mean(), none=decoder_ahead[..., :-1].mean()),
         receipt=_("toy {proof}; toy-decoder {decoder_proof}").format(
             proof=common.receipt_of(toy), decoder_proof=common.receipt_of(toy_decoder)
@@ -138,6 +139,7 @@ def build_story() -> Story:
                 "attends most to earlier words."
             ).format(change=max(toy_changes)),
         ],
+        main=1,
         picture=[
             common.weights_panel(
                 common.head_title("toy", ahead_head), toy.pattern(*ahead_head), words

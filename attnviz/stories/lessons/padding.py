@@ -113,6 +113,7 @@ def build_story() -> Story:
                 "The picture shows the head that attends to padding most: {head}, {share} of a row."
             ).format(head=common.head_name(head), share=common.percent(on_padding[1][head].mean())),
         ],
+        main=1,
         picture=[
             *(
                 Matrix(way, pattern, words, [*words, *[PAD] * n_padding], limits=(0.0, top))

@@ -142,8 +142,8 @@ def build_story(model: Model = None) -> Story:
     largest = float(max(weights[head].max() for head in shown_heads))
     return Story(
         title=_(
-            "Heads of {name} link {first} in {first_share} of sentences (here →{first_here}), {second} in "
-            "{second_share} (here →{second_here})"
+            "A head of {name} links {second} in {second_share} of sentences (here "
+            "→{second_here}), another {first} in {first_share} (here →{first_here})"
         ).format(
             name=name,
             first=NAMES[best_ways[0]],
@@ -191,6 +191,7 @@ def build_story(model: Model = None) -> Story:
             ).format(first=pair_means[0], second=pair_means[1], third=pair_means[2]),
             *common.notes_of([record]),
         ],
+        main=-1,
         picture=[
             *(
                 common.weights_panel(common.head_title(name, head), weights[head], WORDS, largest)

@@ -47,8 +47,8 @@ def build_story() -> Story:
     ]
     return Story(
         title=_(
-            "Cosine of two positions: {nearest:.3f} for neighbours, {farthest:.3f} at a distance of "
-            "{far}"
+            "Positions near each other are alike: a cosine of {nearest:.3f} for "
+            "neighbours, {farthest:.3f} at a distance of {far}"
         ).format(nearest=cosines[0, 1], farthest=cosines[0, far], far=far),
         receipt=_(
             "Computed by the formula of Vaswani et al. 2017, section 3.5. The dot products match "
@@ -93,6 +93,7 @@ def build_story() -> Story:
                 "stands."
             ),
         ],
+        main=2,
         picture=[
             signed_panel(_("sin: components 2i, d = 512"), table[:, ::2], (position, "i")),
             signed_panel(_("cos: components 2i + 1, d = 512"), table[:, 1::2], (position, "i")),

@@ -152,8 +152,8 @@ def build_story(model: Model = None) -> Story:
 
     return Story(
         title=_(
-            "{name}, {head}: “it” attends to {first} ({weight:.2f}) if it was tired, to {second} "
-            "({other_weight:.2f}) if it was wide"
+            "“it” attends to {first} ({weight:.2f}) if it was tired, to {second} "
+            "({other_weight:.2f}) if it was wide: {name}, {head}"
         ).format(
             name=name,
             head=common.head_name(head),
@@ -207,6 +207,7 @@ def build_story(model: Model = None) -> Story:
             ),
             *common.notes_of(records),
         ],
+        main=2,
         picture=[
             *(
                 common.weights_panel(

@@ -75,8 +75,8 @@ def build_story() -> Story:
     ]
     return Story(
         title=_(
-            "At the same distance, scores differ by {rotary} with rotary positions, by "
-            "{sinusoidal:.3f} with sinusoidal ones"
+            "Rotary scores depend on the distance alone: at one distance they differ by {rotary}, "
+            "sinusoidal ones by {sinusoidal:.3f}"
         ).format(rotary=small(rotary), sinusoidal=sinusoidal),
         receipt=_(
             "Computed by the formula of Su et al. 2021, section 3.2, in float64, with random words "

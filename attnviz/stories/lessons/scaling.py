@@ -120,8 +120,8 @@ def build_story() -> Story:
 
     return Story(
         title=_(
-            "At d_k = {widest}, one key takes {largest:.0%} of the attention without scaling, "
-            "{scaled:.0%} with scaling"
+            "Without scaling, one key takes {largest:.0%} of the attention; with it, "
+            "{scaled:.0%} (d_k = {widest})"
         ).format(widest=WIDTHS[-1], largest=last.largest.mean, scaled=last_scaled.largest.mean),
         receipt=_(
             "An experiment with {n_queries:,} queries of {n_keys} keys for each d_k, seed {seed}; "
@@ -187,6 +187,7 @@ def build_story() -> Story:
                 larger=last.mean_slope.mean / last_scaled.mean_slope.mean,
             ),
         ],
+        main=1,
         picture=[
             chart(_("Spread of the scores"), _("variance of a score"), {"variance": names}, None),
             chart(_("Largest weight of a row"), _("largest weight, mean"), {"largest": names}, 1.0),

@@ -35,7 +35,8 @@ def build_story() -> Story:
     word, other = WORDS[QUERY], WORDS[KEY]
     return Story(
         title=_(
-            "q·k of “{word}” and “{other}”: {score:.3f} from K, {same:.3f} from K transposed"
+            "Transposing K changes no score: q·k of “{word}” and “{other}” is "
+            "{score:.3f} from K and {same:.3f} from K^T"
         ).format(
             word=word,
             other=other,
@@ -78,6 +79,7 @@ def build_story() -> Story:
                 "sizes that differ."
             ).format(error=refusal_of(torch.matmul, query, key)),
         ],
+        main=2,
         picture=[
             signed_panel(
                 _("K: a row for each word"),

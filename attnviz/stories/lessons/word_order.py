@@ -126,6 +126,7 @@ def build_story(model: Model = None) -> Story:
             ).format(share=common.percent(shares.mean()), head=common.head_name(head), n=N_PAIRS),
             *common.notes_of(records),
         ],
+        main=2,
         picture=[
             common.weights_panel(
                 _("First sentence: did not get"), patterns[0][head], words[0], largest
@@ -159,8 +160,8 @@ def _vectors_of_toy() -> tuple[Phrase, list[Phrase | Table], Bars]:
         rows.append((name, change_without, change_with))
     keeps_place = np.array([i == place for i, place in enumerate(places)])
     title = _(
-        "The same words in two orders: their vectors differ by {without} without positions, by "
-        "{with_positions:.3f} with them"
+        "Without positions, word order makes no difference to a word's vector: "
+        "{without} in two orders; with them, {with_positions:.3f}"
     ).format(
         without=common.small(max(row[1] for row in rows)),
         with_positions=max(row[2] for row in rows),

@@ -105,7 +105,7 @@ def test_error_rates(
     rates = [error_rate(weights, pairs) for weights in (recurrent, transformer, diagonal)]
     assert [row[1] for row in tables(story)[1].rows] == pytest.approx(rates, abs=2e-3)
     assert max(rates[:2]) < rates[2] / 2
-    assert f"the diagonal {rates[2]:.3f}" in story.title
+    assert f"error {rates[0]:.3f}, along the diagonal {rates[2]:.3f}" in story.title
     assert story.receipt.count("verified: weights, max difference") == 2
 
 

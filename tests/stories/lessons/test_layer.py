@@ -49,7 +49,7 @@ def test_sentences(story: Story) -> None:
     assert f"cosine is {kept:.2f} or more" in told(story)
     path = [between_words(STEPS[0][0]), *(between_words(steps[-1]) for steps in STEPS)]
     assert path == sorted(path)
-    assert f"goes from {path[0]:.2f} to {path[-1]:.2f}" in story.title
+    assert f"{path[0]:.2f} before the 3 layers, {path[-1]:.2f} after" in story.title
 
 
 def test_the_norm_makes_vectors_equally_long() -> None:

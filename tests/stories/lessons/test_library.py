@@ -57,8 +57,8 @@ def test_title(story: Story) -> None:
     assert absent not in VALUES
     weights = search(exact)[1]
     assert weights[0] == max(weights)
-    assert f"“{exact}” gets {weights[0]:.2f}" in story.title
-    assert f"gets {sorted(weights)[-2]:.2f}" in story.title
+    assert f"“{exact}” gets {weights[0]:.0%}" in story.title
+    assert f"still {sorted(weights)[-2]:.0%}" in story.title
 
 
 def test_picture(story: Story) -> None:

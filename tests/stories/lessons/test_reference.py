@@ -27,7 +27,7 @@ def test_title(story: Story) -> None:
     assert [w[row.argmax()] for w, row in zip(SENTENCES, rows, strict=True)] == ["animal", "street"]
     assert f"attends to animal ({rows[0].max():.2f}) if it was tired" in story.title
     assert f"to street ({rows[1].max():.2f}) if it was wide" in story.title
-    assert story.title.startswith(f"toy, layer {HEAD[0]}, head {HEAD[1]}: ")
+    assert story.title.endswith(f": toy, layer {HEAD[0]}, head {HEAD[1]}")
     assert story.receipt.startswith("verified: weights, max difference")
 
 

@@ -54,7 +54,7 @@ def test_scores(story: Story) -> None:
     spreads = [rotary.spread(values) for values in found]
     assert spreads[0] < 1e-12
     assert min(spreads[1:]) > 1
-    assert f"by {spreads[1]:.3f} with sinusoidal ones" in story.title
+    assert f"sinusoidal ones by {spreads[1]:.3f}" in story.title
     for panel, row, values in zip(story.picture, tables(story)[0].rows, found, strict=True):
         assert isinstance(panel, Matrix)
         assert panel.values == pytest.approx(values.numpy(), abs=0)

@@ -64,7 +64,7 @@ def test_claims(story: Story) -> None:
     assert largest[-1, 3] > 0.9
     assert np.ptp(largest[:, 4]) < 0.1
     last = largest[-1]
-    assert f"takes {last[3]:.0%} of the attention without scaling, {last[4]:.0%}" in story.title
+    assert f"takes {last[3]:.0%} of the attention; with it, {last[4]:.0%}" in story.title
     _d_k, median, scaled_median, mean, scaled_mean = slopes[-1]
     assert 50 < scaled_median / median < 250
     assert 3.5 < mean / scaled_mean < 5

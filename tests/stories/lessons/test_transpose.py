@@ -25,7 +25,7 @@ def test_title(story: Story) -> None:
     """One dot product, both ways the same; all others to the bit."""
     query, key = query_and_key()
     score = sum(q * k for q, k in zip(query[1], key[3], strict=True))
-    assert f"“love” and “all”: {score:.3f} from K, {score:.3f} from K transposed" in story.title
+    assert f"“love” and “all” is {score:.3f} from K and {score:.3f} from K^T" in story.title
     assert "16 dot products from rows and from columns differ by 0," in story.receipt
     row, column = tables(story)[0].rows
     assert row[1:] == column[1:] == pytest.approx(key[3], abs=1e-5)
