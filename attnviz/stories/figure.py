@@ -14,9 +14,10 @@ from jaxtyping import UInt8
 
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, height_of, legend_above, lines, page_of, scale_marks
-from attnviz.render.figure.pen import FRAME, MARGIN, MASKED, PITCH, POINT, SMALL, TEXT, TITLE, Pen
+from attnviz.render.figure.pen import MARGIN, PITCH, POINT, SMALL, TEXT, TITLE, Pen
 from attnviz.render.figure.style import Style, StyleName, style_of
-from attnviz.render.palette import COLOURS, DEFAULT, MARKERS, colours, diverging, ink, levels
+from attnviz.render.palette import DEFAULT, MARKERS, levels, text_colours
+from attnviz.render.theme import Theme, ThemeName, theme_of
 from attnviz.stories.record import Bars, Lines, Matrix, Panel, Story
 from attnviz.text.display import decimals
 from attnviz.text.messages import _, in_language
@@ -63,6 +64,7 @@ def draw(
     *,
     palette: str = DEFAULT,
     style: StyleName = "sheet",
+    theme: ThemeName = "auto",
     width: str | None = None,
     dpi: int | None = None,
 ) -> Picture:
@@ -72,12 +74,13 @@ def draw(
 
     Raises:
         SelectionError: the palette is unknown.
-        SettingsError: the style or width is invalid.
+        SettingsError: the style, theme or width is invalid.
     """
     page_style = style_of(style, width, dpi)
-    with usual_settings():
+    colours = theme_of(theme, palette)
+    with usual_settings(colours):
         letters = [story.title, *_caption(story), repr(story.picture)]
-        pen = blank_figure(letters)
+        pen = blank_figure(letters, colours)
         pen.figure.set_size_inches(STAGE, STAGE)
         scale = 1.0 if page_style.width is None else SMALLER
         panels = [_draw_panel(panel, palette, pen, scale) for panel in story.picture]
@@ -159,7 +162,7 @@ def _arrange(
             if isinstance(panel.panel, Matrix) and not panel.ax.texts:
                 bar = (place[0] + panel.width + 0.1, place[1], min(panel.height, 2.0))
                 marks = scale_marks(*panel.panel.limits)
-                page.colour_bar(_colour_table(panel.panel, palette), bar, marks)
+                page.colour_bar(_colour_table(panel.panel, palette, pen.theme), bar, marks)
             left += panel.full_width + GAP
         top += height
     page.write(caption, caption_top)
@@ -193,11 +196,11 @@ def _draw_matrix(ax: Axes, matrix: Matrix, palette: str, pen: Pen, scale: float)
     width, height = _matrix_size(n_rows, n_columns, scale)
     _resize(ax, width, height)
     masked = np.isnan(matrix.values)
-    rgb = _colour_table(matrix, palette)[_levels(matrix)]
+    rgb = _colour_table(matrix, palette, pen.theme)[_levels(matrix)]
     alpha = np.where(masked, 0, 255).astype(np.uint8)
     ax.imshow(np.dstack([rgb, alpha]), aspect="auto", interpolation="none", zorder=2)
     if masked.any():
-        ax.patch.set(**MASKED)
+        ax.patch.set(**pen.theme.masked)
     ax.locator_params(integer=True)  # rows and columns without names have numbers
     if matrix.columns:
         fits = pen.widest(matrix.columns) < width / n_columns - 0.06
@@ -206,7 +209,7 @@ def _draw_matrix(ax: Axes, matrix: Matrix, palette: str, pen: Pen, scale: float)
         ax.set_yticks(range(n_rows), matrix.rows, **pen.style())
     ax.tick_params(length=0, pad=3, labelsize=TEXT)
     _name_axes(ax, pen, matrix.column_title, matrix.row_title)
-    ax.spines[:].set(color=FRAME, linewidth=0.6)
+    ax.spines[:].set(color=pen.theme.frame, linewidth=0.6)
     if max(n_rows, n_columns) <= NAMED:
         _print_numbers(ax, matrix, palette, pen, (width / n_columns, height / n_rows))
 
@@ -234,18 +237,17 @@ def _print_numbers(
     size = min(TEXT, size_for_width, size_for_height)
     if size < SMALL - 1:
         return
-    needs_white_text = ink(_colour_table(matrix, palette))[_levels(matrix)]
+    inks = text_colours(_colour_table(matrix, palette, pen.theme))[_levels(matrix)]
     for (row, column), value in np.ndenumerate(matrix.values):
         if not np.isnan(value):
-            colour = "white" if needs_white_text[row, column] else pen.ink
-            style = pen.style(size, color=colour)
+            style = pen.style(size, color=inks[row, column])
             number = decimals(float(value), digits)
             ax.text(column, row, number, ha="center", va="center", zorder=3, **style)
 
 
-def _colour_table(matrix: Matrix, palette: str) -> UInt8[np.ndarray, "level rgb"]:
+def _colour_table(matrix: Matrix, palette: str, theme: Theme) -> UInt8[np.ndarray, "level rgb"]:
     """Return the colours of a matrix, from its lowest value to its highest."""
-    return diverging() if matrix.diverging else colours(palette)
+    return theme.diverging() if matrix.diverging else theme.colours(palette)
 
 
 def _levels(matrix: Matrix) -> UInt8[np.ndarray, "row column"]:
@@ -258,7 +260,7 @@ def _draw_lines(ax: Axes, chart: Lines, pen: Pen, scale: float) -> None:
     """Draw a line per series, with a band around it if the series has an interval."""
     _resize(ax, CHART[0] * scale, CHART[1] * scale)
     for index, series in enumerate(chart.series):
-        colour = COLOURS[index % len(COLOURS)]
+        colour = pen.theme.series[index % len(pen.theme.series)]
         if series.low:
             ax.fill_between(chart.x, series.low, series.high, color=colour, alpha=0.18, linewidth=0)
         ax.plot(
@@ -300,7 +302,7 @@ def _draw_bars(ax: Axes, chart: Bars, pen: Pen, scale: float) -> None:
             series.values,
             thickness * 0.94,
             label=series.name,
-            color=COLOURS[index % len(COLOURS)],
+            color=pen.theme.series[index % len(pen.theme.series)],
             zorder=2,
         )
         if pen.width("0.00", SMALL) < thickness * room - 0.03:
@@ -321,10 +323,10 @@ def _finish_chart(ax: Axes, chart: Lines | Bars, pen: Pen, x_title: str) -> None
     height = ax.get_window_extent().height / pen.figure.dpi
     _name_axes(ax, pen, x_title, "\n".join(pen.wrap(chart.y_title, height)))
     ax.tick_params(length=0, pad=4, labelsize=TEXT, labelcolor=pen.ink)
-    ax.grid(axis="y", color="#e6e6e6", linewidth=0.6)
+    ax.grid(axis="y", color=pen.theme.grid, linewidth=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.spines["bottom"].set(color=FRAME, linewidth=0.6)
+    ax.spines["bottom"].set(color=pen.theme.frame, linewidth=0.6)
     if len(chart.series) > 1:
         names = ["\n".join(pen.wrap(series.name, width - 0.3)) for series in chart.series]
         # width per entry besides its name, in font sizes: the line sample and two spaces
