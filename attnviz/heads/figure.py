@@ -333,9 +333,7 @@ def _draw_colour_legend(
         width = KEY + 0.05 + page.pen.width(text)
         if left > corner[0] and left + width > right:
             left, top = corner[0], top + ENTRY
-        # The outline makes a pale colour visible on the paper.
-        swatch = {"facecolor": colour, "edgecolor": page.pen.quiet, "linewidth": 0.5, "zorder": 2}
-        page.box((left, top, KEY, 0.13), **swatch)
+        _draw_cell(page, colour, "", (left, top, KEY, 0.13), edge=(page.pen.quiet, 0.5))
         page.text(left + KEY + 0.05, top + 0.065, text, va="center", color=page.pen.quiet)
         left += width + 0.2
     return top + 0.13
@@ -349,18 +347,27 @@ def _role_colour(role: Role | None, theme: Theme) -> str:
 
 
 def _draw_swatch(page: Page, role: Role | None, place: Place, text: str = "") -> None:
-    """Draw a small cell in the colour of a role, with a question mark if the role is not established."""
+    """Draw a small cell in the colour of a role, with a question mark if the role is not established.
+
+    Its outline makes a pale colour visible on the paper.
+    """
     doubtful = role is not None and not role.established
-    _draw_cell(page, _role_colour(role, page.pen.theme), text or "?" * doubtful, place)
-    page.box(place, fill=False, edgecolor=page.pen.quiet, linewidth=0.5, zorder=3)
+    pen = page.pen
+    _draw_cell(
+        page, _role_colour(role, pen.theme), text or "?" * doubtful, place, edge=(pen.quiet, 0.5)
+    )
 
 
-def _draw_cell(page: Page, colour: str, text: str, place: Place) -> None:
-    """Draw a cell with a text in its middle, scaled to fit; no text if the letters would be too small."""
+def _draw_cell(
+    page: Page, colour: str, text: str, place: Place, *, edge: tuple[str, float] | None = None
+) -> None:
+    """Draw a cell with a text in its middle, scaled to fit; no text if the letters would be too small.
+
+    `edge` is the colour of its edge and the width of the line in points; by default a gap in the colour of the paper.
+    """
     left, top, width, height = place
-    linewidth = 1.0 if height > 0.15 else 0.3
-    paper = page.pen.theme.paper
-    page.box(place, facecolor=colour, edgecolor=paper, linewidth=linewidth, zorder=2)
+    edge_colour, line_width = edge or (page.pen.theme.paper, 1.0 if height > 0.15 else 0.3)
+    page.box(place, facecolor=colour, edgecolor=edge_colour, linewidth=line_width, zorder=2)
     fitted = _fit_text(page.pen, text, (width, height))
     if fitted is None or not text:
         return

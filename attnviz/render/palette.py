@@ -208,7 +208,7 @@ def contrast(colour: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def text_colours(table: UInt8[np.ndarray, "level rgb"]) -> np.ndarray:
+def text_colours(table: UInt8[np.ndarray, "*colour rgb"]) -> np.ndarray:
     """Return for each colour the colour of text on it, black or white, whichever has more contrast."""
     light = luminance(table)
     is_white = 1.05 / (light + 0.05) > (light + 0.05) / 0.05

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -173,16 +172,15 @@ def theme_of(name: ThemeName, palette: Palette = DEFAULT) -> Theme:
     return theme
 
 
-@functools.cache
 def _warn_blind(palette: str, theme: Theme, strongest: str) -> None:
-    """Warn once that large weights can hardly be seen, and name a palette in which they can."""
+    """Warn that large weights can hardly be seen, and name a palette in which they can."""
     forward = palette.removesuffix("_r")
     is_seen = (
         forward != palette and contrast(hexed(theme.colours(forward)[-1]), theme.paper) >= BLIND
     )
     warnings.warn(
-        f"the palette {palette} can hardly be seen on {theme.name} paper: the largest weight is {strongest}, a "
-        f"contrast of {contrast(strongest, theme.paper):.1f}; use {forward if is_seen else DEFAULT}",
+        f"in the palette {palette} the largest weight, {strongest}, hardly differs from {theme.name} paper (contrast "
+        f"{contrast(strongest, theme.paper):.1f}): use {forward if is_seen else DEFAULT}",
         AttnvizWarning,
-        stacklevel=4,
+        stacklevel=5,
     )

@@ -127,6 +127,7 @@ def test_rows(texts_of: Texts, style: Literal["paper", "slides"], n_rows: int) -
     assert len(tops) == n_rows
 
 
+@pytest.mark.filterwarnings("ignore:in the palette cividis_r")
 @pytest.mark.parametrize("palette", ["magma", "cividis_r"])
 def test_cells_have_their_colours(palette: str) -> None:
     """Each has the palette's colour of its value; a masked one none, so that the hatches show through."""
