@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from attnviz.render.figure.style import StyleName
     from attnviz.render.palette import Palette
     from attnviz.render.sheet import Scale
+    from attnviz.render.theme import ThemeName
 
 # Bidirectional self-attention, causal self-attention, or attention to the keys of another sequence.
 Kind = Literal["encoder", "decoder", "cross"]
@@ -335,6 +336,7 @@ class Attention(ReadOnly):
         roles: Any = None,
         title: str | None = "auto",
         style: StyleName = "sheet",
+        theme: ThemeName = "auto",
         width: str | None = None,
         dpi: int | None = None,
     ) -> Path:
@@ -346,7 +348,7 @@ class Attention(ReadOnly):
         Raises:
             OutputError: the path has another ending, or the file cannot be written.
             SelectionError: there is no such palette, scale or language.
-            SettingsError: there is no such style, or the width is impossible.
+            SettingsError: there is no such style or theme, or the width is impossible.
         """
         from attnviz.storage import record_files
         from attnviz.storage.files import check_ending, write_whole
@@ -361,7 +363,7 @@ class Attention(ReadOnly):
         elif ending == ".safetensors":
             content = record_files.safetensors(self)
         elif ending == ".html":
-            content = self.page(lang=lang, palette=palette, scale=scale, roles=roles).html
+            content = self.page(lang, palette=palette, scale=scale, roles=roles, theme=theme).html
         else:
             from attnviz.heatmaps.figure import draw_record
 
@@ -372,6 +374,7 @@ class Attention(ReadOnly):
                 lang=lang,
                 title=title,
                 style=style,
+                theme=theme,
                 width=width,
                 dpi=dpi,
             ).fill
@@ -385,6 +388,7 @@ class Attention(ReadOnly):
         lang: str = "en",
         title: str | None = "auto",
         style: StyleName = "sheet",
+        theme: ThemeName = "auto",
         width: str | None = None,
         dpi: int | None = None,
     ) -> Figure:
@@ -398,6 +402,7 @@ class Attention(ReadOnly):
             lang=lang,
             title=title,
             style=style,
+            theme=theme,
             width=width,
             dpi=dpi,
         )
@@ -410,11 +415,12 @@ class Attention(ReadOnly):
         palette: Palette | None = None,
         scale: Scale = "shared",
         roles: Any = None,
+        theme: ThemeName = "auto",
     ) -> WebPage:
         """Make an interactive page, as `attnviz.page` does."""
         from attnviz.heatmaps.html import page
 
-        return page(self, lang=lang, palette=palette, scale=scale, roles=roles)
+        return page(self, lang=lang, palette=palette, scale=scale, roles=roles, theme=theme)
 
     def to_frame(self) -> DataFrame:
         """Return the weights as a pandas frame: one row per layer, head, query and key, with both tokens."""

@@ -187,7 +187,7 @@ def main() -> NoReturn:
     sys.unraisablehook = raise_again
     # Warnings of libraries are for programmers, not for users of the command line.
     warnings.simplefilter("ignore")
-    warnings.simplefilter("always", AttnvizWarning)
+    warnings.simplefilter("once", AttnvizWarning)  # not again for each file that is written
     warnings.showwarning = show_warning
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     os.environ.setdefault("HF_HUB_VERBOSITY", "critical")

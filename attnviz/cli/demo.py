@@ -65,6 +65,7 @@ def demo(
     palette: opt.Palette = DEFAULT,
     lang: opt.Lang = "en",
     style: opt.Style = "sheet",
+    theme: opt.Theme = "auto",
     width: opt.Width = None,
     output: Annotated[
         list[Path] | None,
@@ -84,7 +85,7 @@ def demo(
         def view_of_list(screen: Screen) -> Iterable[Text]:
             return terminal.draw_list(CHAPTERS, screen, screen.language(lang))
 
-        print_view(view_of_list, palette)
+        print_view(view_of_list, palette, theme)
         return
     try:
         check(name, model)
@@ -107,7 +108,7 @@ def demo(
         def view(screen: Screen) -> Iterable[Text]:
             return terminal.draw(english.translated(screen.language(lang)), screen)
 
-        print_view(view, palette)
+        print_view(view, palette, theme)
     for path in paths:
         if path != JSON:
-            write(story, path, palette=palette, style=style, width=width)
+            write(story, path, palette=palette, style=style, theme=theme, width=width)

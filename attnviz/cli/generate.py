@@ -69,6 +69,7 @@ def generate(
     palette: opt.Palette = DEFAULT,
     lang: opt.Lang = "en",
     style: opt.Style = "sheet",
+    theme: opt.Theme = "auto",
     width: opt.Width = None,
     title: opt.Title = "auto",
     output: Annotated[
@@ -110,7 +111,7 @@ def generate(
     from attnviz.generations.terminal import Live
     from attnviz.render.terminal.screen import console_here
 
-    live = Live(console_here(), palette, lang)
+    live = Live(console_here(), palette, lang, theme)
     record = generate_text(
         prompt,
         source,
@@ -131,6 +132,7 @@ def generate(
             palette=palette,
             lang=lang,
             style=style,
+            theme=theme,
             width=width,
             title=None if title == "none" else title,
         )

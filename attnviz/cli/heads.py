@@ -152,6 +152,7 @@ def compare_heads(
     controls: Controls = CONTROLS,
     lang: opt.Lang = "en",
     style: opt.Style = "sheet",
+    theme: opt.Theme = "auto",
     width: opt.Width = None,
     output: Annotated[list[Path] | None, opt.output_option(ENDINGS)] = None,
     checkpoint: Checkpoint = None,
@@ -195,11 +196,11 @@ def compare_heads(
         chosen_layers, chosen_heads = choose(comparison.n_layers, comparison.n_heads)
         options: dict[str, Any] = {"sort": sort, "role": role or ()}
         options |= {"layers": chosen_layers, "heads": chosen_heads}
-        print_view(partial(_view, comparison, lang, options if is_table else None))
+        print_view(partial(_view, comparison, lang, options if is_table else None), theme=theme)
     files = [path for path in output or [_default_path(comparison, places)] if path != JSON]
     examples = cache(_examples)  # computed once for all pictures
     for path in files:
-        write(comparison, path, lang=lang, style=style, width=width, examples=examples)
+        write(comparison, path, lang=lang, style=style, theme=theme, width=width, examples=examples)
 
 
 def _view(
@@ -263,6 +264,7 @@ def head(
     controls: Controls = CONTROLS,
     lang: opt.Lang = "en",
     style: opt.Style = "sheet",
+    theme: opt.Theme = "auto",
     width: opt.Width = None,
     output: Annotated[
         list[Path] | None, opt.output_option("png, svg, pdf, html, csv, json, stats")
@@ -305,13 +307,14 @@ def head(
     print_view(
         lambda screen: draw_head(
             comparison, *place, screen, full=full, language=screen.language(lang)
-        )
+        ),
+        theme=theme,
     )
     if not output:
         shown = f"{profile.name} {places.shown}"
         paths = [picture_path("head", shown, comparison.model, pair=None, target=None)]
     for path in paths:
-        write(comparison, path, head=place, lang=lang, style=style, width=width)
+        write(comparison, path, head=place, lang=lang, style=style, theme=theme, width=width)
 
 
 def merge(

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from attnviz.attention import Attention
-    from attnviz.render.sheet import Scale
     from attnviz.render.terminal.screen import Screen
 
 EXAMPLES = """attnviz heatmap "I love all you"
@@ -88,6 +87,7 @@ def heatmap(
     lang: opt.Lang = "en",
     roles: opt.Roles = None,
     style: opt.Style = "sheet",
+    theme: opt.Theme = "auto",
     width: opt.Width = None,
     title: opt.Title = "auto",
     output: Annotated[list[Path] | None, opt.output_option(RECORD_ENDINGS)] = None,
@@ -106,6 +106,7 @@ def heatmap(
         "scale": scale,
         "lang": lang,
         "style": style,
+        "theme": theme,
         "width": width,
         "title": None if title == "none" else title,
     }
@@ -184,14 +185,14 @@ def _show_record(
     `look` has the arguments of `Attention.save`; with `full`, each head is printed in full size.
     """
     # Build pages first, so that roles of another model are refused before anything is printed.
-    page_options = {name: look[name] for name in ("palette", "scale", "lang", "roles")}
+    page_options = {name: look[name] for name in ("palette", "scale", "lang", "roles", "theme")}
     pages = {path: record.page(**page_options) for path in paths if _is_page(path)}
     if JSON in paths:
         from attnviz.storage.record_files import to_json
 
         print_json(to_json(record))
     else:
-        _print_heads(record, look["scale"], look["lang"], look["palette"], full=full)
+        _print_heads(record, look, full=full)
     for path in paths:
         if path in pages:
             write(pages[path], path)
@@ -204,16 +205,17 @@ def _holds_many(path: Path) -> bool:
     return path != JSON and path.suffix.lower() in {"", ".pdf"}
 
 
-def _print_heads(record: Attention, scale: Scale, lang: str, palette: str, *, full: bool) -> None:
+def _print_heads(record: Attention, look: dict[str, Any], *, full: bool) -> None:
     """Print the record in the terminal; with `full`, each head in full size."""
 
     def view(screen: Screen) -> list[Text]:
         from attnviz.heatmaps import terminal
         from attnviz.render.sheet import resolve
 
-        return terminal.draw(resolve(record, scale, screen.language(lang)), screen, full=full)
+        sheet = resolve(record, look["scale"], screen.language(look["lang"]))
+        return terminal.draw(sheet, screen, full=full)
 
-    print_view(view, palette)
+    print_view(view, look["palette"], look["theme"])
 
 
 def _refuse(context: typer.Context, options: Sequence[str], message: str) -> None:
@@ -328,6 +330,7 @@ def page(
     palette: opt.Palette = DEFAULT,
     lang: opt.Lang = "en",
     roles: opt.Roles = None,
+    theme: opt.Theme = "auto",
     output: Annotated[
         list[Path] | None, opt.output_option("html", "outputs/page-MODEL.html")
     ] = None,
@@ -342,6 +345,6 @@ def page(
     check_outputs(paths, {".html"}, prints_json=False)
     from attnviz.heatmaps import html
 
-    web_page = html.tour(model, palette=palette, lang=lang, roles=roles)
+    web_page = html.tour(model, palette=palette, lang=lang, roles=roles, theme=theme)
     for path in paths:
         write(web_page, path)

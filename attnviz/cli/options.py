@@ -155,6 +155,10 @@ Style = Annotated[
     Literal["sheet", "slides", "paper"],
     option("--style", help="What pictures are for.", panel=LOOK),
 ]
+Theme = Annotated[
+    Literal["auto", "light", "dark"],
+    option("--theme", help="Light or dark paper.", envvar="ATTNVIZ_THEME", panel=LOOK),
+]
 Width = Annotated[
     str | None,
     option("--width", metavar="LENGTH", help="Width of pictures: 3.3in, 8cm.", panel=LOOK),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from attnviz.models.registry import Device, Dtype
     from attnviz.render.figure.style import StyleName
     from attnviz.render.terminal.screen import Screen
+    from attnviz.render.theme import ThemeName
 
 LARGEST = 2**20  # bytes of the largest text that is read: far more than the positions of any model
 JSON = Path("-")  # the value of --output that prints JSON
@@ -258,12 +259,14 @@ def write(result: Any, path: Path, **look: Any) -> None:
     log_status(f"wrote {visible(str(path))}")
 
 
-def print_view(view: Callable[[Screen], Iterable[Text]], palette: str = DEFAULT) -> None:
+def print_view(
+    view: Callable[[Screen], Iterable[Text]], palette: str = DEFAULT, theme: ThemeName = "auto"
+) -> None:
     """Print the lines that a view draws for this terminal."""
     from attnviz.render.terminal.screen import console_here, screen_of
 
     console = console_here()
-    for line in view(screen_of(console, palette)):
+    for line in view(screen_of(console, palette, theme)):
         console.print(line, soft_wrap=True)
 
 

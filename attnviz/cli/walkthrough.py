@@ -116,6 +116,7 @@ def walkthrough(
     lang: opt.Lang = "en",
     palette: opt.Palette = DEFAULT,
     style: opt.Style = "sheet",
+    theme: opt.Theme = "auto",
     output: Annotated[list[Path] | None, opt.output_option(WALKTHROUGH_ENDINGS)] = None,
     quiet: opt.Quiet = False,
 ) -> None:
@@ -161,12 +162,12 @@ def walkthrough(
 
         print_json(to_json(walk, blanks=blanks))
     else:
-        _print_walk(walk, view, palette, full=full, interactive=interactive)
+        _print_walk(walk, view, palette, theme, full=full, interactive=interactive)
     if not output and not interactive:
         paths = [_default_path(walk, example, numbers, exercise, solution=solution)]
     for path in paths:
         if path != JSON:
-            write(walk, path, palette=palette, style=style, **view)
+            write(walk, path, palette=palette, style=style, theme=theme, **view)
 
 
 def _check(context: typer.Context, paths: Sequence[Path], style: opt.Style) -> None:
@@ -201,7 +202,13 @@ def _has_json(paths: Sequence[Path]) -> bool:
 
 
 def _print_walk(
-    walk: Walkthrough, view: dict[str, Any], palette: str, *, full: bool, interactive: bool
+    walk: Walkthrough,
+    view: dict[str, Any],
+    palette: str,
+    theme: opt.Theme,
+    *,
+    full: bool,
+    interactive: bool,
 ) -> None:
     """Print the walkthrough, or browse it step by step if `interactive`."""
     from attnviz.walkthroughs.view import View
@@ -210,11 +217,11 @@ def _print_walk(
     if interactive:
         from attnviz.walkthroughs.terminal.interactive import browse
 
-        browse(walk_view, palette)
+        browse(walk_view, palette, theme)
     else:
         from attnviz.walkthroughs.terminal.steps import draw_overview, draw_walk
 
-        print_view(partial(draw_walk if full else draw_overview, walk_view), palette)
+        print_view(partial(draw_walk if full else draw_overview, walk_view), palette, theme)
 
 
 def _default_path(

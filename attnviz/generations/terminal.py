@@ -20,6 +20,7 @@ from attnviz.render.palette import levels
 from attnviz.render.sheet import KINDS, blank_below
 from attnviz.render.terminal.screen import Screen, screen_of
 from attnviz.render.terminal.text import fit, legend, shortened, spell, wrap
+from attnviz.render.theme import ThemeName
 from attnviz.text.display import visible
 from attnviz.text.messages import _, in_language
 from attnviz.text.notes import proof, sentence
@@ -193,10 +194,12 @@ def _lines(parts: Sequence[Text], width: int) -> list[Text]:
 class Live:
     """Shows each new token: redraws a terminal, or prints a line into a pipe."""
 
-    def __init__(self, console: Console, palette: str, lang: str) -> None:
+    def __init__(
+        self, console: Console, palette: str, lang: str, theme: ThemeName = "auto"
+    ) -> None:
         self._console = console
         self._redraws = console.is_terminal and not console.is_dumb_terminal
-        screen = screen_of(console, palette)
+        screen = screen_of(console, palette, theme)
         self._view = GenerationView(screen=screen, language=screen.language(lang))
         self._n_lines = 0
 

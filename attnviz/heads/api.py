@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from attnviz.heads.record import HeadComparison
     from attnviz.render.figure.export import Picture
     from attnviz.render.figure.style import StyleName
+    from attnviz.render.theme import ThemeName
 
 ONE_MODEL = "roles are of the heads of one model on one sentence: give a sentence"  # the message that refuses roles
 TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
@@ -288,6 +289,7 @@ def draw(
     examples: Examples | None = example_patterns,
     lang: str = "en",
     style: StyleName = "sheet",
+    theme: ThemeName = "auto",
     width: str | None = None,
     dpi: int | None = None,
 ) -> Picture:
@@ -297,16 +299,22 @@ def draw(
     """
     from attnviz.heads import figure
     from attnviz.render.figure.style import style_of
+    from attnviz.render.theme import theme_of
 
     expect_language(lang)
-    picture_style = style_of(style, width, dpi)
+    picture_style, colours = style_of(style, width, dpi), theme_of(theme)
     place = None if head is None else parse_head(head)
     patterns, unseen = ({}, "") if examples is None else examples(shown, place)
     if place is not None:
-        picture = figure.draw_head(shown, *place, patterns=patterns, language=lang)
+        picture = figure.draw_head(shown, *place, patterns=patterns, language=lang, theme=colours)
     else:
         picture = figure.draw(
-            shown, patterns=patterns, unseen=unseen, language=lang, style=picture_style
+            shown,
+            patterns=patterns,
+            unseen=unseen,
+            language=lang,
+            style=picture_style,
+            theme=colours,
         )
     return picture.fitted(picture_style)
 

@@ -32,9 +32,6 @@ from attnviz.heads.tables import Column
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, Place, height_of, lines, page_of
 from attnviz.render.figure.pen import (
-    BLACK,
-    FRAME,
-    GREY,
     LEAST_TEXT,
     MARGIN,
     PITCH,
@@ -45,8 +42,9 @@ from attnviz.render.figure.pen import (
     Pen,
 )
 from attnviz.render.figure.style import STYLES, Style
-from attnviz.render.palette import colours, hexed, ink, levels, pixels, readable
+from attnviz.render.palette import hexed, levels, rgb_of, text_colours
 from attnviz.render.sheet import Sheet, pool, resolve
+from attnviz.render.theme import LIGHT, Theme
 from attnviz.text.display import clip, visible
 from attnviz.text.messages import Phrase, _, in_language, join_phrases
 
@@ -64,7 +62,6 @@ HIGHEST = 9.0  # largest height of the map in inches; cells shrink to fit
 BESIDE, ABOVE = 0.45, 0.4  # inches for the layer numbers (left) and the head numbers (above)
 ENTRY, BETWEEN, KEY = 0.205, 0.16, 0.24  # inches: height of a table row, between columns, a swatch
 GAP = 0.45  # inches between the map and a table
-EMPTY, PLAIN = "#f4f4f4", "#555555"  # the colours of a head without a clear role
 CHANGED = 12  # number of heads in the table of those that differ most from a second model
 ACROSS, SIDE, CARD_GAP = 4, 1.45, 0.25  # cards per row; inches: side of a pattern, between cards
 MOST_TOKENS = 24  # largest number of tokens of a pattern; longer sentences are pooled
@@ -92,13 +89,8 @@ MEASURE_NAMES = {
     "variability": _("variation with the words"),
 }
 """The names of measures on the page of a head; another measure has its own name."""
-MARKERS = {
-    "shuffled": ("x", "#d55e00"),
-    "untrained": ("^", "#009e73"),
-    "offset": ("s", "#999999"),
-    "chance": ("D", "#cc79a7"),
-}
-"""The marker and the colour of each control."""
+MARKERS = {"shuffled": ("x", 1), "untrained": ("^", 2), "offset": ("s", 7), "chance": ("D", 3)}
+"""The marker of each control, and the index of its colour in the series of the theme."""
 AXES = _("Rows are queries, columns are keys; colour: weight.")
 Inches: TypeAlias = tuple[float, float]
 Patterns: TypeAlias = Mapping[tuple[str, str], Attention]
@@ -145,6 +137,7 @@ def draw(
     unseen: str = "",
     language: str = "en",
     style: Style = STYLES["sheet"],
+    theme: Theme = LIGHT,
 ) -> Picture:
     """Draw a comparison; for one sentence with known weights, draw what each head attends to in it.
 
@@ -156,7 +149,7 @@ def draw(
     record = comparison.attention
     narrow = style.width is not None and (bool(style.height) or style.width < COLUMN)
     if narrow and record is None:
-        return _draw_narrow(comparison, style, language)
+        return _draw_narrow(comparison, style, theme, language)
     rows = by_role(comparison)
     columns = _in_language(tables.role_table(rows), language) if record is None else []
     cards = _cards_of(comparison, patterns or {}, language)
@@ -168,14 +161,14 @@ def draw(
     subtitle = _say(model, language)
     card_title = _say(_title_of_cards(comparison, unseen), language)
     notes = [_say(text, language) for text in _notes(comparison)]
-    with usual_settings():
+    with usual_settings(theme):
         drawn_texts = [title, subtitle, card_title, *notes, *_texts_of(columns), "√→–·●○≤"]
         drawn_texts += [_say(GROUPS[group][0], language) for group in groups_of(comparison)]
-        pen = blank_figure([*drawn_texts, *(text for card in cards for text in card.texts)])
+        pen = blank_figure([*drawn_texts, *(text for card in cards for text in card.texts)], theme)
         text_width = WIDTH - 2 * MARGIN
         page = _begin(pen, WIDTH)
         heading = [*lines(pen, [title], text_width, 1.35 * TITLE, leading=1.5)]
-        heading += lines(pen, [subtitle], text_width, colour=GREY)
+        heading += lines(pen, [subtitle], text_width, colour=pen.quiet)
         top = page.write(heading, MARGIN) + 0.16
         if record is None:
             lower_end = _draw_roles(page, comparison, columns, top, language)
@@ -189,7 +182,7 @@ def draw(
     return _picture(pen, title, comparison)
 
 
-def _draw_narrow(comparison: HeadComparison, style: Style, language: str) -> Picture:
+def _draw_narrow(comparison: HeadComparison, style: Style, theme: Theme, language: str) -> Picture:
     """Draw only the map and the table of roles: side by side on a slide, one below the other in a column."""
     margin, is_slide = style.margin, bool(style.height)
     columns = _in_language(tables.role_table(by_role(comparison)), language)
@@ -198,8 +191,8 @@ def _draw_narrow(comparison: HeadComparison, style: Style, language: str) -> Pic
     if style.caption == "receipt":
         notes = [words.proof(comparison)]
     foot_lines = [_say(text, language) for text in notes]
-    with usual_settings():
-        pen = blank_figure([title, *foot_lines, *_texts_of(columns)])
+    with usual_settings(theme):
+        pen = blank_figure([title, *foot_lines, *_texts_of(columns)], theme)
         width = SLIDE if is_slide else style.width or SLIDE
         cell = _map_cell(comparison, 4.7 if is_slide else width - 2 * margin - BESIDE)
         left = margin + (_grid_size(comparison, cell)[0] + GAP if is_slide else 0.0)
@@ -303,7 +296,8 @@ def _draw_map(
         label = labels[head.place]
         if numbers and head.role is not None:
             label = numbers[head.role.name, head.role.established]
-        _draw_cell(page, _role_colour(head.role), label, _place(head.place, corner, cell))
+        colour = _role_colour(head.role, page.pen.theme)
+        _draw_cell(page, colour, label, _place(head.place, corner, cell))
     _number_grid(page, (comparison.n_layers, comparison.n_heads), corner, cell, language)
     return numbers
 
@@ -324,9 +318,9 @@ def _number_grid(
     for layer in range(0, shape[0], max(1, math.ceil(PITCH / cell[1]))):
         page.text(left - 0.06, top + (layer + 0.5) * cell[1], str(layer), ha="right", va="center")
     title = _say(_("head, counted from 0"), language)
-    page.text(left, corner[1] + 0.02, title, va="top", color=GREY)
+    page.text(left, corner[1] + 0.02, title, va="top", color=page.pen.quiet)
     layers = _say(_("layer"), language)
-    page.write_upward(corner[0], top + 0.01, layers, va="top", ha="left", color=GREY)
+    page.write_upward(corner[0], top + 0.01, layers, va="top", ha="left", color=page.pen.quiet)
 
 
 def _draw_colour_legend(
@@ -339,42 +333,46 @@ def _draw_colour_legend(
         width = KEY + 0.05 + page.pen.width(text)
         if left > corner[0] and left + width > right:
             left, top = corner[0], top + ENTRY
-        page.box((left, top, KEY, 0.13), facecolor=colour, edgecolor="white", zorder=2)
-        page.text(left + KEY + 0.05, top + 0.065, text, va="center", color=GREY)
+        _draw_cell(page, colour, "", (left, top, KEY, 0.13), edge=(page.pen.quiet, 0.5))
+        page.text(left + KEY + 0.05, top + 0.065, text, va="center", color=page.pen.quiet)
         left += width + 0.2
     return top + 0.13
 
 
-def _role_colour(role: Role | None) -> str:
+def _role_colour(role: Role | None, theme: Theme) -> str:
     """Return the colour of a role, pale if the role is not established."""
     if role is None:
-        return EMPTY
-    return role.rule.colour if role.established else _paler(role.rule.colour)
+        return theme.shade
+    return role.rule.colour if role.established else theme.paler(role.rule.colour)
 
 
 def _draw_swatch(page: Page, role: Role | None, place: Place, text: str = "") -> None:
-    """Draw a small cell in the colour of a role, with a question mark if the role is not established."""
+    """Draw a small cell in the colour of a role, with a question mark if the role is not established.
+
+    Its outline makes a pale colour visible on the paper.
+    """
     doubtful = role is not None and not role.established
-    _draw_cell(page, _role_colour(role), text or "?" * doubtful, place)
+    pen = page.pen
+    _draw_cell(
+        page, _role_colour(role, pen.theme), text or "?" * doubtful, place, edge=(pen.quiet, 0.5)
+    )
 
 
-def _paler(colour: str) -> str:
-    """Return a colour mixed with 70% white."""
-    rgb = np.array([*bytes.fromhex(colour[1:])])
-    return hexed((rgb + (255 - rgb) * 0.7).round().astype(np.uint8))
+def _draw_cell(
+    page: Page, colour: str, text: str, place: Place, *, edge: tuple[str, float] | None = None
+) -> None:
+    """Draw a cell with a text in its middle, scaled to fit; no text if the letters would be too small.
 
-
-def _draw_cell(page: Page, colour: str, text: str, place: Place) -> None:
-    """Draw a cell with a text in its middle, scaled to fit; no text if the letters would be too small."""
+    `edge` is the colour of its edge and the width of the line in points; by default a gap in the colour of the paper.
+    """
     left, top, width, height = place
-    linewidth = 1.0 if height > 0.15 else 0.3
-    page.box(place, facecolor=colour, edgecolor="white", linewidth=linewidth, zorder=2)
+    edge_colour, line_width = edge or (page.pen.theme.paper, 1.0 if height > 0.15 else 0.3)
+    page.box(place, facecolor=colour, edgecolor=edge_colour, linewidth=line_width, zorder=2)
     fitted = _fit_text(page.pen, text, (width, height))
     if fitted is None or not text:
         return
-    is_white = ink(np.array([[*bytes.fromhex(colour[1:])]], dtype=np.uint8))[0]
     style: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 4, "linespacing": 1.05}
-    style["color"] = "white" if is_white else BLACK
+    style["color"] = str(text_colours(rgb_of(colour)))
     broken, size = fitted
     page.text(left + width / 2, top + height / 2, broken, size, **style)
 
@@ -442,19 +440,18 @@ def _draw_table(
     for column in columns:
         width = _column_width(page.pen, column)
         at, ha = (left + width, "right") if column.right else (left, "left")
-        page.text(at, top + 0.5 * ENTRY, column.title, ha=ha, va="center", color=GREY)
+        page.text(at, top + 0.5 * ENTRY, column.title, ha=ha, va="center", color=page.pen.quiet)
         for row, text in enumerate(column.cells):
             middle = top + (row + 1.5) * ENTRY
             if not column.title and column.roles:
                 place, own = (left, middle - 0.085, width, 0.17), column.roles[row]
                 number = (numbers or {}).get((own.name, own.established), "") if own else ""
                 _draw_swatch(page, own, place, number)
-                if own is None:
-                    page.frame(place)
                 continue
             role = roles[row] if roles else None
             is_grey = bool(roles) and not (role and role.established)
-            page.text(at, middle, text, ha=ha, va="center", color=GREY if is_grey else BLACK)
+            colour = page.pen.quiet if is_grey else page.pen.ink
+            page.text(at, middle, text, ha=ha, va="center", color=colour)
         left += width + BETWEEN
 
 
@@ -484,7 +481,7 @@ def _draw_values(
     language: str,
 ) -> None:
     """Draw a cell for each head in the colour of a value from 0 to 1, with a text in it."""
-    table = colours()
+    table = page.pen.theme.colours()
     for place, text in texts.items():
         colour = hexed(table[levels(values[place].reshape(1), 1.0)[0]])
         _draw_cell(page, colour, text, _place((place[0], place[1]), corner, cell))
@@ -615,13 +612,17 @@ def _draw_cards(page: Page, cards: Sequence[HeadCard], title: str, top: float) -
     sheets = [card.sheet for card in cards if card.sheet is not None]
     if sheets:
         bar = WIDTH - MARGIN - 1.02, top, 0.9
-        page.colour_bar(colours(), bar, {0.0: "0", 1.0: "1"}, along=True)
+        page.colour_bar(page.pen.theme.colours(), bar, {0.0: "0", 1.0: "1"}, along=True)
     top = page.write(lines(page.pen, [title], WIDTH - 2 * MARGIN - 1.5, TEXT + 1), top) + 0.12
     pen, width = page.pen, (WIDTH - 2 * MARGIN - (ACROSS - 1) * CARD_GAP) / ACROSS
     card_lines = [
         [
             Line(line, TEXT, colour, LEADING)
-            for text, colour in ((card.text, BLACK), (card.sentence, GREY), (card.link, BLACK))
+            for text, colour in (
+                (card.text, pen.ink),
+                (card.sentence, pen.quiet),
+                (card.link, pen.ink),
+            )
             for line in _two_lines(pen, text, width)
         ]
         for card in cards
@@ -658,7 +659,8 @@ def _draw_pattern(page: Page, sheet: Sheet, corner: Inches, side: float) -> None
     step = math.ceil(size * 1.15 * POINT / cell - 0.01)
     panel = sheet.panels[0]
     place = left, top, cell * len(keys), cell * len(queries)
-    page.image(pixels(panel.matrix, panel.top, colours()), place)
+    theme = page.pen.theme
+    page.image(theme.pixels(panel.matrix, panel.top, theme.colours()), place)
     for index in range(0, len(queries), step):
         page.text(
             left - 0.05, top + (index + 0.5) * cell, queries[index], size, ha="right", va="center"
@@ -678,6 +680,7 @@ def draw_head(
     *,
     patterns: Patterns | None = None,
     language: str = "en",
+    theme: Theme = LIGHT,
 ) -> Picture:
     """Draw one head: its roles and an example, its measures with their controls, and its weight by offset.
 
@@ -699,7 +702,7 @@ def draw_head(
         f"{visible(words.model_names(comparison))} · {_say(words.sample(comparison), language)}"
     )
     notes = [_say(text, language) for text in _notes_of_head(comparison, profile)]
-    with usual_settings():
+    with usual_settings(theme):
         texts = [
             heading,
             subtitle,
@@ -707,14 +710,16 @@ def draw_head(
             *notes,
             *(text for card in cards for text in card.texts),
         ]
-        pen = blank_figure([*texts, "√→–·—“”…●○"])
+        pen = blank_figure([*texts, "√→–·—“”…●○"], theme)
         text_width = HEAD_WIDTH - 2 * MARGIN
         page = _begin(pen, HEAD_WIDTH)
         top = page.write(lines(pen, [heading], text_width, 1.35 * TITLE, leading=1.5), MARGIN)
-        top = page.write(lines(pen, [subtitle], text_width, colour=GREY), top) + 0.25
-        left_end = page.write(lines(pen, roles, LEFT, colour=BLACK), top)
+        top = page.write(lines(pen, [subtitle], text_width, colour=pen.quiet), top) + 0.25
+        left_end = page.write(lines(pen, roles, LEFT, colour=pen.ink), top)
         for card in cards:
-            left_end = page.write(lines(pen, [card.sentence], LEFT, colour=GREY), left_end + 0.1)
+            left_end = page.write(
+                lines(pen, [card.sentence], LEFT, colour=pen.quiet), left_end + 0.1
+            )
             if card.sheet is not None:
                 label_width, label_height = _label_room(pen, [card.sheet])
                 corner = MARGIN + label_width, left_end + label_height + 0.1
@@ -765,9 +770,9 @@ def _shares(comparison: HeadComparison) -> list[str]:
     ]
 
 
-def _dark_colour(role: Role | None) -> str:
-    """Return the colour of a role for marks on white paper."""
-    return PLAIN if role is None else readable(role.rule.colour, dark=False)
+def _mark_colour(role: Role | None, theme: Theme) -> str:
+    """Return the colour of a role for marks on the paper."""
+    return theme.quiet if role is None else theme.readable(role.rule.colour)
 
 
 def _draw_offsets(
@@ -776,11 +781,11 @@ def _draw_offsets(
     """Draw the mean weight at each offset as a bar with its interval."""
     offsets = comparison.offsets
     estimates = np.array([comparison.at_offset(offset, profile) for offset in offsets])
-    colour = _dark_colour(profile.role)
+    colour = _mark_colour(profile.role, pen.theme)
     ax.bar(offsets, np.nan_to_num(estimates[:, 0]), width=0.75, color=colour, zorder=2)
     for offset, (_value, low, high) in zip(offsets, estimates, strict=True):
         if not math.isnan(low):
-            ax.plot([offset, offset], [low, high], color=BLACK, linewidth=1.0, zorder=3)
+            ax.plot([offset, offset], [low, high], color=pen.ink, linewidth=1.0, zorder=3)
     top = float(np.nanmax([*estimates.ravel(), 0.05]))
     ax.set(ylim=(0, min(1.0, 1.08 * top)), xlim=(offsets[0] - 0.6, offsets[-1] + 0.6))
     names = [f"{offset:+d}" if offset else "0" for offset in offsets]
@@ -795,7 +800,7 @@ def _draw_measures(
     names = _shares(comparison)
     rows = np.arange(len(names))
     estimates = np.array([comparison.estimate(name, *profile.place) for name in names])
-    colour = _dark_colour(profile.role)
+    colour = _mark_colour(profile.role, pen.theme)
     has_interval = ~np.isnan(estimates[:, 1])
     style: dict[str, Any] = {"linewidth": 2.4, "alpha": 0.6, "zorder": 4}
     ax.hlines(
@@ -807,10 +812,9 @@ def _draw_measures(
     )
     label = _say(_("this head"), language)
     own_rows = rows + OWN_LANE
-    ax.scatter(
-        estimates[:, 0], own_rows, s=26, color=colour, edgecolor="white", label=label, zorder=5
-    )
-    _draw_controls(ax, comparison, profile, language)
+    dots: dict[str, Any] = {"s": 26, "color": colour, "edgecolor": pen.theme.paper, "zorder": 5}
+    ax.scatter(estimates[:, 0], own_rows, label=label, **dots)
+    _draw_controls(ax, pen.theme, comparison, profile, language)
     ax.set(xlim=(-0.02, 1.02), ylim=(len(names) - 0.5, -0.5))
     narrow = {measure.name for measure in comparison.measures if measure.narrow}
     shown_names = [
@@ -836,15 +840,16 @@ def _draw_measures(
     _finish_axes(ax, pen, _say(_("Measures with their 95% intervals, and controls"), language))
     ax.grid(visible=False, axis="y")
     for row in range(0, len(names), 2):
-        ax.axhspan(row - 0.5, row + 0.5, color="#f7f7f7", linewidth=0, zorder=0)
+        ax.axhspan(row - 0.5, row + 0.5, color=pen.theme.shade, linewidth=0, zorder=0)
 
 
 def _draw_controls(
-    ax: Axes, comparison: HeadComparison, profile: HeadProfile, language: str
+    ax: Axes, theme: Theme, comparison: HeadComparison, profile: HeadProfile, language: str
 ) -> None:
     """Draw a marker for each control of each share."""
     names = _shares(comparison)
-    for control, (marker, shade) in MARKERS.items():
+    for control, (marker, index) in MARKERS.items():
+        shade = theme.series[index]
         if control in comparison.controls:
             values = [comparison.control(control, name, profile) for name in names]
             label = _say(CONTROLS[control].title, language)
@@ -860,9 +865,9 @@ def _draw_controls(
 def _finish_axes(ax: Axes, pen: Pen, title: str) -> None:
     """Write the title of axes, and style their grid, labels and frame."""
     ax.set_title(title, loc="left", pad=6, **pen.style(TEXT + 0.5))
-    ax.grid(color="#eeeeee", linewidth=0.6)
+    ax.grid(color=pen.theme.grid, linewidth=0.6)
     ax.set_axisbelow(True)
     ax.tick_params(length=0, pad=3)
     for label in ax.get_yticklabels():
         label.set(**pen.style(SMALL + 0.5))
-    ax.spines[:].set(color=FRAME, linewidth=0.6)
+    ax.spines[:].set(color=pen.theme.frame, linewidth=0.6)

@@ -13,6 +13,7 @@ from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import example_of
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes
+from attnviz.render.theme import ThemeName, theme_of
 from attnviz.text.display import visible
 from attnviz.text.messages import _, both, in_language, join_phrases
 
@@ -20,8 +21,12 @@ SCRIPTS = Path(__file__).parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("heads.js", "heads.css"))
 
 
-def page(comparison: HeadComparison, lang: str = "en") -> WebPage:
-    """Return a comparison as one interactive HTML page in English and Korean; `lang` is shown first."""
+def page(comparison: HeadComparison, lang: str = "en", *, theme: ThemeName = "auto") -> WebPage:
+    """Return a comparison as one interactive HTML page in English and Korean; `lang` is shown first.
+
+    Raises SettingsError: there is no such theme.
+    """
+    theme_of(theme)
     measures = [measure for measure in comparison.measures if measure.offset is None]
     roles = [role for head in comparison.heads for role in head.roles]
     roles += [head.change.role for head in comparison.heads if head.change and head.change.role]
@@ -49,7 +54,15 @@ def page(comparison: HeadComparison, lang: str = "en") -> WebPage:
     head = [("model", model), ("sample", sample), ("proof proved", proof)]
     heading = [(name, visible(in_language(text, lang))) for name, text in head]
     return WebPage(
-        build(in_language(title, lang), heading, labels=labels, data=b"", own=OWN, language=lang)
+        build(
+            in_language(title, lang),
+            heading,
+            labels=labels,
+            data=b"",
+            own=OWN,
+            language=lang,
+            theme=theme,
+        )
     )
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from attnviz.heads.api import Examples
     from attnviz.pages import WebPage
     from attnviz.render.figure.style import StyleName
+    from attnviz.render.theme import ThemeName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -353,16 +354,16 @@ class HeadComparison:
 
         return frame(self)
 
-    def page(self, lang: str = "en") -> WebPage:
+    def page(self, lang: str = "en", *, theme: ThemeName = "auto") -> WebPage:
         """Return an interactive page, whose first language is `lang` (English or Korean).
 
-        Raises SelectionError: there is no such language.
+        Raises SelectionError: there is no such language; SettingsError: there is no such theme.
         """
         from attnviz.heads.html import page
         from attnviz.text.messages import expect_language
 
         expect_language(lang)
-        return page(self, lang=lang)
+        return page(self, lang=lang, theme=theme)
 
     def _repr_html_(self) -> str:
         return self.page()._repr_html_()
@@ -378,6 +379,7 @@ class HeadComparison:
         *,
         lang: str = "en",
         style: StyleName = "sheet",
+        theme: ThemeName = "auto",
         width: str | None = None,
         dpi: int | None = None,
     ) -> Figure:
@@ -387,11 +389,11 @@ class HeadComparison:
 
         Raises:
             SelectionError: there is no such head or language.
-            SettingsError: a style or width that no picture has.
+            SettingsError: a style, theme or width that no picture has.
         """
         from attnviz.heads.api import draw
 
-        return draw(self, head, lang=lang, style=style, width=width, dpi=dpi).figure
+        return draw(self, head, lang=lang, style=style, theme=theme, width=width, dpi=dpi).figure
 
     def save(
         self,
@@ -400,6 +402,7 @@ class HeadComparison:
         *,
         lang: str = "en",
         style: StyleName = "sheet",
+        theme: ThemeName = "auto",
         width: str | None = None,
         dpi: int | None = None,
         examples: Examples | None = None,
@@ -413,7 +416,7 @@ class HeadComparison:
         Raises:
             OutputError: another ending, or a file that cannot be written.
             SelectionError: there is no such head or language.
-            SettingsError: a style or width that no picture has.
+            SettingsError: a style, theme or width that no picture has.
         """
         from attnviz.heads import api, export
         from attnviz.storage.files import check_ending, write_whole
@@ -428,7 +431,7 @@ class HeadComparison:
         elif ending == ".stats":
             content = api.stats(self)
         elif ending == ".html":
-            content = self.page(lang).html
+            content = self.page(lang, theme=theme).html
         else:
             picture = api.draw(
                 self,
@@ -436,6 +439,7 @@ class HeadComparison:
                 examples=examples or api.example_patterns,
                 lang=lang,
                 style=style,
+                theme=theme,
                 width=width,
                 dpi=dpi,
             )

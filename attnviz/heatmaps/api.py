@@ -15,6 +15,7 @@ from attnviz.render.figure.pattern import draw_on
 from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.sheet import Scale, Sheet, resolve
+from attnviz.render.theme import ThemeName, theme_of
 from attnviz.storage.record_files import adopt
 from attnviz.text.display import readable_pieces
 from attnviz.text.messages import expect_language
@@ -39,6 +40,7 @@ def heatmap(
     title: str | None = "auto",
     lang: str = "en",
     style: StyleName = "sheet",
+    theme: ThemeName = "auto",
     width: str | None = None,
     dpi: int | None = None,
 ) -> Axes:
@@ -62,6 +64,8 @@ def heatmap(
         title: another title, or None for none.
         lang: ``en`` or ``ko``.
         style: what a new figure is for: ``sheet``, ``slides`` or ``paper``.
+        theme: ``light`` or ``dark``; ``auto`` is light on a new figure, and follows the background of the figure of
+            an `ax`.
         width: the width of a new figure, such as ``"8cm"``.
         dpi: the resolution of a new figure, in dots per inch.
 
@@ -71,7 +75,7 @@ def heatmap(
     Raises:
         RecordError: the array is no attention: it has other axes, its rows do not sum to 1, or tokens do not fit it.
         SelectionError: the layer, head, scale, colormap or language is unknown, or `ax` is given for several patterns.
-        SettingsError: the style, width or title is invalid, or a size is given for an `ax`.
+        SettingsError: the style, theme, width or title is invalid, or one of a new figure is given with an `ax`.
     """
     if isinstance(attention, Attention) and tokens is not None:
         raise RecordError("tokens are the labels of an array: a record has its own")
@@ -95,10 +99,13 @@ def heatmap(
             cbar=cbar is not False,
             annot=annot,
             style=style_of(style, width, dpi),
+            theme=theme_of(theme, palette),
         )
         return picture.figure.axes[0]
-    if (style, width, dpi) != ("sheet", None, None):
-        raise SettingsError("style, width and dpi are of a new figure; an ax has its size")
+    if (style, theme, width, dpi) != ("sheet", "auto", None, None):
+        raise SettingsError(
+            "style, theme, width and dpi are of a new figure; an ax has its size and its background"
+        )
     draw_on(ax, _on_one_scale(sheet, record), palette, title=title, cbar=bool(cbar), annot=annot)
     return ax
 

@@ -26,7 +26,6 @@ from attnviz.render.figure.pattern import (
 )
 from attnviz.render.figure.pen import (
     GAP,
-    GREY,
     LEAST_TEXT,
     PITCH,
     POINT,
@@ -38,8 +37,9 @@ from attnviz.render.figure.pen import (
     ordinal,
 )
 from attnviz.render.figure.style import STYLES, Style, StyleName, enlarge, style_of
-from attnviz.render.palette import DEFAULT, Palette, colours, has_blanks, pixels
+from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.sheet import AXES, Panel, Scale, Sheet, pool, resolve
+from attnviz.render.theme import LIGHT, Theme, ThemeName, theme_of
 from attnviz.text.display import clip
 from attnviz.text.messages import Phrase, _, expect_language
 
@@ -68,6 +68,7 @@ def draw(
     cbar: bool = True,
     annot: bool | None = None,
     style: Style = STYLES["sheet"],
+    theme: Theme = LIGHT,
 ) -> Picture:
     """Draw a sheet: one pattern large, or all panels on a grid; the arguments are as for `attnviz.heatmap`.
 
@@ -80,9 +81,9 @@ def draw(
     """
     if title == "auto" and not style.has_title:
         title = None
-    sheet = replace(sheet, has_blanks=has_blanks(colours(palette)))
-    with usual_settings():
-        pen = blank_figure([*texts_of(sheet), title or ""])
+    sheet = replace(sheet, has_blanks=theme.has_blanks(theme.colours(palette)))
+    with usual_settings(theme):
+        pen = blank_figure([*texts_of(sheet), title or ""], theme)
         options = _Options(palette=palette, style=style, title=title, cbar=cbar, annot=annot)
         if len(sheet.panels) == 1:
             _draw_single(sheet, options, pen)
@@ -99,6 +100,7 @@ def draw_record(
     lang: str = "en",
     title: str | None = "auto",
     style: StyleName = "sheet",
+    theme: ThemeName = "auto",
     width: str | None = None,
     dpi: int | None = None,
 ) -> Picture:
@@ -106,15 +108,17 @@ def draw_record(
 
     Raises:
         SelectionError: no such palette, scale or language.
-        SettingsError: an unknown style, or an impossible width or title.
+        SettingsError: an unknown style or theme, or an impossible width or title.
     """
     expect_language(lang)
     sheet = resolve(record, scale, lang)
+    palette = DEFAULT if palette is None else palette
     return draw(
         sheet,
-        DEFAULT if palette is None else palette,
+        palette,
         title=check_title(title),
         style=style_of(style, width, dpi),
+        theme=theme_of(theme, palette),
     )
 
 
@@ -173,7 +177,7 @@ def _caption(
             replace(last, text=clip(last.text, len(last.text) - 1)),
         ]
     if options.title is not None:
-        model = lines(pen, [f"{sheet.model} · {sheet.size}"], room, size + 0.5, colour=GREY)
+        model = lines(pen, [f"{sheet.model} · {sheet.size}"], room, size + 0.5, colour=pen.quiet)
         above += [replace(line, pitch=1.35 * size * POINT) for line in model]
     notes = {
         "all": [sheet.proof, sheet.say(AXES), sheet.legend, *more, *sheet.notes],
@@ -197,7 +201,7 @@ def _colour_bar(
         marks = {0.0: "0", 1.0: "max"}
     else:
         marks = scale_marks(0.0, max(panel.top for panel in sheet.panels))
-    page.colour_bar(colours(palette), place, marks)
+    page.colour_bar(page.pen.theme.colours(palette), place, marks)
 
 
 def _warn_unnamed(style: Style, what: str, needed: float) -> None:
@@ -423,13 +427,14 @@ def _grid_remarks(sheet: Sheet, grid: _GridLayout, options: _Options) -> list[st
 def _draw_panels(page: Page, sheet: Sheet, grid: _GridLayout, options: _Options) -> None:
     """Draw the matrices of all panels, with numbers in their cells if the user asked for them."""
     # With an alpha channel Matplotlib resamples each panel in one pass instead of two.
-    table = np.pad(colours(options.palette), ((0, 0), (0, 1)), constant_values=255)
+    theme = page.pen.theme
+    table = np.pad(theme.colours(options.palette), ((0, 0), (0, 1)), constant_values=255)
     masked_from = sheet.masked_from
     for index, panel in enumerate(sheet.panels):
         place = grid.place(index)
-        page.image(pixels(panel.matrix, panel.top, table), place)
+        page.image(theme.pixels(panel.matrix, panel.top, table), place)
         corner = (*place[:2], grid.cell)
-        hatch_masked(page.ax, masked_from, len(sheet.key_labels), place=corner)
+        hatch_masked(page.ax, page.pen, masked_from, len(sheet.key_labels), place=corner)
         if options.annot:
             size = number_size(grid.cell, annot=True)
             write_numbers(page.ax, panel, options.palette, page.pen, size, place=corner)
@@ -552,13 +557,13 @@ def _write_labels(page: Page, sheet: Sheet, grid: _GridLayout, head: float, marg
     for index, name in enumerate(grid.names):
         x, y, _width, _height = grid.place(index)
         if name:
-            page.text(x, y - 0.03, name, small, va="bottom", color=GREY)
+            page.text(x, y - 0.03, name, small, va="bottom", color=page.pen.quiet)
         if index % grid.across == 0:
             _label_queries(page, sheet, grid, index, margin)
         if index < grid.across:
             _label_keys(page, sheet, grid, index, head)
     if grid.numbered:  # say what the numbers along the edges count
-        style = {"va": "center", "color": GREY}
+        style = {"va": "center", "color": page.pen.quiet}
         x, y, width, height = grid.place(len(sheet.panels) - 1)
         middle = (grid.left + x + width) / 2
         page.text(middle, head + 0.06, sheet.say(_("head")), small, ha="center", **style)

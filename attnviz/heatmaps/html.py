@@ -44,6 +44,7 @@ from attnviz.render.sheet import (
     pooled_note,
     resolve,
 )
+from attnviz.render.theme import ThemeName, theme_of
 from attnviz.text.display import visible
 from attnviz.text.messages import (
     LANGUAGES,
@@ -158,10 +159,12 @@ def tour(
     scale: Scale = "shared",
     lang: str = "en",
     roles: Roles = None,
+    theme: ThemeName = "auto",
 ) -> WebPage:
     """Make a page to type in, in which `toy` or `toy-ko` runs; the arguments are as for `attnviz.page`."""
+    theme_of(theme, palette)
     content = _tour(model, palette, scale, lang)
-    return _page(_with_role_signs(content, model, roles), MODEL)
+    return _page(_with_role_signs(content, model, roles), theme, MODEL)
 
 
 def page(
@@ -171,12 +174,15 @@ def page(
     scale: Scale = "shared",
     lang: str = "en",
     roles: Roles = None,
+    theme: ThemeName = "auto",
 ) -> WebPage:
     """Make one HTML page of a record; the arguments are as for `attnviz.page`."""
     expect_language(lang)
-    content = _explore(record, DEFAULT if palette is None else palette, scale, lang)
+    palette = DEFAULT if palette is None else palette
+    theme_of(theme, palette)
+    content = _explore(record, palette, scale, lang)
     content = _open_on_finding(content, record, lang)
-    return _page(_with_role_signs(content, record.model, roles))
+    return _page(_with_role_signs(content, record.model, roles), theme)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +195,7 @@ class Content:
     data: bytes  # the numbers that the scripts read
 
 
-def _page(content: Content, more: Sequence[Path] = ()) -> WebPage:
+def _page(content: Content, theme: ThemeName, more: Sequence[Path] = ()) -> WebPage:
     """Build a page of this content, with the scripts and styles in `more` before those of all heatmaps."""
     return WebPage(
         build(
@@ -199,6 +205,7 @@ def _page(content: Content, more: Sequence[Path] = ()) -> WebPage:
             data=content.data,
             own=(*more, *OWN),
             language=content.labels["lang"],
+            theme=theme,
         )
     )
 
@@ -258,6 +265,7 @@ def story(
     *,
     palette: str = DEFAULT,
     lang: str = "en",
+    theme: ThemeName,
     more: Mapping[str, object],
     own: Sequence[Path],
 ) -> WebPage:
@@ -272,7 +280,7 @@ def story(
     if not text.records:
         content = _tour(TOY, palette, "shared", lang, text)
         content = replace(content, title=title, labels={**content.labels, **more})
-        return _page(content, (*own, *MODEL))
+        return _page(content, theme, (*own, *MODEL))
     contents = [_explore(record, palette, "shared", lang) for record in text.records]
     labels = {
         "lang": lang,
@@ -289,7 +297,7 @@ def story(
         labels={**labels, **more},
         data=b"".join(content.data for content in contents),
     )
-    return _page(content, (*own, *GUIDE))
+    return _page(content, theme, (*own, *GUIDE))
 
 
 def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Content:

@@ -19,6 +19,7 @@ from attnviz.render.figure.export import Picture, usual_settings
 from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.names import DEFAULT, slug
 from attnviz.render.sheet import Scale
+from attnviz.render.theme import ThemeName, theme_of
 from attnviz.storage.files import write_whole
 from attnviz.text.display import check_text, clip, visible
 from attnviz.text.messages import expect_language
@@ -56,6 +57,7 @@ def heatmap_all(
     lang: str = "en",
     title: str | None = "auto",
     style: StyleName = "sheet",
+    theme: ThemeName = "auto",
     width: str | None = None,
     dpi: int | None = None,
     on_done: Callable[[int], object] | None = None,
@@ -73,6 +75,7 @@ def heatmap_all(
         lang: ``en`` or ``ko``.
         title: another title for all pictures, or None for none.
         style: what the pictures are for.
+        theme: the colours of paper and text.
         width: the width of the pictures.
         dpi: the resolution of the pictures.
         on_done: is called after each sentence with the number of sentences done so far.
@@ -83,7 +86,7 @@ def heatmap_all(
     Raises:
         InputError: there is no sentence.
         ModelError: the model cannot be used.
-        SettingsError: the style, width or resolution is invalid.
+        SettingsError: the style, theme, width or resolution is invalid.
         SelectionError: the palette, scale or language is unknown.
         OutputError: the path is neither a folder nor a PDF, or cannot be written.
     """
@@ -92,6 +95,7 @@ def heatmap_all(
         raise OutputError(f"{visible(str(path))}: many sentences are drawn into a folder or a .pdf")
     expect_language(lang)
     style_of(style, width, dpi)  # refused here, before any work
+    theme_of(theme)
     failures: list[Failure] = []
     n_digits = len(str(len(texts)))  # width of the number that begins each file name
     _, first_text = numbered_texts[0]
@@ -111,6 +115,7 @@ def heatmap_all(
                     lang=lang,
                     title=title,
                     style=style,
+                    theme=theme,
                     width=width,
                     dpi=dpi,
                 )

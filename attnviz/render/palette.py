@@ -8,21 +8,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import UInt8
 
 from attnviz.errors import AttnvizWarning, SelectionError
 from attnviz.render import names
 from attnviz.render.names import PALETTES
-from attnviz.render.sheet import blank_below
 from attnviz.text.suggest import suggest
 
 if TYPE_CHECKING:
     from matplotlib.colors import Colormap
 
 DEFAULT = names.DEFAULT
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f")
-"""Okabe and Ito's colours, which colour-blind readers can tell apart: https://jfly.uni-koeln.de/color/. Dark ones come
-first."""
 MARKERS = (
     "o",
     "s",
@@ -201,25 +197,22 @@ def signed_levels(values: np.ndarray, top: float) -> np.ndarray:
     )
 
 
-def pixels(
-    weights: Float[np.ndarray, "row column"], top: float, table: UInt8[np.ndarray, "level channel"]
-) -> UInt8[np.ndarray, "row column channel"]:
-    """Return the colour of each weight on paper; below `blank_below` it is white, or the colour of 0 (`has_blanks`)."""
-    rgb: np.ndarray = table[levels(weights, top)]
-    rgb[weights < blank_below(top)] = 255 if has_blanks(table[:, :3]) else table[0]
-    return rgb
-
-
-def has_blanks(table: Table, *, on_dark: bool = False) -> bool:
+def has_blanks(table: Table, *, paper: str) -> bool:
     """Return whether cells of weight near 0 stay blank, because the palette begins near the colour of the page."""
-    light, page = float(luminance(table[0])), float(not on_dark)
-    return (max(light, page) + 0.05) / (min(light, page) + 0.05) < NEAR
+    return contrast(hexed(table[0]), paper) < NEAR
 
 
-def ink(table: UInt8[np.ndarray, "level rgb"]) -> np.ndarray:
-    """Return for each colour whether white text on it has more contrast than black text."""
+def contrast(colour: str, other: str) -> float:
+    """Return the contrast of two colours, 1 to 21, as in the Web Content Accessibility Guidelines 2.2."""
+    dark, light = sorted(float(luminance(rgb_of(text))) for text in (colour, other))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def text_colours(table: UInt8[np.ndarray, "*colour rgb"]) -> np.ndarray:
+    """Return for each colour the colour of text on it, black or white, whichever has more contrast."""
     light = luminance(table)
-    return np.asarray(1.05 / (light + 0.05) > (light + 0.05) / 0.05)
+    is_white = 1.05 / (light + 0.05) > (light + 0.05) / 0.05
+    return np.where(is_white, "#ffffff", "#000000")
 
 
 def hexed(colour: UInt8[np.ndarray, " rgb"]) -> str:
@@ -227,12 +220,17 @@ def hexed(colour: UInt8[np.ndarray, " rgb"]) -> str:
     return f"#{colour.tobytes().hex()}"
 
 
+def rgb_of(colour: str) -> UInt8[np.ndarray, " rgb"]:
+    """Return red, green and blue of a colour in hexadecimal."""
+    return np.array([*bytes.fromhex(colour[1:])], dtype=np.uint8)
+
+
 def readable(colour: str, *, dark: bool) -> str:
     """Return the colour, mixed with as little white (on a dark screen) or black as makes it readable.
 
     Readable means a contrast of 4.5 with the background, as in the Web Content Accessibility Guidelines.
     """
-    rgb = np.array([*bytes.fromhex(colour[1:])], dtype=np.float64)
+    rgb = rgb_of(colour).astype(np.float64)
     steps = (rgb + (255.0 * dark - rgb) * np.linspace(0, 1, 21)[:, None]).round().astype(np.uint8)
     # Few terminals have an exactly black or white background.
     background = luminance(np.full(3, 30 if dark else 240, dtype=np.uint8))

@@ -104,7 +104,7 @@ class Sheet:
         parts = [weight]
         # The scale of a large pooled pattern ends below its largest weight: see `_panels`.
         if overall_max > top and self.scale != "unit":
-            parts.append(_(" (darkest above, up to {over:.3g})").format(over=overall_max))
+            parts.append(_(" (strongest colour above, up to {over:.3g})").format(over=overall_max))
         if self.scale == "shared" and len(self.panels) > 1:
             parts.append(_(", same scale in all panels"))
         blank_note = blank_note.format(blank=blank_look, least=threshold)

@@ -16,10 +16,8 @@ from jaxtyping import UInt8
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, height_of, legend_above, lines, page_of, scale_marks
 from attnviz.render.figure.pen import (
-    FRAME,
     LEAST_TEXT,
     MARGIN,
-    MASKED,
     POINT,
     SMALL,
     TEXT,
@@ -27,7 +25,8 @@ from attnviz.render.figure.pen import (
     Pen,
 )
 from attnviz.render.figure.style import Style, StyleName, enlarge, style_of
-from attnviz.render.palette import COLOURS, DEFAULT, MARKERS, colours, diverging, ink, levels
+from attnviz.render.palette import DEFAULT, MARKERS, levels, text_colours
+from attnviz.render.theme import Theme, ThemeName, theme_of
 from attnviz.stories.record import Bars, Lines, Matrix, Panel, Series, Story, typeset
 from attnviz.text.display import decimals
 from attnviz.text.messages import _, in_language
@@ -108,6 +107,7 @@ def draw(
     *,
     palette: str = DEFAULT,
     style: StyleName = "sheet",
+    theme: ThemeName = "auto",
     width: str | None = None,
     dpi: int | None = None,
 ) -> Picture:
@@ -115,12 +115,14 @@ def draw(
 
     Raises:
         SelectionError: the palette is unknown.
-        SettingsError: the style or width is invalid.
+        SettingsError: the style, theme or width is invalid.
     """
     page_style = style_of(style, width, dpi)
     zoom = LETTERS[style] / TEXT
-    with usual_settings():
-        pen = blank_figure([story.title, *_caption(story), typeset(repr(story.picture))])
+    colours = theme_of(theme, palette)
+    with usual_settings(colours):
+        texts = [story.title, *_caption(story), typeset(repr(story.picture))]
+        pen = blank_figure(texts, colours)
         pen = replace(pen, least=max(LEAST_TEXT, page_style.least / zoom))
         _draw_page(story, palette, pen, page_style, zoom)
         enlarge(pen.figure, zoom)
@@ -157,7 +159,7 @@ def _draw_page(story: Story, palette: str, pen: Pen, style: Style, zoom: float) 
         if isinstance(drawn.panel, Matrix) and not drawn.ax.texts:
             bar = (ax_left + drawn.width + 0.1, place[1], min(drawn.height, 2.0))
             marks = scale_marks(*drawn.panel.limits)
-            page.colour_bar(_colour_table(drawn.panel, palette), bar, marks)
+            page.colour_bar(_colour_table(drawn.panel, palette, pen.theme), bar, marks)
     page.write(caption, page.size[1] - foot + 0.15)
 
 
@@ -296,11 +298,11 @@ def _draw_matrix(
     cell_width, cell_height = width / n_columns, height / n_rows
     ax.set_position((0.2, 0.2, width / STAGE, height / STAGE))
     masked = np.isnan(matrix.values)
-    rgb = _colour_table(matrix, palette)[_levels(matrix)]
+    rgb = _colour_table(matrix, palette, pen.theme)[_levels(matrix)]
     alpha = np.where(masked, 0, 255).astype(np.uint8)
     ax.imshow(np.dstack([rgb, alpha]), aspect="auto", interpolation="none", zorder=2)
     if masked.any():
-        ax.patch.set(**MASKED)
+        ax.patch.set(**pen.theme.masked)
     ax.locator_params(integer=True)  # rows and columns without names have numbers
     if matrix.columns:
         fits = pen.widest(matrix.columns, text_size) < cell_width - 0.06
@@ -310,7 +312,7 @@ def _draw_matrix(
         _name_cells(ax.yaxis, matrix.rows, pen, cell_height, text_size, None)
     ax.tick_params(length=0, pad=3, labelsize=text_size)
     _name_axes(ax, pen, text_size, matrix.column_title, matrix.row_title)
-    ax.spines[:].set(color=FRAME, linewidth=0.6)
+    ax.spines[:].set(color=pen.theme.frame, linewidth=0.6)
     if max(n_rows, n_columns) <= NAMED:
         _print_numbers(ax, matrix, palette, pen, (cell_width, cell_height))
 
@@ -355,18 +357,17 @@ def _print_numbers(
     size = min(TEXT + 1.5, size_for_width, size_for_height)
     if size < pen.least:
         return
-    needs_white_text = ink(_colour_table(matrix, palette))[_levels(matrix)]
+    inks = text_colours(_colour_table(matrix, palette, pen.theme))[_levels(matrix)]
     for (row, column), value in np.ndenumerate(matrix.values):
         if not np.isnan(value):
-            colour = "white" if needs_white_text[row, column] else pen.ink
-            style = pen.style(size, color=colour)
+            style = pen.style(size, color=inks[row, column])
             number = decimals(float(value), digits)
             ax.text(column, row, number, ha="center", va="center", zorder=3, **style)
 
 
-def _colour_table(matrix: Matrix, palette: str) -> UInt8[np.ndarray, "level rgb"]:
+def _colour_table(matrix: Matrix, palette: str, theme: Theme) -> UInt8[np.ndarray, "level rgb"]:
     """Return the colours of a matrix, from its lowest value to its highest."""
-    return diverging() if matrix.diverging else colours(palette)
+    return theme.diverging() if matrix.diverging else theme.colours(palette)
 
 
 def _levels(matrix: Matrix) -> UInt8[np.ndarray, "row column"]:
@@ -378,7 +379,7 @@ def _levels(matrix: Matrix) -> UInt8[np.ndarray, "row column"]:
 def _draw_lines(ax: Axes, chart: Lines, pen: Pen, text_size: float) -> None:
     """Draw a line per series, with its name at its end, and a band around it if the series has an interval."""
     for index, series in enumerate(chart.series):
-        look = _look(index)
+        look = _look(index, pen)
         if series.low:
             ax.fill_between(
                 chart.x, series.low, series.high, color=look["color"], alpha=0.18, linewidth=0
@@ -411,10 +412,10 @@ def _draw_lines(ax: Axes, chart: Lines, pen: Pen, text_size: float) -> None:
         _name_lines(ax, chart.series, pen, text_size)
 
 
-def _look(index: int) -> dict[str, Any]:
+def _look(index: int, pen: Pen) -> dict[str, Any]:
     """Return the colour and the marker of a series."""
     return {
-        "color": COLOURS[index % len(COLOURS)],
+        "color": pen.theme.series[index % len(pen.theme.series)],
         "marker": MARKERS[index % len(MARKERS)],
         "markersize": 3.5,
     }
@@ -432,7 +433,11 @@ def _name_lines(ax: Axes, series: Sequence[Series], pen: Pen, text_size: float) 
     ends = [float(to_axes.transform((x_end, one.values[-1]))[1]) for one in series]
     for index, (name, y) in enumerate(zip(names, _apart(ends, name_heights), strict=True)):
         ax.plot(
-            [1 + NAME_GAP / 2 / width], [y], transform=ax.transAxes, clip_on=False, **_look(index)
+            [1 + NAME_GAP / 2 / width],
+            [y],
+            transform=ax.transAxes,
+            clip_on=False,
+            **_look(index, pen),
         )
         place = (1 + NAME_GAP / width, y)
         ax.text(
@@ -471,7 +476,7 @@ def _draw_bars(ax: Axes, chart: Bars, pen: Pen, text_size: float) -> None:
             series.values,
             thickness * 0.94,
             label=series.name,
-            color=COLOURS[index % len(COLOURS)],
+            color=pen.theme.series[index % len(pen.theme.series)],
             zorder=2,
         )
         if pen.width("0.00", number_size) < thickness * room - 0.03:
@@ -499,10 +504,10 @@ def _finish_chart(ax: Axes, chart: Lines | Bars, pen: Pen, text_size: float, x_t
     """Style a chart and name its axes."""
     _name_axes(ax, pen, text_size, x_title, chart.y_title)
     ax.tick_params(length=0, pad=4, labelsize=text_size, labelcolor=pen.ink)
-    ax.grid(axis="y", color="#e6e6e6", linewidth=0.6)
+    ax.grid(axis="y", color=pen.theme.grid, linewidth=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.spines["bottom"].set(color=FRAME, linewidth=0.6)
+    ax.spines["bottom"].set(color=pen.theme.frame, linewidth=0.6)
 
 
 def _name_axes(ax: Axes, pen: Pen, text_size: float, x_title: str, y_title: str) -> None:

@@ -14,6 +14,7 @@ from attnviz.heatmaps.html import story as with_views
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes
 from attnviz.render.palette import DEFAULT
+from attnviz.render.theme import ThemeName, theme_of
 from attnviz.stories.record import Cell, Story, StoryView, Table, cell_text, is_number, typeset
 from attnviz.text.display import hold_units
 from attnviz.text.messages import expect_language, in_language, korean
@@ -22,13 +23,16 @@ SCRIPTS = Path(__file__).parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("charts.js", "story.js", "story.css"))
 
 
-def page(story: Story, *, palette: str = DEFAULT, lang: str | None = None) -> WebPage:
+def page(
+    story: Story, *, palette: str = DEFAULT, lang: str | None = None, theme: ThemeName = "auto"
+) -> WebPage:
     """Return a story as a page in both languages, opened in `lang`, by default the language of the story.
 
-    Raises SelectionError: the palette or language is unknown.
+    Raises SelectionError: the palette or language is unknown; SettingsError: the theme is.
     """
     lang = lang or story.language
     expect_language(lang)
+    theme_of(theme, palette)
     story = story.original or story
     parts = [_plain(part) for part in story.parts]
     # The first paragraph of a story with views is shown next to them.
@@ -45,14 +49,15 @@ def page(story: Story, *, palette: str = DEFAULT, lang: str | None = None) -> We
         labels = {"lang": lang, "palette": palettes(palette), "story": plan}
         head = [("proof", hold_units(in_language(story.receipt, lang)))]
         title = hold_units(in_language(story.title, lang))
-        return WebPage(build(title, head, labels=labels, data=b"", own=OWN, language=lang))
+        html = build(title, head, labels=labels, data=b"", own=OWN, language=lang, theme=theme)
+        return WebPage(html)
     text = StoryText(
         title=_bilingual(story.title),
         introduction=introduction,
         views=[(_bilingual(view.text), _state(view, story)) for view in story.views],
         records=story.records,
     )
-    return with_views(text, palette=palette, lang=lang, more={"story": plan}, own=OWN)
+    return with_views(text, palette=palette, lang=lang, theme=theme, more={"story": plan}, own=OWN)
 
 
 def _state(view: StoryView, story: Story) -> dict[str, object]:

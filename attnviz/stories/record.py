@@ -21,6 +21,7 @@ from attnviz.text.messages import _, korean
 if TYPE_CHECKING:
     from attnviz.pages import WebPage
     from attnviz.render.figure.style import StyleName
+    from attnviz.render.theme import ThemeName
 
 Cell: TypeAlias = str | int | float  # a float is shown with the decimals of its table
 
@@ -137,17 +138,20 @@ class Story:
         translated = korean(replace(self, records=()))
         return replace(translated, records=self.records, language=language, original=self)
 
-    def page(self, lang: str | None = None, palette: str = DEFAULT) -> WebPage:
+    def page(
+        self, lang: str | None = None, palette: str = DEFAULT, *, theme: ThemeName = "auto"
+    ) -> WebPage:
         """Return the story as a page: text, tables and panels, and live views of attention patterns.
 
         The page has both languages; `lang=None` opens it in the language of the story.
 
         Raises:
             SelectionError: the palette or the language is unknown.
+            SettingsError: the theme is unknown.
         """
         from attnviz.stories.html import page
 
-        return page(self, palette=palette, lang=lang)
+        return page(self, palette=palette, lang=lang, theme=theme)
 
     def save(
         self,
@@ -155,6 +159,7 @@ class Story:
         *,
         palette: str = DEFAULT,
         style: StyleName = "sheet",
+        theme: ThemeName = "auto",
         width: str | None = None,
         dpi: int | None = None,
         lang: str | None = None,
@@ -164,7 +169,7 @@ class Story:
         Raises:
             OutputError: the ending is unknown, or the file cannot be written.
             SelectionError: the palette is unknown.
-            SettingsError: the style, width or resolution is invalid.
+            SettingsError: the style, theme, width or resolution is invalid.
         """
         from attnviz.storage.files import check_ending, write_whole
 
@@ -174,11 +179,13 @@ class Story:
         if ending == ".json":
             content = to_json(self)
         elif ending == ".html":
-            content = self.page(lang, palette).html
+            content = self.page(lang, palette, theme=theme).html
         else:
             from attnviz.stories.figure import draw
 
-            content = draw(self, palette=palette, style=style, width=width, dpi=dpi).fill
+            content = draw(
+                self, palette=palette, style=style, theme=theme, width=width, dpi=dpi
+            ).fill
         return write_whole(path, content)
 
     def _repr_html_(self) -> str:

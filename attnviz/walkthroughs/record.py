@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from attnviz.pages import WebPage
     from attnviz.render.figure.style import StyleName
+    from attnviz.render.theme import ThemeName
     from attnviz.walkthroughs.view import Blanks, View
 
 __all__ = ["CalculationStep", "Grid", "Walkthrough"]
@@ -174,6 +175,7 @@ class Walkthrough:
         blanks: Blanks = frozenset(),
         palette: str = "teal",
         style: StyleName = "sheet",
+        theme: ThemeName = "auto",
         width: str | None = None,
         dpi: int | None = None,
     ) -> Figure:
@@ -183,20 +185,25 @@ class Walkthrough:
 
         Raises:
             SelectionError: the language or palette is unknown.
-            SettingsError: the style, width, resolution or precision is invalid.
+            SettingsError: the style, theme, width, resolution or precision is invalid.
         """
         from attnviz.walkthroughs.figure.sheet import draw
 
         view = self._view(lang, precision, blanks)
-        return draw(view, palette=palette, style=style, width=width, dpi=dpi).figure
+        return draw(view, palette=palette, style=style, theme=theme, width=width, dpi=dpi).figure
 
     def page(
-        self, lang: str = "en", *, precision: int | None = None, blanks: Blanks = frozenset()
+        self,
+        lang: str = "en",
+        *,
+        precision: int | None = None,
+        blanks: Blanks = frozenset(),
+        theme: ThemeName = "auto",
     ) -> WebPage:
         """Make a page on which each number shows how it was computed; the arguments are those of `figure`."""
         from attnviz.walkthroughs.pages.html import page
 
-        return page(self._view(lang, precision, blanks))
+        return page(self._view(lang, precision, blanks), theme=theme)
 
     def save(
         self,
@@ -207,6 +214,7 @@ class Walkthrough:
         blanks: Blanks = frozenset(),
         palette: str = "teal",
         style: StyleName = "sheet",
+        theme: ThemeName = "auto",
         width: str | None = None,
         dpi: int | None = None,
     ) -> Path:
@@ -218,7 +226,7 @@ class Walkthrough:
         Raises:
             OutputError: the ending is unknown, or the file cannot be written.
             SelectionError: the language or palette is unknown.
-            SettingsError: blank cells in JSON, or an invalid style, width, resolution or precision.
+            SettingsError: blank cells in JSON, or an invalid style, theme, width, resolution or precision.
         """
         from attnviz.storage.files import check_ending, write_whole
 
@@ -231,7 +239,7 @@ class Walkthrough:
 
             content = to_json(self, blanks=blanks)
         elif ending == ".html":
-            content = self.page(lang, precision=precision, blanks=blanks).html
+            content = self.page(lang, precision=precision, blanks=blanks, theme=theme).html
         elif ending in {".md", ".csv"}:
             from attnviz.walkthroughs.pages import markdown
 
@@ -239,7 +247,9 @@ class Walkthrough:
         else:
             from attnviz.walkthroughs.figure.sheet import draw
 
-            content = draw(view, palette=palette, style=style, width=width, dpi=dpi).fill
+            content = draw(
+                view, palette=palette, style=style, theme=theme, width=width, dpi=dpi
+            ).fill
         return write_whole(path, content)
 
     def blanks(self) -> frozenset[tuple[str, int, int]]:

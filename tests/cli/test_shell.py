@@ -80,9 +80,52 @@ def test_defaults_from_the_environment(
 
 
 @pytest.mark.parametrize(
+    "command",
+    [
+        ("heatmap", "I love you", "-m", "toy-random"),
+        ("generate", "I love", "--max-new-tokens", "2"),
+        ("walkthrough", "--example", "self-attention"),
+        ("compare-heads", "I love you", "-m", "toy-random"),
+        ("head", "0.1", "I love you", "-m", "toy-random"),
+        ("demo", "transpose"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_light_and_dark(
+    typed: Callable[..., Result],
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+) -> None:
+    """A theme of the environment or of the option holds for picture, page and terminal; pictures are light without."""
+    from matplotlib.image import imread
+
+    def draw(*options: str) -> tuple[float, str]:
+        """The brightness of the picture's corner, and the output."""
+        files = ["-o", "a.png"] if command[0] == "head" else ["-o", "a.png", "-o", "a.html"]
+        result = typed(*command, *options, *files)
+        assert result.status == 0
+        return float(imread(here / "a.png")[2, 2, :3].mean()), result.output
+
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert draw()[0] == 1
+    _, light = draw("--theme", "light")
+    monkeypatch.setenv("ATTNVIZ_THEME", "dark")
+    brightness, dark = draw()
+    assert brightness < 0.1
+    if command[0] != "head":
+        assert '<meta name="color-scheme" content="dark">' in (here / "a.html").read_text("utf-8")
+    assert draw("--theme", "light") == (1, light)
+    assert draw("--theme", "auto")[0] == 1
+    if command[0] in {"heatmap", "walkthrough"}:  # the others print no cells in colours of weights
+        assert dark != light
+
+
+@pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
         ("ATTNVIZ_PALETTE", "magmaa", "there is no palette 'magmaa'"),
+        ("ATTNVIZ_THEME", "pink", "'pink' is not one of 'auto', 'light', 'dark'"),
         ("ATTNVIZ_LANG", "xx", "'xx' is not one of 'en', 'ko'"),
         ("ATTNVIZ_MODEL", "toy-randmo", "there is no home-built model 'toy-randmo'"),
         ("ATTNVIZ_OUTPUTS", "saved.npz/x", "saved.npz"),

@@ -25,7 +25,8 @@ from attnviz.heads.selection import (
 )
 from attnviz.heads.words import proof
 from attnviz.render.figure.style import smallest_letters
-from attnviz.render.palette import colours, luminance, pixels
+from attnviz.render.palette import colours, luminance
+from attnviz.render.theme import LIGHT
 from tests.fixtures.pictures import expect_apart, expect_enlarged_whole
 from tests.heads.comparisons_by_hand import KOREAN, NARROW, RULES, made, with_chance
 
@@ -81,7 +82,7 @@ def test_the_sheet(texts_of: Texts, shape: tuple[int, int]) -> None:
     for head, cell in zip(comparison.heads, cells_of(drawn), strict=False):
         colour = hexed(cell.get_facecolor())
         if head.role is None:
-            assert colour == figure.EMPTY
+            assert colour == LIGHT.shade
         else:
             assert (colour == head.role.rule.colour) == head.role.established
     for (_head, role), *_others in by_role(comparison):
@@ -159,7 +160,7 @@ def test_one_sentence_shows_words(texts_of: Texts, fixed_record: Make) -> None:
     received = received_by_words(record)
     for cell, head in zip(cells_of(drawn), np.ndindex(2, 3), strict=False):
         share = float(received[head].max())
-        expected = pixels(np.array([[share]]), 1.0, colours())[0, 0, :3]
+        expected = LIGHT.pixels(np.array([[share]]), 1.0, colours())[0, 0, :3]
         assert hexed(cell.get_facecolor()) == "#" + bytes(expected.tolist()).hex()
         assert record.key_tokens[int(received[head].argmax())].text in shown
     links = strongest_links(record)
@@ -220,7 +221,7 @@ def test_patterns_that_are_given_are_drawn(fixed_record: Make, texts_of: Texts) 
     """The head's own matrix, and no other, with its scale from 0 to 1; without the head, refused."""
     comparison = made()
     record = fixed_record(n_layers=2, n_heads=3)
-    expected = pixels(record.pattern(1, 0), 1.0, colours())
+    expected = LIGHT.pixels(record.pattern(1, 0), 1.0, colours())
     drawn = figure.draw(comparison, patterns={("1.0", "first"): record}).figure
     images = images_of(drawn)
     assert sum(np.array_equal(image, expected) for image in images) == 1

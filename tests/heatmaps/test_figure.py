@@ -20,8 +20,9 @@ from attnviz.errors import SelectionError
 from attnviz.heatmaps.api import heatmap
 from attnviz.heatmaps.figure import draw
 from attnviz.render.figure.pattern import draw_on
-from attnviz.render.palette import colours, ink, levels, pixels
+from attnviz.render.palette import colours, levels, text_colours
 from attnviz.render.sheet import AXES, Scale, Sheet, resolve
+from attnviz.render.theme import LIGHT
 from attnviz.text.display import token_text
 
 if TYPE_CHECKING:
@@ -304,11 +305,11 @@ def test_numbers_in_cells_are_the_weights(fixed_record: Make, palette: str) -> N
     assert set(found) == {
         (row, column) for row in range(5) for column in range(5) if matrix[row, column] >= 0.005
     }
-    white = ink(colours(palette))[levels(matrix, sheet.panels[0].top)]
+    inks = text_colours(colours(palette))[levels(matrix, sheet.panels[0].top)]
     for (row, column), text in found.items():
         weight = float(matrix[row, column])
         assert abs(float(text.get_text()) - weight) <= 0.005 + 1e-6
-        assert (text.get_color() == "white") == white[row, column]
+        assert text.get_color() == inks[row, column]
 
 
 # Somebody's own axes.
@@ -334,7 +335,7 @@ def test_ax_is_drawn_on(fixed_record: Make) -> None:
     assert figure_given.axes == [axes, other]
     assert not other.images
     assert not other.texts
-    expected = pixels(record.pattern(1, 2), float(record.weights.max()), colours())
+    expected = LIGHT.pixels(record.pattern(1, 2), float(record.weights.max()), colours())
     np.testing.assert_array_equal(rgb(axes.images[0]), expected)
     assert [label.get_text() for label in axes.get_yticklabels()] == [
         token.text for token in record.query_tokens

@@ -354,7 +354,7 @@ def test_numbers_can_be_read_in_their_cells(
                     assert re.fullmatch(r"\d\.\d\d", text)
                     found.append(ground)
                 else:  # of a palette that does not begin near the page
-                    assert not has_blanks(table, on_dark=dark)
+                    assert not has_blanks(table, paper="#000000" if dark else "#ffffff")
                     np.testing.assert_array_equal(ground, table[0])
     np.testing.assert_array_equal(found, expected)
 

@@ -12,12 +12,12 @@ from attnviz.render.palette import (
     MIDDLE,
     colours,
     diverging,
-    ink,
     levels,
     luminance,
-    pixels,
     signed_levels,
+    text_colours,
 )
+from attnviz.render.theme import LIGHT
 
 TENTHS = np.linspace(0, LEVELS - 1, 11).round().astype(int)
 
@@ -158,7 +158,7 @@ def test_text_can_be_read_on_every_colour(name: str, *, on_dark: bool) -> None:
     table = diverging(on_dark=on_dark) if name == "signed" else colours(name, on_dark=on_dark)
     light = luminance(table)
     contrast = {True: 1.05 / (light + 0.05), False: (light + 0.05) / 0.05}
-    chosen = np.where(ink(table), contrast[True], contrast[False])
+    chosen = np.where(text_colours(table) == "#ffffff", contrast[True], contrast[False])
     assert chosen.min() >= 4.5
     np.testing.assert_array_equal(chosen, np.maximum(contrast[True], contrast[False]))
 
@@ -173,9 +173,9 @@ def test_levels_by_hand() -> None:
 def test_cells_of_small_weights_stay_blank() -> None:
     """Below 0.005 a cell is white; where even the largest weight is small, below a fiftieth of that."""
     table = colours("magma")
-    shown = pixels(np.array([[0.0, 0.0049, 0.005, 1.0]]), 1.0, table)
+    shown = LIGHT.pixels(np.array([[0.0, 0.0049, 0.005, 1.0]]), 1.0, table)
     assert shown[0, :2].tolist() == [[255, 255, 255]] * 2
     np.testing.assert_array_equal(shown[0, 2:], table[[1, 255]])
-    shown = pixels(np.array([[0.0003, 0.0005, 0.02]]), 0.02, table)
+    shown = LIGHT.pixels(np.array([[0.0003, 0.0005, 0.02]]), 0.02, table)
     assert (shown[0, 0] == 255).all()
     np.testing.assert_array_equal(shown[0, 1:], table[[6, 255]])

@@ -146,7 +146,7 @@ def test_colours_of_long_texts_end_below_the_largest() -> None:
     strongest = (0.9 + 3 * 0.001) / 2
     assert small.panels[0].top == pytest.approx(strongest / 20)
     assert (
-        f"0 to {strongest / 20:.3g} (darkest above, up to {strongest:.3g}), same scale in all panels"
-        in small.legend
+        f"0 to {strongest / 20:.3g} (strongest colour above, up to {strongest:.3g}), "
+        "same scale in all panels" in small.legend
     )
-    assert "darkest" not in pool(sheet, 40, 40).legend
+    assert "strongest colour" not in pool(sheet, 40, 40).legend

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from attnviz.render.figure.style import smallest_letters
 from attnviz.render.palette import colours, diverging, levels
 from attnviz.stories.figure import draw
 from attnviz.stories.record import Bars, Lines, Matrix, Panel, Series, Story
@@ -123,13 +124,11 @@ def test_a_mixed_picture(texts_of: Texts, panels: list[Panel]) -> None:
 @pytest.mark.parametrize("main", [0, 1, 2])
 def test_a_slide(texts_of: Texts, main: int) -> None:
     """A slide of 1,920 x 1,080 pixels with the main panel largest, at the left of the others."""
-    from matplotlib.text import Text
-
     made = draw(replace(story(MASKED, DOUBLING, BARS), main=main), style="slides")
     texts = seen(made.figure, texts_of)
     expect_apart(texts, made.figure)
     assert made.png()[16:24] == struct.pack(">II", 1920, 1080)
-    assert min(text.get_fontsize() for text in made.figure.findobj(Text) if text.get_text()) >= 9
+    assert smallest_letters(made.figure) >= 9  # points: 18 pixels
     boxes = [axes.get_position() for axes in made.figure.axes if axes.axison]
     first, *others = boxes
     assert all(first.x1 < box.x0 and first.height > box.height for box in others)
@@ -143,6 +142,7 @@ def test_a_column(texts_of: Texts) -> None:
     assert bottoms == sorted(bottoms, reverse=True)
 
 
+@pytest.mark.filterwarnings("ignore:in the palette cividis_r")
 @pytest.mark.parametrize("palette", ["magma", "cividis_r"])
 def test_cells_have_their_colours(palette: str) -> None:
     """Each has the palette's colour of its value; a masked one none, so that the hatches show through."""

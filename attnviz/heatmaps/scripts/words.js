@@ -51,7 +51,7 @@ const WORDS = {
   blank: gettext("blank"),
   asZero: gettext("coloured as 0"),
   masked: gettext("crossed-out cells are masked"),
-  over: gettext(" (darkest above, up to {0})"),
+  over: gettext(" (strongest colour above, up to {0})"),
   axes: gettext("Rows are queries, columns are keys; layers and heads count from 0"),
   rounded: gettext("Numbers with ≈ are rounded to a 255th of the largest weight of their head; the {0} largest of each row are exact."),
   exact: gettext("Every weight is exact (float32)."),

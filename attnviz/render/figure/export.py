@@ -18,6 +18,7 @@ from attnviz.errors import AttnvizWarning
 from attnviz.render.figure.pen import DPI, PIXELS, Pen
 from attnviz.render.figure.style import MOST_PIXELS, STYLES, Style, fit
 from attnviz.render.fonts import Typefaces, advice, typefaces_for
+from attnviz.render.theme import LIGHT, Theme
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -121,17 +122,18 @@ class Picture:
         return file.getvalue()
 
 
-def blank_figure(texts: Sequence[str]) -> Pen:
-    """Return a pen on an empty white figure, with fonts for these texts; call it within `usual_settings`."""
+def blank_figure(texts: Sequence[str], theme: Theme = LIGHT) -> Pen:
+    """Return a pen on an empty figure, with fonts for these texts; call it within `usual_settings` of this theme."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    return Pen(FigureCanvasAgg(Figure(dpi=DPI, facecolor="white")).figure, typefaces_for(texts))
+    figure = FigureCanvasAgg(Figure(dpi=DPI, facecolor=theme.paper)).figure
+    return Pen(figure, typefaces_for(texts), theme=theme)
 
 
 @contextmanager
-def usual_settings() -> Iterator[None]:
-    """Use Matplotlib's default settings until the block ends; the user's settings are then restored.
+def usual_settings(theme: Theme = LIGHT) -> Iterator[None]:
+    """Use Matplotlib's default settings, in the colours of a theme, until the block ends; then restore the user's.
 
     In SVG files, element ids are the same each time, and each panel is a separate image with one pixel per cell, sharp
     at any size. Text remains text: searchable and editable in SVG, TrueType in PDF, because publishers refuse Type 3
@@ -142,7 +144,7 @@ def usual_settings() -> Iterator[None]:
     defaults: dict[Any, Any] = {
         name: value for name, value in rcParamsDefault.items() if name != "backend"
     }
-    with rc_context(defaults | LETTERS), warnings.catch_warnings():
+    with rc_context(defaults | LETTERS | theme.settings), warnings.catch_warnings():
         # `Picture.fill` warns about missing characters instead, with advice on what to install.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield

@@ -14,9 +14,6 @@ import numpy as np
 from jaxtyping import UInt8
 
 from attnviz.render.figure.pen import (
-    BLACK,
-    FRAME,
-    GREY,
     LEGEND_GAP,
     MARGIN,
     POINT,
@@ -61,11 +58,11 @@ def lines(
 ) -> list[Line]:
     """Break texts into lines of at most `width` inches, in letters of `size` points.
 
-    Each text has at most `most` lines. Without a `colour`, the first text, which is the receipt, is black and the
-    others are grey. The distance from line to line is `leading` times the size.
+    Each text has at most `most` lines. Without a `colour`, the first text, which is the receipt, has the colour of
+    text and the others that of less important text. The distance from line to line is `leading` times the size.
     """
     return [
-        Line(line, size, colour or (GREY if index else BLACK), leading * size * POINT)
+        Line(line, size, colour or (pen.quiet if index else pen.ink), leading * size * POINT)
         for index, text in enumerate(texts)
         for line in pen.wrap(text, width, size, most)
     ]
@@ -126,7 +123,7 @@ class Page:
 
     def frame(self, place: Place) -> None:
         """Draw a thin line around a panel."""
-        self.box(place, fill=False, edgecolor=FRAME, linewidth=0.6, zorder=3)
+        self.box(place, fill=False, edgecolor=self.pen.theme.frame, linewidth=0.6, zorder=3)
 
     def box(self, place: Place, **style: Any) -> Any:
         """Draw a rectangle; `style` has further arguments of Matplotlib's `Rectangle`."""
@@ -167,7 +164,8 @@ class Page:
         colour bar, which the user's own axes get, needs axes and a norm, and has no room for numbers at its ends.
         """
         left, top, length = place
-        style: dict[str, Any] = {"size": max(SMALL, self.pen.least), "va": "center", "color": GREY}
+        quiet = self.pen.quiet
+        style: dict[str, Any] = {"size": max(SMALL, self.pen.least), "va": "center", "color": quiet}
         if along:
             self.image(table[None], (left, top, length, 0.1), None)
             self.text(left - 0.05, top + 0.05, marks[0], ha="right", **style)
@@ -176,7 +174,7 @@ class Page:
         self.image(table[::-1, None], (left, top, 0.12, length), None)
         for share, text in marks.items():
             y = top + length * (1 - share)
-            self.ax.plot([left + 0.12, left + 0.15], [y, y], color=GREY, linewidth=0.6)
+            self.ax.plot([left + 0.12, left + 0.15], [y, y], color=quiet, linewidth=0.6)
             self.text(left + 0.18, y, text, **style)
 
 
@@ -190,7 +188,7 @@ def page_of(pen: Pen, width: float, height: float) -> Page:
     page = Page(pen, ax)
     if pen.typefaces.missing:
         (words, *_) = pen.wrap(boxes(pen.typefaces.missing), width - 2 * MARGIN, BOXES, most=1)
-        page.text(MARGIN, height - 0.03, words, BOXES, va="bottom", color=GREY)
+        page.text(MARGIN, height - 0.03, words, BOXES, va="bottom", color=pen.quiet)
     return page
 
 

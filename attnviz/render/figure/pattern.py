@@ -12,11 +12,7 @@ from jaxtyping import Int
 from attnviz.errors import SelectionError
 from attnviz.render.figure.export import usual_settings
 from attnviz.render.figure.pen import (
-    BLACK,
-    FRAME,
-    GREY,
     LEAST_TEXT,
-    MASKED,
     PITCH,
     POINT,
     SMALL,
@@ -28,14 +24,13 @@ from attnviz.render.figure.pen import (
 from attnviz.render.fonts import typefaces_for
 from attnviz.render.palette import (
     Palette,
-    colours,
-    has_blanks,
-    ink,
+    hexed,
     levels,
     luminance,
-    pixels,
+    text_colours,
 )
 from attnviz.render.sheet import BLANK, Panel, Sheet
+from attnviz.render.theme import DARK, LIGHT
 from attnviz.text.messages import Phrase, _
 
 if TYPE_CHECKING:
@@ -66,16 +61,12 @@ def draw_on(
         raise SelectionError("the ax given belongs to no figure")
     from matplotlib.colors import to_rgb
 
-    sheet = replace(sheet, has_blanks=has_blanks(colours(palette)))
-    background = luminance((np.array(to_rgb(root.get_facecolor())) * 255).round().astype(np.uint8))
-    with usual_settings():
-        text_colour, quiet_colour = (BLACK, GREY) if background > 0.18 else ("white", FRAME)
-        pen = Pen(
-            root,
-            typefaces_for([*texts_of(sheet), title or ""]),
-            ink=text_colour,
-            quiet=quiet_colour,
-        )
+    background = (np.array(to_rgb(root.get_facecolor())) * 255).round().astype(np.uint8)
+    is_light = luminance(background) > 0.18
+    theme = LIGHT if is_light else replace(DARK, paper=hexed(background))
+    sheet = replace(sheet, has_blanks=theme.has_blanks(theme.colours(palette)))
+    with usual_settings(theme):
+        pen = Pen(root, typefaces_for([*texts_of(sheet), title or ""]), theme=theme)
         draw_pattern(ax, sheet, palette, pen, title=title, cbar=cbar, annot=annot)
 
 
@@ -111,15 +102,15 @@ def draw_pattern(
         annot: whether to write numbers in the cells; None writes them if they are large enough to read.
     """
     (panel,) = sheet.panels
-    table = colours(palette)
+    table = pen.theme.colours(palette)
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
     image = ax.imshow(
-        pixels(panel.matrix, panel.top, table),
+        pen.theme.pixels(panel.matrix, panel.top, table),
         aspect="equal" if cell is None else "auto",
         interpolation="none",
     )
     image.set_label(sheet.description)
-    hatch_masked(ax, sheet.masked_from, len(keys), place=(-0.5, -0.5, 1.0))
+    hatch_masked(ax, pen, sheet.masked_from, len(keys), place=(-0.5, -0.5, 1.0))
     if cell is None:
         if cbar:
             _bar_beside(ax, table, panel.top, pen)
@@ -151,7 +142,7 @@ def draw_pattern(
         ax.set_ylabel(
             sheet.say(_("query (attends)")) + label_note, labelpad=4, **pen.style(color=pen.quiet)
         )
-    ax.spines[:].set(color=FRAME, linewidth=0.6)
+    ax.spines[:].set(color=pen.theme.frame, linewidth=0.6)
     write_numbers(
         ax, panel, palette, pen, number_size(cell, annot, pen.least), place=(-0.5, -0.5, 1.0)
     )
@@ -159,6 +150,7 @@ def draw_pattern(
 
 def hatch_masked(
     ax: Axes,
+    pen: Pen,
     masked_from: Int[np.ndarray, " row"],
     n_columns: int,
     *,
@@ -180,7 +172,7 @@ def hatch_masked(
         x = left + column * cell
         corners += [(x, top + row * cell), (x, top + (row + 1) * cell)]
     corners += [(right, top + len(masked_from) * cell), (right, top)]
-    ax.add_patch(Polygon(corners, closed=True, zorder=2.5, **MASKED))
+    ax.add_patch(Polygon(corners, closed=True, zorder=2.5, **pen.theme.masked))
 
 
 def _bar_beside(ax: Axes, table: np.ndarray, top: float, pen: Pen) -> None:
@@ -191,7 +183,7 @@ def _bar_beside(ax: Axes, table: np.ndarray, top: float, pen: Pen) -> None:
         ScalarMappable(Normalize(0, top or 1.0), ListedColormap(table / 255)), ax=ax
     )
     bar.ax.tick_params(labelsize=SMALL, color=pen.quiet, labelcolor=pen.quiet)
-    bar.outline.set(edgecolor=FRAME, linewidth=0.6)
+    bar.outline.set(edgecolor=pen.theme.frame, linewidth=0.6)
 
 
 def write_numbers(
@@ -208,12 +200,12 @@ def write_numbers(
     `place` is the left edge and the top edge of the panel, and the side of a cell.
     """
     left, top, cell = place
-    is_white = ink(colours(palette))[levels(panel.matrix, panel.top)]
+    inks = text_colours(pen.theme.colours(palette))[levels(panel.matrix, panel.top)]
     for row, column in np.argwhere(panel.matrix >= BLANK) if size else ():
         text = f"{panel.matrix[row, column]:.2f}"
         style = pen.style(
             size,
-            color="white" if is_white[row, column] else BLACK,
+            color=inks[row, column],
             ha="center",
             va="center",
             zorder=4,

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from attnviz.render.fonts import Typefaces
+from attnviz.render.theme import LIGHT, Theme
 from attnviz.text.display import clip, line_words
 
 if TYPE_CHECKING:
@@ -29,22 +30,28 @@ TINY = 1e-9  # tolerance in inches for widths whose parts were added in another 
 DPI = 150.0
 PIXELS = 4000  # the most pixels along one side of a PNG, unless the style demands its resolution
 LEGEND_GAP = 0.09  # inches between the axes and the legend above them
-GREY, BLACK, FRAME = "#555555", "#111111", "#bbbbbb"
-# The look of masked cells: no weight was computed there.
-MASKED = {"hatch": "////", "facecolor": "#f4f4f4", "edgecolor": "#c8c8c8", "linewidth": 0}
 
 
 @dataclass(frozen=True, slots=True)
 class Pen:
-    """A figure, with the fonts, sizes and colours of its texts."""
+    """A figure, with its theme, and the fonts and sizes of its texts."""
 
     figure: Figure  # the figure to draw on
     typefaces: Typefaces  # the fonts
     least: float = LEAST_TEXT  # the smallest font size, in points
     # The factor on the font size of the texts around the picture, above 1 on a large sheet.
     larger: float = 1.0
-    ink: str = BLACK  # the colour of text
-    quiet: str = GREY  # the colour of less important text
+    theme: Theme = LIGHT  # the colours
+
+    @property
+    def ink(self) -> str:
+        """The colour of text."""
+        return self.theme.ink
+
+    @property
+    def quiet(self) -> str:
+        """The colour of less important text."""
+        return self.theme.quiet
 
     def style(self, size: float = TEXT, **options: Any) -> dict[str, Any]:
         """Return the keyword arguments of Matplotlib's `text`; dollar signs are plain characters, not mathematics."""

@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-import numpy as np
-
-from attnviz.render.palette import DEFAULT, Palette, colours, diverging
+from attnviz.render.palette import DEFAULT, Palette
+from attnviz.render.theme import DARK, LIGHT, ThemeName
 from attnviz.text.display import hold_units
 from attnviz.text.messages import _, both, in_language, pgettext
 
@@ -36,6 +35,7 @@ def build(
     data: bytes,
     own: Sequence[Path],
     language: str,
+    theme: ThemeName,
     shared: Sequence[Path] = SHARED,
     body: str = "",
     rules: str = "",
@@ -49,18 +49,19 @@ def build(
         data: numbers, which the scripts inflate from the element ``data``; may be empty.
         own: the page's own scripts (``.js``) and styles (``.css``), in this order, after those of all pages.
         language: `en` or `ko`.
+        theme: `light`, `dark`, or `auto`, which follows the reader's system; paper is always light.
         shared: the scripts before the page's own scripts.
         body: HTML that can be read without scripts; empty if scripts draw everything.
         rules: computed styles, after the others.
     """
     scripts = (path.read_text("utf-8") for path in (*shared, *own) if path.suffix == ".js")
-    script = _with_messages("\n".join(scripts))
+    script = _with_messages("\n".join(scripts)).replace(*_dark_when(theme))
     # In a function scope, so that no name is global.
     script = '"use strict";\n(() => {\n' + script + "})();\n"
     styles = [
         path.read_text("utf-8") for path in (HERE / "page.css", *own) if path.suffix == ".css"
     ]
-    style = "\n".join([*styles, *filter(None, [rules])])
+    style = "\n".join([*styles, *filter(None, [rules])]).replace(*_dark_when(theme))
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
@@ -78,7 +79,7 @@ def build(
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
+<meta name="color-scheme" content="{"light dark" if theme == "auto" else theme}">
 <title>{escape(title)}</title>
 <style>{style}</style>
 </head>
@@ -108,6 +109,12 @@ _WAIT = _(
 )
 
 
+def _dark_when(theme: ThemeName) -> tuple[str, str]:
+    """Return the media query by which styles and scripts ask whether the page is dark, and the one that replaces it."""
+    query = "(prefers-color-scheme: dark)"
+    return query, {"auto": query, "light": "not all", "dark": "screen"}[theme]
+
+
 def _with_messages(script: str) -> str:
     """Replace each ``gettext("...")`` in a script by the message in both languages, ``["English", "Korean"]``."""
 
@@ -126,23 +133,15 @@ def _in_text(data: bytes) -> str:
     return base64.b64encode(packer.compress(data) + packer.flush()).decode()
 
 
-PAPER = {False: (255, 255, 255), True: (15, 19, 21)}
-"""The background colour of a light (False) and a dark (True) page, as in `page.css`; weight 0 has the same colour."""
-
-
 def palettes(name: Palette = DEFAULT, *, signed: bool = False) -> dict[str, str]:
     """Return the colours of all levels on a light and on a dark page, in hexadecimal.
 
     The first colour is the page's own; with `signed` numbers it is in the middle.
     """
-    light, on_dark = (
-        diverging(on_dark=dark) if signed else colours(name, on_dark=dark) for dark in (False, True)
-    )
-    dark = 255 - (255.0 - on_dark) * (255 - np.array(PAPER[True])) / 255
-    return {
-        "light": light.tobytes().hex(),
-        "dark": dark.round().astype(np.uint8).tobytes().hex(),
+    tables = {
+        theme.name: theme.diverging() if signed else theme.colours(name) for theme in (LIGHT, DARK)
     }
+    return {theme: table.tobytes().hex() for theme, table in tables.items()}
 
 
 def planes(values: bytes, width: int) -> bytes:

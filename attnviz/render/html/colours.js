@@ -1,5 +1,5 @@
-/** The colour-blind-safe colours of Okabe and Ito, for lines of several heads. */
-const SEVERAL = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"];
+/** Lines of several heads, in the colours of series of `attnviz/render/theme.py`, on a light page. */
+const SEVERAL = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#4a9bc8", "#c38700"];
 /** The same on a dark page. */
 const LIGHTER = ["#56b4e9", "#e69f00", "#2dd4a7", "#e29cc4", "#8fb8ff", "#f0e442"];
 

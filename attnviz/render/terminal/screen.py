@@ -21,12 +21,14 @@ from attnviz.render.palette import (
     diverging,
     has_blanks,
     hexed,
-    ink,
     signed_levels,
+    text_colours,
 )
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from attnviz.render.theme import ThemeName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,7 @@ class Screen:
     def has_blanks(self) -> bool:
         """Whether cells of weight near 0 stay blank; otherwise they have the palette's colour of 0."""
         return not self.colour or has_blanks(
-            colours(self.palette, on_dark=self.dark), on_dark=self.dark
+            colours(self.palette, on_dark=self.dark), paper="#000000" if self.dark else "#ffffff"
         )
 
     def language(self, wanted: str) -> str:
@@ -107,8 +109,8 @@ def _styles(palette: str | None, on_dark: bool) -> list[Style]:
     """
     table = diverging(on_dark=on_dark) if palette is None else colours(palette, on_dark=on_dark)
     return [
-        Style(color="#ffffff" if is_white else "#000000", bgcolor=hexed(colour))
-        for colour, is_white in zip(table, ink(table), strict=True)
+        Style(color=str(text_colour), bgcolor=hexed(colour))
+        for colour, text_colour in zip(table, text_colours(table), strict=True)
     ]
 
 
@@ -141,17 +143,18 @@ def console_here() -> Console:
     return console
 
 
-def screen_of(console: Console, palette: str) -> Screen:
+def screen_of(console: Console, palette: str, theme: ThemeName = "auto") -> Screen:
     """Return the screen that a console writes to.
 
-    The background is assumed to be dark, unless ``COLORFGBG`` names a light one (7 or 15) or a notebook shows the
-    output.
+    With the theme ``auto`` the background is assumed to be dark, unless ``COLORFGBG`` names a light one (7 or 15) or a
+    notebook shows the output.
     """
     number = os.environ.get("COLORFGBG", "").rpartition(";")[2]
+    is_dark = number not in {"7", "15"} and not in_notebook()
     return Screen(
         width=console.width,
         colour=console.color_system in {"256", "truecolor"} and not console.no_color,
-        dark=number not in {"7", "15"} and not in_notebook(),
+        dark=is_dark if theme == "auto" else theme == "dark",
         unicode=console.encoding.lower().startswith("utf"),
         encoding=console.encoding,
         palette=palette,

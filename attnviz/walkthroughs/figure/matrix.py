@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import UInt8
 
 from attnviz.render.figure.page import Page
-from attnviz.render.figure.pen import BLACK, GREY, POINT, Pen, clipped
+from attnviz.render.figure.pen import POINT, Pen, clipped
 from attnviz.render.fonts import BASE, typefaces_for
-from attnviz.render.palette import colours, diverging, ink, levels, signed_levels
+from attnviz.render.palette import levels, signed_levels, text_colours
 from attnviz.walkthroughs.hand import format_number
 from attnviz.walkthroughs.view import BLANK, DIGITS, Cut, GridView, cut
 
@@ -112,10 +112,10 @@ class MatrixBox:
     def draw(self, page: Page, left: float, top: float) -> None:
         """Draw the matrix with its top left corner at (`left`, `top`)."""
         left, top = left + self.names_width, top + TITLE_HEIGHT
-        page.text(left, top - 0.06, self.title, LETTERS, va="bottom", color=GREY)
+        page.text(left, top - 0.06, self.title, LETTERS, va="bottom", color=self.pen.quiet)
         height = len(self.rows) * self.row_height
         values = self._drawn_values()
-        pixels, is_dark = self._pixels(values)
+        pixels, inks = self._pixels(values)
         if self.has_bars:
             self._draw_bars(page, left + self.cells_width, top, values[:, 0])
         else:
@@ -123,7 +123,7 @@ class MatrixBox:
         for i, texts in enumerate(self.texts):
             for j, text in enumerate(texts):
                 x, y = left + (j + 0.5) * self.column_width, top + (i + 0.5) * self.row_height
-                colour = "white" if is_dark[i, j] and not self.has_bars else "black"
+                colour = self.pen.ink if self.has_bars else inks[i, j]
                 centred = {"ha": "center", "va": "center_baseline", "zorder": 4}
                 page.text(x, y, text, LETTERS, color=colour, **centred)
         for i, name in enumerate(self.row_names):
@@ -136,12 +136,12 @@ class MatrixBox:
             page.text(x, y, name, LETTERS, ha="center", va="top", rotation=rotation)
         if self.followed is not None and self.followed in self.rows:
             y = top + self.rows.index(self.followed) * self.row_height
-            frame = {"fill": False, "edgecolor": BLACK, "linewidth": 1.4, "zorder": 5}
+            frame = {"fill": False, "edgecolor": self.pen.ink, "linewidth": 1.4, "zorder": 5}
             page.box((left, y, self.cells_width, self.row_height), **frame)
 
     def _draw_bars(self, page: Page, left: float, top: float, weights: np.ndarray) -> None:
         """Draw a horizontal bar per weight; a weight of 1 is `LONGEST_BAR` long."""
-        table = colours(self.palette)
+        table = self.pen.theme.colours(self.palette)
         colour = tuple(table[round(STRONG * (len(table) - 1))] / 255)
         for i, weight in enumerate(weights):
             if np.isfinite(weight):
@@ -162,16 +162,17 @@ class MatrixBox:
     def _pixels(
         self, values: np.ndarray
     ) -> tuple[UInt8[np.ndarray, "row column rgba"], np.ndarray]:
-        """Return the colours of the cells, and whether each cell is so dark that its text must be white."""
+        """Return the colours of the cells, and the colour of the text on each."""
         has_colour = np.isfinite(values)
         finite = np.where(has_colour, values, 0.0)
         largest = float(np.abs(finite).max(initial=0.0))
         if self.grid.is_weights:
-            table, level = colours(self.palette), levels(finite, largest)
+            table, level = self.pen.theme.colours(self.palette), levels(finite, largest)
         else:
-            table, level = diverging(), signed_levels(finite, largest)
+            table, level = self.pen.theme.diverging(), signed_levels(finite, largest)
         opacity = np.where(has_colour, 255, 0).astype(np.uint8)
-        return np.dstack([table[level], opacity]), ink(table)[level] & has_colour
+        inks = np.where(has_colour, text_colours(table)[level], self.pen.ink)
+        return np.dstack([table[level], opacity]), inks
 
 
 def _shorten(n: int, most: int) -> Cut:

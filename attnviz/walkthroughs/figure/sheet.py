@@ -12,9 +12,10 @@ from typing import Any
 
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines, page_of
-from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, Pen
+from attnviz.render.figure.pen import MARGIN, Pen
 from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.palette import DEFAULT
+from attnviz.render.theme import LIGHT, Theme, ThemeName, theme_of
 from attnviz.text.messages import _
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.figure.matrix import MatrixBox, bold
@@ -58,11 +59,11 @@ class Card:
     def draw(self, page: Page, left: float, top: float, head: float) -> None:
         """Draw the card with its top left corner at (`left`, `top`); its matrices begin `head` below."""
         shape = "round" if self.step.heads else "circle"
-        box = {"boxstyle": f"{shape},pad=0.25", "facecolor": BLACK, "edgecolor": "none"}
+        box = {"boxstyle": f"{shape},pad=0.25", "facecolor": self.pen.ink, "edgecolor": "none"}
         badge, y = _badge_width(self.step, self.pen), top
         place = left + badge / 2 - 0.03, top + 0.6 * self.words[0].pitch
         look: dict[str, Any] = {"ha": "center", "va": "center_baseline", "bbox": box}
-        page.text(*place, self.step.numbers, WORDS, color="white", **look)
+        page.text(*place, self.step.numbers, WORDS, color=self.pen.theme.paper, **look)
         for line in self.words:
             y += line.pitch
             is_title = line.size == TITLE
@@ -73,7 +74,7 @@ class Card:
             matrix.draw(page, left + x, top + head + y)
             if sign:
                 place = left + x - SIGN_WIDTH / 2, top + head + y + min(matrix.height / 2, 0.4)
-                page.text(*place, sign, SIGN, ha="center", va="center", color=GREY)
+                page.text(*place, sign, SIGN, ha="center", va="center", color=self.pen.quiet)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,11 +139,11 @@ def _words(step: StepView, pen: Pen, width: float) -> list[Line]:
     """Return the title, formula, shapes and explanation of a step, broken into lines of this width."""
     # The pen measures regular letters; bold ones are up to 12% wider.
     title_width = (width - _badge_width(step, pen)) / 1.12
-    words = lines(pen, [step.title], title_width, TITLE, colour=BLACK)
+    words = lines(pen, [step.title], title_width, TITLE, colour=pen.ink)
     for text, size, colour in (
-        (wording.shown_formula(step.formula), FORMULA, BLACK),
-        (wording.shown_formula(step.shapes), WORDS, GREY),
-        (step.sentence, WORDS, GREY),
+        (wording.shown_formula(step.formula), FORMULA, pen.ink),
+        (wording.shown_formula(step.shapes), WORDS, pen.quiet),
+        (step.sentence, WORDS, pen.quiet),
     ):
         words += lines(pen, [text], width, size, colour=colour, leading=1.3)
     return words
@@ -171,8 +172,8 @@ def _place(
     return placed_boxes
 
 
-def prepare_sheet(view: View, palette: str) -> Sheet:
-    """Return the contents of a sheet. Must be called inside `usual_settings`."""
+def prepare_sheet(view: View, palette: str, theme: Theme = LIGHT) -> Sheet:
+    """Return the contents of a sheet. Must be called inside `usual_settings` of the theme."""
     cards = view.cards()
     # All texts of the sheet, so that `blank_figure` can choose fonts that have their characters.
     texts = [*_heading(view), *_notes(view, left_out=True), BLANK, "⋮…∞"]
@@ -184,7 +185,7 @@ def prepare_sheet(view: View, palette: str) -> Sheet:
     return Sheet(
         view=view,
         cards=cards,
-        pen=blank_figure(texts),
+        pen=blank_figure(texts, theme),
         palette=palette,
         followed=_followed(view, cards),
     )
@@ -212,13 +213,15 @@ def draw(
     *,
     palette: str = DEFAULT,
     style: StyleName = "sheet",
+    theme: ThemeName = "auto",
     width: str | None = None,
     dpi: int | None = None,
 ) -> Picture:
-    """Draw the whole calculation in a style. Raises SettingsError: the style, width or resolution is invalid."""
+    """Draw the whole calculation. Raises SettingsError: the style, theme, width or resolution is invalid."""
     page_style = style_of(style, width, dpi)
-    with usual_settings():
-        page = _draw_page(prepare_sheet(view, palette))
+    colours = theme_of(theme, palette)
+    with usual_settings(colours):
+        page = _draw_page(prepare_sheet(view, palette, colours))
     return Picture(page.pen, _heading(view)[0], view.receipt).fitted(page_style)
 
 
@@ -245,9 +248,9 @@ def _draw_page(sheet: Sheet) -> Page:
     room = max(LEAST_WIDTH, *map(_line_width, card_lines))
     finding, source, formula = _heading(sheet.view)
     # The pen measures regular letters; bold ones are up to 10% wider.
-    heading_lines = lines(pen, [finding], room / 1.1, FINDING, colour=BLACK, leading=1.4)
-    heading_lines += lines(pen, [source], room, SOURCE, colour=GREY, leading=1.4)
-    heading_lines += lines(pen, [formula], room, SOURCE + 1, colour=BLACK, leading=1.4)
+    heading_lines = lines(pen, [finding], room / 1.1, FINDING, colour=pen.ink, leading=1.4)
+    heading_lines += lines(pen, [source], room, SOURCE, colour=pen.quiet, leading=1.4)
+    heading_lines += lines(pen, [formula], room, SOURCE + 1, colour=pen.ink, leading=1.4)
     note_lines = lines(pen, _notes(sheet.view, left_out=_leaves_out(card_lines)), room, WORDS)
     cards_height = sum(_line_height(line) + LINE_GAP for line in card_lines)
     cards_height += SECTION_GAP * (len(sections) + 1)
@@ -286,7 +289,7 @@ def _line_height(cards: Sequence[Card]) -> float:
 def _draw_rule(page: Page, width: float, top: float) -> float:
     """Draw a horizontal line, and return the top of the contents below it."""
     y = top + SECTION_GAP / 2
-    page.ax.plot([MARGIN, MARGIN + width], [y, y], color=FRAME, linewidth=0.6)
+    page.ax.plot([MARGIN, MARGIN + width], [y, y], color=page.pen.theme.frame, linewidth=0.6)
     return top + SECTION_GAP
 
 

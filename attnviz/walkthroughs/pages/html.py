@@ -11,6 +11,7 @@ from typing import Any
 
 from attnviz.pages import WebPage
 from attnviz.render.html import BASE, build
+from attnviz.render.theme import ThemeName, theme_of
 from attnviz.text.messages import LANGUAGES, _, both
 from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.operations import OPERATIONS, Part, ResultCell
@@ -26,8 +27,12 @@ WIDE = 10  # most columns that fit on paper in normal size
 DEPTH = 0.5  # the strongest shade, on which text is readable in light and dark mode
 
 
-def page(view: View) -> WebPage:
-    """Return the walkthrough as one self-contained web page in English and Korean, opened in the view's language."""
+def page(view: View, *, theme: ThemeName = "auto") -> WebPage:
+    """Return the walkthrough as one self-contained web page in English and Korean, opened in the view's language.
+
+    Raises SettingsError: there is no such theme.
+    """
+    theme_of(theme)
     walk, views = view.walk, [replace(view, lang=language) for language in LANGUAGES]
     sections = list(zip(*map(lay_out, views), strict=True))
     steps = [line for n, section in enumerate(sections) for line in _section(section, f"part-{n}")]
@@ -61,6 +66,7 @@ def page(view: View) -> WebPage:
             data=json.dumps(origins, ensure_ascii=False, separators=(",", ":")).encode(),
             own=OWN,
             language=view.lang,
+            theme=theme,
             shared=BASE,
             body="\n".join(['<div class="steps">', *steps, "</div>\n<footer>", *foot, "</footer>"]),
             rules=" ".join(shares),

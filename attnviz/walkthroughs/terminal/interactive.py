@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import typer
 
 from attnviz.render.terminal.screen import console_here, screen_of
+from attnviz.render.theme import ThemeName
 from attnviz.text.messages import _, in_language
 from attnviz.walkthroughs.terminal.steps import draw_walk
 from attnviz.walkthroughs.view import View
@@ -22,7 +23,7 @@ QUIT = {"q", "Q", "ㅂ", "\x1b", "\x04"}
 KEY = re.compile(r"\x1b[\[O].|[\xe0\x00].|.", re.DOTALL)
 
 
-def browse(view: View, palette: str) -> None:
+def browse(view: View, palette: str, theme: ThemeName = "auto") -> None:
     """Show one step at a time, and move with the keys until the user quits."""
     place, last = 0, len(view.walk.steps) - 1
     with _key_reader() as read_keys:
@@ -30,7 +31,7 @@ def browse(view: View, palette: str) -> None:
             # A new console for each step, since the user may resize the window.
             console = console_here()
             console.clear()
-            for line in draw_walk(view, screen_of(console, palette), place + 1):
+            for line in draw_walk(view, screen_of(console, palette, theme), place + 1):
                 console.print(line, soft_wrap=True)
             words = _("step {n} of {total} · → next · ← back · q quit")
             status = words.format(n=place + 1, total=last + 1)
