@@ -22,7 +22,9 @@ from attnviz.heatmaps import html
 from attnviz.heatmaps.finding import find
 from attnviz.heatmaps.html import page
 from attnviz.heatmaps.words import hide_special, merge_words
-from attnviz.render.html import PAPER, build
+from attnviz.render.html import build
+from attnviz.render.palette import rgb_of
+from attnviz.render.theme import DARK, LIGHT
 from tests.fixtures.browser import OPTIONS, barriers, downloaded, state
 
 if TYPE_CHECKING:
@@ -630,14 +632,13 @@ def test_a_telephone(show: Open, fixed_record: Make, fragment: str) -> None:
 def test_zero_is_the_pages_colour(show: Open, fixed_record: Make, *, is_dark: bool) -> None:
     """Dark and light follow the reader's system; numbers stand on their cells with a contrast of 4.5 at least."""
     shown = show(fixed_record(SENTENCE), "query=1", color_scheme="dark" if is_dark else "light")
-    assert (
-        shown.evaluate("getComputedStyle(document.body).backgroundColor") == f"rgb{PAPER[is_dark]}"
-    )
+    paper = tuple(rgb_of((DARK if is_dark else LIGHT).paper).tolist())
+    assert shown.evaluate("getComputedStyle(document.body).backgroundColor") == f"rgb{paper}"
     labels = json.loads(shown.evaluate("document.getElementById('labels').textContent"))
     table = np.frombuffer(
         bytes.fromhex(labels["palette"]["dark" if is_dark else "light"]), np.uint8
     ).reshape(-1, 3)
-    assert tuple(int(one) for one in table[0]) == PAPER[is_dark]
+    assert tuple(int(one) for one in table[0]) == paper
     from attnviz.render.palette import luminance
 
     light = luminance(table)
@@ -647,8 +648,8 @@ def test_zero_is_the_pages_colour(show: Open, fixed_record: Make, *, is_dark: bo
     )
     shaded = [word for word in words if word[0]]
     assert shaded
-    for paper, ink in shaded:
-        rgb = np.array([*map(int, re.findall(r"\d+", paper))], dtype=np.uint8)
+    for ground, ink in shaded:
+        rgb = np.array([*map(int, re.findall(r"\d+", ground))], dtype=np.uint8)
         lit = float(luminance(rgb))
         contrast = 1.05 / (lit + 0.05) if "255" in ink else (lit + 0.05) / 0.05
         assert contrast >= 4.5

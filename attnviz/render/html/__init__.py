@@ -35,7 +35,7 @@ def build(
     data: bytes,
     own: Sequence[Path],
     language: str,
-    theme: ThemeName,
+    theme: ThemeName = "auto",
     shared: Sequence[Path] = SHARED,
     body: str = "",
     rules: str = "",
