@@ -13,7 +13,7 @@ from jaxtyping import Float, UInt8
 from attnviz.errors import AttnvizWarning, SelectionError
 from attnviz.render import names
 from attnviz.render.names import PALETTES
-from attnviz.render.sheet import blank_below
+from attnviz.render.sheet import LOG_LEAST, blank_below
 from attnviz.text.suggest import suggest
 
 if TYPE_CHECKING:
@@ -187,10 +187,19 @@ def luminance(rgb: UInt8[np.ndarray, "*colour rgb"]) -> np.ndarray:
     return np.asarray(linear @ np.array([0.2126, 0.7152, 0.0722]))
 
 
-def levels(matrix: np.ndarray, top: float) -> np.ndarray:
-    """Return the palette level of each weight, 0 to 255, for a scale from 0 to `top`; all levels are 0 if `top` is."""
-    shares = matrix / top if top > 0 else np.zeros(matrix.shape)
-    return np.clip(np.rint(shares * (LEVELS - 1)), 0, LEVELS - 1).astype(np.uint8)
+def levels(matrix: np.ndarray, top: float, *, log: bool = False) -> np.ndarray:
+    """Return the palette level of each weight, 0 to 255, for a scale from 0 to `top`; all levels are 0 if `top` is.
+
+    A `log` scale goes from `LOG_LEAST` to `top`, in even steps of the logarithm.
+    """
+    if log and top > LOG_LEAST:
+        shares = np.log(np.maximum(matrix, LOG_LEAST) / LOG_LEAST) / np.log(top / LOG_LEAST)
+    elif top > 0 and not log:
+        shares = matrix / top
+    else:
+        shares = np.zeros(matrix.shape)
+    steps = np.rint(shares * (LEVELS - 1))
+    return np.asarray(np.clip(steps, 0, LEVELS - 1), dtype=np.uint8)
 
 
 def signed_levels(values: np.ndarray, top: float) -> np.ndarray:
@@ -202,11 +211,15 @@ def signed_levels(values: np.ndarray, top: float) -> np.ndarray:
 
 
 def pixels(
-    weights: Float[np.ndarray, "row column"], top: float, table: UInt8[np.ndarray, "level channel"]
+    weights: Float[np.ndarray, "row column"],
+    top: float,
+    table: UInt8[np.ndarray, "level channel"],
+    *,
+    log: bool = False,
 ) -> UInt8[np.ndarray, "row column channel"]:
     """Return the colour of each weight on paper; below `blank_below` it is white, or the colour of 0 (`has_blanks`)."""
-    rgb: np.ndarray = table[levels(weights, top)]
-    rgb[weights < blank_below(top)] = 255 if has_blanks(table[:, :3]) else table[0]
+    rgb: np.ndarray = table[levels(weights, top, log=log)]
+    rgb[weights < blank_below(top, log=log)] = 255 if has_blanks(table[:, :3]) else table[0]
     return rgb
 
 
