@@ -63,7 +63,7 @@ class Finding:
         )
         if self.role is None:
             return sentence
-        return _("{sentence} (role: {role})").format(sentence=sentence, role=self.role)
+        return _("{sentence} (established role: {role})").format(sentence=sentence, role=self.role)
 
     @property
     def reason(self) -> Phrase:
