@@ -58,7 +58,7 @@ NOTES: Templates = {
     "words_merged": _("Word pieces merged into words (sum over keys, mean over queries)"),
     "specials_hidden": _("Special tokens hidden ({tokens}); rows are not renormalised"),
     "sinks_hidden": _(
-        "Without the sinks {tokens}: {percent}% of the attention goes there; rows are not "
+        "Without sinks ({tokens}): {percent}% of the attention goes there; rows are not "
         "renormalised"
     ),
     "no_sinks": _("No token here is a sink, so nothing is left out"),
