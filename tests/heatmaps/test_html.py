@@ -112,7 +112,7 @@ def listed(shown: Page) -> dict[str, float]:
 @pytest.fixture
 def opens_on_all_heads(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page opens on all heads if no link stands out."""
-    monkeypatch.setattr(html, "find", lambda _record: None)
+    monkeypatch.setattr(html, "find", lambda _record, _signs: None)
 
 
 # ------------------------------------------------------------------------------------------- the numbers
