@@ -459,7 +459,7 @@ def _draw_panels(page: Page, sheet: Sheet, grid: _GridLayout, options: _Options)
     masked_from = sheet.masked_from
     for index, panel in enumerate(sheet.panels):
         place = grid.place(index)
-        page.image(pixels(panel.matrix, panel.top, table), place)
+        page.image(pixels(panel.matrix, panel.top, table, log=panel.log), place)
         corner = (*place[:2], grid.cell)
         hatch_masked(page.ax, masked_from, len(sheet.key_labels), place=corner)
         if options.annot:

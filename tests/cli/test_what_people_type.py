@@ -95,7 +95,12 @@ def test_a_silent_pipe_is_named(attnviz: Run) -> None:
     """A command that waits says for what, and goes on when the sentence comes."""
     reading, writing = os.pipe()
     with os.fdopen(reading) as pipe:
-        timer = threading.Timer(8, lambda: (os.write(writing, b"I love"), os.close(writing)))
+
+        def type_late() -> None:
+            os.write(writing, b"I love")
+            os.close(writing)
+
+        timer = threading.Timer(8, type_late)
         timer.start()
         result = attnviz("heatmap", "--toy", "-o", "a.png", stdin=pipe)
         timer.join()

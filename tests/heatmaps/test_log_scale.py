@@ -9,7 +9,7 @@ import pytest
 
 import attnviz
 from attnviz.attention import Attention, Token
-from attnviz.render.palette import levels
+from attnviz.render.palette import colours, levels, pixels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,8 +53,22 @@ def test_in_pictures(head: str | None) -> None:
     """The colour bar has powers of ten, on one pattern as on a sheet."""
     record = attnviz.attend("I love all you", "toy")
     axes = attnviz.heatmap(record, head=head, scale="log")
-    shown = {text.get_text() for text in axes.figure.findobj(lambda a: hasattr(a, "get_text"))}
+    texts = axes.figure.findobj(lambda artist: hasattr(artist, "get_text"))
+    shown = {text.get_text() for text in texts}  # type: ignore[attr-defined]
     assert {"0.001", "0.01", "0.1"} <= shown
+    # Each panel has the colours of the logarithm.
+    places = [tuple(map(int, head.split(".")))] if head else [(0, 0), (2, 5)]
+    panels = [image.get_array() for part in axes.figure.axes for image in part.images]
+    for layer, number in places:
+        matrix = record[layer, number]
+        top = float(matrix.max() if head else record.weights.max())
+        wanted = pixels(matrix, top, colours(), log=True)
+        assert any(
+            panel is not None
+            and panel.shape[:2] == wanted.shape[:2]
+            and np.array_equal(panel[..., :3], wanted)
+            for panel in panels
+        )
 
 
 def test_on_the_users_own_axes() -> None:
@@ -71,9 +85,7 @@ def test_on_the_users_own_axes() -> None:
 
 def test_zeros_are_blank(tmp_path: Path) -> None:
     """Zeros, a row of zeros, and a head of zeros, whose scale has no length."""
-    from attnviz.render.palette import colours, pixels
-
-    for rows in ([[0.5, 0.5, 0, 0], [0, 0, 0, 0]], [[0.0, 0, 0, 0]]):
+    for rows in ([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0]]):
         matrix = np.array(rows)
         drawn = pixels(matrix, float(matrix.max()), colours(), log=True)
         assert (drawn[matrix == 0] == 255).all()

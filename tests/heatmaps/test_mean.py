@@ -71,9 +71,8 @@ def test_in_python() -> None:
     """``"mean"`` stands in the place of a number."""
     record = attnviz.attend("I love all you", "toy")
     axes = attnviz.heatmap(record, layer="mean", head="mean")
-    shown = " ".join(
-        text.get_text() for text in axes.figure.findobj(lambda a: hasattr(a, "get_text"))
-    )
+    texts = axes.figure.findobj(lambda artist: hasattr(artist, "get_text"))
+    shown = " ".join(text.get_text() for text in texts)  # type: ignore[attr-defined]
     assert "mean of 3 layers x 6 heads" in shown
     for layer, head in ((2, "mean"), ("mean", 3)):
         assert attnviz.heatmap(record, layer=layer, head=head) is not None  # type: ignore[arg-type]
