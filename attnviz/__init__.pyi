@@ -10,7 +10,7 @@ from .heads.api import compare_heads, merge_stats
 from .heads.record import HeadComparison
 from .heatmaps.api import heatmap
 from .heatmaps.lines import heatmap_all
-from .heatmaps.words import hide_special, merge_words
+from .heatmaps.words import hide_sinks, hide_special, merge_words
 from .models.training.run import train
 from .results import load, page, save
 from .stories import tell
@@ -35,6 +35,7 @@ __all__ = [
     "generate",
     "heatmap",
     "heatmap_all",
+    "hide_sinks",
     "hide_special",
     "list_models",
     "load",

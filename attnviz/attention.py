@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 from jaxtyping import Bool, Float32, Int, Int32
 
-from attnviz.errors import RecordError, SelectionError
+from attnviz.errors import OutputError, RecordError, SelectionError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 Kind = Literal["encoder", "decoder", "cross"]
 # Why the rows of a record may sum to less (or, rounded, slightly more) than 1.
 ShortRows = Literal["pooled", "truncated", "dropped", "sink", "rounded", "masked"]
+# The axes that a record can be averaged over.
+MeanAxis = Literal["layers", "heads"]
 AXES = ("layer", "head", "query", "key")
 Weights: TypeAlias = Float32[np.ndarray, "layer head query key"]
 # The most bytes of weights that a page holds in full; above that it holds one byte per weight.
@@ -199,6 +201,7 @@ NUMBERS = frozenset({"weights", "vectors", "exact", "proved_weights"})
 NEIGHBOURS = {"self": 0, "previous": -1, "next": 1}
 # Entropy is in nats, the mean weights on the first token and the neighbours are shares, distance is in tokens.
 STATISTICS = ("entropy", "first", *NEIGHBOURS, "distance")
+MEAN_IN_DATA = "data files hold every head: save them without the mean, which attnviz.load(...).mean() gives in Python"
 NO_RECEIPT = "not verified: this record came without a receipt"
 
 
@@ -259,7 +262,8 @@ class Attention(ReadOnly):
         RecordError: the parts do not fit together.
     """
 
-    ENDINGS = (".png", ".svg", ".pdf", ".html", ".json", ".npz", ".safetensors")
+    DATA_ENDINGS = (".json", ".npz", ".safetensors")
+    ENDINGS = (".png", ".svg", ".pdf", ".html", *DATA_ENDINGS)
 
     weights: Weights  # after the softmax, read-only; rows are queries, columns are keys
     query_tokens: tuple[Token, ...]  # one per row
@@ -306,12 +310,18 @@ class Attention(ReadOnly):
         if self.exact is not None:
             _check_exact(self.exact, *weights.shape[:2])
         _check_rows(self)
-        if self.receipt is not None:
+        # The receipt of a mean over layers is that of all of them.
+        if self.receipt is not None and "layers" not in self.averaged:
             object.__setattr__(self, "receipt", self.receipt.select(self.layers))
 
     def __repr__(self) -> str:
-        n_layers, n_heads, n_queries, n_keys = self.weights.shape
-        heads = f"{_count(n_layers, 'layer')} x {_count(n_heads, 'head')}"
+        *counts, n_queries, n_keys = self.weights.shape
+        heads = " x ".join(
+            f"mean of {self.averaged[axis]} {axis}"
+            if axis in self.averaged
+            else _count(n, axis.removesuffix("s"))
+            for axis, n in zip(get_args(MeanAxis), counts, strict=True)
+        )
         size = f"{heads}, {n_queries} queries x {n_keys} keys"
         if self.cell > 1:
             size += f", each {self.cell} tokens"
@@ -346,7 +356,8 @@ class Attention(ReadOnly):
         are pictures, as `figure` draws them; ``.html`` is a page, as `page` makes it.
 
         Raises:
-            OutputError: the path has another ending, or the file cannot be written.
+            OutputError: the path has another ending, the file cannot be written, or it would hold a mean in the place
+                of the heads.
             SelectionError: there is no such palette, scale or language.
             SettingsError: there is no such style or theme, or the width is impossible.
         """
@@ -355,6 +366,8 @@ class Attention(ReadOnly):
 
         path = Path(path)
         ending = check_ending(path, self.ENDINGS, "a record is")
+        if self.averaged and ending in self.DATA_ENDINGS:
+            raise OutputError(f"{path.name}: {MEAN_IN_DATA}")
         content: str | bytes | Callable[[Path], object]
         if ending == ".json":
             content = record_files.to_json(self)
@@ -372,6 +385,7 @@ class Attention(ReadOnly):
                 palette=palette,
                 scale=scale,
                 lang=lang,
+                roles=roles,
                 title=title,
                 style=style,
                 theme=theme,
@@ -509,6 +523,53 @@ class Attention(ReadOnly):
         first_query = int(part.get("query_first", 0)) + int(step.get("query_first", 0))
         return first_query, int(part.get("key_first", 0))
 
+    @property
+    def averaged(self) -> dict[MeanAxis, int]:
+        """The number of layers, or of heads, whose mean the weights are; empty if each is a head's own."""
+        counts = {note.code: dict(note.fields) for note in self.notes}
+        return {
+            axis: int(counts[f"mean_of_{axis}"]["n"])
+            for axis in get_args(MeanAxis)
+            if f"mean_of_{axis}" in counts
+        }
+
+    @property
+    def key_numbers(self) -> list[int]:
+        """The number of each key token; sinks that are left out leave gaps."""
+        hidden = next((dict(n.fields)["keys"] for n in self.notes if n.code == "sinks_hidden"), "")
+        gaps = {int(number) for number in str(hidden).split()}
+        first = self.first[1]
+        all_numbers = range(first, first + len(self.key_tokens) + len(gaps))
+        return [number for number in all_numbers if number not in gaps]
+
+    def mean(self, *axes: MeanAxis) -> Attention:
+        """Return the mean over heads, over layers, or over both: ``record.mean("heads")``; without axes, over both.
+
+        Rows still sum to 1, and a note says what was averaged. The new record has one head, number 0, in the place of
+        all heads (and one layer in the place of all layers); its receipt covers every layer that was averaged. The mean
+        of a pooled record has no links of single tokens.
+
+        Raises:
+            SelectionError: there is no such axis, or there is only one layer or head.
+        """
+        weights, notes = self.weights, self.notes
+        numbers: dict[str, tuple[int, ...]] = {"layers": self.layers, "heads": self.heads}
+        for axis in axes or get_args(MeanAxis):
+            if axis not in numbers:
+                raise SelectionError(f"a mean is over layers or heads, not over {axis!r}")
+            n = len(numbers[axis])
+            if n == 1:
+                noun = axis.removesuffix("s")
+                raise SelectionError(f"there is no mean of a single {noun}: choose several {axis}")
+            weights = weights.mean(
+                axis=get_args(MeanAxis).index(axis), keepdims=True, dtype=np.float64
+            )
+            numbers[axis] = (0,)
+            notes = (*notes, Note.of(f"mean_of_{axis}", n=n))
+        return self.derive(
+            weights=weights.astype(np.float32), notes=notes, vectors=None, exact=None, **numbers
+        )
+
     def part(self, rows: slice | None = None, keys: slice | None = None) -> Attention:
         """Return a record of these rows and columns only; its rows may sum to less than 1.
 
@@ -518,6 +579,8 @@ class Attention(ReadOnly):
             return self
         if self.cell > 1:
             raise SelectionError(f"{POOLED}: run the model again, with rows and keys")
+        if any(note.code == "sinks_hidden" for note in self.notes):
+            raise SelectionError("take the part first, and leave out its sinks then")
         part_labels = cut(self.query_tokens, self.key_tokens, rows, keys)
         part_labels["notes"] = (*self.notes, *part_labels["notes"])
         part_labels["short_rows"] = tuple(
@@ -560,9 +623,11 @@ def is_trivial_link(
     is_special = special_queries[:, None] | special_keys[keys]
     if record.kind == "cross":
         return np.asarray(is_special)
-    first_query, first_key = record.first
-    own_keys = np.arange(len(special_queries))[:, None] + first_query - first_key
-    return np.asarray(is_special | (keys == own_keys))
+    own_numbers = np.arange(len(special_queries))[:, None] + record.first[0]
+    key_numbers = np.arange(len(special_keys)) + record.first[1]
+    if record.exact is None:  # a record with links of single tokens has all its keys
+        key_numbers = np.array(record.key_numbers)
+    return np.asarray(is_special | (key_numbers[keys] == own_numbers))
 
 
 def parse_head(place: object) -> tuple[int, int]:

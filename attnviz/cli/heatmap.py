@@ -34,12 +34,29 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from attnviz.attention import Attention
+    from attnviz.heatmaps.finding import Signs
     from attnviz.render.terminal.screen import Screen
 
 EXAMPLES = """attnviz heatmap "I love all you"
 attnviz heatmap --toy "the animal is tired" --head 1.3 -o animal.svg
 attnviz heatmap -m toy-random:n_heads=2,d_model=16 "나는 너를 사랑해"
 attnviz heatmap --toy --file sample_inputs/sentences.txt -o book.pdf"""
+
+MeanLayer = Annotated[
+    list[str] | None,
+    opt.option(
+        "--layer",
+        metavar="N",
+        help="Layers: 2, 0-3, -1 (the last), mean; repeatable.",
+        panel=opt.SHOWN,
+    ),
+]
+MeanHead = Annotated[
+    list[str] | None,
+    opt.option(
+        "--head", metavar="L.H", help="Heads: 2.3; 3, 0-3 or mean of each layer.", panel=opt.SHOWN
+    ),
+]
 
 PAGE_EXAMPLES = """attnviz page
 attnviz page -m toy-ko --lang ko -o tour.html"""
@@ -63,14 +80,20 @@ def heatmap(
     device: opt.Device = "auto",
     dtype: opt.Dtype = "auto",
     trust_remote_code: opt.TrustRemoteCode = False,
-    layer: opt.Layer = None,
-    head: opt.Head = None,
+    layer: MeanLayer = None,
+    head: MeanHead = None,
     kind: opt.Kind = None,
     words: Annotated[
         bool, opt.option("--words", help="Merge word pieces into words.", panel=opt.SHOWN)
     ] = False,
     hide_special: Annotated[
         bool, opt.option("--hide-special", help="Leave out [CLS] and the like.", panel=opt.SHOWN)
+    ] = False,
+    without_sinks: Annotated[
+        bool,
+        opt.option(
+            "--without-sinks", help="Leave out tokens that swamp the rest.", panel=opt.SHOWN
+        ),
     ] = False,
     rows: Annotated[
         str | None,
@@ -80,7 +103,7 @@ def heatmap(
         str | None, opt.option(metavar="N-N", help="Only these keys.", panel=opt.SHOWN)
     ] = None,
     scale: Annotated[
-        Literal["shared", "panel", "unit"],
+        Literal["shared", "panel", "unit", "log"],
         opt.option(help="Range of the colours.", panel=opt.LOOK),
     ] = "shared",
     palette: opt.Palette = DEFAULT,
@@ -99,7 +122,10 @@ def heatmap(
     large. Each line of --file is drawn into a folder or a PDF named with -o.
     """
     paths = output or []
-    layers, heads = opt.parse_heads(layer, head)
+    averaged = opt.parse_means(layer, head)
+    layers, heads = opt.parse_heads(
+        None if "layers" in averaged else layer, None if "heads" in averaged else head
+    )
     name = model_name(model, toy)
     look: dict[str, Any] = {
         "palette": palette,
@@ -118,15 +144,20 @@ def heatmap(
     if file is not None and load is None and len(paths) == 1 and _holds_many(paths[0]):
         _refuse(
             context,
-            ("pair", "target", "words", "hide_special", "rows", "keys", "roles"),
-            "pair, target, words, hide-special, rows, keys and roles are for one sentence, not for a file of lines",
+            ("pair", "target", "words", "hide_special", "without_sinks", "rows", "keys", "roles"),
+            "pair, target, words, hide-special, without-sinks, rows, keys and roles are for one sentence, "
+            "not for a file of lines",
         )
+        if averaged:
+            raise SettingsError("mean is for one sentence, not for a file of lines")
         choose = {"kind": kind, "layers": layers, "heads": heads, "truncate": truncate}
         lines = read_text(text, file).splitlines()
         _draw_lines(lines, paths[0], name, model_options, choose, look)
         return
 
     _check_files(context, paths or [outputs() / "heatmap.png"], style, width)
+    if averaged:
+        _check_mean(paths, roles)
     window: dict[str, Any] = {
         "rows": opt.parse_slice(rows, "rows"),
         "keys": opt.parse_slice(keys, "keys"),
@@ -150,8 +181,11 @@ def heatmap(
             "heads": heads,
             **window,
         }
-        record = _attend(read_text(text, file), pair, name, model_options, attend_options)
-    record = _merge(record, words=words, hide_special=hide_special)
+        sentence = read_text(text, file)
+        record = _attend(sentence, pair, name, model_options, attend_options, averaged=averaged)
+    record = _merge(record, words=words, hide_special=hide_special, without_sinks=without_sinks)
+    if averaged:
+        record = record.mean(*averaged)
     if not paths:
         paths = [_default_path(record, target, shows_all=not (layer or head))]
     _show_record(record, paths, look | {"roles": roles}, full=head is not None)
@@ -164,13 +198,22 @@ SENTENCE_OPTIONS = ("text", "file", "pair", "target", "truncate", "kind")
 def _check_files(
     context: typer.Context, paths: Sequence[Path], style: opt.Style, width: str | None
 ) -> None:
-    """Refuse files, sizes and ``--roles`` that do not go together, before any work."""
+    """Refuse files and sizes that do not go together, before any work."""
     from attnviz.attention import Attention
 
     check_outputs(paths, Attention.ENDINGS)
     check_look(context, paths, style, width)
-    if context.params["roles"] is not None and not any(map(_is_page, paths)):
-        raise SettingsError("--roles shows roles on a page: name one, such as -o page.html")
+
+
+def _check_mean(paths: Sequence[Path], roles: Path | None) -> None:
+    """Refuse data files and ``--roles`` of a mean, before any work."""
+    from attnviz.attention import MEAN_IN_DATA, Attention
+
+    for path in paths:
+        if path == JSON or path.suffix.lower() in Attention.DATA_ENDINGS:
+            raise SettingsError(f"{visible(str(path))}: {MEAN_IN_DATA}")
+    if roles is not None:
+        raise SettingsError("roles are those of single heads, not of a mean", "roles")
 
 
 def _is_page(path: Path) -> bool:
@@ -184,15 +227,20 @@ def _show_record(
 
     `look` has the arguments of `Attention.save`; with `full`, each head is printed in full size.
     """
-    # Build pages first, so that roles of another model are refused before anything is printed.
+    # Build pages and read roles first, so that those of another model are refused before anything is printed.
     page_options = {name: look[name] for name in ("palette", "scale", "lang", "roles", "theme")}
+    signs = None
+    if look["roles"] is not None:
+        from attnviz.heatmaps.finding import role_signs
+
+        signs = role_signs(look["roles"], record)
     pages = {path: record.page(**page_options) for path in paths if _is_page(path)}
     if JSON in paths:
         from attnviz.storage.record_files import to_json
 
         print_json(to_json(record))
     else:
-        _print_heads(record, look, full=full)
+        _print_heads(record, look, full=full, signs=signs)
     for path in paths:
         if path in pages:
             write(pages[path], path)
@@ -205,7 +253,9 @@ def _holds_many(path: Path) -> bool:
     return path != JSON and path.suffix.lower() in {"", ".pdf"}
 
 
-def _print_heads(record: Attention, look: dict[str, Any], *, full: bool) -> None:
+def _print_heads(
+    record: Attention, look: dict[str, Any], *, full: bool, signs: Signs | None
+) -> None:
     """Print the record in the terminal; with `full`, each head in full size."""
 
     def view(screen: Screen) -> list[Text]:
@@ -213,7 +263,7 @@ def _print_heads(record: Attention, look: dict[str, Any], *, full: bool) -> None
         from attnviz.render.sheet import resolve
 
         sheet = resolve(record, look["scale"], screen.language(look["lang"]))
-        return terminal.draw(sheet, screen, full=full)
+        return terminal.draw(sheet, screen, full=full, signs=signs)
 
     print_view(view, look["palette"], look["theme"])
 
@@ -230,22 +280,29 @@ def _attend(
     model: str | None,
     model_options: dict[str, Any],
     attend_options: dict[str, Any],
+    *,
+    averaged: Sequence[str],
 ) -> Attention:
-    """Run a model on a sentence, or on a pair of sentences."""
+    """Run a model on a sentence or a pair; a mean over the axes in `averaged` needs heads of one kind."""
     check_text(sentence)
     second = None
     if pair is not None:
         second = read_text(pair, None, "the second sentence")
         check_text(second, "the second sentence")
     source = open_model(model, reads=sentence, **model_options)
+    if averaged and attend_options["kind"] is None and len(source.kinds) > 1:
+        kinds = ", ".join(source.kinds)
+        raise SettingsError(
+            f"a mean is of heads of one kind, and {source.name} has several: choose one with --kind ({kinds})"
+        )
     from attnviz.capture.attend import attend
 
     return attend(sentence, source, pair=second, **attend_options)
 
 
-def _merge(record: Attention, *, words: bool, hide_special: bool) -> Attention:
-    """Merge word pieces into words, and leave out special tokens, if the user asked for it."""
-    if not words and not hide_special:
+def _merge(record: Attention, *, words: bool, hide_special: bool, without_sinks: bool) -> Attention:
+    """Merge word pieces into words, and leave out special tokens and sinks, if the user asked for it."""
+    if not (words or hide_special or without_sinks):
         return record
     from attnviz.heatmaps import words as merging
 
@@ -253,6 +310,8 @@ def _merge(record: Attention, *, words: bool, hide_special: bool) -> Attention:
         record = merging.merge_words(record)
     if hide_special:
         record = merging.hide_special(record)
+    if without_sinks:
+        record = merging.hide_sinks(record)
     return record
 
 
@@ -307,7 +366,9 @@ def _default_path(record: Attention, target: str | None, *, shows_all: bool) -> 
     if record.kind != "encoder":
         parts.append(record.kind)
     if not shows_all:
-        parts += [f"layer-{_span(record.layers)}", f"head-{_span(record.heads)}"]
+        layers = "mean" if "layers" in record.averaged else _span(record.layers)
+        heads = "mean" if "heads" in record.averaged else _span(record.heads)
+        parts += [f"layer-{layers}", f"head-{heads}"]
     subject = record.text or "record"
     return picture_path("heatmap", subject, record.model, parts, pair=record.pair, target=target)
 

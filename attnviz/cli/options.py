@@ -168,7 +168,7 @@ Title = Annotated[
 ]
 Roles = Annotated[
     Path | None,
-    option("--roles", metavar="FILE", help="Show roles from a .stats file on pages.", panel=LOOK),
+    option("--roles", metavar="FILE", help="Roles of heads, from a .stats file.", panel=LOOK),
 ]
 
 # Files
@@ -237,6 +237,32 @@ def parse_heads(
             " contradict each other"
         )
     return parse_numbers(of_heads, "head"), heads
+
+
+def parse_means(
+    layer: Sequence[str] | None, head: Sequence[str] | None
+) -> list[Literal["layers", "heads"]]:
+    """Return the axes to average over: those whose option is ``mean``.
+
+    Raises:
+        SettingsError: a mean stands beside a number, or ``--layer mean`` beside a head of one layer.
+    """
+    axes: list[Literal["layers", "heads"]] = []
+    options: tuple[tuple[Literal["layers", "heads"], Sequence[str] | None], ...] = (
+        ("layers", layer),
+        ("heads", head),
+    )
+    for axis, typed in options:
+        if "mean" not in (typed or ()):
+            continue
+        if typed != ["mean"]:
+            name = axis.removesuffix("s")
+            raise SettingsError(f"mean is that of all {axis}: give it without another", name)
+        axes.append(axis)
+    if "layers" in axes and any("." in text for text in head or ()):
+        heads = " and ".join(head or ())
+        raise SettingsError(f"--layer mean and --head {heads} contradict each other")
+    return axes
 
 
 def parse_slice(typed: str | None, option: str) -> slice | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import InputError, OutputError, SettingsError
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from attnviz.render.theme import ThemeName
 
 LARGEST = 2**20  # bytes of the largest text that is read: far more than the positions of any model
+SILENCE = 1.0  # seconds after which a message says that standard input is waited for
 JSON = Path("-")  # the value of --output that prints JSON
 PICTURE_ENDINGS = {".png", ".svg", ".pdf"}
 
@@ -96,11 +99,37 @@ def read_text(text: str | None, file: Path | None = None, name: str = "the text"
 def read_pipe() -> str | None:
     """Return the text that was piped into the command; None if nothing was.
 
+    A pipe that stays open and silent is waited for, and a message says so.
+
     Raises InputError: it is not UTF-8, or is longer than any model reads.
     """
-    if sys.stdin is None or sys.stdin.isatty():
+    if not _is_piped():
         return None
-    return read_text("-") or None
+    message = "attnviz: waiting for a sentence from standard input; to read none, add < /dev/null\n"
+    notice = Timer(SILENCE, lambda: sys.stderr.write(message))
+    notice.daemon = True
+    notice.start()
+    try:
+        return read_text("-") or None
+    finally:
+        notice.cancel()
+
+
+def _is_piped() -> bool:
+    """Return whether standard input is a pipe, or a file that nobody has begun to read.
+
+    A file that is partly read belongs to a loop around the command: while read line; do attnviz ...; done < file.
+    """
+    if sys.stdin is None or sys.stdin.isatty():
+        return False
+    try:
+        number = sys.stdin.fileno()
+    except OSError:  # a stream that is no file
+        return True
+    mode = os.fstat(number).st_mode
+    if stat.S_ISREG(mode):
+        return os.lseek(number, 0, os.SEEK_CUR) == 0
+    return not stat.S_ISCHR(mode)  # a device, such as /dev/null
 
 
 def model_name(model: str | None, toy: bool) -> str | None:

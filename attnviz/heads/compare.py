@@ -75,7 +75,7 @@ def _compare_one(
         n_tested += len(model_survey.relations.names)
     controls = _controls(model_survey, n_tested)
     candidates = _relation_candidates(
-        model_survey, thresholds.get(roles.RELATION, relations.THRESHOLD), n_tested
+        model_survey, thresholds.get(measures.RELATION, relations.THRESHOLD), n_tested
     )
     roles_of_relations = relations.roles_of(candidates)
     similarity = _similarity(model_survey)

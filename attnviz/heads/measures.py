@@ -35,6 +35,8 @@ CHANCE, SHUFFLED, UNTRAINED, OFFSET = "chance", "shuffled", "untrained", "offset
 """The controls. Three can rule a role out: the head's own weights assigned to keys at random, the best head of random
 weights, and the best fixed offset. The fourth is the head on sentences with shuffled tokens. It tells whether the head
 follows positions or words: a positional head attends to its position whatever the words are."""
+# The family, with one threshold, of all roles that are relations between words.
+RELATION = "relation"
 BROAD = round(3.8 / math.log(128), 3)
 """The smallest entropy of a head that Clark et al. call broad, as a share of the largest possible entropy."""
 MAX_OFFSET = 8  # the largest fixed offset, in tokens before and after the query

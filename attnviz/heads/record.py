@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from attnviz.attention import Attention, Kind, Note, indices_of, parse_head
 from attnviz.errors import SelectionError
-from attnviz.heads.measures import Measure, RoleRule
+from attnviz.heads.measures import RELATION, Measure, RoleRule
 from attnviz.heads.settings import Place
 from attnviz.render.sheet import HeadSign, HeadSigns
 from attnviz.text.messages import _, both
@@ -266,7 +266,10 @@ class HeadComparison:
         """The sign of the clearest role of each head, if it is established, for other pictures of the model."""
         signs = {
             head.place: HeadSign(
-                str(head.role.rule.short), head.role.rule.colour, both(head.role.rule.words)
+                head.role.rule.short,
+                head.role.rule.colour,
+                both(head.role.rule.words),
+                is_relation=head.role.rule.family == RELATION,
             )
             for head in self.heads
             if head.role and head.role.established

@@ -22,10 +22,10 @@ from jaxtyping import Bool, Int64, Real
 
 from attnviz.attention import Note
 from attnviz.heads import tally
-from attnviz.heads.measures import OFFSET, OFFSETS, UNTRAINED, RoleRule
+from attnviz.heads.measures import OFFSET, OFFSETS, RELATION, UNTRAINED, RoleRule
 from attnviz.heads.record import Control, Example, Relation, Role
 from attnviz.heads.relation_words import ALSO, HEAD_WORDS, OWN_RELATIONS, RELATIONS
-from attnviz.heads.roles import RELATION, best_of_seeds, doubt, spelling
+from attnviz.heads.roles import best_of_seeds, doubt, spelling
 from attnviz.text.corpus import Annotation, universal
 from attnviz.text.messages import Phrase, _, both, join_phrases
 

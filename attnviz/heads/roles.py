@@ -15,6 +15,7 @@ from attnviz.errors import SelectionError
 from attnviz.heads.measures import (
     CHANCE,
     OFFSET,
+    RELATION,
     RULED_OUT_BY,
     SHUFFLED,
     UNTRAINED,
@@ -28,8 +29,6 @@ from attnviz.text.display import clip
 from attnviz.text.messages import Phrase, _, both, pgettext
 from attnviz.text.suggest import suggest
 
-# the name of the threshold that all roles from relations between words share
-RELATION = "relation"
 SEEN = 0.25
 """A fixed offset gives a role only if at least this share of the rows sees a key there. If the offset is almost as long
 as the sentences, only one row per sentence sees such a key, which says too little."""

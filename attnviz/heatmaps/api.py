@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from attnviz.attention import ROW_TOLERANCE, Attention, Token, parse_head
+from attnviz.attention import ROW_TOLERANCE, Attention, MeanAxis, Token, parse_head
 from attnviz.errors import RecordError, SelectionError, SettingsError
 from attnviz.heatmaps.figure import check_title, draw
 from attnviz.render.figure.pattern import draw_on
@@ -30,7 +30,7 @@ def heatmap(
     attention: Attention | Any,
     tokens: Labels | None = None,
     *,
-    layer: int | None = None,
+    layer: int | Literal["mean"] | None = None,
     head: int | str | tuple[int, int] | None = None,
     ax: Axes | None = None,
     palette: Palette | None = None,
@@ -52,13 +52,16 @@ def heatmap(
             sentence: per layer an array or tensor of shape (1, head, query, key). Only a record has a receipt; the
             others are marked as not verified.
         tokens: the labels of an array: one list for queries and keys, or a pair of lists; None numbers them.
-        layer: its number, counted from 0, negative from the end; None draws all layers.
-        head: its number, counted like the layer; or a head with its layer, ``"2.3"``; None draws all heads.
+        layer: its number, counted from 0, negative from the end; ``"mean"`` for the mean over layers; None draws all
+            layers.
+        head: its number, counted like the layer; or a head with its layer, ``"2.3"``; ``"mean"`` for the mean of the
+            heads; None draws all heads.
         ax: the axes for one pattern with a short title; None makes a figure with the sentence and the receipt.
         palette: the name of a colormap of Matplotlib or seaborn, the colormap itself, or a list of colours; weight 0
             has the end nearest to white, unless the name ends in ``_r``.
         scale: the weight with the strongest colour: ``shared``, the largest weight of all heads of the record;
-            ``panel``, the largest of each head; ``unit``, 1.
+            ``panel``, the largest of each head; ``unit``, 1. ``log`` is ``shared`` with a logarithmic scale, which
+            begins at 0.0001.
         cbar: whether there is a colour bar; None draws one on a new figure only.
         annot: whether weights are printed in the cells; None prints them if they are large enough to read.
         title: another title, or None for none.
@@ -80,9 +83,17 @@ def heatmap(
     if isinstance(attention, Attention) and tokens is not None:
         raise RecordError("tokens are the labels of an array: a record has its own")
     record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
-    if isinstance(head, (str, tuple)) and layer is not None:
-        raise SelectionError("give a layer, or a head with its layer, not both")
-    layer, head = parse_head(head) if isinstance(head, (str, tuple)) else (layer, head)
+    axes: list[MeanAxis] = []
+    if layer == "mean":
+        axes, layer = ["layers"], None
+    if head == "mean":
+        axes, head = [*axes, "heads"], None
+    if axes:
+        record = record.mean(*axes)
+    if isinstance(head, (str, tuple)):
+        if layer is not None or axes:
+            raise SelectionError("give a layer, or a head with its layer, not both")
+        layer, head = parse_head(head)
     title = check_title(title)
     palette = DEFAULT if palette is None else palette
     expect_language(lang)

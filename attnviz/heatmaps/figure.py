@@ -15,6 +15,7 @@ import numpy as np
 
 from attnviz.attention import Attention
 from attnviz.errors import AttnvizWarning, SettingsError
+from attnviz.heatmaps.finding import Finding, Roles, Signs, find, role_signs
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines, page_of, scale_marks
 from attnviz.render.figure.pattern import (
@@ -38,7 +39,7 @@ from attnviz.render.figure.pen import (
 )
 from attnviz.render.figure.style import STYLES, Style, StyleName, enlarge, style_of
 from attnviz.render.palette import DEFAULT, Palette
-from attnviz.render.sheet import AXES, Panel, Scale, Sheet, pool, resolve
+from attnviz.render.sheet import AXES, LOG_LEAST, Panel, Scale, Sheet, pool, resolve
 from attnviz.render.theme import LIGHT, Theme, ThemeName, theme_of
 from attnviz.text.display import clip
 from attnviz.text.messages import Phrase, _, expect_language
@@ -58,6 +59,7 @@ ROUNDED = _("Numbers: weights, rounded to 2 decimals")
 CLOSE_GAP = 0.05  # between panels without labels
 MOST_STEP = 3  # on a page of a given width at least every third token is named, or none
 LEAST_CELLS = 8  # rows and columns that a panel keeps, however small it is
+RING_WIDTH = 1.6  # in points
 
 
 def draw(
@@ -69,9 +71,11 @@ def draw(
     annot: bool | None = None,
     style: Style = STYLES["sheet"],
     theme: Theme = LIGHT,
+    signs: Signs | None = None,
 ) -> Picture:
     """Draw a sheet: one pattern large, or all panels on a grid; the arguments are as for `attnviz.heatmap`.
 
+    The title of a grid names the link that stands out most, and its head has a ring; `signs` has the roles of heads.
     Without a `title`, the line with the model is left out too. The layout fits the width of the `style`; an
     `AttnvizWarning` says if names of tokens have no room.
 
@@ -82,9 +86,13 @@ def draw(
     if title == "auto" and not style.has_title:
         title = None
     sheet = replace(sheet, has_blanks=theme.has_blanks(theme.colours(palette)))
+    finding = find(sheet.record, signs) if title == "auto" and len(sheet.panels) > 1 else None
+    answer = "" if finding is None else sheet.say(finding.sentence)
     with usual_settings(theme):
-        pen = blank_figure([*texts_of(sheet), title or ""], theme)
-        options = _Options(palette=palette, style=style, title=title, cbar=cbar, annot=annot)
+        pen = blank_figure([*texts_of(sheet), answer, title or ""], theme)
+        options = _Options(
+            palette=palette, style=style, title=title, cbar=cbar, annot=annot, finding=finding
+        )
         if len(sheet.panels) == 1:
             _draw_single(sheet, options, pen)
         else:
@@ -98,16 +106,17 @@ def draw_record(
     palette: Palette | None = None,
     scale: Scale = "shared",
     lang: str = "en",
+    roles: Roles = None,
     title: str | None = "auto",
     style: StyleName = "sheet",
     theme: ThemeName = "auto",
     width: str | None = None,
     dpi: int | None = None,
 ) -> Picture:
-    """Return the picture of a record; the arguments are as for `heatmap`.
+    """Return the picture of a record; the arguments are as for `heatmap`, and `roles` as for `attnviz.page`.
 
     Raises:
-        SelectionError: no such palette, scale or language.
+        SelectionError: no such palette, scale or language, or roles of another model.
         SettingsError: an unknown style or theme, or an impossible width or title.
     """
     expect_language(lang)
@@ -119,6 +128,7 @@ def draw_record(
         title=check_title(title),
         style=style_of(style, width, dpi),
         theme=theme_of(theme, palette),
+        signs=None if roles is None else role_signs(roles, record),
     )
 
 
@@ -139,6 +149,7 @@ class _Options:
     cbar: bool  # whether there is a colour bar
     # Whether weights are printed in the cells; None prints them if one pattern has room for them.
     annot: bool | None
+    finding: Finding | None  # the link that the title names; None if it names none
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +180,19 @@ def _caption(
     style, room = options.style, width - 2 * margin
     size = TEXT * pen.larger
     title = sheet.sentence if options.title == "auto" else options.title or ""
-    above = lines(pen, [title], room, TITLE * pen.larger, most=SENTENCE_LINES + 1)
-    if len(above) > SENTENCE_LINES:
-        last = above[SENTENCE_LINES - 1]
-        above = [
-            *above[: SENTENCE_LINES - 1],
+    title_size = TITLE * pen.larger
+    above = []
+    if options.finding is not None:
+        above = lines(pen, [sheet.say(options.finding.sentence)], room, title_size)
+        title_size = size + 0.5
+    sentence = lines(pen, [title], room, title_size, most=SENTENCE_LINES + 1)
+    if len(sentence) > SENTENCE_LINES:
+        last = sentence[SENTENCE_LINES - 1]
+        sentence = [
+            *sentence[: SENTENCE_LINES - 1],
             replace(last, text=clip(last.text, len(last.text) - 1)),
         ]
+    above += sentence
     if options.title is not None:
         model = lines(pen, [f"{sheet.model} · {sheet.size}"], room, size + 0.5, colour=pen.quiet)
         above += [replace(line, pitch=1.35 * size * POINT) for line in model]
@@ -199,9 +216,22 @@ def _colour_bar(
     """Draw the colour bar at `place` (left, top, length); if each panel has its own scale, mark only 0 and max."""
     if sheet.scale == "panel" and len(sheet.panels) > 1:
         marks = {0.0: "0", 1.0: "max"}
+    elif sheet.scale == "log":
+        marks = _log_marks(max(panel.top for panel in sheet.panels))
     else:
         marks = scale_marks(0.0, max(panel.top for panel in sheet.panels))
     page.colour_bar(page.pen.theme.colours(palette), place, marks)
+
+
+def _log_marks(top: float) -> dict[float, str]:
+    """Return the powers of ten along a logarithmic colour bar, as texts by their share of its length."""
+    powers = (0.0001, 0.001, 0.01, 0.1, 1.0)
+    length = max(math.log10(top / LOG_LEAST), 1.0) if top else 1.0
+    return {
+        math.log10(power / LOG_LEAST) / length: f"{power:.4f}".rstrip("0").rstrip(".")
+        for power in powers
+        if power <= max(top, LOG_LEAST) * 1.001
+    }
 
 
 def _warn_unnamed(style: Style, what: str, needed: float) -> None:
@@ -432,12 +462,23 @@ def _draw_panels(page: Page, sheet: Sheet, grid: _GridLayout, options: _Options)
     masked_from = sheet.masked_from
     for index, panel in enumerate(sheet.panels):
         place = grid.place(index)
-        page.image(theme.pixels(panel.matrix, panel.top, table), place)
+        page.image(theme.pixels(panel.matrix, panel.top, table, log=panel.log), place)
         corner = (*place[:2], grid.cell)
         hatch_masked(page.ax, page.pen, masked_from, len(sheet.key_labels), place=corner)
         if options.annot:
             size = number_size(grid.cell, annot=True)
             write_numbers(page.ax, panel, options.palette, page.pen, size, place=corner)
+        finding = options.finding
+        if finding is not None and (panel.layer, panel.head) == (finding.layer, finding.head):
+            _draw_ring(page, place)
+
+
+def _draw_ring(page: Page, place: tuple[float, float, float, float]) -> None:
+    """Draw a ring round the panel at `place`, just outside its frame."""
+    left, top, width, height = place
+    out = RING_WIDTH / 2 * POINT + 0.005
+    around = (left - out, top - out, width + 2 * out, height + 2 * out)
+    page.box(around, fill=False, edgecolor=page.pen.theme.accent, linewidth=RING_WIDTH, zorder=5)
 
 
 def _lay_out_grid(

@@ -6,13 +6,11 @@ Python writes the numbers of a page as bytes, and everything else that its scrip
 from __future__ import annotations
 
 import json
-import os
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +25,7 @@ from attnviz.attention import (
     is_trivial_link,
 )
 from attnviz.errors import SelectionError
-from attnviz.heatmaps.finding import find
+from attnviz.heatmaps.finding import Roles, Signs, find, function_words, read_signs, role_signs
 from attnviz.heatmaps.words import merged_tokens, token_level_summary, word_groups
 from attnviz.models import registry
 from attnviz.models.registry import HOME_BUILT, TOY, TOY_KOREAN
@@ -36,7 +34,6 @@ from attnviz.render.html import build, palettes, planes
 from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.sheet import (
     KINDS,
-    HeadSigns,
     Scale,
     Sheet,
     check_scale,
@@ -45,7 +42,7 @@ from attnviz.render.sheet import (
     resolve,
 )
 from attnviz.render.theme import ThemeName, theme_of
-from attnviz.text.display import visible
+from attnviz.text.display import quoted, visible
 from attnviz.text.messages import (
     LANGUAGES,
     Phrase,
@@ -123,9 +120,6 @@ _PRONOUNS = {
     TOY_KOREAN: _Pronoun(("피곤했기", "넓었기"), "그것", ("동물", "길"), 8, 0),
 }
 
-Roles: TypeAlias = Any
-"""The argument ``roles`` of a page: a `HeadComparison`, the path of its file, or None."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryText:
@@ -164,7 +158,11 @@ def tour(
     """Make a page to type in, in which `toy` or `toy-ko` runs; the arguments are as for `attnviz.page`."""
     theme_of(theme, palette)
     content = _tour(model, palette, scale, lang)
-    return _page(_with_role_signs(content, model, roles), theme, MODEL)
+    if roles is not None:
+        labels = content.labels
+        signs = read_signs(roles).among(model, labels["is"], labels["layers"], labels["heads"])
+        content = _with_role_signs(content, signs)
+    return _page(content, theme, MODEL)
 
 
 def page(
@@ -181,8 +179,9 @@ def page(
     palette = DEFAULT if palette is None else palette
     theme_of(theme, palette)
     content = _explore(record, palette, scale, lang)
-    content = _open_on_finding(content, record, lang)
-    return _page(_with_role_signs(content, record.model, roles), theme)
+    signs = None if roles is None else role_signs(roles, record)
+    content = _open_on_finding(content, record, lang, signs)
+    return _page(content if signs is None else _with_role_signs(content, signs), theme)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,14 +209,16 @@ def _page(content: Content, theme: ThemeName, more: Sequence[Path] = ()) -> WebP
     )
 
 
-def _open_on_finding(content: Content, record: Attention, lang: str) -> Content:
+def _open_on_finding(
+    content: Content, record: Attention, lang: str, signs: Signs | None
+) -> Content:
     """Let a page begin with the link that stands out most, and open on its head and its query.
 
     Pages of generated texts open on the first new token, and those of pooled texts on all heads.
     """
     labels = content.labels
     is_pooled = max(labels["cell"]) > 1
-    finding = None if is_pooled or labels["steps"] else find(record)
+    finding = None if is_pooled or labels["steps"] else find(record, signs)
     if finding is None:
         return content
     labels = labels | {
@@ -228,25 +229,9 @@ def _open_on_finding(content: Content, record: Attention, lang: str) -> Content:
     return replace(content, labels=labels, head=head)
 
 
-def _with_role_signs(content: Content, model: str, roles: Roles) -> Content:
-    """Add to the labels the signs of the heads' roles, each once, and for each head the index of its sign.
-
-    Raises SelectionError: there are no roles in the file, or they are those of another model.
-    """
-    if roles is None:
-        return content
-    comparison = roles
-    if isinstance(roles, str | os.PathLike):
-        from attnviz.results import load
-
-        comparison = load(roles)
-    signs = getattr(comparison, "signs", None)
-    if not isinstance(signs, HeadSigns):
-        raise SelectionError(
-            f"{visible(str(roles))} holds no roles of heads: attnviz compare-heads writes them"
-        )
+def _with_role_signs(content: Content, sign_of_head: Signs) -> Content:
+    """Add to the labels the signs of the heads' roles, each once, and for each head the index of its sign."""
     labels = content.labels
-    sign_of_head = signs.among(model, labels["is"], labels["layers"], labels["heads"])
     unique_signs = list(dict.fromkeys(sign_of_head.values()))
     role_labels = {
         "signs": [
@@ -378,8 +363,10 @@ def _labels_of(record: Attention, sheet: Sheet) -> dict[str, object]:
         "is": record.kind,
         # the first masked key of each query; empty if no key is masked
         "masked": masked_from if min(masked_from) < len(record.key_tokens) else [],
-        "layers": record.layers,
-        "heads": record.heads,
+        # A page names a mean by a star.
+        "layers": ["*"] if "layers" in record.averaged else record.layers,
+        "heads": ["*"] if "heads" in record.averaged else record.heads,
+        "function_words": sorted(function_words()),
         "first": sheet.first,
         "cell": sheet.cell,
         "proof": both(proof(record.receipt)),
@@ -431,19 +418,19 @@ def _walkthrough_command(record: Attention) -> str:
     There is none if the model has no name that attnviz can load, or if the rows are no longer those of the sentence.
     """
     model = record.model.removesuffix(" (seed 0)")
-    changes = {"part", "words_merged", "specials_hidden", "tokens_shuffled"}
+    changes = {"part", "words_merged", "specials_hidden", "sinks_hidden", "tokens_shuffled"}
     is_changed = any(note.code in changes for note in record.notes)
     # A text that a decoder continued has no command: walkthrough takes a target only for models that translate.
     is_continued = record.target is not None and record.key_tokens[0].segment != GENERATED
     is_changed |= is_continued and record.kind == "decoder"
     if model not in HOME_BUILT or record.pair is not None or is_changed or not record.text:
         return ""
-    command = ["attnviz", "walkthrough", "-m", model, record.text]
+    command = f"attnviz walkthrough -m {model} {quoted(record.text)}"
     if record.kind != "encoder":
-        command += ["--kind", record.kind]
+        command += f" --kind {record.kind}"
     if record.target is not None:
-        command += ["--target", record.target]
-    return shlex.join(command)
+        command += f" --target {quoted(record.target)}"
+    return command
 
 
 def _pack_weights(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
@@ -573,6 +560,7 @@ def _tour(
         "about": both(sizes),
         "layers": [*range(n_layers)],
         "heads": [*range(n_heads)],
+        "function_words": sorted(function_words()),
         "tops": [0] * (n_layers * n_heads),
         "queries": {
             "texts": [],

@@ -17,10 +17,10 @@ from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.heatmaps.finding import CHOSEN, find
+from attnviz.heatmaps.finding import Signs, find
 from attnviz.heatmaps.words import token_level_summary
 from attnviz.render.palette import levels
-from attnviz.render.sheet import AXES, BLANK, Panel, Sheet, blank_below, pool
+from attnviz.render.sheet import AXES, BLANK, LOG_LEAST, Panel, Sheet, blank_below, pool
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import centre, fit, legend, shortened, spell, wrap
 from attnviz.text.messages import _
@@ -47,10 +47,12 @@ class CellFormat:
     halves: bool = False
 
 
-def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
+def draw(
+    sheet: Sheet, screen: Screen, *, full: bool = False, signs: Signs | None = None
+) -> list[Text]:
     """Return the lines of a sheet: the head with the link that stands out most, then an overview of all heads.
 
-    With `full`, every head in full size instead.
+    With `full`, and of a mean of heads or layers, every pattern in full size instead. `signs` has the roles of heads.
     """
     sheet = replace(
         sheet,
@@ -58,8 +60,8 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
         key_labels=tuple(spell(label, screen) for label in sheet.key_labels),
         has_blanks=screen.has_blanks,
     )
-    if not full and len(sheet.panels) > 1:
-        return _draw_overview(sheet, screen)
+    if not full and not sheet.record.averaged and len(sheet.panels) > 1:
+        return _draw_overview(sheet, screen, signs)
     if len(sheet.panels) == 1:
         scaled, cell = _fit_single(sheet, screen)
     else:
@@ -72,12 +74,12 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
     ]
 
 
-def _draw_overview(sheet: Sheet, screen: Screen) -> list[Text]:
+def _draw_overview(sheet: Sheet, screen: Screen, signs: Signs | None) -> list[Text]:
     """Return one head in full size, below a sentence that says why, and thumbnails of all heads.
 
     It is the head with the link that stands out most or, in a pooled record, the one that differs most from the others.
     """
-    finding = find(sheet.record)
+    finding = find(sheet.record, signs)
     if finding is None:
         panel = sheet.distinct
         place = {"layer": panel.layer, "head": panel.head}
@@ -91,7 +93,7 @@ def _draw_overview(sheet: Sheet, screen: Screen) -> list[Text]:
     contents = _("All {size}, one row per layer (more: --head {place}, or -o FILE.html)").format(
         size=sheet.size, place=panel.place
     )
-    reasons = [] if finding is None else [sheet.say(CHOSEN)]
+    reasons = [] if finding is None else [sheet.say(finding.reason)]
     _blank_line, *bands = _bands(scaled, screen, cell)
     above = [
         *_wrap(sheet.say(answer), screen, "bold"),
@@ -309,9 +311,9 @@ def _matrix(
     """Return the lines of a panel's matrix: one per row, or one per two rows if the cell `halves` them."""
     small_level = NOTHING if screen.has_blanks else 0
     matrix_levels = np.where(
-        panel.matrix < blank_below(panel.top),
+        panel.matrix < blank_below(panel.top, log=panel.log),
         small_level,
-        levels(panel.matrix, panel.top).astype(int),
+        levels(panel.matrix, panel.top, log=panel.log).astype(int),
     )
     is_masked = np.arange(panel.matrix.shape[1]) >= masked_from[:, None]
     matrix_levels = np.where(is_masked, MASKED, matrix_levels).tolist()
@@ -392,6 +394,8 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
     tall, broad = small.cell
     top = f"{max(panel.top for panel in small.panels):.3g}"
     ends = _("0 to {top}").format(top=top)
+    if sheet.scale == "log":
+        ends = _("{least} to {top}, logarithmic scale").format(least=f"{LOG_LEAST:.4f}", top=top)
     if sheet.scale == "panel":
         ends = _("each scaled to its own maximum")
     note = _(

@@ -14,6 +14,8 @@ from attnviz.text.display import clip, visible
 from attnviz.text.messages import Phrase, _, join_phrases
 
 MOST_LINKS = 4  # that are named
+LEAST_SINK = 0.3  # the mean weight above which a key is a sink of a head
+SINK_HEADS = 0.25  # the least share of heads in which a key that is left out is a sink
 
 STATISTICS = {
     "entropy": (1, _("entropy {value} nats")),
@@ -84,12 +86,53 @@ def hide_special(record: Attention) -> Attention:
     )
 
 
+def hide_sinks(record: Attention) -> Attention:
+    """Leave out the columns of attention sinks, such as [CLS] or the first token, so that the other weights show.
+
+    In a head, a key is a sink if the rows that see it, at least half of all, give it more than 0.3 of their attention
+    on average (Gu et al. 2025, "When Attention Sink Emerges in Language Models"), and more than twice an even share.
+    The columns left out are sinks in at least a quarter of the record's heads. Rows are not renormalised, and a note
+    says how much of the attention goes to the sinks, or that there is none.
+
+    Raises:
+        SelectionError: the record is pooled, or its sinks are left out already.
+    """
+    _expect_tokens(record)
+    weights = record.weights
+    is_seen = (weights > 0).any(axis=(0, 1))  # (query, key)
+    n_rows = np.maximum(is_seen.sum(axis=0), 1)
+    received = weights.sum(axis=2) / n_rows  # (layer, head, key)
+    n_keys_of_row = np.maximum(is_seen.sum(axis=1, keepdims=True), 1)
+    even_share = (is_seen / n_keys_of_row).sum(axis=0) / n_rows
+    is_sink = received > np.maximum(LEAST_SINK, 2 * even_share)
+    is_hidden = (is_sink.mean(axis=(0, 1)) >= SINK_HEADS) & (n_rows >= len(record.query_tokens) / 2)
+    if not is_hidden.any():
+        return record.derive(notes=(*record.notes, Note("no_sinks")))
+    hidden = np.flatnonzero(is_hidden).tolist()
+    share = weights[..., is_hidden].sum() / weights.sum()
+    note = Note.of(
+        "sinks_hidden",
+        tokens=", ".join(dict.fromkeys(record.key_tokens[key].text for key in hidden)),
+        percent=round(100 * float(share)),
+        keys=" ".join(str(record.first[1] + key) for key in hidden),
+    )
+    return record.derive(
+        weights=weights[..., ~is_hidden],
+        key_tokens=tuple(record.key_tokens[key] for key in np.flatnonzero(~is_hidden)),
+        vectors=None,
+        short_rows=tuple(dict.fromkeys((*record.short_rows, "dropped"))),
+        notes=(*record.notes, note),
+    )
+
+
 def _expect_tokens(record: Attention) -> None:
     """Raise SelectionError if the rows and columns of a record are groups of tokens."""
     if record.cell > 1:
         raise SelectionError(
             f"{POOLED}: choose a part of its rows and keys, or give it more memory"
         )
+    if any(note.code == "sinks_hidden" for note in record.notes):
+        raise SelectionError("the sinks of this record are left out already: do that last")
 
 
 def word_groups(tokens: Sequence[Token]) -> list[list[int]]:
@@ -131,7 +174,8 @@ def token_level_summary(record: Attention, layer: int, head: int) -> list[Phrase
     links = []
     for query, key, weight in record.links(layer, head, MOST_LINKS):
         query_name = _numbered_name(tokens.query_tokens[query], record.first[0] + query)
-        key_name = _numbered_name(tokens.key_tokens[key], record.first[1] + key)
+        number = record.first[1] + key if record.exact is not None else record.key_numbers[key]
+        key_name = _numbered_name(tokens.key_tokens[key], number)
         links.append(f"{query_name} → {key_name} {_format(weight)}")
     summary = []
     if links:

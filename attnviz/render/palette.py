@@ -13,6 +13,7 @@ from jaxtyping import UInt8
 from attnviz.errors import AttnvizWarning, SelectionError
 from attnviz.render import names
 from attnviz.render.names import PALETTES
+from attnviz.render.sheet import LOG_LEAST
 from attnviz.text.suggest import suggest
 
 if TYPE_CHECKING:
@@ -183,10 +184,19 @@ def luminance(rgb: UInt8[np.ndarray, "*colour rgb"]) -> np.ndarray:
     return np.asarray(linear @ np.array([0.2126, 0.7152, 0.0722]))
 
 
-def levels(matrix: np.ndarray, top: float) -> np.ndarray:
-    """Return the palette level of each weight, 0 to 255, for a scale from 0 to `top`; all levels are 0 if `top` is."""
-    shares = matrix / top if top > 0 else np.zeros(matrix.shape)
-    return np.clip(np.rint(shares * (LEVELS - 1)), 0, LEVELS - 1).astype(np.uint8)
+def levels(matrix: np.ndarray, top: float, *, log: bool = False) -> np.ndarray:
+    """Return the palette level of each weight, 0 to 255, for a scale from 0 to `top`; all levels are 0 if `top` is.
+
+    A `log` scale goes from `LOG_LEAST` to `top`, in even steps of the logarithm.
+    """
+    if log and top > LOG_LEAST:
+        shares = np.log(np.maximum(matrix, LOG_LEAST) / LOG_LEAST) / np.log(top / LOG_LEAST)
+    elif top > 0 and not log:
+        shares = matrix / top
+    else:
+        shares = np.zeros(matrix.shape)
+    steps = np.rint(shares * (LEVELS - 1))
+    return np.asarray(np.clip(steps, 0, LEVELS - 1), dtype=np.uint8)
 
 
 def signed_levels(values: np.ndarray, top: float) -> np.ndarray:

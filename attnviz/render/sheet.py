@@ -11,15 +11,18 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Float, Int
 
-from attnviz.attention import Attention, Kind, Note
+from attnviz.attention import Attention, Kind, MeanAxis, Note
 from attnviz.errors import SelectionError
 from attnviz.text.display import clip, visible
 from attnviz.text.messages import Phrase, _, in_language, join_phrases
 from attnviz.text.notes import proof, sentence
 
-Scale = Literal["shared", "panel", "unit"]
+Scale = Literal["shared", "panel", "unit", "log"]
 
 BLANK = 0.005  # cells with a weight below this stay blank, because it would be printed as 0.00
+
+# A logarithmic scale begins here: softmax gives few weights below it, and 0 has no logarithm.
+LOG_LEAST = 1e-4
 
 # A pooled pattern with at least this many rows and columns has a colour scale that ends below its largest weight.
 MANY = 64
@@ -45,6 +48,7 @@ class Panel:
     head: int
     matrix: Float[np.ndarray, "query key"]
     top: float
+    log: bool = False  # whether the scale is logarithmic, from `LOG_LEAST` to `top`
 
     @property
     def place(self) -> str:
@@ -64,7 +68,7 @@ class Sheet:
     key_labels: tuple[str, ...]  # one per column
     model: str  # the model's name and kind of attention
     sentence: str  # the input, in quotation marks
-    scale: Scale  # `shared`, `panel` or `unit`
+    scale: Scale  # `shared`, `panel`, `unit` or `log`
     notes: tuple[str, ...]  # the record's notes, as sentences
     proof: str  # the receipt, in words
     is_proved: bool  # whether there is a receipt
@@ -82,7 +86,14 @@ class Sheet:
         return in_language(text, self.language)
 
     def name(self, panel: Panel) -> str:
-        """Return a name such as ``head 2.5``."""
+        """Return a name such as ``head 2.5``, ``layer 2, mean`` or ``head 5, mean``."""
+        averaged = self.record.averaged
+        if len(averaged) == 2:
+            return self.say(_("mean"))
+        if "heads" in averaged:
+            return self.say(_("layer {n}, mean").format(n=panel.layer))
+        if "layers" in averaged:
+            return self.say(_("head {n}, mean").format(n=panel.head))
         return self.say(_("head {place}").format(place=panel.place))
 
     @property
@@ -98,6 +109,11 @@ class Sheet:
             blank_note = _("{blank}: below {least} or a fiftieth of that")
         elif self.scale == "unit":
             weight, blank_note = _("weight 0 to 1"), _("{blank}: below {least}")
+        elif self.scale == "log":
+            weight = _("weight {least} to {largest:.3g}, logarithmic scale").format(
+                least=f"{LOG_LEAST:.4f}", largest=top
+            )
+            blank_note, threshold = _("{blank}: below {least}"), f"{LOG_LEAST:.4f}"
         else:
             weight = _("weight 0 to {largest:.3g}").format(largest=top)
             blank_note, threshold = _("{blank}: below {least}"), f"{blank_below(top):.2g}"
@@ -105,7 +121,7 @@ class Sheet:
         # The scale of a large pooled pattern ends below its largest weight: see `_panels`.
         if overall_max > top and self.scale != "unit":
             parts.append(_(" (strongest colour above, up to {over:.3g})").format(over=overall_max))
-        if self.scale == "shared" and len(self.panels) > 1:
+        if self.scale in {"shared", "log"} and len(self.panels) > 1:
             parts.append(_(", same scale in all panels"))
         blank_note = blank_note.format(blank=blank_look, least=threshold)
         notes = [join_phrases(parts, ""), blank_note]
@@ -118,9 +134,10 @@ class Sheet:
         """The number of each row's token and of each column's token; for a group, the number of its first token."""
         rows, columns = len(self.query_labels), len(self.key_labels)
         (row, column), (row_size, column_size) = self.first, self.cell
-        return [*range(row, row + rows * row_size, row_size)], [
-            *range(column, column + columns * column_size, column_size)
-        ]
+        query_numbers = [*range(row, row + rows * row_size, row_size)]
+        if self.record.cell == 1:
+            return query_numbers, self.record.key_numbers[::column_size]
+        return query_numbers, [*range(column, column + columns * column_size, column_size)]
 
     @property
     def masked_from(self) -> Int[np.ndarray, " row"]:
@@ -165,29 +182,35 @@ class Sheet:
     @property
     def size(self) -> str:
         """The numbers of layers and heads, such as ``6 layers x 12 heads``, ``layer 5, 12 heads`` or ``head 5.3``."""
-        if len(self.panels) == 1:
+        averaged = self.record.averaged
+        if len(self.panels) == 1 and not averaged:
             return self.name(self.panels[0])
-        layers, heads = (
-            self.say(
-                singular.format(n=numbers[0])
-                if len(numbers) == 1
-                else plural.format(n=len(numbers))
-            )
-            for numbers, singular, plural in (
-                (self.layers, _("layer {n}"), _("{n} layers")),
-                (self.heads, _("head {n}"), _("{n} heads")),
-            )
+        axes: tuple[tuple[MeanAxis, tuple[int, ...], Phrase, Phrase], ...] = (
+            ("layers", self.layers, _("layer {n}"), _("{n} layers")),
+            ("heads", self.heads, _("head {n}"), _("{n} heads")),
         )
-        return f"{layers}{', ' if 1 in {len(self.layers), len(self.heads)} else ' x '}{heads}"
+        names = []
+        for axis, numbers, singular, plural in axes:
+            n = averaged.get(axis, len(numbers))
+            name = singular.format(n=numbers[0]) if n == 1 else plural.format(n=n)
+            # The mean of both is named once, for both.
+            if axis in averaged and len(averaged) == 1:
+                name = _("mean of {many}").format(many=name)
+            names.append(name)
+        is_list = 1 in {len(self.layers), len(self.heads)} and len(averaged) < 2
+        size = join_phrases(names, ", " if is_list else " x ")
+        return self.say(_("mean of {many}").format(many=size) if len(averaged) == 2 else size)
 
 
 @dataclass(frozen=True, slots=True)
 class HeadSign:
     """The short name of a head's role, a colour (``#rrggbb``) and a description."""
 
-    sign: str
+    sign: Phrase | str
     colour: str
     words: tuple[str, str]  # in English and in Korean
+    # Whether the role is a relation between two words, such as an adjective and its noun.
+    is_relation: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,8 +258,10 @@ def check_scale(scale: str) -> None:
 def resolve(record: Attention, scale: Scale = "shared", language: str = "en") -> Sheet:
     """Return the content of a picture of all layers and heads of a record.
 
-    The colour scale is `shared` (0 to the largest weight of all heads), `panel` (0 to the largest weight of each head)
-    or `unit` (0 to 1). Raises SelectionError: there is no such scale.
+    The colour scale is `shared` (0 to the largest weight of all heads), `panel` (0 to the largest weight of each head),
+    `unit` (0 to 1) or `log` (the logarithm, from `LOG_LEAST` to the largest weight of all heads).
+
+    Raises SelectionError: there is no such scale.
     """
     check_scale(scale)
     text = f"“{visible(record.text)}”" if record.text else ""
@@ -317,9 +342,9 @@ def pooled_note(sheet: Sheet) -> Note:
     return Note.of("pooled", cell=row_size, wide=column_size, n_queries=rows, n_keys=columns)
 
 
-def blank_below(top: float) -> float:
-    """Return the weight below which a cell stays blank: `BLANK`, or `top` / 50 if that is less."""
-    return min(BLANK, top / 50)
+def blank_below(top: float, *, log: bool = False) -> float:
+    """Return the weight below which a cell stays blank: `BLANK`, or `top` / 50 if that is less; or `LOG_LEAST`."""
+    return LOG_LEAST if log else min(BLANK, top / 50)
 
 
 def _entropies(patterns: Float[np.ndarray, "head query key"]) -> Float[np.ndarray, "head query"]:
@@ -338,7 +363,7 @@ def _panels(
     more.
     """
     panel_tops = [float(matrix.max()) for matrix in matrices]
-    if pooled and min(matrices[0].shape) >= MANY:
+    if pooled and min(matrices[0].shape) >= MANY and scale != "log":
         panel_tops = [
             max(top / 20, float(np.quantile(weights, 0.995)))
             for top, weights in zip(panel_tops, matrices, strict=True)
@@ -347,9 +372,10 @@ def _panels(
         "shared": [max(panel_tops)] * len(panel_tops),
         "panel": panel_tops,
         "unit": [1.0] * len(panel_tops),
+        "log": [max(panel_tops)] * len(panel_tops),
     }[scale]
     return tuple(
-        Panel(layer=layer, head=head, matrix=matrix, top=top)
+        Panel(layer=layer, head=head, matrix=matrix, top=top, log=scale == "log")
         for (layer, head), matrix, top in zip(places, matrices, tops, strict=True)
     )
 

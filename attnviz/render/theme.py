@@ -81,13 +81,15 @@ class Theme:
         weights: Float[np.ndarray, "row column"],
         top: float,
         table: UInt8[np.ndarray, "level channel"],
+        *,
+        log: bool = False,
     ) -> UInt8[np.ndarray, "row column channel"]:
         """Return the colour of each weight; below `blank_below` it is the paper, or the colour of 0 (`has_blanks`)."""
-        rgb: np.ndarray = table[levels(weights, top)]
+        rgb: np.ndarray = table[levels(weights, top, log=log)]
         blank = table[0].copy()
         if self.has_blanks(table):
             blank[:3] = rgb_of(self.paper)
-        rgb[weights < blank_below(top)] = blank
+        rgb[weights < blank_below(top, log=log)] = blank
         return rgb
 
     def paler(self, colour: str) -> str:

@@ -57,6 +57,13 @@ NOTES: Templates = {
     "tokens_shuffled": _("Tokens shuffled"),
     "words_merged": _("Word pieces merged into words (sum over keys, mean over queries)"),
     "specials_hidden": _("Special tokens hidden ({tokens}); rows are not renormalised"),
+    "sinks_hidden": _(
+        "Without sinks ({tokens}): {percent}% of the attention goes there; rows are not "
+        "renormalised"
+    ),
+    "no_sinks": _("No token here is a sink, so nothing is left out"),
+    "mean_of_heads": _("Mean of {n} heads: no head attends like this itself"),
+    "mean_of_layers": _("Mean of {n} layers: no layer attends like this itself"),
     "pooled": _(
         "Pooled: a cell is {cell} x {wide} of {n_queries:,} x {n_keys:,} tokens (sum "
         "over keys, mean over queries)"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from tests.conftest import Run
     from tests.fixtures.command_line import Result
 
     Typed = Callable[..., Result]
@@ -23,7 +27,7 @@ TOY = ("-m", "toy-random", "-o", "a.json")
 def test_a_sentence_alone_is_drawn(typed: Typed, sentence: str) -> None:
     """Without a command it is what heatmap prints; a mistake is reported as one of heatmap."""
     assert typed(sentence, *TOY) == typed("heatmap", sentence, *TOY)
-    assert typed(sentence, "--scale", "log") == typed("heatmap", sentence, "--scale", "log")
+    assert typed(sentence, "--scale", "logs") == typed("heatmap", sentence, "--scale", "logs")
 
 
 def test_help_and_version_are_words_too(typed: Typed) -> None:
@@ -71,6 +75,37 @@ def test_an_empty_pipe_is_no_sentence(typed: Typed) -> None:
     assert typed("heatmap", "--toy", stdin=b"") == typed("heatmap", "--toy")
     walk = ("walkthrough", "--toy", "-o", "a.png")
     assert typed(*walk, stdin=b"") == typed(*walk)
+
+
+def test_a_file_that_a_loop_reads_is_left_alone(attnviz: Run, tmp_path: Path) -> None:
+    """Its next lines are the loop's; a file given to the command alone is its sentence."""
+    lines = tmp_path / "lines.txt"
+    lines.write_text("I love\nyou love\n")
+    command = ("walkthrough", "--toy", "-o", "a.png")
+    with lines.open("rb", buffering=0) as file:
+        file.read(len("I love\n"))
+        in_loop = attnviz(*command, stdin=file)
+        assert file.read() == b"you love\n"
+    assert in_loop.stdout == attnviz(*command, stdin=subprocess.DEVNULL).stdout
+    with lines.open("rb") as file:
+        assert "I love" in attnviz(*command, stdin=file).stdout
+
+
+def test_a_silent_pipe_is_named(attnviz: Run) -> None:
+    """A command that waits says for what, and goes on when the sentence comes."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as pipe:
+
+        def type_late() -> None:
+            os.write(writing, b"I love")
+            os.close(writing)
+
+        timer = threading.Timer(8, type_late)
+        timer.start()
+        result = attnviz("heatmap", "--toy", "-o", "a.png", stdin=pipe)
+        timer.join()
+    assert result.returncode == 0
+    assert "waiting for a sentence from standard input" in result.stderr
 
 
 def test_only_the_default_folder_is_created(typed: Typed, here: Path) -> None:

@@ -265,8 +265,8 @@ def test_the_default_folder_cannot_be_written(
         (["I", "-o", "png"], f"Invalid value for '--output' / '-o': png: {ENDINGS}"),
         (["I", "-o", "\x1b[2J"], rf"Invalid value for '--output' / '-o': \x1b[2J: {ENDINGS}"),
         (
-            ["I", "--scale", "log"],
-            "Invalid value for '--scale': 'log' is not one of 'shared', 'panel', 'unit'",
+            ["I", "--scale", "logs"],
+            "Invalid value for '--scale': 'logs' is not one of 'shared', 'panel', 'unit', 'log'",
         ),
         (
             ["I", "--palette", "jets"],

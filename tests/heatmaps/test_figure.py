@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnviz.attention import Attention, Note
+from attnviz.capture.attend import attend
 from attnviz.errors import SelectionError
 from attnviz.heatmaps.api import heatmap
-from attnviz.heatmaps.figure import draw
+from attnviz.heatmaps.figure import draw, draw_record
 from attnviz.render.figure.pattern import draw_on
 from attnviz.render.palette import colours, levels, text_colours
 from attnviz.render.sheet import AXES, Scale, Sheet, resolve
@@ -151,6 +152,44 @@ def user_settings() -> Iterator[dict[str, Any]]:
 
 
 # What is said.
+
+
+def rings(made: Figure) -> list[Bbox]:
+    """The places of the rings round panels, in pixels."""
+    from matplotlib.colors import to_rgba
+
+    return [
+        patch.get_window_extent()
+        for axes in made.axes
+        for patch in axes.findobj(lambda artist: hasattr(artist, "get_edgecolor"))
+        if np.array_equal(patch.get_edgecolor(), to_rgba(LIGHT.accent))  # type: ignore[attr-defined]
+    ]
+
+
+@pytest.mark.parametrize("style", ["sheet", "slides"])
+def test_a_sheet_names_the_clearest_link_and_rings_its_head(texts_of: Texts, style: Any) -> None:
+    """The finding stands above the sentence; the ring is round one panel only, that of the head it names."""
+    made = draw_record(attend("I love all you", "toy"), style=style).figure
+    shown = words(texts_of(made))
+    finding = "“you” attends most to “I” (65%): layer 0, head 4"
+    assert finding in shown
+    assert shown.index(finding) < shown.index("“I love all you”")
+    (ring,) = rings(made)
+    boxes = [image.get_window_extent() for image in images(made)[0]]
+    is_inside = [
+        ring.x0 < box.x0 and box.x1 < ring.x1 and ring.y0 < box.y0 and box.y1 < ring.y1
+        for box in boxes
+    ]
+    assert np.flatnonzero(is_inside).tolist() == [4]
+
+
+def test_a_ring_needs_its_sentence(fixed_record: Make) -> None:
+    """Without the finding nothing would say what it means: a title of one's own, a paper, one head, a mean."""
+    record = fixed_record(n_layers=2, n_heads=3)
+    assert not rings(draw_record(record, title="Mine").figure)
+    assert not rings(draw_record(record, style="paper").figure)
+    assert not rings(draw_record(record.select([1], [2])).figure)
+    assert not rings(draw_record(record.mean("heads")).figure)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -114,7 +115,7 @@ def listed(shown: Page) -> dict[str, float]:
 @pytest.fixture
 def opens_on_all_heads(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page opens on all heads if no link stands out."""
-    monkeypatch.setattr(html, "find", lambda _record: None)
+    monkeypatch.setattr(html, "find", lambda _record, _signs: None)
 
 
 # ------------------------------------------------------------------------------------------- the numbers
@@ -518,6 +519,74 @@ HOSTILE = [
     "javascript:alert(1)",
     "x" * 10_000,
 ]
+
+
+def test_a_thumbnail_says_what_its_head_does(show: Open) -> None:
+    """Under the pointer, or with the focus: its strongest link between words, the same that the finding names."""
+    shown = show(
+        attnviz.attend("The animal didn't cross the street because it was too tired.", "toy")
+    )
+    tip = shown.locator(".tip")
+    assert not tip.is_visible()
+    shown.get_by_role("button", name="head 2.4").hover()
+    assert tip.inner_text() == "2.4: it → animal 81%"
+    shown.mouse.move(0, 0)
+    assert not tip.is_visible()
+    shown.get_by_role("button", name="head 0.3").focus()
+    assert tip.inner_text() == "0.3: it → street 97%"
+
+
+@pytest.mark.parametrize("width", [320, 480, 768, 1152, 1280, 1920])
+def test_headings_of_tables_are_whole_words(show: Open, width: int) -> None:
+    """No word of a heading is broken, however narrow the window is."""
+    record = attnviz.attend("I love all you", "toy")
+    shown = show(record, "head=1.2&query=3")
+    shown.set_viewport_size({"width": width, "height": 800})
+    broken = shown.evaluate(
+        """[...document.querySelectorAll("thead th")].filter((one) => one.checkVisibility()).flatMap((heading) => {
+          const nodes = document.createTreeWalker(heading, NodeFilter.SHOW_TEXT), broken = [];
+          while (nodes.nextNode()) for (const word of nodes.currentNode.data.matchAll(/\\S+/g)) {
+            const range = document.createRange();
+            range.setStart(nodes.currentNode, word.index);
+            range.setEnd(nodes.currentNode, word.index + word[0].length);
+            const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+            if (lines.size > 1) broken.push(word[0]);
+          }
+          return broken;
+        })"""
+    )
+    assert broken == []
+
+
+def test_words_are_never_white_on_white(show: Open) -> None:
+    """The colours of a word and of its background change at once."""
+    shown = show(attnviz.attend("I love all you", "toy"), "head=1.2")
+    changed = shown.evaluate(
+        """(() => {
+          document.querySelectorAll(".word")[0].click();
+          return [...document.querySelectorAll(".word")].filter((word) => word.style.background)
+            .map((word) => getComputedStyle(word).backgroundColor === word.style.backgroundColor);
+        })()"""
+    )
+    assert changed
+    assert all(changed)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "typed"),
+    [
+        ("I love all you", '"I love all you"'),
+        ("The animal didn't cross", '"The animal didn\'t cross"'),
+        ('She said "I love"', "'She said \"I love\"'"),
+        ("I love $you", "'I love $you'"),
+    ],
+)
+def test_the_command_is_quoted_as_people_type_it(show: Open, sentence: str, typed: str) -> None:
+    """In double quotation marks, unless a shell would read something else."""
+    shown = show(attnviz.attend(sentence, "toy"), "head=1.2&query=0")
+    command = f"attnviz walkthrough -m toy {typed} --head 1.2 --query 0"
+    assert shown.inner_text(".steps code") == command
+    assert shlex.split(command)[4] == sentence
 
 
 def test_hostile_texts_are_texts(show: Open, fixed_record: Make) -> None:

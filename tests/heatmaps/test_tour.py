@@ -170,7 +170,7 @@ def test_hostile_texts_stay_text(show: Open) -> None:
     assert shown.locator("img, iframe, script[src]").count() == 0
     assert "onerror→[UNK]" in " ".join(shown.inner_text(".sentence").split())
     shown.locator(".word").nth(2).click()
-    assert "'</script>" in shown.inner_text(".steps code")
+    assert '"</script>' in shown.inner_text(".steps code")
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,7 @@ def test_a_page_keeps_its_theme(
 ) -> None:
     """Whatever the reader's system prefers, the page has the paper of its pictures, and all of it can be read."""
     make = PAGES.get(kind) or fixed_record("I love all you", n_heads=2, causal=True).page
-    other = "dark" if theme == "light" else "light"
+    other: Name = "dark" if theme == "light" else "light"
     shown = show_page(make(theme=theme).html, color_scheme=other)
     assert background(shown) == BY_NAME[theme].paper
     assert barriers(shown) == []

@@ -174,7 +174,7 @@ class App {
   get top() {
     const { state, labels, held, shown } = this;
     if (state.scale === "unit") return 1;
-    if (state.scale === "shared" && Math.max(...labels.cell) === 1) return Math.max(shown.top, ...labels.tops);
+    if (["shared", "log"].includes(state.scale) && Math.max(...labels.cell) === 1) return Math.max(shown.top, ...labels.tops);
     held.own ??= topOf(shown.values, Math.min(shown.rows.length, shown.columns.length) >= MOST);
     return held.own;
   }
@@ -188,6 +188,7 @@ class App {
     document.documentElement.lang = state.lang;
     const dark = this.dark.matches;
     if (this.colours?.dark !== dark) this.colours = new Colours(labels.palette[dark ? "dark" : "light"], dark);
+    this.colours.log = state.scale === "log";
     document.body.className = state.head ? "one" : "all";
     if (state.head) this.drawHead();
     this.overview.show(state, this.colours);
@@ -209,10 +210,10 @@ class App {
     const laid = `${this.groups.look} ${state.lang}`;
     if (this.laid !== laid) this.text.layOut(this.shown, this.same);
     this.laid = laid;
-    const top = this.top, least = Math.max(blankBelow(top), state.least), wanted = state.find.toLocaleLowerCase();
+    const top = this.top, least = Math.max(blankBelow(top, colours.log), state.least), wanted = state.find.toLocaleLowerCase();
     const found = (/** @type {Group} */ group) => wanted !== "" && group.name.toLocaleLowerCase().includes(wanted);
     this.look = { ...this.chosen, found, top, least };
-    const painted = `${key} ${top} ${least} ${colours.dark}`;
+    const painted = `${key} ${top} ${least} ${colours.dark} ${colours.log}`;
     if (this.painted !== painted) {
       paint(this.shown.values, this.shown.columns.length, top, least, colours, this.image);
       this.painted = painted;

@@ -92,7 +92,7 @@ function drawNumbers(pen, shown, { left, above, cell, rows, keys }, { top, least
   for (let i = rows[0]; i < rows[1]; i++) {
     for (let j = keys[0]; j < keys[1]; j++) {
       const weight = shown.values[i * n + j];
-      if (weight < least) continue;
+      if (weight < Math.max(least, 0.005)) continue; // it would be printed as .00
       const x = left + (j - keys[0] + 0.5) * cell, y = above + (i - rows[0] + 0.5) * cell;
       const fill = colours.inks[colours.level(weight, top)];
       pen.text(weight.toFixed(2).replace(/^0/, ""), x, y, { size, fill, anchor: "middle" });
@@ -101,8 +101,9 @@ function drawNumbers(pen, shown, { left, above, cell, rows, keys }, { top, least
 }
 
 /** What the colours mean. @param {number} top @param {number} least @param {Colours} colours */
-function scaleOf(top, least, { hasBlanks }) {
-  return say("scaleOf", number(top, true), say(hasBlanks ? "blank" : "asZero"), String(Number(least.toPrecision(2))));
+function scaleOf(top, least, { hasBlanks, log }) {
+  const blank = say(hasBlanks ? "blank" : "asZero"), below = String(Number(least.toPrecision(2)));
+  return log ? say("logScaleOf", LOG_LEAST, number(top, true), blank, below) : say("scaleOf", number(top, true), blank, below);
 }
 
 /** A colour bar with what it means, `above` pixels from the top. @param {Pen} pen @param {number} top @param {number} least
@@ -110,7 +111,7 @@ function scaleOf(top, least, { hasBlanks }) {
 function drawScale(pen, top, least, x, y, colours) {
   const wide = 120, parts = 60;
   for (let i = 0; i < parts; i++) {
-    const weight = ((i + 0.5) / parts) * top, level = weight >= least ? colours.level(weight, top) : 0;
+    const weight = colours.weightAt((i + 0.5) / parts, top), level = weight >= least ? colours.level(weight, top) : 0;
     if (level || !colours.hasBlanks) pen.box(x + (i * wide) / parts, y, wide / parts + 0.5, 10, colours.css[level]);
   }
   pen.frame(x, y, wide, 10, colours.named("line"), 1);

@@ -37,10 +37,9 @@ function paint(values, wide, top, least, colours, canvas) {
   canvas.height = tall;
   const brush = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const image = brush.createImageData(wide, tall), pixels = new Uint32Array(image.data.buffer);
-  const scale = top > 0 ? (colours.levels - 1) / top : 0, end = colours.levels - 1;
   for (let i = 0; i < values.length; i++) {
     const weight = values[i];
-    if (weight >= least) pixels[i] = colours.pixels[Math.min(end, Math.round(weight * scale))];
+    if (weight >= least) pixels[i] = colours.pixels[colours.level(weight, top)];
     else if (!colours.hasBlanks) pixels[i] = colours.pixels[0];
   }
   brush.putImageData(image, 0, 0);
@@ -48,8 +47,38 @@ function paint(values, wide, top, least, colours, canvas) {
 }
 
 /** The weight below which a cell stays blank. */
-function blankBelow(/** @type {number} */ top) {
-  return Math.min(0.005, top / 50);
+function blankBelow(/** @type {number} */ top, /** @type {boolean} */ log) {
+  return log ? LOG_LEAST : Math.min(0.005, top / 50);
+}
+
+/**
+ * The strongest link of a pattern among those to the largest weight of a row, as Python names one first: between two
+ * content words, or else two words, or else any two tokens; null where there is none.
+ * @param {Float32Array} values @param {Labels} labels @returns {{row: number, column: number, weight: number} | null}
+ */
+function strongestLink(values, labels) {
+  const { queries, function_words: small } = labels, keys = labels.keys ?? queries, n = keys.texts.length;
+  const isFirst = (/** @type {Side} */ side) => side.texts.map((_, i) => !i || side.words[i] !== side.words[i - 1]);
+  const isWord = (/** @type {Side} */ side) => isFirst(side).map((first, i) =>
+    first && !side.special.includes(i) && /[\p{L}\p{N}]/u.test(side.texts[i]));
+  const isContent = (/** @type {Side} */ side) => isWord(side).map((word, i) =>
+    word && !small.includes(side.texts[i].replace(/^[·.,!?;:"'’“”()]+|[·.,!?;:"'’“”()]+$/g, "").toLowerCase()));
+  const isSame = (/** @type {number} */ row, /** @type {number} */ column) => labels.is !== "cross" && (labels.keys
+    ? queries.texts[row] === keys.texts[column] : queries.words[row] === queries.words[column]);
+  for (const isChosen of [isContent, isWord, isFirst]) {
+    const rows = isChosen(queries), columns = isChosen(keys);
+    let link = null;
+    for (let row = 0; row < rows.length; row++) {
+      if (!rows[row]) continue;
+      const weights = values.subarray(row * n, row * n + n), largest = topOf(weights, false);
+      for (let column = 0; column < n; column++) {
+        if (weights[column] !== largest || !columns[column] || isSame(row, column)) continue;
+        if (largest > (link?.weight ?? 0)) link = { row, column, weight: largest };
+      }
+    }
+    if (link) return link;
+  }
+  return null;
 }
 
 /** The sign of a role on its colour. @param {{sign: string, colour: string}} role */
@@ -74,7 +103,9 @@ class Overview {
     this.down = rows.map((layer) => el("th", { scope: "row" }, layer));
     const lines = rows.map((layer, i) => el("tr", {}, this.down[i], ...columns.map((head) => {
       const name = `${layer}.${head}`, canvas = document.createElement("canvas");
-      const button = el("button", { type: "button", class: name.includes("*") ? "thumb mean" : "thumb", tabindex: -1, click: () => choose(name) }, canvas, ...this.sign(name));
+      const button = el("button", { type: "button", class: name.includes("*") ? "thumb mean" : "thumb", tabindex: -1, "aria-describedby": "thumb-tip",
+        click: () => choose(name), pointerenter: () => this.tell(name), pointerleave: () => this.tell(""),
+        focus: () => this.tell(name), blur: () => this.tell("") }, canvas, ...this.sign(name));
       this.places.set(name, { button, canvas });
       return el("td", {}, button);
     })));
@@ -82,7 +113,8 @@ class Overview {
     this.legend = el("ul", { class: "roles", hidden: !labels.signs });
     this.table = el("table", { class: "thumbs" }, this.hint,
       el("thead", {}, el("tr", {}, this.corner, ...this.across)), el("tbody", {}, ...lines));
-    this.node = el("div", {}, this.table, this.legend);
+    this.tip = el("p", { class: "tip", id: "thumb-tip", role: "tooltip", hidden: true });
+    this.node = el("div", { class: "overview" }, this.table, this.legend, this.tip);
     this.node.style.setProperty("--across", String(columns.length));
   }
 
@@ -96,6 +128,22 @@ class Overview {
   named(name) {
     const role = this.labels.roles?.[name];
     return role === undefined ? titleOf(name) : `${titleOf(name)}: ${spoken(/** @type {any} */ (this.labels.signs)[role].words)}`;
+  }
+
+  /** Says below a thumbnail what its head does: its strongest link between words, and its role. @param {string} name */
+  tell(name) {
+    const place = this.places.get(name);
+    this.tip.hidden = !place;
+    if (!place) return;
+    const link = strongestLink(this.weights.of(headsOf(name, this.labels)).values, this.labels);
+    const { queries, keys, signs, roles } = this.labels, role = roles?.[name];
+    const said = link && `${clip(queries.texts[link.row], 24)} → ${clip((keys ?? queries).texts[link.column], 24)} ${Math.round(100 * link.weight)}%`;
+    const title = name.includes("*") ? titleOf(name) : name;
+    this.tip.replaceChildren(said ? `${title}: ${said}` : title,
+      ...(role === undefined ? [] : [el("br"), spoken(/** @type {any} */ (signs)[role].words)]));
+    const tile = place.button.getBoundingClientRect(), around = this.node.getBoundingClientRect();
+    this.tip.style.top = `${tile.bottom - around.top + 6}px`;
+    this.tip.style.left = `${Math.max(0, Math.min(tile.left - around.left, around.width - this.tip.offsetWidth))}px`;
   }
 
   /** Shows other weights of the same heads. @param {Weights} weights */
@@ -134,17 +182,17 @@ class Overview {
     const holder = this.places.has(state.head) ? state.head : [...this.places.keys()][0];
     for (const [name, { button, canvas }] of this.places) {
       const { values, top } = this.smalls.get(name);
-      const end = state.scale === "shared" ? shared : state.scale === "unit" ? 1 : top;
-      if (this.look !== look) paint(values, wide, end, blankBelow(end), colours, canvas);
+      const end = ["shared", "log"].includes(state.scale) ? shared : state.scale === "unit" ? 1 : top;
+      if (this.look !== look) paint(values, wide, end, blankBelow(end, colours.log), colours, canvas);
       button.setAttribute("aria-label", this.named(name));
-      button.title = this.named(name);
       if (name === state.head) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
       button.tabIndex = name === holder ? 0 : -1;
     }
     this.look = look;
-    for (const [titles, many] of [[this.across, this.labels.heads], [this.down, this.labels.layers]]) {
-      if (many.length > 1) titles[titles.length - 1].textContent = say("mean");
+    const { rows, columns } = axesOf(this.labels);
+    for (const [titles, names] of [[this.across, columns], [this.down, rows]]) {
+      titles.forEach((title, i) => (title.textContent = names[i] === "*" ? say("mean") : names[i]));
     }
     this.hint.textContent = say("headsHint");
     const { signs } = this.labels;

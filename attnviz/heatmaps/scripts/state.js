@@ -9,7 +9,7 @@
  * @property {boolean} special whether special tokens are hidden
  * @property {boolean} words whether word pieces go together
  * @property {string} part of a sentence pair: "AB" shows queries of the first and keys of the second; "" all
- * @property {"shared"|"panel"|"unit"} scale where colours end
+ * @property {"shared"|"panel"|"unit"|"log"} scale where colours end
  * @property {number} least the least weight that is shown
  * @property {string} find a word that is looked for
  * @property {string} more other heads whose lines are shown, such as "1.4,1.5"
@@ -31,7 +31,7 @@ const ALLOWED = {
   special: /^1$/,
   words: /^1$/,
   part: /^[AB]{2}$/,
-  scale: /^(shared|panel|unit)$/,
+  scale: /^(shared|panel|unit|log)$/,
   least: /^(0?\.\d{1,4}|0|1)$/,
   find: /^[^\0]{1,80}$/,
   more: /^\d{1,4}\.\d{1,4}(,\d{1,4}\.\d{1,4}){0,63}$/,
@@ -119,7 +119,7 @@ function hasPair(labels) {
 
 /** The layers and heads to choose from, and a star for the mean where there are several. @param {Labels} labels */
 function axesOf({ layers, heads }) {
-  const named = (/** @type {number[]} */ all) => [...all.map(String), ...(all.length > 1 ? ["*"] : [])];
+  const named = (/** @type {(number|string)[]} */ all) => [...all.map(String), ...(all.length > 1 ? ["*"] : [])];
   return { rows: named(layers), columns: named(heads) };
 }
 

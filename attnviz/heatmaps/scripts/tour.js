@@ -56,9 +56,8 @@ class Tour {
     });
     const { weights, vectors } = this.toy.weigh(tokens.map((one) => one.number)), cells = tokens.length ** 2;
     const tops = this.labels.tops.map((_, head) => topOf(weights.subarray(head * cells, (head + 1) * cells), false));
-    const quoted = `'${text.replaceAll("'", "'\"'\"'")}'`;
     Object.assign(this.labels, { sentence: text, queries: side, size: [tokens.length, tokens.length], tops,
-      command: this.cut ? "" : `attnviz walkthrough -m ${this.labels.model} ${quoted}` });
+      command: this.cut ? "" : `attnviz walkthrough -m ${this.labels.model} ${quoted(text)}` });
     return Object.assign(new Weights(this.labels, weights), { vectors });
   }
 
@@ -98,6 +97,12 @@ class Tour {
     const wanted = this.search.value.toLowerCase();
     this.listed.textContent = this.known.filter((word) => word.toLowerCase().includes(wanted)).join("  ");
   }
+}
+
+/** A text in the quotation marks that a person would type in a shell. @param {string} text */
+function quoted(text) {
+  // Between double quotation marks a shell replaces $ and `, and an interactive one ! before a letter.
+  return /["$`\\]|!(?=\S)/.test(text) ? `'${text.replaceAll("'", "'\\''")}'` : `"${text}"`;
 }
 
 /** A text without what would turn or break the line. @param {string} text */

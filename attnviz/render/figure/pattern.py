@@ -29,7 +29,7 @@ from attnviz.render.palette import (
     luminance,
     text_colours,
 )
-from attnviz.render.sheet import BLANK, Panel, Sheet
+from attnviz.render.sheet import BLANK, LOG_LEAST, Panel, Sheet
 from attnviz.render.theme import DARK, LIGHT
 from attnviz.text.messages import Phrase, _
 
@@ -105,7 +105,7 @@ def draw_pattern(
     table = pen.theme.colours(palette)
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
     image = ax.imshow(
-        pen.theme.pixels(panel.matrix, panel.top, table),
+        pen.theme.pixels(panel.matrix, panel.top, table, log=panel.log),
         aspect="equal" if cell is None else "auto",
         interpolation="none",
     )
@@ -113,7 +113,7 @@ def draw_pattern(
     hatch_masked(ax, pen, sheet.masked_from, len(keys), place=(-0.5, -0.5, 1.0))
     if cell is None:
         if cbar:
-            _bar_beside(ax, table, panel.top, pen)
+            _bar_beside(ax, table, panel, pen)
         box = ax.get_window_extent()
         cell = min(box.width / len(keys), box.height / len(queries)) / pen.figure.dpi
         if title is not None:
@@ -175,13 +175,17 @@ def hatch_masked(
     ax.add_patch(Polygon(corners, closed=True, zorder=2.5, **pen.theme.masked))
 
 
-def _bar_beside(ax: Axes, table: np.ndarray, top: float, pen: Pen) -> None:
+def _bar_beside(ax: Axes, table: np.ndarray, panel: Panel, pen: Pen) -> None:
     from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import ListedColormap, Normalize
+    from matplotlib.colors import ListedColormap, LogNorm, Normalize
 
-    bar = pen.figure.colorbar(
-        ScalarMappable(Normalize(0, top or 1.0), ListedColormap(table / 255)), ax=ax
-    )
+    norm = Normalize(0, panel.top or 1.0)
+    if panel.log:
+        norm = LogNorm(LOG_LEAST, max(panel.top, 10 * LOG_LEAST))
+    bar = pen.figure.colorbar(ScalarMappable(norm, ListedColormap(table / 255)), ax=ax)
+    if panel.log:
+        bar.ax.yaxis.set_major_formatter("{x:g}")
+        bar.ax.minorticks_off()
     bar.ax.tick_params(labelsize=SMALL, color=pen.quiet, labelcolor=pen.quiet)
     bar.outline.set(edgecolor=pen.theme.frame, linewidth=0.6)
 
@@ -200,7 +204,7 @@ def write_numbers(
     `place` is the left edge and the top edge of the panel, and the side of a cell.
     """
     left, top, cell = place
-    inks = text_colours(pen.theme.colours(palette))[levels(panel.matrix, panel.top)]
+    inks = text_colours(pen.theme.colours(palette))[levels(panel.matrix, panel.top, log=panel.log)]
     for row, column in np.argwhere(panel.matrix >= BLANK) if size else ():
         text = f"{panel.matrix[row, column]:.2f}"
         style = pen.style(

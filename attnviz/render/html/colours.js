@@ -3,11 +3,16 @@ const SEVERAL = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#4a9bc8", "#c38700
 /** The same on a dark page. */
 const LIGHTER = ["#56b4e9", "#e69f00", "#2dd4a7", "#e29cc4", "#8fb8ff", "#f0e442"];
 
+/** A logarithmic scale begins here; 0 has no logarithm. */
+const LOG_LEAST = 1e-4;
+
 /** The colours of weights on the page as it is, from the page's own colour on. */
 class Colours {
   /** @param {string} table red, green, blue of all levels, in hexadecimal @param {boolean} dark */
   constructor(table, dark) {
     this.dark = dark;
+    /** Whether the scale is logarithmic, from `LOG_LEAST` on. */
+    this.log = false;
     this.levels = table.length / 6;
     /** @type {string[]} */
     this.css = [];
@@ -27,7 +32,14 @@ class Colours {
 
   /** The level of a weight on a scale that ends at `top`. */
   level(/** @type {number} */ weight, /** @type {number} */ top) {
-    return top > 0 ? Math.min(this.levels - 1, Math.round((weight / top) * (this.levels - 1))) : 0;
+    if (top <= (this.log ? LOG_LEAST : 0)) return 0;
+    const share = this.log ? Math.log(Math.max(weight, LOG_LEAST) / LOG_LEAST) / Math.log(top / LOG_LEAST) : weight / top;
+    return Math.min(this.levels - 1, Math.round(share * (this.levels - 1)));
+  }
+
+  /** The weight at a share of the scale: the reverse of `level`. */
+  weightAt(/** @type {number} */ share, /** @type {number} */ top) {
+    return this.log ? LOG_LEAST * (Math.max(top, LOG_LEAST) / LOG_LEAST) ** share : share * top;
   }
 
   /** A colour of the page's own style sheet, such as `--ink`. */

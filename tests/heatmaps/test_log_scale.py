@@ -1,0 +1,105 @@
+"""A logarithmic colour scale: in the terminal, in pictures and on pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.attention import Attention, Token
+from attnviz.render.palette import colours, levels
+from attnviz.render.theme import LIGHT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+    from tests.fixtures.command_line import Result
+
+TOKENS = tuple(Token(text=text, piece=text) for text in "abcd")
+
+
+def record_of(rows: list[list[float]]) -> Attention:
+    """A record of one head, whose rows may be short."""
+    return Attention(
+        weights=np.array(rows, dtype=np.float32)[None, None],
+        query_tokens=TOKENS[: len(rows)],
+        key_tokens=TOKENS,
+        kind="encoder",
+        model="by hand",
+        short_rows=("masked",),
+    )
+
+
+def test_a_tenth_is_an_even_step() -> None:
+    """From 0.0001 to 1, each power of ten is a quarter of the scale; 0 and everything below is at its beginning."""
+    weights = np.array([0.0, 0.00001, 0.0001, 0.001, 0.01, 0.1, 1.0])
+    assert levels(weights, 1.0, log=True).tolist() == [0, 0, 0, 64, 128, 191, 255]
+
+
+def test_in_the_terminal(typed: Callable[..., Result]) -> None:
+    """The legend names both ends, and that it is logarithmic."""
+    shown = typed("heatmap", "I love all you", "--toy", "--head", "1.2", "--scale", "log")
+    assert shown.status == 0
+    assert "weight 0.0001 to 0." in shown.output
+    assert "logarithmic scale; blank: below 0.0001" in shown.output
+
+
+@pytest.mark.parametrize("head", [None, "1.2"])
+def test_in_pictures(head: str | None) -> None:
+    """The colour bar has powers of ten, on one pattern as on a sheet."""
+    record = attnviz.attend("I love all you", "toy")
+    axes = attnviz.heatmap(record, head=head, scale="log")
+    texts = axes.figure.findobj(lambda artist: hasattr(artist, "get_text"))
+    shown = {text.get_text() for text in texts}  # type: ignore[attr-defined]
+    assert {"0.001", "0.01", "0.1"} <= shown
+    # Each panel has the colours of the logarithm.
+    places = [tuple(map(int, head.split(".")))] if head else [(0, 0), (2, 5)]
+    panels = [image.get_array() for part in axes.figure.axes for image in part.images]
+    for layer, number in places:
+        matrix = record[layer, number]
+        top = float(matrix.max() if head else record.weights.max())
+        wanted = LIGHT.pixels(matrix, top, colours(), log=True)
+        assert any(
+            panel is not None
+            and panel.shape[:2] == wanted.shape[:2]
+            and np.array_equal(panel[..., :3], wanted)
+            for panel in panels
+        )
+
+
+def test_on_the_users_own_axes() -> None:
+    """Their colour bar has the same numbers."""
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    record = attnviz.attend("I love all you", "toy")
+    attnviz.heatmap(record, head="1.2", scale="log", ax=figure.subplots(), cbar=True)
+    figure.draw_without_rendering()
+    labels = [label.get_text() for label in figure.axes[1].get_yticklabels()]
+    assert {"0.001", "0.01", "0.1"} <= set(labels)
+
+
+def test_zeros_are_blank(tmp_path: Path) -> None:
+    """Zeros, a row of zeros, and a head of zeros, whose scale has no length."""
+    for rows in ([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0]]):
+        matrix = np.array(rows)
+        drawn = LIGHT.pixels(matrix, float(matrix.max()), colours(), log=True)
+        assert (drawn[matrix == 0] == 255).all()
+        for ending in ("png", "html"):
+            record_of(rows).save(tmp_path / f"a.{ending}", scale="log")
+
+
+def test_on_the_page(show_page: Callable[..., Page]) -> None:
+    """It opens with the scale, says so, and another scale can be chosen."""
+    record = attnviz.attend("I love all you", "toy")
+    shown = show_page(record.page(scale="log").html, "head=1.2")
+    assert "weight 0.0001 to" in shown.inner_text(".legend")
+    assert "logarithmic scale" in shown.inner_text(".legend")
+    shown.locator(".options summary").click()
+    shown.locator("label.scale select").select_option("unit")
+    assert "weight 0 to 1" in shown.inner_text(".legend")

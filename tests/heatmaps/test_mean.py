@@ -1,0 +1,138 @@
+"""The mean of heads or layers: the numbers, the words for it, and what has no mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.errors import OutputError, SelectionError
+from attnviz.text.notes import sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+    from attnviz.attention import Attention
+    from tests.fixtures.command_line import Result
+
+
+@pytest.mark.parametrize(
+    ("axes", "numpy_axes", "shape"),
+    [(["heads"], 1, (2, 1)), (["layers"], 0, (1, 3)), ([], (0, 1), (1, 1))],
+)
+def test_the_numbers(
+    make_record: Callable[..., Attention],
+    axes: list[str],
+    numpy_axes: int | tuple[int, int],
+    shape: tuple[int, int],
+) -> None:
+    """They are NumPy's; rows still sum to 1."""
+    record = make_record()
+    mean = record.mean(*axes)  # type: ignore[arg-type]
+    wanted = record.weights.mean(axis=numpy_axes, keepdims=True)
+    assert mean.weights.shape[:2] == shape
+    assert np.allclose(mean.weights, wanted, atol=1e-7)
+    assert np.allclose(mean.weights.sum(axis=-1), 1, atol=1e-6)
+
+
+def test_the_receipt_covers_what_was_averaged() -> None:
+    """All layers of a mean over layers, one layer of a mean of its heads."""
+    record = attnviz.attend("I love all you", "toy")
+    assert record.mean().proof == record.proof
+    assert record.mean("heads").select([1]).proof == record.select([1]).proof
+
+
+def test_every_view_says_that_it_is_a_mean() -> None:
+    """Its note, and its repr, which count the heads."""
+    mean = attnviz.attend("I love all you", "toy").mean("heads")
+    notes = [sentence(note) for note in mean.notes]
+    assert "Mean of 6 heads: no head attends like this itself" in notes
+    assert "mean of 6 heads" in repr(mean)
+
+
+def test_what_has_no_mean(make_record: Callable[..., Attention], tmp_path: Path) -> None:
+    """A single head, an axis that is no axis of heads; a data file would lose the heads."""
+    with pytest.raises(SelectionError, match="no mean of a single head"):
+        make_record(n_heads=1).mean("heads")
+    with pytest.raises(SelectionError, match="no mean of a single layer"):
+        make_record().select([1]).mean()
+    with pytest.raises(SelectionError, match="not over 'tokens'"):
+        make_record().mean("tokens")  # type: ignore[arg-type]
+    with pytest.raises(OutputError, match="every head"):
+        make_record().mean().save(tmp_path / "a.npz")
+
+
+def test_in_python() -> None:
+    """``"mean"`` stands in the place of a number."""
+    record = attnviz.attend("I love all you", "toy")
+    axes = attnviz.heatmap(record, layer="mean", head="mean")
+    texts = axes.figure.findobj(lambda artist: hasattr(artist, "get_text"))
+    shown = " ".join(text.get_text() for text in texts)  # type: ignore[attr-defined]
+    assert "mean of 3 layers x 6 heads" in shown
+    for layer, head in ((2, "mean"), ("mean", 3)):
+        assert attnviz.heatmap(record, layer=layer, head=head) is not None  # type: ignore[arg-type]
+    with pytest.raises(SelectionError, match="not both"):
+        attnviz.heatmap(record, layer="mean", head="2.3")
+
+
+@pytest.mark.parametrize(
+    ("options", "answers"),
+    [
+        (["--head", "mean"], ["3 layers, mean of 6 heads", "layer 2, mean", "Mean of 6 heads"]),
+        (["--layer", "mean"], ["mean of 3 layers, 6 heads", "head 5, mean", "Mean of 3 layers"]),
+        (["--layer", "mean", "--head", "mean"], ["mean of 3 layers x 6 heads"]),
+        (["--layer", "2", "--head", "mean"], ["layer 2, mean of 6 heads"]),
+        (["--head", "3", "--layer", "mean"], ["mean of 3 layers, head 3"]),
+    ],
+)
+def test_on_the_command_line(
+    typed: Callable[..., Result], here: Path, options: list[str], answers: list[str]
+) -> None:
+    """One large panel a layer, or a head; the picture is written, too."""
+    result = typed("heatmap", "I love all you", "--toy", *options, "-o", "a.png")
+    assert result.status == 0, result.errors
+    for answer in answers:
+        assert answer in result.output
+    assert "verified" in result.output
+    assert (here / "a.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (["--toy", "--head", "mean", "--head", "1.2"], "mean is that of all heads"),
+        (["--toy", "--head", "1.2", "--layer", "mean"], "contradict each other"),
+        (["--toy", "--head", "mean", "-o", "a.json"], "data files hold every head"),
+        (["--toy", "--head", "mean", "-o", "-"], "data files hold every head"),
+        (["--toy", "--head", "mean", "--roles", "a.stats"], "roles are those of single heads"),
+        (["-m", "toy-transformer", "--head", "mean"], "choose one with --kind"),
+        (["-m", "toy-random:n_heads=1", "--head", "mean"], "no mean of a single head"),
+    ],
+)
+def test_refusals(
+    refused: Callable[..., tuple[int, str]], arguments: list[str], answer: str
+) -> None:
+    """In one line, before anything is drawn."""
+    assert answer in refused("heatmap", "I love all you", *arguments)[1]
+
+
+def test_one_kind_of_a_translator_has_a_mean(typed: Callable[..., Result], here: Path) -> None:
+    """Its three kinds of heads have none together."""
+    command = ("heatmap", "I love all you", "-m", "toy-transformer", "--kind", "cross")
+    result = typed(*command, "--head", "mean", "-o", str(here / "a.png"))
+    assert result.status == 0
+    assert "mean of 4 heads" in result.output
+
+
+def test_on_the_page(show_page: Callable[..., Page]) -> None:
+    """Each layer's mean is a thumbnail, named as a mean; a click opens it."""
+    record = attnviz.attend("I love all you", "toy")
+    shown = show_page(record.mean("heads").page().html)
+    assert shown.locator(".thumbs thead th").all_inner_texts() == ["mean"]
+    shown.locator(".thumb").nth(2).click()
+    assert shown.inner_text(".title h2") == "mean over the heads of layer 2"
