@@ -13,7 +13,7 @@ class Origins {
   constructor(labels, { numbers, tables }) {
     this.labels = labels;
     /** @type {Origin[]} */
-    this.numbers = numbers[0].map((_, at) => /** @type {any} */ (numbers.map((one) => one[at])));
+    this.numbers = (numbers[0] ?? []).map((_, at) => /** @type {any} */ (numbers.map((one) => one[at])));
     this.seen = -1;
     this.kept = false;
     /** What was kept before a link was followed. @type {number[]} */
@@ -27,7 +27,7 @@ class Origins {
     this.turn = el("button", { type: "button", class: "plain", click: () => this.tell(this.in(WALK_WORDS.to)) });
     for (const [at, table] of page.querySelectorAll("table").entries()) this.enliven(table, tables[at]);
     page.prepend(el("div", { class: "controls" }, this.turn));
-    page.append(this.panel);
+    if (this.cells.size) page.append(this.panel);  // an exercise has no number that tells anything
     for (const kind of ["pointerover", "focusin"]) page.addEventListener(kind, (event) => this.point(event.target));
     page.addEventListener("click", ({ target }) => {
       const cell = /** @type {HTMLTableCellElement} */ (target), number = this.cells.get(cell);

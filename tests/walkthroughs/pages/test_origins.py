@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from attnviz.walkthroughs.calculation import compute, spell_out
-from attnviz.walkthroughs.examples import example
+from attnviz.walkthroughs.examples import example, make
 from attnviz.walkthroughs.operations import OPERATIONS, ResultCell
 from attnviz.walkthroughs.pages.html import page as web_page
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
@@ -333,6 +333,15 @@ def test_an_exercise_gives_nothing_away(show_page: Open) -> None:
     assert "for you to fill in" not in " ".join(
         one["text"] for one in see_cells(show_page(html(walk)))
     )
+
+
+def test_the_sheet_of_an_exercise_has_nothing_to_point_at(show_page: Open) -> None:
+    """Its page opens without an error, in both languages, and without a hint about numbers."""
+    walk = make(7)
+    shown = show_page(html(walk, blanks=walk.blanks()))
+    assert shown.locator("#diagram, #origin, footer p").count() == 0
+    shown.get_by_role("button", name="한국어").click()
+    assert "빈칸을 채우세요" in shown.inner_text("header")
 
 
 def test_the_picture_of_the_gallery(show_page: Open, request: pytest.FixtureRequest) -> None:
