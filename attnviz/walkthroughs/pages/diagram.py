@@ -77,22 +77,27 @@ def _side_by_side(view: View, keys: KeyTable) -> Matrix:
         cell_writer(view, grid, columns, _digits(view, grid))
         for grid, columns in zip(grids, cuts, strict=True)
     ]
-    width = sum(map(len, cuts))
+    query = () if keys.query is None else _row(view, keys.query)
+    # The query of an additive score may be wider than the keys.
+    padding = max(0, len(query) - len(cuts[0]))
+    widths = [len(cuts[0]) + padding, *map(len, cuts[1:])]
+    width = sum(widths)
 
     def cells(key: int) -> tuple[PageCell, ...]:
-        return tuple(cell for write in writers for cell in write(key))
+        first, *others = (write(key) for write in writers)
+        pad = (PageCell("", span=padding),) if padding else ()
+        return (*first, *pad, *(cell for row in others for cell in row))
 
     rows = list(rows_of(view, keys.keys, cells, True))
-    if keys.query is not None:
-        query = _row(view, keys.query)
+    if query:
         rows.insert(0, ("q", (*query, PageCell("", span=width - len(query)))))
     if keys.context is not None:
         context = _row(view, keys.context)
         formula = view.say(_("context = sum of the alignment vectors"))
         rows.append(("context", (PageCell(formula, span=width - len(context)), *context)))
     headings = tuple(
-        (len(columns), column.formula.partition(" = ")[2])
-        for column, columns in zip(keys.columns, cuts, strict=True)
+        (n_columns, column.formula.partition(" = ")[2])
+        for column, n_columns in zip(keys.columns, widths, strict=True)
     )
     titles = tuple(column.title for column in keys.columns)
     table = PageTable(corner=view.say(_("key")), columns=titles, rows=tuple(rows))
