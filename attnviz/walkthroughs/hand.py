@@ -15,6 +15,8 @@ ZEROS = "000"  # the decimals of a number that rounds to an integer but is none
 MANY = 3  # with a higher precision, the user wants to see small numbers too
 MOST = 6  # most terms of a sum that are written; in a longer sum the middle is added up
 HEAD, TAIL = 3, 1  # terms of a long sum before and after its middle
+# In a table with few digits, a number that is closer to 0 is written `NEARLY_ZERO`.
+TINY, NEARLY_ZERO = 1e-6, "≈ 0"
 NEAR = 1e-13  # relative rounding error of double precision: closer numbers are equal
 _MORE = _("[{n} more terms: {total}]")
 
@@ -43,7 +45,7 @@ def one_format(values: np.ndarray, digits: int) -> Callable[[float], str]:
     """Return a function that writes all numbers of a table in one format: integers, decimals, or powers of ten.
 
     Powers of ten are used if a number is very large, if all are too small for `digits` decimals, or if one is too small
-    and the user asks for many digits. Exactly 0 is always "0".
+    and the user asks for many digits. Exactly 0 is always "0"; a number below `TINY` that rounds to 0 is "≈ 0".
     """
     amounts = np.abs(values[np.isfinite(values) & (values != 0)])
     small, large = amounts.min(initial=np.inf), amounts.max(initial=0)
@@ -53,9 +55,16 @@ def one_format(values: np.ndarray, digits: int) -> Callable[[float], str]:
         form = f".{digits}e"
     else:
         form = f".{digits}f"
-    return lambda value: (
-        format_number(value, digits) if value == 0 or math.isinf(value) else f"{value:{form}}"
-    )
+
+    def write(value: float) -> str:
+        if value == 0 or math.isinf(value):
+            return format_number(value, digits)
+        text = f"{value:{form}}"
+        if float(text) == 0:
+            return NEARLY_ZERO if abs(value) < TINY else text.removeprefix("-")
+        return text
+
+    return write
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from attnviz.text.messages import Phrase, _, expect_language, in_language
 from attnviz.text.notes import proof, sentence
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.calculation import spell_out
+from attnviz.walkthroughs.hand import MANY, TINY, format_number
 from attnviz.walkthroughs.operations import ARROW, KEYS_PLACE
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY, NOTES
@@ -29,6 +30,7 @@ MOST_DIGITS = 17  # digits after the point; a double holds no more
 DIGITS = 3
 DIGITS_OF_EXAMPLE = 8  # the smallest weight of the example ``seq2seq`` is 2.9e-20
 ALIKE = 0.005  # weights that differ by less look equal with two digits
+MOST_SMALL = 4  # small weights that are listed
 LEAST = 4  # vectors with at most this many numbers are never shortened
 
 # Steps that occur once per head in a walkthrough of a layer.
@@ -112,7 +114,7 @@ class View:
 
     walk: Walkthrough
     lang: str = "en"
-    # digits after the point; None is 3, and 8 for the example ``seq2seq``
+    # digits after the point; None is 3, and in the arithmetic of the example ``seq2seq`` 8
     precision: int | None = None
     blanks: Blanks = frozenset()  # cells that a learner fills in
 
@@ -126,9 +128,14 @@ class View:
     @property
     def digits(self) -> int:
         """The number of digits after the point."""
-        if self.precision is not None:
-            return self.precision
-        return DIGITS_OF_EXAMPLE if self.walk.title.code == "title_seq2seq" else DIGITS
+        return DIGITS if self.precision is None else self.precision
+
+    @property
+    def full_digits(self) -> int:
+        """The number of digits after the point where there is room: in arithmetic and in the tables of each step."""
+        if self.precision is None and self.walk.title.code == "title_seq2seq":
+            return DIGITS_OF_EXAMPLE
+        return self.digits
 
     def say(self, message: Phrase, /, **fields: object) -> str:
         """Return a message in the language of the view."""
@@ -182,6 +189,11 @@ class View:
         row, key, head, weight = strongest_cell
         names = walk.distributions()
         grid = walk.grids[names[head]]
+        softmax = next((step for step in walk.steps if step.result == names[head]), None)
+        if not walk.model and walk.query is not None and softmax and weight > 1 - 10**-DIGITS / 2:
+            score = float(walk.grids[softmax.operands[0]].values[row, key])
+            words = _("Score {score} takes all the attention")
+            return self.say(words, score=format_number(score, self.digits))
         if len(grid.columns) > 1 and np.ptp(grid.values[row]) < ALIKE:
             words = _("“{query}” attends equally to all keys ({weight} each)")
         else:
@@ -198,11 +210,27 @@ class View:
         return tuple(in_language(sentence(note, NOTES), self.lang) for note in self.walk.notes)
 
     @property
+    def small_weights(self) -> str:
+        """The digits of the weights of the only query that are written "≈ 0"; empty if there are none."""
+        weights = query_weights(self.walk)
+        if weights is None or self.blanks or self.digits > MANY:
+            return ""
+        texts = [
+            f"{label} {format_number(value, self.full_digits)}"
+            for label, value in zip(weights.columns, weights.values[0].tolist(), strict=False)
+            if 0 < value < TINY
+        ]
+        if not texts:
+            return ""
+        texts[MOST_SMALL:] = ["…"] if len(texts) > MOST_SMALL else []
+        return self.say(_("≈ 0 is not exactly 0: {weights}"), weights=", ".join(texts))
+
+    @property
     def receipt(self) -> str:
         """The largest difference from the model's own numbers, and the receipt; empty for an exercise."""
         walk = self.walk
         if not walk.model:
-            if self.walk.title.code == "title_exercise":
+            if self.is_exercise:
                 return ""
             return self.say(_("A calculation by hand: no model to compare with"))
         if walk.receipt is None:
@@ -217,8 +245,15 @@ class View:
         return f"{text}; {in_language(proof(walk.receipt), self.lang)}"
 
     @property
+    def is_exercise(self) -> bool:
+        """Whether this is an exercise, which is shown as one table, or its solution."""
+        return self.walk.title.code == "title_exercise"
+
+    @property
     def signs(self) -> str:
-        """The meaning of the signs in the formulas."""
+        """The meaning of the signs in the formulas; empty for the blank table of an exercise, which has neither."""
+        if self.is_exercise and self.blanks:
+            return ""
         return self.say(_("q Kᵀ is a matrix product; ⊙ multiplies cell by cell"))
 
     def grid(self, name: str, *, upright: bool = False) -> GridView:
@@ -273,7 +308,7 @@ class View:
             return ""
         row, column = telling_cell(self.walk, step)
         name = cell_name(step.result, self.walk.grids[step.result], row, column, self.lang)
-        arithmetic = spell_out(self.walk, step, row, column, self.digits, language=self.lang)
+        arithmetic = spell_out(self.walk, step, row, column, self.full_digits, language=self.lang)
         return f"{name}: {arithmetic}"
 
     def _parts(self, step: CalculationStep, *, is_by_key: bool) -> tuple[tuple[str, GridView], ...]:
@@ -306,10 +341,7 @@ class View:
             else:
                 key = view.step.result, False
             groups.setdefault(key, []).append(view)
-        return [
-            _join_heads(group) if group[0].step.name in OF_HEADS else group[0]
-            for group in groups.values()
-        ]
+        return [_join_heads(group) if len(group) > 1 else group[0] for group in groups.values()]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -14,7 +14,7 @@ from attnviz.render.figure.page import Page
 from attnviz.render.figure.pen import POINT, Pen, clipped
 from attnviz.render.fonts import BASE, typefaces_for
 from attnviz.render.palette import levels, signed_levels, text_colours
-from attnviz.walkthroughs.hand import format_number
+from attnviz.walkthroughs.hand import NEARLY_ZERO, TINY, format_number
 from attnviz.walkthroughs.view import BLANK, DIGITS, Cut, GridView, cut
 
 LETTERS = 8.0  # the font size of numbers and names
@@ -25,6 +25,8 @@ LONGEST_BAR = 0.7
 MOST_NUMBERED = 12  # a matrix over keys with more columns shows only colours
 GAP_ROW, GAP_COLUMN = "⋮", "…"
 STRONG = 0.72  # the position of the bars' colour in the palette, from 0 to 1
+PALE = 0.45  # opacity of red and blue, on which the numbers must stand out
+FOLLOWED = "#d98200"  # the frame of the followed row
 
 
 class MatrixBox:
@@ -41,6 +43,7 @@ class MatrixBox:
         most_columns: int,
         followed: int | None = None,
         has_names: bool = True,
+        formula: str = "",
     ) -> None:
         """Measure a matrix.
 
@@ -53,8 +56,10 @@ class MatrixBox:
             most_columns: most columns that are drawn of a vector.
             followed: the row that gets a frame.
             has_names: whether the names of the rows are drawn.
+            formula: the title, if it says more than the symbol.
         """
         self.grid, self.pen, self.palette, self.followed = grid, pen, palette, followed
+        self.formula = formula
         n_rows, n_columns = grid.values.shape
         self.rows = _shorten(n_rows, most_rows)
         if followed is not None and followed not in self.rows:
@@ -83,10 +88,11 @@ class MatrixBox:
 
     @property
     def title(self) -> str:
-        """The symbol; with the shape if the rows are vectors, which may be shortened."""
+        """The symbol, or the formula; with the shape if the rows are vectors, which may be shortened."""
+        name = self.formula or self.grid.name
         if self.grid.has_vectors:
-            return f"{self.grid.name} {self.grid.values.shape}"
-        return self.grid.name
+            return f"{name}{'   ' if self.formula else ' '}{self.grid.values.shape}"
+        return name
 
     @property
     def cells_width(self) -> float:
@@ -136,7 +142,7 @@ class MatrixBox:
             page.text(x, y, name, LETTERS, ha="center", va="top", rotation=rotation)
         if self.followed is not None and self.followed in self.rows:
             y = top + self.rows.index(self.followed) * self.row_height
-            frame = {"fill": False, "edgecolor": self.pen.ink, "linewidth": 1.4, "zorder": 5}
+            frame = {"fill": False, "edgecolor": FOLLOWED, "linewidth": 1.8, "zorder": 5}
             page.box((left, y, self.cells_width, self.row_height), **frame)
 
     def _draw_bars(self, page: Page, left: float, top: float, weights: np.ndarray) -> None:
@@ -167,12 +173,18 @@ class MatrixBox:
         finite = np.where(has_colour, values, 0.0)
         largest = float(np.abs(finite).max(initial=0.0))
         if self.grid.is_weights:
-            table, level = self.pen.theme.colours(self.palette), levels(finite, largest)
+            table, level, opacity = (
+                self.pen.theme.colours(self.palette),
+                levels(finite, largest),
+                255,
+            )
+            inks = text_colours(table)[level]
         else:
             table, level = self.pen.theme.diverging(), signed_levels(finite, largest)
-        opacity = np.where(has_colour, 255, 0).astype(np.uint8)
-        inks = np.where(has_colour, text_colours(table)[level], self.pen.ink)
-        return np.dstack([table[level], opacity]), inks
+            # These colours are so pale on the paper that numbers have the colour of all text.
+            opacity, inks = round(PALE * 255), np.full(values.shape, self.pen.ink)
+        inks = np.where(has_colour, inks, self.pen.ink)
+        return np.dstack([table[level], np.where(has_colour, opacity, 0).astype(np.uint8)]), inks
 
 
 def _shorten(n: int, most: int) -> Cut:
@@ -197,6 +209,8 @@ def _number(grid: GridView, row: int | None, column: int | None, digits: int) ->
     value = float(grid.values[row, column])
     if digits > DIGITS or not np.isfinite(value) or value == round(value):
         return format_number(value, digits)
+    if 0 < abs(value) < TINY:
+        return NEARLY_ZERO
     # Vectors have many numbers, so they get one digit less unless the user chose the precision.
     text = f"{value:.{digits - 1 if grid.has_vectors and digits == DIGITS else digits}f}"
     return text.removeprefix("-") if float(text) == 0 else text

@@ -1,4 +1,4 @@
-"""A walkthrough on one sheet: the finding, then one card per step, with its words and its matrices.
+"""A walkthrough on one sheet: the finding, a drawing of the projections, then one card per step with its matrices.
 
 If only one query is followed, its steps have one row per key. Lengths are in inches, font sizes in points.
 """
@@ -6,12 +6,12 @@ If only one query is followed, its steps have one row per key. Lengths are in in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
-from attnviz.render.figure.page import Line, Page, height_of, lines, page_of
+from attnviz.render.figure.page import Page, height_of, lines, page_of
 from attnviz.render.figure.pen import MARGIN, Pen
 from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.palette import DEFAULT
@@ -19,14 +19,16 @@ from attnviz.render.theme import LIGHT, Theme, ThemeName, theme_of
 from attnviz.text.messages import _
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.figure.matrix import MatrixBox, bold
+from attnviz.walkthroughs.figure.projections import Projections
+from attnviz.walkthroughs.figure.worksheet import draw_worksheet
 from attnviz.walkthroughs.texts import BEFORE, BY_KEY
 from attnviz.walkthroughs.view import BLANK, OF_HEADS, GridView, StepView, View, query_weights
 
 FINDING, SOURCE, TITLE, FORMULA, WORDS, SIGN = 15.0, 8.5, 9.0, 8.0, 7.5, 11.0  # font sizes
 WIDEST, LEAST_WIDTH = 12.9, 7.0  # limits for the width of all cards together
+HEADING_HEIGHT = 0.3
 BADGE_WIDTH = 0.26  # width of a step number with two digits
 SIGN_WIDTH, MATRIX_GAP = 0.3, 0.12  # widths of the sign and of the gap between two matrices
-NARROWEST, ROOMY = 1.7, 2.7  # least width of the words of a step by key, and of other steps
 CARD_GAP, LINE_GAP, SECTION_GAP = 0.4, 0.3, 0.3
 MOST_ROWS, FEW_ROWS = 48, 6  # most rows of an attention matrix, and of other matrices
 MOST_COLUMNS, FEWEST_COLUMNS = 8, 4  # most and fewest columns that are drawn of a long vector
@@ -36,45 +38,82 @@ MOST_JOINED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
-    """A step with the sizes and places of its words and matrices."""
+class Heading:
+    """One line above a card: the number of the step, its title, and sometimes its formula."""
 
-    step: StepView
     pen: Pen
-    words: list[Line]  # the first lines are the title
+    numbers: str  # such as "6"; of several steps "1 to 5"
+    title: str
+    formula: str = ""  # empty if it is written above the result
+
+    @property
+    def badge(self) -> float:
+        """The width of the number, which is longer if it lists several steps."""
+        longer = self.pen.width(self.numbers, WORDS) - self.pen.width("00", WORDS)
+        return BADGE_WIDTH + max(0.0, longer)
+
+    @property
+    def title_width(self) -> float:
+        """The width up to the end of the title, in bold letters, which are up to 18% wider than those measured."""
+        return self.badge + 1.18 * self.pen.width(self.title, TITLE)
+
+    @property
+    def width(self) -> float:
+        """The full width."""
+        formula = self.pen.width(f"   {self.formula}", FORMULA) if self.formula else 0.0
+        return self.title_width + formula
+
+    def draw(self, page: Page, left: float, top: float) -> None:
+        """Write the line with its top left corner at (`left`, `top`)."""
+        shape = "circle" if self.numbers.isdigit() else "round"
+        box = {"boxstyle": f"{shape},pad=0.25", "facecolor": self.pen.ink, "edgecolor": "none"}
+        baseline = top + 0.17
+        look: dict[str, Any] = {"ha": "center", "va": "center_baseline", "bbox": box}
+        paper = self.pen.figure.get_facecolor()
+        place = left + self.badge / 2 - 0.03, baseline - 0.05
+        page.text(*place, self.numbers, WORDS, color=paper, **look)
+        place = left + self.badge, baseline
+        page.text(*place, self.title, TITLE, va="baseline", **bold(self.title))
+        if self.formula:
+            x = left + self.title_width + self.pen.width("  ", FORMULA)
+            page.text(x, baseline, self.formula, FORMULA, va="baseline", color=self.pen.quiet)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """A step with the sizes and places of its matrices, or several steps with a drawing."""
+
+    heading: Heading
     # the sign before each matrix, the matrix, and its left and top edge relative to the first matrix
     matrices: list[tuple[str, MatrixBox, float, float]]
-    width: float
+    projections: Projections | None = None
 
     @property
-    def head(self) -> float:
-        """The height of the words."""
-        return height_of(self.words) + 0.06
+    def width(self) -> float:
+        """The width of the heading or of the matrices."""
+        widths = [left + box.width for _, box, left, _ in self.matrices]
+        drawing = self.projections.width if self.projections else 0.0
+        return max([self.heading.width, drawing, *widths])
 
     @property
-    def body(self) -> float:
-        """The height of the matrices."""
-        return max([top + box.height for _, box, _, top in self.matrices], default=0.0)
+    def height(self) -> float:
+        """The height of the heading and the matrices."""
+        drawing = self.projections.height + 0.08 if self.projections else 0.0
+        bottoms = [top + box.height for _, box, _, top in self.matrices]
+        return HEADING_HEIGHT + max([drawing, *bottoms])
 
-    def draw(self, page: Page, left: float, top: float, head: float) -> None:
-        """Draw the card with its top left corner at (`left`, `top`); its matrices begin `head` below."""
-        shape = "round" if self.step.heads else "circle"
-        box = {"boxstyle": f"{shape},pad=0.25", "facecolor": self.pen.ink, "edgecolor": "none"}
-        badge, y = _badge_width(self.step, self.pen), top
-        place = left + badge / 2 - 0.03, top + 0.6 * self.words[0].pitch
-        look: dict[str, Any] = {"ha": "center", "va": "center_baseline", "bbox": box}
-        page.text(*place, self.step.numbers, WORDS, color=self.pen.theme.paper, **look)
-        for line in self.words:
-            y += line.pitch
-            is_title = line.size == TITLE
-            look = bold(line.text) if is_title else {}
-            x = left + badge if is_title else left
-            page.text(x, y, line.text, line.size, va="baseline", color=line.colour, **look)
+    def draw(self, page: Page, left: float, top: float) -> None:
+        """Draw the card with its top left corner at (`left`, `top`)."""
+        self.heading.draw(page, left, top)
+        top += HEADING_HEIGHT
+        if self.projections is not None:
+            self.projections.draw(page, left, top + 0.08)
         for sign, matrix, x, y in self.matrices:
-            matrix.draw(page, left + x, top + head + y)
+            matrix.draw(page, left + x, top + y)
             if sign:
-                place = left + x - SIGN_WIDTH / 2, top + head + y + min(matrix.height / 2, 0.4)
-                page.text(*place, sign, SIGN, ha="center", va="center", color=self.pen.quiet)
+                place = left + x - SIGN_WIDTH / 2, top + y + min(matrix.height / 2, 0.4)
+                quiet = self.heading.pen.quiet
+                page.text(*place, sign, SIGN, ha="center", va="center", color=quiet)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +130,15 @@ class Sheet:
         """Return the cards before, in and after attention, each section broken into lines of cards."""
         grids = grids_to_draw(self.cards)
         sections = []
-        for _kind, group in groupby(self.cards, key=_kind_of):
+        for kind, group in groupby(self.cards, key=_kind_of):
+            steps = list(group)
+            # Small matrices, as in homework, are drawn; the shapes of large ones are enough.
+            if kind == "before" and not any(grids[step.number] for step in steps if not step.heads):
+                sections.append([[self.summarize(steps)]])
+                continue
             lines_of_cards: list[list[Card]] = []
             room = 0.0
-            for step in group:
+            for step in steps:
                 card = self.measure(step, grids[step.number])
                 if card.width > room:
                     lines_of_cards.append([])
@@ -104,9 +148,20 @@ class Sheet:
             sections.append(lines_of_cards)
         return sections
 
+    def summarize(self, steps: Sequence[StepView]) -> Card:
+        """Return one card with a small drawing for the steps before attention."""
+        title = self.view.say(_("Input and projections"))
+        return Card(
+            heading=Heading(pen=self.pen, numbers=_range(steps), title=title),
+            matrices=[],
+            projections=Projections(self.view, steps, self.pen),
+        )
+
     def measure(self, step: StepView, parts: Sequence[tuple[str, GridView]]) -> Card:
         """Measure a card with the matrices in `parts`; shorten vectors until the matrices fit into one line."""
         is_attention = step.step.name in {*BY_KEY, "context"}
+        formula = wording.shown_formula(step.formula)
+        has_result = not step.heads and any(grid.name == step.step.result for _, grid in parts)
         for most_columns in range(MOST_COLUMNS, FEWEST_COLUMNS - 1, -1):
             boxes: list[MatrixBox] = []
             for _sign, grid in parts:
@@ -119,40 +174,30 @@ class Sheet:
                     most_columns=most_columns,
                     followed=self.followed.get(grid.name),
                     has_names=bool(step.heads) or not boxes or boxes[-1].grid.rows != grid.rows,
+                    formula=formula if has_result and grid.name == step.step.result else "",
                 )
                 boxes.append(box)
             matrices = _place([sign for sign, _ in parts], boxes)
             if all(top == 0.0 for _, _, _, top in matrices):  # all in one line
                 break
-        least_width = NARROWEST if step.is_by_key else ROOMY
-        width = max([least_width, *(left + box.width for _, box, left, _ in matrices)])
-        return Card(
-            step=step,
+        heading = Heading(
             pen=self.pen,
-            words=_words(step, self.pen, width),
-            matrices=matrices,
-            width=width,
+            numbers=step.numbers,
+            title=step.title,
+            formula="" if has_result else formula,
         )
+        room = max([0.0, *(left + box.width for _, box, left, _ in matrices)])
+        if heading.width > room and ":" in step.title:  # "Softmax: the attention distribution"
+            heading = replace(heading, title=step.title.partition(":")[0])
+        return Card(heading=heading, matrices=matrices)
 
 
-def _words(step: StepView, pen: Pen, width: float) -> list[Line]:
-    """Return the title, formula, shapes and explanation of a step, broken into lines of this width."""
-    # The pen measures regular letters; bold ones are up to 12% wider.
-    title_width = (width - _badge_width(step, pen)) / 1.12
-    words = lines(pen, [step.title], title_width, TITLE, colour=pen.ink)
-    for text, size, colour in (
-        (wording.shown_formula(step.formula), FORMULA, pen.ink),
-        (wording.shown_formula(step.shapes), WORDS, pen.quiet),
-        (step.sentence, WORDS, pen.quiet),
-    ):
-        words += lines(pen, [text], width, size, colour=colour, leading=1.3)
-    return words
-
-
-def _badge_width(step: StepView, pen: Pen) -> float:
-    """Return the width of the step number before the title, which is longer if it lists several heads."""
-    longer = pen.width(step.numbers, WORDS) - pen.width("00", WORDS)
-    return BADGE_WIDTH + max(0.0, longer)
+def _range(steps: Sequence[StepView]) -> str:
+    """Return the numbers of steps, such as "1–5"; of several heads "1–4, … 39", since other steps are in between."""
+    first, last = steps[0].number, steps[-1].number
+    text = str(first) if last == first else f"{first}–{last}"
+    last_of_heads = (steps[-1].heads or steps[-1:])[-1].number
+    return text if last_of_heads == last else f"{text}, … {last_of_heads}"
 
 
 def _place(
@@ -176,10 +221,10 @@ def prepare_sheet(view: View, palette: str, theme: Theme = LIGHT) -> Sheet:
     """Return the contents of a sheet. Must be called inside `usual_settings` of the theme."""
     cards = view.cards()
     # All texts of the sheet, so that `blank_figure` can choose fonts that have their characters.
-    texts = [*_heading(view), *_notes(view, left_out=True), BLANK, "⋮…∞"]
+    texts = [*_heading(view), *_notes(view, left_out=True), BLANK, "⋮…–∞≈"]
+    texts.append(view.say(_("Input and projections")))
     for card in cards:
-        formulas = wording.shown_formula(card.formula), wording.shown_formula(card.shapes)
-        texts += [card.title, card.sentence, *formulas]
+        texts += [card.title, wording.shown_formula(card.formula)]
         for sign, grid in card.parts:
             texts += [sign, grid.name, *grid.rows, *grid.columns]
     return Sheet(
@@ -221,7 +266,11 @@ def draw(
     page_style = style_of(style, width, dpi)
     colours = theme_of(theme, palette)
     with usual_settings(colours):
-        page = _draw_page(prepare_sheet(view, palette, colours))
+        page = (
+            draw_worksheet(view, colours)
+            if view.is_exercise
+            else _draw_page(prepare_sheet(view, palette, colours))
+        )
     return Picture(page.pen, _heading(view)[0], view.receipt).fitted(page_style)
 
 
@@ -237,8 +286,7 @@ def _notes(view: View, *, left_out: bool) -> Iterator[str]:
     yield view.say(_("Red: positive; blue: negative, scaled per matrix"))
     if left_out:
         yield view.say(_("… stands for numbers left out; -o FILE.md has more, FILE.csv all"))
-    yield view.signs
-    yield from view.notes
+    yield from filter(None, (view.small_weights, view.signs, *view.notes))
 
 
 def _draw_page(sheet: Sheet) -> Page:
@@ -264,9 +312,9 @@ def _draw_page(sheet: Sheet) -> Page:
     for section in sections:
         top = _draw_rule(page, room, top)
         for cards in section:
-            left, head = MARGIN, max(card.head for card in cards)
+            left = MARGIN
             for card in cards:
-                card.draw(page, left, top, head)
+                card.draw(page, left, top)
                 left += card.width + CARD_GAP
             top += _line_height(cards) + LINE_GAP
     page.write(note_lines, _draw_rule(page, room, top))
@@ -283,7 +331,7 @@ def _line_width(cards: Sequence[Card]) -> float:
 
 
 def _line_height(cards: Sequence[Card]) -> float:
-    return max(card.head for card in cards) + max(card.body for card in cards)
+    return max(card.height for card in cards)
 
 
 def _draw_rule(page: Page, width: float, top: float) -> float:
@@ -294,9 +342,9 @@ def _draw_rule(page: Page, width: float, top: float) -> float:
 
 
 def _kind_of(card: StepView) -> str:
-    if card.step.name in BEFORE and not card.heads:
+    if card.step.name in BEFORE:
         return "before"
-    return "attention" if card.step.name in {*OF_HEADS, *BEFORE} else "after"
+    return "attention" if card.step.name in OF_HEADS else "after"
 
 
 def grids_to_draw(cards: Sequence[StepView]) -> dict[int, list[tuple[str, GridView]]]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from attnviz.render.sheet import BLANK as UNSEEN
 from attnviz.text.messages import _
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.hand import one_format
-from attnviz.walkthroughs.view import BLANK, GridView, StepView, View, cut
+from attnviz.walkthroughs.keys import KeyTable, formulas, key_table
+from attnviz.walkthroughs.texts import BEFORE
+from attnviz.walkthroughs.view import BLANK, Cut, GridView, StepView, View, cut
 
 # A table with more than MOST columns or MOST_ROWS rows shows only the first and last of them.
 MOST, FIRST, LAST = 24, 9, 3  # columns; FIRST and LAST are also for rows without names
@@ -26,6 +29,7 @@ class PageCell:
     share: float = 0.0  # a weight, or a number divided by the largest of its grid; 0 for text
     hue: str = "t"  # ``t`` for weights, ``r`` for numbers above 0, ``b`` for numbers below
     at: tuple[str, int, int] | None = None  # grid, row and column of a number; None for text
+    span: int = 1  # how many columns it is wide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +45,9 @@ class PageTable:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """A step or a given grid; texts are empty if there is nothing to say."""
+
+    kind: Literal["before", "step", "keys"] = "step"  # "keys" is the table with one row per key
+    number: int = 0  # the number of the step, also of the grids that it uses first
 
     title: str  # with the number of the step, if it is a step
     formula: str = ""  # with the names of the grids
@@ -58,19 +65,18 @@ def lay_out(view: View) -> Iterator[Section]:
     """
     steps = view.step_views()
     by_key = [step for step in steps if step.is_by_key]
-    if (
-        view.blanks
-        and by_key
-        and by_key[0].step.name == "scores"
-        and by_key[-1].step.name == "alignment"
-    ):
-        yield _worksheet(view, by_key)
+    keys = key_table(view) if view.blanks else None
+    if keys is not None and keys.query is not None and keys.context is not None:
+        yield _worksheet(view, keys)
         return
     for step in steps:
+        kind: Literal["before", "step"] = "before" if step.step.name in BEFORE else "step"
         for name in step.inputs:
             title, sentence = wording.explain(name, view.lang)
             grid = view.grid(name)
             yield Section(
+                kind=kind,
+                number=step.number,
                 title=title,
                 shapes=f"{name}: {grid.values.shape}",
                 sentence=sentence,
@@ -79,6 +85,8 @@ def lay_out(view: View) -> Iterator[Section]:
             )
         result = view.grid(step.step.result)
         yield Section(
+            kind=kind,
+            number=step.number,
             title=f"{step.number}. {step.title}",
             formula=step.formula,
             shapes=step.shapes,
@@ -103,13 +111,13 @@ def _table(view: View, grid: GridView) -> PageTable:
     return PageTable(
         corner=grid.name,
         columns=tuple(GAP if column is None else names[column] for column in columns),
-        rows=_rows(view, grid.labels, _cell_writer(view, grid), grid.rows or n_rows == 1),
+        rows=rows_of(view, grid.labels, cell_writer(view, grid), grid.rows or n_rows == 1),
     )
 
 
 def _section_by_key(view: View, steps: Sequence[StepView]) -> Section:
     """Return a table with one row per key: its score, weight and alignment vector."""
-    writers = [_cell_writer(view, step.result) for step in steps]
+    writers = [cell_writer(view, step.result) for step in steps]
 
     def cells(key: int) -> tuple[PageCell, ...]:
         row = []
@@ -125,50 +133,35 @@ def _section_by_key(view: View, steps: Sequence[StepView]) -> Section:
     table = PageTable(
         corner=view.say(_("key")),
         columns=tuple(step.column for step in steps),
-        rows=_rows(view, labels, cells, True),
+        rows=rows_of(view, labels, cells, True),
     )
-    return Section(title=view.say(_("Key by key")), table=table)
+    return Section(kind="keys", title=view.say(_("Key by key")), table=table)
 
 
-def _worksheet(view: View, steps: Sequence[StepView]) -> Section:
+def _worksheet(view: View, keys: KeyTable) -> Section:
     """Return one table with the query, a row per key, and the context, for a learner to fill in."""
-    walk = view.walk
-    parts = [("k", "", view.grid("K"))]
-    for step in steps:
-        if step.step.operation == "weigh":
-            parts.append((view.say(_("value")), "", step.parts[1][1]))
-        parts.append(
-            (step.column, wording.formula_for_key(walk, step.step, view.lang), step.result)
-        )
-    empty = PageCell("")
+    others = [PageCell("")] * (len(keys.columns) - 1)
 
     def vector(grid: GridView, row: int) -> PageCell:
-        cells = _cell_writer(view, grid)(row)
+        cells = cell_writer(view, grid)(row)
         texts = ", ".join(cell.text for cell in cells)
         return cells[0] if grid.is_upright else PageCell(f"[{texts}]")
 
-    others = [empty] * (len(parts) - 1)
-    query = view.grid(steps[0].step.operands[0])
-    context = view.grid("context")
-    keys = max((step.result.labels for step in steps), key=len)
-    table = PageTable(
-        corner="",
-        columns=tuple(title for title, _formula, _grid in parts),
-        rows=(
-            ("q", (vector(query, 0), *others)),
-            *(
-                (name, tuple(vector(grid, key) for _title, _formula, grid in parts))
-                for key, name in enumerate(keys)
-            ),
-            ("context", (*others, vector(context, 0))),
-        ),
-    )
-    formulas = [formula for _title, formula, _grid in parts if formula]
-    formulas.append(view.say(_("context = sum of the alignment vectors")))
-    return Section(title=view.say(_("Key by key")), sentence="; ".join(formulas), table=table)
+    rows = [
+        (name, tuple(vector(column.grid, key) for column in keys.columns))
+        for key, name in enumerate(keys.keys)
+    ]
+    if keys.query is not None:
+        rows.insert(0, ("q", (vector(keys.query, 0), *others)))
+    if keys.context is not None:
+        rows.append(("context", (*others, vector(keys.context, 0))))
+    titles = tuple(column.title for column in keys.columns)
+    table = PageTable(corner="", columns=titles, rows=tuple(rows))
+    sentence = "; ".join(formulas(view, keys))
+    return Section(title=view.say(_("Key by key")), sentence=sentence, table=table)
 
 
-def _rows(
+def rows_of(
     view: View, labels: Sequence[str], cells: Callable[[int], tuple[PageCell, ...]], names: object
 ) -> tuple[tuple[str, tuple[PageCell, ...]], ...]:
     """Return the rows of a table; if there are many, the first, a count of those left out, and the last.
@@ -183,10 +176,16 @@ def _rows(
     )
 
 
-def _cell_writer(view: View, grid: GridView) -> Callable[[int], tuple[PageCell, ...]]:
-    """Return a function that writes a row of a grid, with all numbers in one format."""
-    write = one_format(grid.values, view.digits)
-    columns = cut(grid.values.shape[1], MOST, FIRST, LAST)
+def cell_writer(
+    view: View, grid: GridView, columns: Cut | None = None, digits: int | None = None
+) -> Callable[[int], tuple[PageCell, ...]]:
+    """Return a function that writes a row of a grid, with all numbers in one format.
+
+    Without `columns`, the first and last columns of a wide grid are written; without `digits`, all digits of the view.
+    """
+    write = one_format(grid.values, view.full_digits if digits is None else digits)
+    if columns is None:
+        columns = cut(grid.values.shape[1], MOST, FIRST, LAST)
 
     def cell(row: int, column: int | None) -> PageCell:
         if column is None:

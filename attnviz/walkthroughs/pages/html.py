@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import escape
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from attnviz.text.messages import LANGUAGES, _, both
 from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.operations import OPERATIONS, Part, ResultCell
 from attnviz.walkthroughs.pages.content import PageCell, PageTable, Section, lay_out
+from attnviz.walkthroughs.pages.diagram import Diagram, Matrix, diagram
 from attnviz.walkthroughs.pages.mathematics import mathml
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.view import View, cell_name, line_name
@@ -34,9 +36,15 @@ def page(view: View, *, theme: ThemeName = "auto") -> WebPage:
     """
     theme_of(theme)
     walk, views = view.walk, [replace(view, lang=language) for language in LANGUAGES]
-    sections = list(zip(*map(lay_out, views), strict=True))
-    steps = [line for n, section in enumerate(sections) for line in _section(section, f"part-{n}")]
-    remarks = zip(*((v.signs, *v.notes) for v in views), strict=True)
+    diagrams = [one for one in map(diagram, views) if one is not None]
+    sections = [
+        section
+        for section in zip(*map(lay_out, views), strict=True)
+        if section[0].kind != "keys" or not diagrams  # the diagram has the same numbers
+    ]
+    top = list(_diagram(diagrams)) if diagrams else []
+    notes = zip(*((v.small_weights, v.signs, *v.notes) for v in views), strict=True)
+    remarks = [texts for texts in notes if any(texts)]
     foot = [f'<p class="faint">{_bilingual(texts)}</p>' for texts in remarks]
     labels = {
         "lang": view.lang,
@@ -57,7 +65,9 @@ def page(view: View, *, theme: ThemeName = "auto") -> WebPage:
         if text
     ]
     shares = [f".s{n} {{ --share: {n / LEVELS * DEPTH:g}; }}" for n in range(1, LEVELS + 1)]
-    origins = _origins(view, [section[0].table for section in sections])
+    tables = [matrix.table for one in diagrams[:1] for matrix in one.matrices]
+    origins = _origins(view, [*tables, *(section[0].table for section in sections)])
+    steps = _steps(views, sections)
     return WebPage(
         build(
             title,
@@ -68,10 +78,74 @@ def page(view: View, *, theme: ThemeName = "auto") -> WebPage:
             language=view.lang,
             theme=theme,
             shared=BASE,
-            body="\n".join(['<div class="steps">', *steps, "</div>\n<footer>", *foot, "</footer>"]),
+            body="\n".join(
+                [*top, '<div class="steps">', *steps, "</div>\n<footer>", *foot, "</footer>"]
+            ),
             rules=" ".join(shares),
         )
     )
+
+
+def _diagram(diagrams: Sequence[Diagram]) -> Iterator[str]:
+    """Yield the HTML of the diagram; `diagrams` has it in each language."""
+    title = "diagram-title"
+    heading = _bilingual([one.title for one in diagrams])
+    formula = _symbols("formula", [one.formula for one in diagrams])
+    yield f'<section id="diagram">\n<h2 id="{title}">{heading} {formula}</h2>\n<div class="flow">'
+    for matrices in zip(*(one.matrices for one in diagrams), strict=True):
+        if matrices[0].headings:
+            yield from _key_table(matrices, title)
+            continue
+        # The sign stays with its matrix where lines break.
+        yield f'<div class="matrix"><span aria-hidden="true">{matrices[0].sign}</span>'
+        yield from _table([matrix.table for matrix in matrices], title)
+        yield "</div>"
+    yield "</div>\n</section>"
+
+
+def _key_table(matrices: Sequence[Matrix], title: str) -> Iterator[str]:
+    """Yield the HTML of the table with one row per key, in which each heading spans the columns of a matrix."""
+    first = matrices[0]
+    heads = [f'<th scope="col">{_bilingual([matrix.table.corner for matrix in matrices])}</th>']
+    for place, (width, formula) in enumerate(first.headings):
+        text = _bilingual([matrix.table.columns[place] for matrix in matrices])
+        if formula:
+            text += (
+                f"<small>{_bilingual([matrix.headings[place][1] for matrix in matrices])}</small>"
+            )
+        heads.append(f'<th scope="colgroup" colspan="{width}">{text}</th>')
+    starts, column = set(), 0
+    for width, _formula in first.headings:
+        starts.add(column)
+        column += width
+    yield f'<div class="table keys" role="group" tabindex="0" aria-labelledby="{title}">'
+    yield f'<table aria-labelledby="{title}">\n<thead><tr>{"".join(heads)}</tr></thead>\n<tbody>'
+    for number, rows in enumerate(zip(*(matrix.table.rows for matrix in matrices), strict=True)):
+        column, cells = 0, []
+        for versions in zip(*(cells for _label, cells in rows), strict=True):
+            cells.append(_cell(versions, is_first=column in starts))
+            column += versions[0].span
+        label = _bilingual([label for label, _cells in rows])
+        row = ' class="most"' if number == first.largest else ""
+        span = "" if cells else f' colspan="{sum(width for width, _ in first.headings) + 1}"'
+        yield f'<tr{row}><th scope="row"{span}>{label}</th>{"".join(cells)}</tr>'
+    yield "</tbody>\n</table>\n</div>"
+
+
+def _steps(views: Sequence[View], sections: Sequence[tuple[Section, ...]]) -> Iterator[str]:
+    """Yield the HTML of all sections; those before attention are folded."""
+    numbers = {id(section): number for number, section in enumerate(sections)}
+    for kind, group in groupby(sections, key=lambda section: section[0].kind):
+        parts = list(group)
+        if kind == "before":
+            first, last = parts[0][0].number, parts[-1][0].number
+            steps = f"{first}–{last}" if last > first else str(first)
+            words = [view.say(_("Input and projections")) for view in views]
+            yield f'<details>\n<summary><span class="steps-of">{steps}</span> {_bilingual(words)}</summary>'
+        for section in parts:
+            yield from _section(section, f"part-{numbers[id(section)]}")
+        if kind == "before":
+            yield "</details>"
 
 
 def _section(sections: Sequence[Section], name: str) -> Iterator[str]:
@@ -128,14 +202,19 @@ def _table(tables: Sequence[PageTable], title: str) -> Iterator[str]:
         label, cells = _bilingual([label for label, _cells in rows]), rows[0][1]
         # A row without cells is a line about rows left out, across the whole table.
         span = "" if cells else f' colspan="{len(tables[0].columns) + 1}"'
-        yield f'<tr><th scope="row"{span}>{label}</th>{"".join(map(_cell, cells))}</tr>'
+        columns = zip(*(cells for _label, cells in rows), strict=True)
+        yield f'<tr><th scope="row"{span}>{label}</th>{"".join(map(_cell, columns))}</tr>'
     yield "</tbody>\n</table>\n</div>"
 
 
-def _cell(cell: PageCell) -> str:
-    level = round(cell.share * LEVELS)
-    style = f' class="{cell.hue} s{level}"' if level else ""
-    return f"<td{style}>{escape(cell.text)}</td>"
+def _cell(versions: Sequence[PageCell], *, is_first: bool = False) -> str:
+    """Return the HTML of a cell, which `versions` has in each language; `is_first` of a matrix in a row."""
+    cell, level = versions[0], round(versions[0].share * LEVELS)
+    classes = ["g"] if is_first else []
+    classes += [cell.hue, f"s{level}"] if level else []
+    style = f' class="{" ".join(classes)}"' if classes else ""
+    span = f' colspan="{cell.span}"' if cell.span > 1 else ""
+    return f"<td{style}{span}>{_bilingual([version.text for version in versions])}</td>"
 
 
 def _origins(view: View, tables: Sequence[PageTable]) -> dict[str, Any]:
@@ -167,7 +246,7 @@ def _origins(view: View, tables: Sequence[PageTable]) -> dict[str, Any]:
             arithmetic = list(both(_("This step has blanks for you to fill in")))
         else:
             arithmetic = [
-                spell_out(walk, step, row, column, view.digits, language=language)
+                spell_out(walk, step, row, column, view.full_digits, language=language)
                 for language in LANGUAGES
             ]
             parts = _parts(walk, step, row, column, grids)

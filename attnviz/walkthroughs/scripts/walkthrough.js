@@ -13,24 +13,33 @@ class Origins {
   constructor(labels, { numbers, tables }) {
     this.labels = labels;
     /** @type {Origin[]} */
-    this.numbers = numbers[0].map((_, at) => /** @type {any} */ (numbers.map((one) => one[at])));
+    this.numbers = (numbers[0] ?? []).map((_, at) => /** @type {any} */ (numbers.map((one) => one[at])));
     this.seen = -1;
     this.kept = false;
     /** What was kept before a link was followed. @type {number[]} */
     this.trail = [];
     /** Which number stands in a cell. @type {Map<HTMLTableCellElement, number>} */
     this.cells = new Map();
-    const page = /** @type {HTMLElement} */ (document.getElementById("page")), steps = page.querySelector(".steps");
+    /** Where the number that is seen was pointed at: in the diagram or in the steps. @type {Element|null} */
+    this.place = null;
+    const page = this.page = /** @type {HTMLElement} */ (document.getElementById("page"));
     this.panel = el("section", { id: "origin", "aria-live": "polite" });
     this.turn = el("button", { type: "button", class: "plain", click: () => this.tell(this.in(WALK_WORDS.to)) });
     for (const [at, table] of page.querySelectorAll("table").entries()) this.enliven(table, tables[at]);
     page.prepend(el("div", { class: "controls" }, this.turn));
-    page.append(this.panel);
-    for (const kind of ["pointerover", "focusin"]) steps?.addEventListener(kind, (event) => this.point(event.target));
-    steps?.addEventListener("click", ({ target }) => {
-      const number = this.cells.get(/** @type {any} */ (target));
-      if (number !== undefined) this.choose(this.kept && number === this.seen ? -1 : number);
+    if (this.cells.size) page.append(this.panel);  // an exercise has no number that tells anything
+    for (const kind of ["pointerover", "focusin"]) page.addEventListener(kind, (event) => this.point(event.target));
+    page.addEventListener("click", ({ target }) => {
+      const cell = /** @type {HTMLTableCellElement} */ (target), number = this.cells.get(cell);
+      if (number === undefined) return;
+      this.place = this.placeOf(cell);
+      this.choose(this.kept && number === this.seen ? -1 : number);
     });
+    for (const fold of page.querySelectorAll("details")) {
+      let open = fold.open;  // what is folded is printed all the same
+      addEventListener("beforeprint", () => { [open, fold.open] = [fold.open, true]; });
+      addEventListener("afterprint", () => { fold.open = open; });
+    }
     addEventListener("keydown", (event) => this.key(event));
     addEventListener("hashchange", () => this.read());
     page.dataset.ready = "1";
@@ -61,8 +70,11 @@ class Origins {
     const lang = new URLSearchParams(location.hash.slice(1)).get("lang") ?? "", number = numberOf(location.hash, this.numbers, this.labels.grids);
     document.documentElement.lang = lang === "en" || lang === "ko" ? lang : this.labels.lang;
     Object.assign(this, { seen: number, kept: number >= 0, trail: [] });
+    this.place = this.page.querySelector("#diagram");
+    const cell = this.home(number);
+    if (cell) this.place = this.placeOf(cell);
     this.show();
-    this.home(number)?.scrollIntoView({ block: "center" });
+    this.reveal(cell);
   }
 
   /** Writes the address, and shows what it tells. @param {string} [lang] */
@@ -91,8 +103,9 @@ class Origins {
       cell.closest("table")?.querySelector("td[tabindex='0']")?.setAttribute("tabindex", "-1");
       cell.tabIndex = 0;
     }
-    if (this.kept || number === this.seen) return;
-    this.seen = number;
+    const place = this.placeOf(cell);
+    if (this.kept || (number === this.seen && place === this.place)) return;
+    [this.seen, this.place] = [number, place];
     this.show();
   }
 
@@ -108,9 +121,15 @@ class Origins {
     else if (by) {
       const next = this.beside(/** @type {HTMLTableCellElement} */ (cell), by[0], by[1]);
       next?.focus();
-      if (next && this.kept) this.choose(this.cells.get(next) ?? -1);
+      if (next && this.kept) {
+        this.place = this.placeOf(next);
+        this.choose(this.cells.get(next) ?? -1);
+      }
     } else if (this.kept && number === this.seen) this.panel.querySelector("li button")?.focus();
-    else this.choose(number);
+    else {
+      this.place = this.placeOf(/** @type {HTMLTableCellElement} */ (cell));
+      this.choose(number);
+    }
     event.preventDefault();
   }
 
@@ -130,17 +149,31 @@ class Origins {
     }
   }
 
-  /** The first cell in which a number stands. @param {number} number */
+  /** The diagram, or the steps, in which a cell stands. @param {Element} cell */
+  placeOf(cell) {
+    return cell.closest("#diagram, .steps");
+  }
+
+  /** The cell in which a number stands, in the place that is looked at if it is there. @param {number} number */
   home(number) {
-    for (const [cell, one] of this.cells) if (one === number) return cell;
-    return undefined;
+    const cells = [...this.cells].filter(([, one]) => one === number).map(([cell]) => cell);
+    return cells.find((cell) => this.placeOf(cell) === this.place) ?? cells[0];
+  }
+
+  /** Unfolds a cell and brings it into view. @param {Element|undefined} cell */
+  reveal(cell) {
+    const fold = cell?.closest("details");
+    if (fold) fold.open = true;
+    cell?.scrollIntoView({ block: "center" });
   }
 
   /** Goes on to a number, and remembers where from; or back. @param {number} number @param {number[]} trail */
   follow(number, trail) {
     this.choose(number, trail);
     const cell = this.home(number);
-    cell?.scrollIntoView({ block: "center" });
+    if (cell) this.place = this.placeOf(cell);
+    this.show();
+    this.reveal(cell);
     cell?.focus({ preventScroll: true });
   }
 
@@ -162,12 +195,15 @@ class Origins {
     [this.turn.textContent, this.turn.lang] = [this.in(WALK_WORDS.turn), this.in(WALK_WORDS.to)];
     this.panel.setAttribute("aria-label", this.in(WALK_WORDS.panel));
     this.panel.className = here ? "" : "empty";
+    this.page.dataset.at = this.place?.id ?? "steps";
     this.panel.replaceChildren(...(here ? this.write(here) : [el("p", { class: "faint" }, this.in(WALK_WORDS.hint))]));
   }
 
   /** A number's arithmetic, and what it is made of. @param {Origin} here */
   write([, , , name, arithmetic, parts]) {
-    const cell = /** @type {HTMLTableCellElement} */ (this.home(this.seen)), section = cell.closest("section");
+    // The steps have all digits, and the formula.
+    const cells = [...this.cells].filter(([, number]) => number === this.seen).map(([cell]) => cell);
+    const cell = cells.find((one) => !one.closest("#diagram")) ?? cells[0], section = cell.closest("section");
     const clone = (/** @type {string} */ what) => section?.querySelector(what)?.cloneNode(true);
     const last = this.trail.at(-1), formula = clone(".formula"), free = this.in(WALK_WORDS.free);
     return [

@@ -59,7 +59,7 @@ def draw_overview(view: View, screen: Screen) -> Iterator[Text]:
 
 def draw_walk(view: View, screen: Screen, only: int | None = None) -> Iterator[Text]:
     """Draw every step, or only the step with this number, in lines no wider than the screen."""
-    view = _on(view, screen)
+    view = _on(replace(view, precision=view.full_digits), screen)
     steps = view.step_views()
     if only is None:
         yield from _heading(view)
@@ -100,7 +100,7 @@ def _foot(view: ScreenView, *, has_weights: bool) -> Iterator[Text]:
     for signed, words in scales:
         bar = view.screen.scale_bar(8, signed=signed)
         yield from behind(bar, view.wrap(" " * bar.cell_len + view.say(words), "dim"))
-    for note in view.notes:
+    for note in filter(None, (view.small_weights, *view.notes)):
         yield from view.wrap(note, "dim")
     yield from view.wrap(view.receipt, "bold" if view.walk.own is not None else "")
 

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from attnviz.walkthroughs.calculation import compute, spell_out
-from attnviz.walkthroughs.examples import example
+from attnviz.walkthroughs.examples import example, make
 from attnviz.walkthroughs.operations import OPERATIONS, ResultCell
 from attnviz.walkthroughs.pages.html import page as web_page
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
@@ -101,24 +101,34 @@ def test_a_cell_is_made_of_what_changes_it(name: str, step: CalculationStep) -> 
 # ------------------------------------------------------------------------------------------------ in a real browser
 
 SEE_ALL = """() => {
-    const cells = [...document.querySelectorAll("td[tabindex]")], place = new Map();
-    document.querySelectorAll("table").forEach((table) => {
+    const cells = [...document.querySelectorAll(".steps td[tabindex]")], place = new Map();
+    document.querySelectorAll(".steps table").forEach((table) => {
         for (const [row, line] of [...table.tBodies[0].rows].entries()) {
-            for (const cell of line.cells) place.set(cell, [table.rows[0].cells[0].innerText, row, cell.cellIndex - 1]);
+            const name = table.rows[0].cells[0].textContent;
+            for (const cell of line.cells) place.set(cell, [name, row, cell.cellIndex - 1]);
         }
     });
     return cells.map((cell) => {
         cell.click();
-        const lit = [...document.querySelectorAll('td[data-is="made"]')].map((one) => place.get(one));
+        const lit = [...document.querySelectorAll('.steps td[data-is="made"]')].map((one) => place.get(one));
         return { at: place.get(cell), text: document.querySelector("#origin .hand").textContent, lit };
     });
 }"""
-"""Chooses every number, and tells what is then said and lit."""
+"""Chooses every number of the steps, and tells what is then said and lit."""
 
 
 def see_cells(shown: Page) -> list[dict[str, Any]]:
-    """Return the text and the highlighted cells of every number that can be chosen, except in the table by key."""
-    return [one for one in shown.evaluate(SEE_ALL) if one["at"][0] not in {"key", "키"}]
+    """Return the text and the highlighted cells of every number of the steps."""
+    seen: list[dict[str, Any]] = shown.evaluate(SEE_ALL)
+    return seen
+
+
+DIAGRAM = """() => [...document.querySelectorAll("#diagram td[tabindex]")].map((cell) => {
+    cell.click();
+    const address = new URLSearchParams(location.hash.slice(1)).get("cell");
+    return [cell.textContent, address, document.querySelector("#origin .hand").textContent];
+})"""
+"""Chooses every number of the diagram: its text, its address and its arithmetic."""
 
 
 @pytest.mark.parametrize(("name", "language"), [*zip(WALKS, cycle(("ko", "en")), strict=False)])
@@ -132,11 +142,68 @@ def test_the_arithmetic_is_that_of_the_terminal(show_page: Open, name: str, lang
         made, row, column = one["at"]
         if made in steps:
             assert one["text"] == spell_out(
-                walk, steps[made], row, column, View(walk=walk).digits, language=language
+                walk, steps[made], row, column, View(walk=walk).full_digits, language=language
             )
         else:
             assert one["text"] == ("given" if language == "en" else "주어진 수")
             assert one["lit"] == []
+
+
+@pytest.mark.parametrize("name", ["seq2seq", "self-attention", "additive"])
+def test_the_diagram_has_the_arithmetic_of_the_steps(show_page: Open, name: str) -> None:
+    """The page begins with it; each of its numbers is one of the walkthrough's, shorter, with its own arithmetic."""
+    walk = WALKS[name]
+    steps = {step.result: step for step in walk.steps}
+    shown = show_page(html(walk))
+    assert shown.locator("main section").first.get_attribute("id") == "diagram"
+    seen = shown.evaluate(DIAGRAM)
+    grids = set()
+    for text, address, arithmetic in seen:
+        grid, row, column = address.rsplit(".", 2)
+        grids.add(grid)
+        value = walk.grids[grid].values[int(row), int(column)]
+        assert float(text.replace("≈", "")) == pytest.approx(value, abs=0.0051)
+        if grid in steps:
+            assert arithmetic == spell_out(
+                walk, steps[grid], int(row), int(column), View(walk=walk).full_digits
+            )
+    query = "Q" if walk.query is None else "q"
+    assert {query, "K", "scores", "weights", "V", "context"} <= grids
+    n_weights = sum(address.startswith("weights.") for _text, address, _arithmetic in seen)
+    assert n_weights == walk.grids["weights"].values.size
+
+
+def test_a_number_of_the_diagram_opens_beside_it(show_page: Open) -> None:
+    """On hover and by keyboard; its links stay in the diagram where they can, and unfold what is folded."""
+    shown = show_page(html(example("self-attention", query="you")))
+    panel = shown.locator("#origin")
+    weight = shown.locator("#diagram td", has_text="0.887")
+    below = shown.locator("details").bounding_box()
+    weight.hover()
+    assert panel.locator("h2").inner_text().startswith("weights, love: 0.887")
+    assert shown.locator("details").bounding_box() == below, "nothing moves"
+    box, diagram = panel.bounding_box(), shown.locator("#diagram").bounding_box()
+    assert box is not None
+    assert diagram is not None
+    assert 0 <= box["y"] - diagram["y"] - diagram["height"] < 40
+    weight.click()
+    panel.get_by_role("button", name="scaled").click()
+    panel.get_by_role("button", name="scores").click()
+    panel.get_by_role("button", name="q", exact=True).click()
+    assert shown.evaluate("document.activeElement.closest('#diagram') !== null")
+    assert not shown.locator("details").first.evaluate("fold => fold.open")
+    panel.get_by_role("button", name="x", exact=True).click()
+    assert shown.locator("details").first.evaluate("fold => fold.open")
+    assert shown.evaluate("document.activeElement.closest('details') !== null")
+
+
+def test_what_is_folded_is_printed(show_page: Open) -> None:
+    """Projections are unfolded for printing, and folded again."""
+    shown = show_page(html(example("self-attention")))
+    fold = shown.locator("details")
+    for event, is_open in (("beforeprint", True), ("afterprint", False)):
+        shown.evaluate("name => dispatchEvent(new Event(name))", event)
+        assert fold.evaluate("fold => fold.open") is is_open
 
 
 def test_the_way_down_to_the_input(show_page: Open) -> None:
@@ -164,7 +231,13 @@ def test_by_keyboard(show_page: Open) -> None:
     """Tab to a table, arrows within it, Enter keeps and goes on, Esc lets go; the address keeps what is kept."""
     shown = show_page(html(WALKS["seq2seq"]))
     title = shown.locator("#origin h2")
-    for _ in range(3):
+    for _ in range(2):
+        shown.keyboard.press("Tab")
+    assert title.inner_text().startswith("q, column 0: 10")
+    shown.keyboard.press("ArrowDown")
+    assert title.inner_text().startswith("K, encoder 1, column 0: 0")
+    shown.keyboard.press("ArrowUp")
+    for _ in range(2):
         shown.keyboard.press("Tab")
     assert title.inner_text().startswith("K, encoder 1, column 0: 0")
     for key in ("ArrowDown", "ArrowRight", "ArrowUp", "ArrowUp", "ArrowLeft", "ArrowLeft"):
@@ -177,13 +250,13 @@ def test_by_keyboard(show_page: Open) -> None:
     shown.keyboard.press("Enter")
     shown.keyboard.press("ArrowRight")
     assert state(shown) == {"cell": "scores.0.2"}
-    shown.locator("td").first.hover()
+    shown.locator(".steps td").first.hover()
     assert title.inner_text().startswith("scores, encoder 3: 15")
     shown.keyboard.press("Enter")
     shown.keyboard.press("Tab")
     shown.keyboard.press("Enter")
     assert state(shown) == {"cell": "K.2.0"}
-    assert shown.locator("td[aria-selected=true]").inner_text() == "1"
+    assert shown.locator(".steps td[aria-selected=true]").inner_text() == "1"
     shown.keyboard.press("Escape")
     assert state(shown) == {}
     assert "Point at a number" in shown.inner_text("#origin")
@@ -260,6 +333,15 @@ def test_an_exercise_gives_nothing_away(show_page: Open) -> None:
     assert "for you to fill in" not in " ".join(
         one["text"] for one in see_cells(show_page(html(walk)))
     )
+
+
+def test_the_sheet_of_an_exercise_has_nothing_to_point_at(show_page: Open) -> None:
+    """Its page opens without an error, in both languages, and without a hint about numbers."""
+    walk = make(7)
+    shown = show_page(html(walk, blanks=walk.blanks()))
+    assert shown.locator("#diagram, #origin, footer p").count() == 0
+    shown.get_by_role("button", name="한국어").click()
+    assert "빈칸을 채우세요" in shown.inner_text("header")
 
 
 def test_the_picture_of_the_gallery(show_page: Open, request: pytest.FixtureRequest) -> None:
