@@ -86,7 +86,7 @@ def draw(
     if title == "auto" and not style.has_title:
         title = None
     sheet = replace(sheet, has_blanks=theme.has_blanks(theme.colours(palette)))
-    finding = find(sheet.record, signs) if title == "auto" and len(sheet.panels) > 1 else None
+    finding = find(sheet.record, signs) if title == "auto" else None
     answer = "" if finding is None else sheet.say(finding.sentence)
     with usual_settings(theme):
         pen = blank_figure([*texts_of(sheet), answer, title or ""], theme)
@@ -263,7 +263,9 @@ def _draw_single(sheet: Sheet, options: _Options, pen: Pen) -> None:
     for size in style.sizes:  # from the largest
         pen = replace(pen, least=style.least * TEXT / size)
         layout = _lay_out_single(sheet, pen, options, size / TEXT)
-        if layout.cell >= NAMED_CELL:
+        # On a slide, smaller letters are better than cells without numbers.
+        is_numbered = options.annot is False or number_size(layout.cell, options.annot, pen.least)
+        if layout.cell >= NAMED_CELL and (is_numbered or style.height is None):
             break
     cell = layout.cell
     pattern_width, pattern_height = len(sheet.key_labels) * cell, len(sheet.query_labels) * cell
@@ -320,12 +322,16 @@ def _lay_out_single(sheet: Sheet, pen: Pen, options: _Options, zoom: float) -> _
     pattern_height = len(queries) * cell
     if options.cbar:
         pattern_height = max(pattern_height, SHORTEST_BAR)
+    height = top + pattern_height + 0.12 + caption.foot
     left = before
     if style.width is not None:  # the pattern stands in the middle
         left += (width - before - after - len(keys) * cell) / 2
+    if style.height is not None:
+        top += max(0.0, style.height / zoom - height) / 2
+        height = style.height / zoom
     return _SingleLayout(
         width=width,
-        height=top + pattern_height + 0.12 + caption.foot,
+        height=height,
         left=left,
         top=top,
         cell=cell,
@@ -402,12 +408,16 @@ def _draw_grid(sheet: Sheet, options: _Options, pen: Pen) -> None:
         bar = BAR_WIDTH if options.cbar else 0.0
         width, spare = max(right + bar + margin, 4.5), 0.0
     caption = _caption(sheet, pen, options, width, margin, *_grid_remarks(sheet, grid, options))
-    grid = replace(grid, top=grid.top + caption.head, left=grid.left + spare)
     below = max(0.15, grid.gaps[1] - GAP)
-    page = page_of(pen, width, caption.head + y + panel_height + below + caption.foot)
+    height, head = caption.head + y + panel_height + below + caption.foot, caption.head
+    if style.height is not None:  # the panels stand in the middle
+        head += max(0.0, style.height / zoom - height) / 2
+        height = style.height / zoom
+    grid = replace(grid, top=grid.top + head, left=grid.left + spare)
+    page = page_of(pen, width, height)
     caption.write(page)
     _draw_panels(page, sheet, grid, options)
-    _write_labels(page, sheet, grid, caption.head, margin)
+    _write_labels(page, sheet, grid, head, margin)
     if options.cbar:
         length = min(1.5, max(0.6, grid.panel[1]))
         _colour_bar(page, sheet, options.palette, (spare + right + 0.15, grid.top, length))
@@ -592,7 +602,7 @@ def _panel_name(sheet: Sheet, panel: Panel) -> str:
 def _write_labels(page: Page, sheet: Sheet, grid: _GridLayout, head: float, margin: float) -> None:
     """Write tokens along the first column and row, and the names of layers and heads, or of each panel.
 
-    `head` is the height of the caption above, `margin` that of the page, in inches.
+    `head` is the distance from the upper edge to the labels, `margin` that of the page, in inches.
     """
     small = max(SMALL, page.pen.least)
     for index, name in enumerate(grid.names):

@@ -50,8 +50,8 @@ STYLES = {
     "slides": Style(
         width=40 / 3,
         height=7.5,
-        sizes=(20.0, 18.0, 16.0, 14.0, 12.0),
-        least=10.0,
+        sizes=(14.0, 12.0, 10.0),
+        least=9.0,  # 18 pixels
         margin=0.2,
         dpi=144.0,
         caption="receipt",
@@ -67,7 +67,7 @@ STYLES = {
         exact_dpi=True,
     ),
 }
-"""The styles by name. A slide is 1,920 pixels wide; a paper's column is 3.3 inches wide, as in ACL, IEEE and Nature."""
+"""The styles by name. A slide has 1,920 x 1,080 pixels; a paper's column is 3.3 inches wide, as in ACL, IEEE and Nature."""
 
 
 def inches(length: str) -> float:
@@ -122,6 +122,8 @@ def fit(pen: Pen, style: Style) -> None:
         return
     factor = min(style.width / width, (style.height or math.inf) / height)
     enlarge(pen.figure, factor)
+    if style.height is not None:
+        _centre(pen.figure, style.width, style.height)
     smallest = smallest_letters(pen.figure)
     if smallest < style.least - 0.05:
         warnings.warn(
@@ -130,6 +132,18 @@ def fit(pen: Pen, style: Style) -> None:
             AttnvizWarning,
             stacklevel=4,
         )
+
+
+def _centre(figure: Figure, width: float, height: float) -> None:
+    """Give a figure another size in inches; what is on it keeps its size and stands in the middle."""
+    old_width, old_height = map(float, figure.get_size_inches())
+    boxes = [axes.get_position() for axes in figure.axes]
+    figure.set_size_inches(width, height)
+    for axes, box in zip(figure.axes, boxes, strict=True):
+        left = box.x0 * old_width + (width - old_width) / 2
+        bottom = box.y0 * old_height + (height - old_height) / 2
+        size = box.width * old_width / width, box.height * old_height / height
+        axes.set_position((left / width, bottom / height, *size))
 
 
 def enlarge(figure: Figure, factor: float) -> None:
