@@ -154,7 +154,7 @@ def test_statuses_of_a_process(attnviz: Run, tmp_path: Path) -> None:
     assert (tmp_path / "outputs" / "heatmap-i-love-all-you-toy-random.png").is_file()
     wrong = attnviz("heatmap", "")
     assert (wrong.returncode, wrong.stdout, wrong.stderr) == (1, "", "attnviz: the text is empty\n")
-    misused = attnviz("heatmap", "I", "--scale", "log")
+    misused = attnviz("heatmap", "I", "--scale", "logs")
     assert (misused.returncode, misused.stdout, misused.stderr.count("\n")) == (2, "", 1)
 
 
@@ -329,7 +329,7 @@ def test_a_full_disk(
         ("attnviz heat", {"heatmap"}),
         ("attnviz heatmap --pal", {"--palette"}),
         ("attnviz heatmap --palette ma", {"magma", "mako"}),
-        ("attnviz heatmap --scale ", {"shared", "panel", "unit"}),
+        ("attnviz heatmap --scale ", {"shared", "panel", "unit", "log"}),
         ("attnviz heatmap --model ", {*names(), "some/body"}),
     ],
 )
