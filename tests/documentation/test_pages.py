@@ -1,0 +1,211 @@
+"""The README and docs without running their commands: links, options, pictures, figures."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import typer
+
+import attnviz
+from attnviz.cli import app
+from tests.fixtures.pages import DOCS, GALLERY, PAGES, README, ROOT, SET_UP, Page, written
+from tests.fixtures.receipts import without_rounding
+
+
+def test_differences_from_rounding() -> None:
+    """Differences within the tolerance count as equal; larger ones and all other numbers do not."""
+    fine = "matches the model's to 5.5e-08 (1.3e-07 from the input on); max difference 0 over 3"
+    assert without_rounding(fine) == without_rounding(
+        fine.replace("5.5e-08", "6.1e-08").replace("1.3e-07", "0")
+    )
+    for worse in (
+        fine.replace("5.5e-08", "1.1e-05"),
+        fine.replace("over 3", "over 4"),
+        fine.replace("0 over", "1 over"),
+    ):
+        assert without_rounding(fine) != without_rounding(worse)
+    assert without_rounding("weight 1.0e-07") != without_rounding("weight 2.0e-07")
+
+
+def test_the_first_two_commands_are_the_set_up() -> None:
+    """The README opens with one line that installs and runs, and one that installs and tests; CI runs just these."""
+    first, second = SET_UP
+    assert first.startswith("python3 -m venv .venv && ")
+    assert first.endswith('attnviz heatmap "I love all you"')
+    assert second.startswith("python3 -m venv .venv && ")
+    assert "pytest" in second
+    assert README.text.count("\n") <= 200
+
+
+def test_every_page_is_run() -> None:
+    """Each page is one of those whose commands and Python a file of tests beside this one runs."""
+    files = [*Path(__file__).parent.glob("test_*_run.py")]
+    named = [name for file in files for name in re.findall(r'"([\w-]+)"', file.read_text("utf-8"))]
+    assert {page.path.stem for page in PAGES} <= set(named)
+
+
+def test_every_page_stands_alone() -> None:
+    """A file that a command reads is one of the sample inputs, or written further up on the same page."""
+    for page in PAGES:
+        there: set[str] = set()
+        for line in page.shell:
+            if not line.startswith("attnviz "):
+                continue
+            read = [
+                word
+                for word in shlex.split(line)
+                if re.search(r"\w\.(?!\d)[a-z]\w+$", word) and " " not in word
+            ]
+            missing = (
+                {word for word in read if not (ROOT / word).exists()} - there - {*written(line)}
+            )
+            assert not missing, (
+                f"{page}: {line} reads {missing}, which no command above has written"
+            )
+            there |= {*written(line)}
+
+
+def test_every_public_name_has_an_example() -> None:
+    """All that `import attnviz` offers is used in the Python of docs/python.md, and told of in its prose."""
+    page = Page(ROOT / "docs" / "python.md")
+    program = "\n".join(page.fences("python"))
+    used = {*re.findall(r"attnviz\.(\w+)", program)}
+    for names in re.findall(r"from attnviz import (.+)", program):
+        used |= {*re.findall(r"\w+", names)}
+    assert set(attnviz.__all__) <= used
+    assert set(attnviz.__all__) <= {
+        *re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", page.prose)))
+    }
+
+
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+
+OTHERS = {"--no-deps", "--rewrite-golden", "--with-bertviz", "--with-seaborn"}
+"""Options of other programs that the pages name."""
+
+
+def test_no_table_has_an_option_twice() -> None:
+    """No table explains an option twice."""
+    for page in PAGES:
+        for table in re.findall(r"(?:^\|.*\n)+", page.text, re.MULTILINE):
+            named = OPTION.findall(" ".join(re.findall(r"^\| (`-[^|]*)\|", table, re.MULTILINE)))
+            assert len(named) == len({*named}), (page, named)
+
+
+def test_every_option_named_is_there() -> None:
+    """No page names an option that no command has."""
+    group = typer.main.get_command(app)
+    options = {
+        name
+        for command in (group, *group.commands.values())  # type: ignore[attr-defined]
+        for parameter in command.params
+        for name in (*parameter.opts, *parameter.secondary_opts)
+    } | {"--help"}
+    for page in PAGES:
+        named = {
+            option
+            for code in re.findall(r"`([^`]+)`", page.prose)
+            for option in OPTION.findall(code)
+        }
+        assert named <= options | OTHERS, page
+
+
+def test_links_lead_somewhere() -> None:
+    """Each link within the project, and each picture, is there, and so is the heading that it names."""
+    for page in PAGES:
+        for link in page.links:
+            if link.startswith(("http://", "https://")):
+                continue
+            path, _, heading = link.partition("#")
+            target = (page.path.parent / path).resolve() if path else page.path
+            assert target.exists(), f"{page}: {link}"
+            if heading:
+                assert heading in {
+                    slug(one) for one in re.findall(r"^#+ (.+)$", Page(target).prose, re.MULTILINE)
+                }, link
+        for path in re.findall(
+            r"`((?:attnviz|tests|outputs|sample_inputs|docs)/[\w/.-]*)`", page.prose
+        ):
+            assert (ROOT / path).exists(), f"{page}: {path}"
+    assert {str(page) for page in DOCS} <= {*README.links}, "the README names every page of docs"
+
+
+def slug(heading: str) -> str:
+    """How GitHub names a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def test_pictures_have_their_commands() -> None:
+    """The gallery holds the pictures that pages show, and no other; each has its command on the same page."""
+    shown = set()
+    for page in PAGES:
+        for link in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page.text):
+            path = (page.path.parent / link).resolve().relative_to(ROOT).as_posix()
+            shown.add(path)
+            made = {
+                path,
+                str(Path(path).with_suffix(".html")),
+            }  # a page is shown by a picture of it
+            assert any(made & {*written(line)} for line in page.shell), (
+                f"{page}: which command makes {path}?"
+            )
+    shown |= {
+        path
+        for page in PAGES
+        for line in page.shell
+        for path in written(line)
+        if path.startswith(GALLERY)
+    }
+    assert shown == {f"{GALLERY}{path.name}" for path in (ROOT / GALLERY).iterdir()}
+
+
+def test_the_table_of_measures_is_that_of_the_code() -> None:
+    """docs/heads.md has a row for each measure, with its unit; of fixed offsets and norm-based ones a row for all."""
+    from attnviz.heads.measures import measures_of
+
+    def sort(name: str) -> str:
+        return re.sub(r"_[+-]\d+$|(?<=^norm)_\w+$", "", name)
+
+    text = (
+        (ROOT / "docs" / "heads.md")
+        .read_text(encoding="utf-8")
+        .partition("## Measures")[2]
+        .partition("\n## ")[0]
+    )
+    rows = re.findall(r"^\| `(\w+(?:[+-]\d+)?)`.*\| (share|nats|tokens) \|", text, re.MULTILINE)
+    assert {sort(name): unit for name, unit in rows} == {
+        sort(one.name): one.unit for one in measures_of()
+    }
+
+
+def test_figures_of_the_trained_models_are_the_measured_ones() -> None:
+    """The figures of the trained models are those on their cards."""
+    from attnviz.models.training import files
+
+    text = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+    said = {
+        name: figures for name, *figures in rows if name.startswith("`toy-") and len(figures) == 3
+    }
+    assert len(said) == 2
+    for name, figures in said.items():
+        quality = files.load_card(files.FOLDER / f"{name.split('`')[1]}.safetensors").quality
+        names = (
+            "sentences translated correctly",
+            "alignment error",
+            "alignment error of the diagonal",
+        )
+        assert figures == [f"{100 * quality[what]:.1f}%" for what in names]
+    quality = files.load_card(files.FOLDER / "toy.safetensors").quality
+    layer, head = quality["reference layer"], quality["reference head"]
+    figures = [row[1] for row in rows[rows.index(["`toy`", ""]) + 2 :][:6]]
+    measured = [
+        value
+        for what, value in quality.items()
+        if what not in {"reference layer", "reference head"}
+    ]
+    assert figures == [f"{100 * value:.1f}%" for value in measured]
+    assert f"| head {layer:.0f}.{head:.0f} attends from *it* to the right noun |" in text
+    assert f"--head {layer:.0f}.{head:.0f} -o outputs/gallery/toy.png" in README.text
