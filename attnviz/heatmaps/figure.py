@@ -235,13 +235,12 @@ def _log_marks(top: float) -> dict[float, str]:
 
 
 def _warn_unnamed(style: Style, what: str, needed: float) -> None:
-    """Warn that some tokens cannot be named, and say which width (in inches) would be enough."""
-    warnings.warn(
-        f"at {style.width:.3g}in {what} in letters of {style.sizes[-1]:g} pt: all of them need "
-        f"{math.ceil(10 * needed) / 10:g}in",
-        AttnvizWarning,
-        stacklevel=6,
-    )
+    """Warn that some tokens cannot be named, and say which width (in inches) or which option would help."""
+    letters = f"in letters of {style.sizes[-1]:g} pt"
+    text = f"at {style.width:.3g}in {what} {letters}: all of them need {needed + 0.05:.1f}in"
+    if style.height is not None:
+        text = f"on a slide {what} {letters}: show fewer heads (--head) or fewer tokens (--rows, --keys)"
+    warnings.warn(text, AttnvizWarning, stacklevel=6)
 
 
 @dataclass(frozen=True, slots=True)

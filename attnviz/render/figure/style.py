@@ -67,7 +67,7 @@ STYLES = {
         exact_dpi=True,
     ),
 }
-"""The styles by name. A slide has 1,920 x 1,080 pixels; a paper's column is 3.3 inches wide, as in ACL, IEEE and Nature."""
+"""The styles by name. A slide has 1,920 x 1,080 pixels; a column of a paper is 3.3 inches wide (ACL, IEEE, Nature)."""
 
 
 def inches(length: str) -> float:
