@@ -13,10 +13,12 @@ import typer
 from attnviz.cli import options as opt
 from attnviz.cli.output import (
     JSON,
+    PICTURE_ENDINGS,
     check_look,
     check_outputs,
     is_typed,
     loading,
+    log_status,
     model_name,
     print_json,
     print_view,
@@ -26,6 +28,7 @@ from attnviz.cli.output import (
 )
 from attnviz.errors import SettingsError
 from attnviz.render.names import DEFAULT, outputs, picture_path
+from attnviz.text.display import visible
 from attnviz.walkthroughs.settings import Example as ExampleName
 from attnviz.walkthroughs.settings import Score
 
@@ -166,7 +169,11 @@ def walkthrough(
     if not output and not interactive:
         paths = [_default_path(walk, example, numbers, exercise, solution=solution)]
     for path in paths:
-        if path != JSON:
+        if path == JSON:
+            continue
+        if style == "slides" and path.suffix.lower() in PICTURE_ENDINGS:
+            _write_slides(walk, view, path, palette, theme)
+        else:
             write(walk, path, palette=palette, style=style, theme=theme, **view)
 
 
@@ -224,6 +231,17 @@ def _print_walk(
         print_view(partial(draw_walk if full else draw_overview, walk_view), palette, theme)
 
 
+def _write_slides(
+    walk: Walkthrough, view: dict[str, Any], path: Path, palette: str, theme: opt.Theme
+) -> None:
+    """Write one or several slides, and print a message for each file."""
+    from attnviz.walkthroughs.figure.slides import save_slides
+    from attnviz.walkthroughs.view import View
+
+    for slide in save_slides(View(walk=walk, **view), path, palette=palette, theme=theme):
+        log_status(f"wrote {visible(str(slide))}")
+
+
 def _default_path(
     walk: Walkthrough,
     example: str | None,
@@ -263,7 +281,6 @@ def verify(
     Every step is computed from the numbers in the file.
     """
     from attnviz.errors import RecordError
-    from attnviz.text.display import visible
     from attnviz.walkthroughs.verify import TOLERANCE
     from attnviz.walkthroughs.verify import verify as compute_again
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from attnviz.capture.source import Model, as_source
 from attnviz.capture.sources import Source
 from attnviz.errors import AttnvizError, InputError, OutputError
 from attnviz.heatmaps.figure import draw_record
-from attnviz.render.figure.export import Picture, usual_settings
+from attnviz.render.figure.export import Picture, fill_pages
 from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.names import DEFAULT, slug
 from attnviz.render.sheet import Scale
@@ -140,24 +141,15 @@ def _without_blanks(texts: Sequence[str]) -> list[tuple[int, str]]:
 
 def _write(path: Path, pictures: Iterator[tuple[str, Picture]]) -> None:
     """Write pictures into a folder, or as the pages of one PDF, if there are any."""
-    from matplotlib.backends.backend_pdf import PdfPages
-
     if not path.suffix:
         for name, picture in pictures:
             write_whole(path / name, partial(picture.write, suffix=".png"))
         return
 
-    def write_pages(first: Picture, temporary: Path) -> None:
-        metadata = {"Creator": "attnviz", "CreationDate": None}
-        # The settings stay until the PDF is closed, which makes fontTools log.
-        with usual_settings(), PdfPages(temporary, metadata=metadata) as pages:
-            pages.savefig(first.figure)
-            for _, picture in pictures:
-                pages.savefig(picture.figure)
-
-    # The file is created only if there is a first picture; `write_pages` takes the others too.
+    # The file is created only if there is a first picture; `fill_pages` takes the others too.
     for _, first in pictures:
-        write_whole(path, partial(write_pages, first))
+        pages = chain([first], (picture for _, picture in pictures))
+        write_whole(path, partial(fill_pages, pictures=pages))
 
 
 def _records(

@@ -221,7 +221,12 @@ class Walkthrough:
         """Write the calculation to a file in the format of its ending; the other arguments are those of `figure`.
 
         ``.json`` stores everything and can be loaded and verified; ``.md`` and ``.html`` are pages, ``.csv`` has the
-        numbers, ``.png``, ``.svg`` and ``.pdf`` are pictures.
+        numbers, ``.png``, ``.svg`` and ``.pdf`` are pictures. With ``style="slides"``, a calculation that is
+        too large for one slide is split: ``walk.png`` becomes ``walk-1.png``, ``walk-2.png`` ..., and a PDF has one
+        page per slide. `figure` draws it on one slide in smaller letters.
+
+        Returns:
+            The path of the file, or of the first slide.
 
         Raises:
             OutputError: the ending is unknown, or the file cannot be written.
@@ -244,12 +249,15 @@ class Walkthrough:
             from attnviz.walkthroughs.pages import markdown
 
             content = markdown.csv(view) if ending == ".csv" else markdown.markdown(view)
+        elif style == "slides":
+            from attnviz.walkthroughs.figure.slides import save_slides
+
+            return save_slides(view, path, palette=palette, theme=theme, width=width, dpi=dpi)[0]
         else:
             from attnviz.walkthroughs.figure.sheet import draw
 
-            content = draw(
-                view, palette=palette, style=style, theme=theme, width=width, dpi=dpi
-            ).fill
+            picture = draw(view, palette=palette, style=style, theme=theme, width=width, dpi=dpi)
+            content = picture.fill
         return write_whole(path, content)
 
     def blanks(self) -> frozenset[tuple[str, int, int]]:

@@ -84,7 +84,7 @@ def pictures(fixed_record: Callable[..., Attention], theme: Name) -> dict[str, F
     return {kind: picture.figure for kind, picture in drawn.items()}
 
 
-@pytest.mark.filterwarnings("ignore:at .* the smallest letters")
+@pytest.mark.filterwarnings("ignore:.* the smallest letters")
 @pytest.mark.parametrize("theme", BY_NAME)
 def test_every_text_can_be_read(fixed_record: Callable[..., Attention], theme: Name) -> None:
     """Each text of each kind of picture has a contrast of 4.5 to 1 with what lies below it (WCAG 2.2, AA)."""

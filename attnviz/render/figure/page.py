@@ -187,8 +187,9 @@ def page_of(pen: Pen, width: float, height: float) -> Page:
     ax.set_autoscale_on(False)  # drawing must not change the limits of the axes
     page = Page(pen, ax)
     if pen.typefaces.missing:
-        (words, *_) = pen.wrap(boxes(pen.typefaces.missing), width - 2 * MARGIN, BOXES, most=1)
-        page.text(MARGIN, height - 0.03, words, BOXES, va="bottom", color=pen.quiet)
+        size = max(BOXES, pen.least)
+        (words, *_) = pen.wrap(boxes(pen.typefaces.missing), width - 2 * MARGIN, size, most=1)
+        page.text(MARGIN, height - 0.03, words, size, va="bottom", color=pen.quiet)
     return page
 
 

@@ -126,12 +126,12 @@ def fit(pen: Pen, style: Style) -> None:
         _centre(pen.figure, style.width, style.height)
     smallest = smallest_letters(pen.figure)
     if smallest < style.least - 0.05:
-        warnings.warn(
-            f"at {width * factor:.3g}in the smallest letters are {smallest:.1f} pt: they can be read from "
-            f"{width * factor * style.least / smallest:.2g}in on",
-            AttnvizWarning,
-            stacklevel=4,
-        )
+        letters = f"the smallest letters are {smallest:.1f} pt"
+        readable_width = style.width * style.least / smallest
+        text = f"at {style.width:.3g}in {letters}: they can be read from {readable_width:.2g}in on"
+        if style.height is not None:
+            text = f"on a slide {letters}: show less (fewer words or heads), or use --style sheet"
+        warnings.warn(text, AttnvizWarning, stacklevel=4)
 
 
 def _centre(figure: Figure, width: float, height: float) -> None:

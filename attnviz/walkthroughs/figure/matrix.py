@@ -5,6 +5,7 @@ Only the first and last numbers of long vectors are drawn. Lengths are in inches
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ class MatrixBox:
         n_rows, n_columns = grid.values.shape
         self.rows = _shorten(n_rows, most_rows)
         if followed is not None and followed not in self.rows:
-            self.rows = tuple(sorted({*filter(None, self.rows), 0, followed}))
+            self.rows = _keep(self.rows, followed)
         column_limit = most_columns if grid.has_vectors else max(most_rows, MOST_NUMBERED)
         self.columns = _shorten(n_columns, column_limit)
         is_numbered = grid.has_vectors or len(self.columns) <= MOST_NUMBERED
@@ -190,6 +191,19 @@ class MatrixBox:
 def _shorten(n: int, most: int) -> Cut:
     n_last = 2 if most > 6 else 1
     return cut(n, most, most - 1 - n_last, n_last)
+
+
+def _keep(rows: Cut, followed: int) -> Cut:
+    """Put the followed row, which was left out, in the place of the last two rows before the gap."""
+    gap = rows.index(None)
+    shown_rows = [row for row in rows if row is not None]
+    kept = sorted([*shown_rows[: gap - 2], followed, *shown_rows[gap:]])
+    places: list[int | None] = [kept[0]]
+    for row, next_row in pairwise(kept):
+        if next_row > row + 1:
+            places.append(None)
+        places.append(next_row)
+    return tuple(places)
 
 
 def _select(names: list[str], places: Cut, gap: str) -> list[str]:

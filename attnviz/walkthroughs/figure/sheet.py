@@ -5,17 +5,19 @@ If only one query is followed, its steps have one row per key. Lengths are in in
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
-from attnviz.render.figure.page import Page, height_of, lines, page_of
+from attnviz.render.figure.page import Line, Page, height_of, lines, page_of
 from attnviz.render.figure.pen import MARGIN, Pen
 from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.palette import DEFAULT
 from attnviz.render.theme import LIGHT, Theme, ThemeName, theme_of
+from attnviz.text.display import clip
 from attnviz.text.messages import _
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.figure.matrix import MatrixBox, bold
@@ -102,6 +104,30 @@ class Card:
         bottoms = [top + box.height for _, box, _, top in self.matrices]
         return HEADING_HEIGHT + max([drawing, *bottoms])
 
+    @property
+    def n_cells(self) -> int:
+        """The number of cells that are drawn, without those left out."""
+        return sum(
+            len([row for row in box.rows if row is not None])
+            * len([column for column in box.columns if column is not None])
+            for _, box, _, _ in self.matrices
+        )
+
+    def split(self, height: float) -> list[Card]:
+        """Return the card, or several with the same heading and some lines of matrices, at most this high."""
+        if self.height <= height:
+            return [self]
+        cards: list[list[tuple[str, MatrixBox, float, float]]] = []
+        start = 0.0  # the top of the first line on the last card
+        for top, line in groupby(self.matrices, key=lambda placed: placed[3]):
+            matrices = list(line)
+            bottom = top + max(box.height for _, box, _, _ in matrices)
+            if not cards or HEADING_HEIGHT + bottom - start > height:
+                cards.append([])
+                start = top
+            cards[-1] += [(sign, box, left, top - start) for sign, box, left, _ in matrices]
+        return [replace(self, matrices=matrices) for matrices in cards] or [self]
+
     def draw(self, page: Page, left: float, top: float) -> None:
         """Draw the card with its top left corner at (`left`, `top`)."""
         self.heading.draw(page, left, top)
@@ -125,27 +151,20 @@ class Sheet:
     pen: Pen
     palette: str
     followed: Mapping[str, int]  # for some grids, by name, the row that has a frame
+    width: float = WIDEST  # the largest width of the matrices of a card
+    height: float = math.inf  # the largest height of a card with one line of matrices
 
-    def sections(self) -> list[list[list[Card]]]:
-        """Return the cards before, in and after attention, each section broken into lines of cards."""
+    def sections(self) -> list[list[Card]]:
+        """Return the cards before, in and after attention."""
         grids = grids_to_draw(self.cards)
         sections = []
         for kind, group in groupby(self.cards, key=_kind_of):
             steps = list(group)
             # Small matrices, as in homework, are drawn; the shapes of large ones are enough.
             if kind == "before" and not any(grids[step.number] for step in steps if not step.heads):
-                sections.append([[self.summarize(steps)]])
-                continue
-            lines_of_cards: list[list[Card]] = []
-            room = 0.0
-            for step in steps:
-                card = self.measure(step, grids[step.number])
-                if card.width > room:
-                    lines_of_cards.append([])
-                    room = WIDEST
-                lines_of_cards[-1].append(card)
-                room -= card.width + CARD_GAP
-            sections.append(lines_of_cards)
+                sections.append([self.summarize(steps)])
+            else:
+                sections.append([self.measure(step, grids[step.number]) for step in steps])
         return sections
 
     def summarize(self, steps: Sequence[StepView]) -> Card:
@@ -158,28 +177,27 @@ class Sheet:
         )
 
     def measure(self, step: StepView, parts: Sequence[tuple[str, GridView]]) -> Card:
-        """Measure a card with the matrices in `parts`; shorten vectors until the matrices fit into one line."""
+        """Measure a card with the matrices in `parts`.
+
+        Vectors are shortened until the matrices fit into one line, and rows are left out until they fit the height.
+        """
         is_attention = step.step.name in {*BY_KEY, "context"}
         formula = wording.shown_formula(step.formula)
         has_result = not step.heads and any(grid.name == step.step.result for _, grid in parts)
+        shown_formula = formula if has_result else ""
+        most_rows = MOST_ROWS if is_attention else FEW_ROWS
         for most_columns in range(MOST_COLUMNS, FEWEST_COLUMNS - 1, -1):
-            boxes: list[MatrixBox] = []
-            for _sign, grid in parts:
-                box = MatrixBox(
-                    grid,
-                    self.pen,
-                    self.palette,
-                    self.view.digits,
-                    most_rows=MOST_ROWS if is_attention else FEW_ROWS,
-                    most_columns=most_columns,
-                    followed=self.followed.get(grid.name),
-                    has_names=bool(step.heads) or not boxes or boxes[-1].grid.rows != grid.rows,
-                    formula=formula if has_result and grid.name == step.step.result else "",
-                )
-                boxes.append(box)
-            matrices = _place([sign for sign, _ in parts], boxes)
+            matrices = self._arrange(step, parts, shown_formula, most_rows, most_columns)
             if all(top == 0.0 for _, _, _, top in matrices):  # all in one line
                 break
+        while most_rows > FEW_ROWS and matrices:
+            highest = max((box for _, box, _, _ in matrices), key=lambda box: box.height)
+            excess = HEADING_HEIGHT + highest.height - self.height
+            if excess <= 0:
+                break
+            n_rows = len(highest.rows) - math.ceil(excess / highest.row_height)
+            most_rows = max(FEW_ROWS, n_rows)
+            matrices = self._arrange(step, parts, shown_formula, most_rows, most_columns)
         heading = Heading(
             pen=self.pen,
             numbers=step.numbers,
@@ -191,6 +209,44 @@ class Sheet:
             heading = replace(heading, title=step.title.partition(":")[0])
         return Card(heading=heading, matrices=matrices)
 
+    def _arrange(
+        self,
+        step: StepView,
+        parts: Sequence[tuple[str, GridView]],
+        formula: str,
+        most_rows: int,
+        most_columns: int,
+    ) -> list[tuple[str, MatrixBox, float, float]]:
+        """Return the matrices with their signs and places; `formula` is above the result, if it is not empty."""
+        boxes: list[MatrixBox] = []
+        for _sign, grid in parts:
+            box = MatrixBox(
+                grid,
+                self.pen,
+                self.palette,
+                self.view.digits,
+                most_rows=most_rows,
+                most_columns=most_columns,
+                followed=self.followed.get(grid.name),
+                has_names=bool(step.heads) or not boxes or boxes[-1].grid.rows != grid.rows,
+                formula=formula if grid.name == step.step.result else "",
+            )
+            boxes.append(box)
+        return _place([sign for sign, _ in parts], boxes, self.width)
+
+
+def break_into_lines(cards: Sequence[Card], width: float) -> list[list[Card]]:
+    """Return cards in lines of at most this width; a wider card has a line of its own."""
+    card_lines: list[list[Card]] = []
+    room = 0.0
+    for card in cards:
+        if card.width > room:
+            card_lines.append([])
+            room = width
+        card_lines[-1].append(card)
+        room -= card.width + CARD_GAP
+    return card_lines
+
 
 def _range(steps: Sequence[StepView]) -> str:
     """Return the numbers of steps, such as "1–5"; of several heads "1–4, … 39", since other steps are in between."""
@@ -201,15 +257,15 @@ def _range(steps: Sequence[StepView]) -> str:
 
 
 def _place(
-    signs: Sequence[str], boxes: Sequence[MatrixBox]
+    signs: Sequence[str], boxes: Sequence[MatrixBox], width: float
 ) -> list[tuple[str, MatrixBox, float, float]]:
-    """Place matrices side by side, in as many lines as needed; return each with its sign, left and top."""
+    """Place matrices side by side, in lines of this width; return each with its sign, left and top."""
     placed_boxes: list[tuple[str, MatrixBox, float, float]] = []
     left = top = line_height = 0.0
     for sign, box in zip(signs, boxes, strict=True):
         shown_sign = sign if placed_boxes else ""
         before = SIGN_WIDTH if shown_sign else 0.0
-        if placed_boxes and left + before + box.width > WIDEST:
+        if placed_boxes and left + before + box.width > width:
             left, top, line_height = 0.0, top + line_height + MATRIX_GAP, 0.0
         placed_boxes.append((shown_sign, box, left + before, top))
         left += before + box.width + MATRIX_GAP
@@ -221,7 +277,7 @@ def prepare_sheet(view: View, palette: str, theme: Theme = LIGHT) -> Sheet:
     """Return the contents of a sheet. Must be called inside `usual_settings` of the theme."""
     cards = view.cards()
     # All texts of the sheet, so that `blank_figure` can choose fonts that have their characters.
-    texts = [*_heading(view), *_notes(view, left_out=True), BLANK, "⋮…–∞≈"]
+    texts = [*heading_texts(view), *note_texts(view, left_out=True), BLANK, "⋮…–∞≈"]
     texts.append(view.say(_("Input and projections")))
     for card in cards:
         texts += [card.title, wording.shown_formula(card.formula)]
@@ -271,16 +327,17 @@ def draw(
             if view.is_exercise
             else _draw_page(prepare_sheet(view, palette, colours))
         )
-    return Picture(page.pen, _heading(view)[0], view.receipt).fitted(page_style)
+    return Picture(page.pen, heading_texts(view)[0], view.receipt).fitted(page_style)
 
 
-def _heading(view: View) -> tuple[str, str, str]:
+def heading_texts(view: View) -> tuple[str, str, str]:
     """Return the finding, the source and the formula."""
     first, second = view.heading
     return first, view.task or second, wording.shown_formula(wording.whole_formula(view.walk))
 
 
-def _notes(view: View, *, left_out: bool) -> Iterator[str]:
+def note_texts(view: View, *, left_out: bool) -> Iterator[str]:
+    """Yield the receipt, if there is one, and the notes; `left_out` says that numbers are left out."""
     if view.receipt:
         yield view.receipt
     yield view.say(_("Red: positive; blue: negative, scaled per matrix"))
@@ -291,50 +348,82 @@ def _notes(view: View, *, left_out: bool) -> Iterator[str]:
 
 def _draw_page(sheet: Sheet) -> Page:
     """Draw the heading, the sections with a rule above each, and the notes."""
-    sections, pen = sheet.sections(), sheet.pen
+    pen = sheet.pen
+    sections = [break_into_lines(cards, WIDEST) for cards in sheet.sections()]
     card_lines = [line for section in sections for line in section]
-    room = max(LEAST_WIDTH, *map(_line_width, card_lines))
-    finding, source, formula = _heading(sheet.view)
-    # The pen measures regular letters; bold ones are up to 10% wider.
-    heading_lines = lines(pen, [finding], room / 1.1, FINDING, colour=pen.ink, leading=1.4)
-    heading_lines += lines(pen, [source], room, SOURCE, colour=pen.quiet, leading=1.4)
-    heading_lines += lines(pen, [formula], room, SOURCE + 1, colour=pen.ink, leading=1.4)
-    note_lines = lines(pen, _notes(sheet.view, left_out=_leaves_out(card_lines)), room, WORDS)
-    cards_height = sum(_line_height(line) + LINE_GAP for line in card_lines)
+    room = max(LEAST_WIDTH, *map(line_width, card_lines))
+    heading = heading_lines(pen, sheet.view, room)
+    note_lines = lines(pen, note_texts(sheet.view, left_out=leaves_out(card_lines)), room, WORDS)
+    cards_height = sum(line_height(line) + LINE_GAP for line in card_lines)
     cards_height += SECTION_GAP * (len(sections) + 1)
-    height = 2 * MARGIN + height_of([*heading_lines, *note_lines]) + cards_height
+    height = 2 * MARGIN + height_of([*heading, *note_lines]) + cards_height
     page = page_of(pen, room + 2 * MARGIN, height)
-    top = MARGIN
-    for line in heading_lines:
-        look = bold(line.text) if line.size == FINDING else {}
-        page.text(MARGIN, top, line.text, line.size, va="top", color=line.colour, **look)
-        top += line.pitch
+    top = write_heading(page, heading)
     for section in sections:
-        top = _draw_rule(page, room, top)
+        top = draw_rule(page, room, top)
         for cards in section:
-            left = MARGIN
-            for card in cards:
-                card.draw(page, left, top)
-                left += card.width + CARD_GAP
-            top += _line_height(cards) + LINE_GAP
-    page.write(note_lines, _draw_rule(page, room, top))
+            top = draw_line(cards, page, top)
+    page.write(note_lines, draw_rule(page, room, top))
     return page
 
 
-def _leaves_out(card_lines: Sequence[Sequence[Card]]) -> bool:
+def heading_lines(
+    pen: Pen, view: View, width: float, aside: float = 0.0, most: int | None = None
+) -> list[Line]:
+    """Break the finding, the source and the formula into lines.
+
+    Beside the finding a width of `aside` stays free; the source is cut to `most` lines.
+    """
+    finding, source, formula = heading_texts(view)
+    # The pen measures regular letters; bold ones are up to 10% wider.
+    finding_width = (width - aside) / 1.1
+    source_lines = lines(pen, [source], width, SOURCE, colour=pen.quiet, leading=1.4)
+    if most is not None and len(source_lines) > most:
+        last = source_lines[most - 1]
+        source_lines[most - 1 :] = [replace(last, text=clip(last.text, len(last.text) - 1))]
+    return [
+        *lines(pen, [finding], finding_width, FINDING, colour=pen.ink, leading=1.4),
+        *source_lines,
+        *lines(pen, [formula], width, SOURCE + 1, colour=pen.ink, leading=1.4),
+    ]
+
+
+def write_heading(page: Page, heading: Sequence[Line]) -> float:
+    """Write the heading at the top of a page, and return the top of the contents below it."""
+    top = MARGIN
+    for line in heading:
+        look = bold(line.text) if line.size == FINDING else {}
+        page.text(MARGIN, top, line.text, line.size, va="top", color=line.colour, **look)
+        top += line.pitch
+    return top
+
+
+def draw_line(cards: Sequence[Card], page: Page, top: float) -> float:
+    """Draw cards side by side, and return the top of the next line."""
+    left = MARGIN
+    for card in cards:
+        card.draw(page, left, top)
+        left += card.width + CARD_GAP
+    return top + line_height(cards) + LINE_GAP
+
+
+def leaves_out(card_lines: Sequence[Sequence[Card]]) -> bool:
+    """Return whether rows or columns of a matrix are left out."""
     boxes = [box for line in card_lines for card in line for _, box, _, _ in card.matrices]
     return any(None in (*box.rows, *box.columns) for box in boxes)
 
 
-def _line_width(cards: Sequence[Card]) -> float:
+def line_width(cards: Sequence[Card]) -> float:
+    """Return the width of cards side by side."""
     return sum(card.width + CARD_GAP for card in cards) - CARD_GAP
 
 
-def _line_height(cards: Sequence[Card]) -> float:
+def line_height(cards: Sequence[Card]) -> float:
+    """Return the height of cards side by side."""
     return max(card.height for card in cards)
 
 
-def _draw_rule(page: Page, width: float, top: float) -> float:
+def draw_rule(page: Page, width: float, top: float) -> float:
     """Draw a horizontal line, and return the top of the contents below it."""
     y = top + SECTION_GAP / 2
     page.ax.plot([MARGIN, MARGIN + width], [y, y], color=page.pen.theme.frame, linewidth=0.6)
