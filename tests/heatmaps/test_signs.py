@@ -32,7 +32,9 @@ SIGNS = HeadSigns(
     n_heads=6,
     of={
         (0, 2): HeadSign("-1", "#332288", ("looks at the previous token", "이전 토큰을 봄")),
-        (1, 3): HeadSign(Phrase("rel", "관계"), "#88ccee", ("finds <b>what</b> it is", "가리키는 말을 찾음")),
+        (1, 3): HeadSign(
+            Phrase("rel", "관계"), "#88ccee", ("finds <b>what</b> it is", "가리키는 말을 찾음")
+        ),
         (2, 0): HeadSign("-1", "#332288", ("looks at the previous token", "이전 토큰을 봄")),
     },
 )
