@@ -306,7 +306,14 @@ def draw(
     place = None if head is None else parse_head(head)
     patterns, unseen = ({}, "") if examples is None else examples(shown, place)
     if place is not None:
-        picture = figure.draw_head(shown, *place, patterns=patterns, language=lang, theme=colours)
+        picture = figure.draw_head(
+            shown,
+            *place,
+            patterns=patterns,
+            language=lang,
+            style=picture_style,
+            theme=colours,
+        )
     else:
         picture = figure.draw(
             shown,

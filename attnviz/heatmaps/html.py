@@ -235,7 +235,8 @@ def _with_role_signs(content: Content, sign_of_head: Signs) -> Content:
     unique_signs = list(dict.fromkeys(sign_of_head.values()))
     role_labels = {
         "signs": [
-            {"sign": sign.sign, "colour": sign.colour, "words": sign.words} for sign in unique_signs
+            {"sign": both(sign.sign), "colour": sign.colour, "words": sign.words}
+            for sign in unique_signs
         ],
         "roles": {
             f"{layer}.{head}": unique_signs.index(sign)

@@ -334,11 +334,9 @@ class TestOverview:
 
     def test_it_is_told_in_korean(self) -> None:
         text = "\n".join(plain(draw_overview(made(), PLAIN, "ko")))
-        assert text.startswith(
-            "각 헤드가 하는 일 · made by hand\n0번 층 0번 헤드: 바로 앞 토큰을 봄"
-        )
+        assert text.startswith("각 헤드가 하는 일 · made by hand\n0번 층 0번 헤드: 이전 토큰을 봄")
         assert "층 2개(세로) x 헤드 3개(가로), 양방향 셀프 어텐션" in text
-        assert "귀납(induction): 전에 같은 단어 다음에 나온 것을 봄" in text
+        assert "귀납(induction): 앞에 나온 같은 단어의 다음 단어를 봄" in text
         assert "검증됨(가중치): 최대 차이 2.5e-07" in text
 
 

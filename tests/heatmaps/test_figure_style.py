@@ -140,8 +140,8 @@ def test_pictures_in_korean(make_record: Make, layers: int) -> None:
         (last,) = (text for text in texts(record.figure(lang="ko")) if text.get_text() == "층\n2")
         assert last.get_rotation() == 0
     one = " ".join(text.get_text() for text in texts(record.select([0], [1]).figure(lang="ko")))
-    assert "키: 보이는 쪽" in one
-    assert "쿼리: 보는 쪽" in one
+    assert "키 (보는 대상)" in one
+    assert "쿼리 (보는 쪽)" in one
 
 
 @pytest.mark.parametrize(

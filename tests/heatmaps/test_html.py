@@ -453,7 +453,7 @@ def test_the_address_brings_back_what_was_seen(show: Open, fixed_record: Make) -
     """An address opened anew shows the same."""
     told = "head=1.*&view=lines&key=3&toward=to&special=1&scale=unit&least=.02&find=ove&lang=ko"
     shown = show(fixed_record(SENTENCE, n_layers=2, n_heads=3), told)
-    assert shown.inner_text(".title h2") == "층 1에 있는 헤드들의 평균"
+    assert shown.inner_text(".title h2") == "1번 층 헤드들의 평균"
     shown.keyboard.press("s")
     shown.keyboard.press("s")
     expected = dict(part.split("=") for part in told.split("&")) | {

@@ -13,6 +13,7 @@ from attnviz.errors import SelectionError
 from attnviz.heads.measures import RoleRule
 from attnviz.heads.record import Role
 from attnviz.render.sheet import HeadSign, HeadSigns
+from attnviz.text.messages import Phrase
 from tests.fixtures.browser import barriers
 
 if TYPE_CHECKING:
@@ -30,9 +31,11 @@ SIGNS = HeadSigns(
     n_layers=3,
     n_heads=6,
     of={
-        (0, 2): HeadSign("-1", "#332288", ("looks at the previous token", "앞 토큰을 봄")),
-        (1, 3): HeadSign("rel", "#88ccee", ("finds <b>what</b> it is", "가리키는 말을 찾음")),
-        (2, 0): HeadSign("-1", "#332288", ("looks at the previous token", "앞 토큰을 봄")),
+        (0, 2): HeadSign("-1", "#332288", ("looks at the previous token", "이전 토큰을 봄")),
+        (1, 3): HeadSign(
+            Phrase("rel", "관계"), "#88ccee", ("finds <b>what</b> it is", "가리키는 말을 찾음")
+        ),
+        (2, 0): HeadSign("-1", "#332288", ("looks at the previous token", "이전 토큰을 봄")),
     },
 )
 
@@ -76,7 +79,8 @@ def test_signs_and_their_words(
     assert shown.evaluate("document.documentElement.scrollWidth") == width
     assert barriers(shown) == []
     shown.locator(".lang").first.click()
-    assert shown.locator(".roles li").last.inner_text() == "rel 가리키는 말을 찾음"
+    assert shown.locator(".roles li").last.inner_text() == "관계 가리키는 말을 찾음"
+    assert shown.locator(".thumb .role-sign").all_inner_texts() == ["-1", "관계", "-1"]
     shown.locator(".thumb", has=shown.locator(".role-sign")).nth(1).click()
     assert (
         shown.locator(".thumb[aria-current]").get_attribute("aria-label")

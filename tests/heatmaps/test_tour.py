@@ -17,6 +17,7 @@ from attnviz.errors import SelectionError
 from attnviz.heatmaps.html import EXAMPLES, SENTENCES, TOLERANCE, TOURS, _tour, tour
 from attnviz.models.language.splits import sentences
 from attnviz.stories import tell
+from attnviz.stories.record import typeset
 from attnviz.text.display import hold_units, inert
 from tests.fixtures.browser import barriers, state
 
@@ -209,10 +210,10 @@ def test_a_story_sets_the_views(name: str, show_page: Callable[..., Page]) -> No
     """Each sentence opens the view that it speaks of: its words and its weight are what is seen there."""
     told = tell(name)
     shown = show_page(told.page().html)
-    assert shown.inner_text("h1") == hold_units(told.title)
-    assert shown.inner_text(".told") == hold_units(str(told.parts[0]))
+    assert shown.inner_text("h1") == hold_units(typeset(told.title))
+    assert shown.inner_text(".told") == hold_units(typeset(str(told.parts[0])))
     for button, view in zip(shown.locator(".tour ol button").all(), told.views, strict=True):
-        assert button.inner_text() == hold_units(view.text)
+        assert button.inner_text() == hold_units(typeset(view.text))
         button.click()
         assert shown.input_value("#typed") == view.sentence
         if view.head is None:

@@ -80,11 +80,11 @@ def test_what_is_shipped_is_compiled_from_the_catalogue(catalogue: Catalog) -> N
 def test_a_phrase() -> None:
     """It is its English, carries its Korean, and fills the places of both."""
     phrase = _("layer {layer}, head {head}").format(layer=2, head=3)
-    assert both(phrase) == ("layer 2, head 3", "층 2, 헤드 3")
-    assert copy.deepcopy(phrase).ko == "층 2, 헤드 3"
+    assert both(phrase) == ("layer 2, head 3", "2번 층 3번 헤드")
+    assert copy.deepcopy(phrase).ko == "2번 층 3번 헤드"
     assert korean((phrase, ["a", phrase], 3, None)) == (
-        "층 2, 헤드 3",
-        ["a", "층 2, 헤드 3"],
+        "2번 층 3번 헤드",
+        ["a", "2번 층 3번 헤드"],
         3,
         None,
     )

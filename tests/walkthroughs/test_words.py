@@ -40,8 +40,8 @@ def test_every_step_and_grid_is_explained(name: str, language: str) -> None:
         ("K_3", "Keys K, head 3", "키 K, 헤드 3"),
         ("gain_2", "Gain, 2", "게인, 2"),
         ("Wq", "Weights Wq", "가중치 Wq"),
-        ("K_cross_3", "Keys K, cross attention, head 3", "키 K, 교차 어텐션, 헤드 3"),
-        ("Wo_cross", "Weights Wo, cross attention", "가중치 Wo, 교차 어텐션"),
+        ("K_cross_3", "Keys K, cross attention, head 3", "키 K, 크로스 어텐션, 헤드 3"),
+        ("Wo_cross", "Weights Wo, cross attention", "가중치 Wo, 크로스 어텐션"),
         ("own_name", "own name", "own name"),
     ],
 )
@@ -106,7 +106,7 @@ def test_words_of_formulas_are_korean() -> None:
     grids = {name: Grid(values=np.ones((n, 3))) for name, n in (("A", 4), ("b", 1), ("r", 1))}
     for operation, operands, number, formula in (
         ("sum", ("A",), None, "r = A의 행의 합"),
-        ("row", ("A",), 2.0, "r = A의 2행"),
+        ("row", ("A",), 2.0, "r = A의 2번 행"),
         ("concatenate", ("A",) * 8, None, "r = [A; A; …; A]"),
         ("norm", ("A", "b", "b"), 1e-5, "r = (A - 평균) / sqrt(분산 + 1e-05) * b + b"),
     ):

@@ -81,9 +81,9 @@ function strongestLink(values, labels) {
   return null;
 }
 
-/** The sign of a role on its colour. @param {{sign: string, colour: string}} role */
+/** The sign of a role on its colour. @param {{sign: string[], colour: string}} role */
 function signOf({ sign, colour }) {
-  const made = el("span", { class: "role-sign", "aria-hidden": "true" }, sign);
+  const made = el("span", { class: "role-sign", "aria-hidden": "true" }, spoken(sign));
   Object.assign(made.style, { background: colour, color: luminance(rgbOf(colour.slice(1))) > 0.179 ? "#000" : "#fff" });
   return made;
 }
@@ -105,7 +105,7 @@ class Overview {
       const name = `${layer}.${head}`, canvas = document.createElement("canvas");
       const button = el("button", { type: "button", class: name.includes("*") ? "thumb mean" : "thumb", tabindex: -1, "aria-describedby": "thumb-tip",
         click: () => choose(name), pointerenter: () => this.tell(name), pointerleave: () => this.tell(""),
-        focus: () => this.tell(name), blur: () => this.tell("") }, canvas, ...this.sign(name));
+        focus: () => this.tell(name), blur: () => this.tell("") }, canvas);
       this.places.set(name, { button, canvas });
       return el("td", {}, button);
     })));
@@ -184,6 +184,7 @@ class Overview {
       const { values, top } = this.smalls.get(name);
       const end = ["shared", "log"].includes(state.scale) ? shared : state.scale === "unit" ? 1 : top;
       if (this.look !== look) paint(values, wide, end, blankBelow(end, colours.log), colours, canvas);
+      button.replaceChildren(canvas, ...this.sign(name));
       button.setAttribute("aria-label", this.named(name));
       if (name === state.head) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");

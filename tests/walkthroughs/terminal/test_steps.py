@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from io import StringIO
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.console import Console
 
 from attnviz.attention import Receipt
 from attnviz.render.terminal.screen import Screen
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.terminal.steps import draw_walk
 from attnviz.walkthroughs.view import View
+from tests.fixtures.pictures import print_lines
 from tests.walkthroughs.by_hand import attention_walk, of_model, one_decoder_step
 
 if TYPE_CHECKING:
@@ -33,19 +32,7 @@ def lines_of(walk: Walkthrough, screen: Screen = PLAIN, **more: object) -> list[
 
 def print_walk(walk: Walkthrough, screen: Screen, **more: object) -> str:
     """Return what a console prints."""
-    console = Console(
-        width=screen.width,
-        file=StringIO(),
-        color_system="truecolor" if screen.colour else None,
-        force_terminal=screen.colour,
-        legacy_windows=False,
-        no_color=False,
-    )
-    for line in draw_walk(View(walk=walk, **more), screen):  # type: ignore[arg-type]
-        console.print(line, soft_wrap=True)
-    written = console.file
-    assert isinstance(written, StringIO)
-    return written.getvalue()
+    return print_lines(draw_walk(View(walk=walk, **more), screen), screen)  # type: ignore[arg-type]
 
 
 def test_walkthrough_by_hand(golden: Callable[[str], None]) -> None:
