@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +15,8 @@ import pytest
 from attnviz.attention import Attention, Note
 from attnviz.errors import AttnvizWarning, SelectionError, SettingsError
 from attnviz.heads import figure
-from attnviz.heads.measures import GROUPS
+from attnviz.heads.api import draw
+from attnviz.heads.measures import GROUPS, rules_of
 from attnviz.heads.record import Example
 from attnviz.heads.selection import (
     MOST_CARDS,
@@ -27,6 +29,7 @@ from attnviz.heads.words import proof
 from attnviz.render.figure.style import smallest_letters
 from attnviz.render.palette import colours, luminance
 from attnviz.render.theme import LIGHT
+from attnviz.text.messages import in_language
 from tests.fixtures.pictures import expect_apart, expect_enlarged_whole
 from tests.heads.comparisons_by_hand import KOREAN, NARROW, RULES, made, with_chance
 
@@ -312,7 +315,6 @@ def test_what_must_be_said(texts_of: Texts) -> None:
     [
         ({"style": "paper"}, 3.3, 6.0, "ko"),
         ({"style": "paper", "width": "8cm"}, 8 / 2.54, 6.0, "en"),
-        ({"style": "slides"}, 40 / 3, 10.0, "ko"),
         ({"width": "84mm"}, 8.4 / 2.54, 4.5, "en"),
     ],
 )
@@ -326,6 +328,102 @@ def test_the_sheet_is_legible_at_its_width(
     assert drawn.get_size_inches()[0] == pytest.approx(wide)
     assert smallest_letters(drawn) >= least - 0.05
     expect_clear(drawn, texts_of)
+
+
+def expect_slide(
+    comparison: HeadComparison, texts_of: Texts, **look: Any
+) -> tuple[list[str], Figure]:
+    """A slide of exactly 1,920 x 1,080 pixels, no letter below 18, nothing covered; return its texts and itself."""
+    picture = draw(comparison, style="slides", **look)
+    assert struct.unpack(">II", picture.png()[16:24]) == (1920, 1080)
+    assert smallest_letters(picture.figure) * 2 >= 18
+    return expect_clear(picture.figure, texts_of), picture.figure
+
+
+@pytest.mark.parametrize(
+    ("shape", "lang"),
+    [((1, 1), "en"), ((3, 6), "ko"), ((12, 12), "en"), ((24, 16), "ko"), ((48, 25), "en")],
+)
+def test_the_slide_of_all_heads(texts_of: Texts, shape: tuple[int, int], lang: str) -> None:
+    """The map fills the height or the width; its legend names each role; nobody is warned."""
+    comparison = made(*shape, all_roles=shape != (3, 6))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AttnvizWarning)
+        shown, drawn = expect_slide(comparison, texts_of, examples=None, lang=lang)
+    joined = " ".join(shown)
+    assert in_language(proof(comparison), lang) in joined
+    for (_head, role), *_others in by_role(comparison):
+        if role is not None:
+            assert in_language(role.rule.short, lang) in joined
+    cells = cells_of(drawn)[: shape[0] * shape[1]]
+    width = sum(cell.get_width() for cell in cells[: shape[1]])
+    height = sum(cell.get_height() for cell in cells[:: shape[1]])
+    page = next(ax for ax in drawn.axes if not ax.axison)
+    assert width > 0.45 * page.get_xlim()[1] or height > 0.4 * page.get_ylim()[0]
+
+
+def test_more_roles_than_a_slide_has_room_for(texts_of: Texts) -> None:
+    """The legend ends with their number, and a warning has the option that shows all of them."""
+    comparison = made(3, 12)
+    rules = [(measure, rule) for measure, rule in rules_of(comparison.measures)]
+    role = comparison.heads[0].roles[0]
+    heads = [
+        replace(head, roles=(replace(role, rule=rule, measure=measure.name),))
+        for head, (measure, rule) in zip(comparison.heads, rules, strict=False)
+    ]
+    many = replace(comparison, heads=(*heads, *comparison.heads[len(heads) :]))
+    with pytest.warns(AttnvizWarning, match="--style sheet"):
+        shown, _drawn = expect_slide(many, texts_of)
+    assert any(text.startswith("and ") and "--style sheet" in text for text in shown)
+
+
+@pytest.mark.parametrize(("n_tokens", "lang"), [(0, "en"), (3, "en"), (12, "ko"), (60, "ko")])
+def test_the_slide_of_a_head(texts_of: Texts, fixed_record: Make, n_tokens: int, lang: str) -> None:
+    """The role with its score and interval, the example with numbers or a colour bar, and what shows the rest."""
+    comparison = made()
+    words = [f"{n}-나무" if n < 12 else f"{n}-{KOREAN}" for n in range(n_tokens or 3)]
+    record = fixed_record(words, n_layers=2, n_heads=3)
+    patterns = {("1.0", "first"): record} if n_tokens else {}
+    shown, drawn = expect_slide(
+        comparison, texts_of, head=(1, 0), examples=lambda *_args: (patterns, ""), lang=lang
+    )
+    joined = " ".join(shown)
+    assert "0.90" in joined
+    assert "0.88–0.92" in joined
+    assert "--style sheet" in joined
+    images = images_of(drawn)
+    if n_tokens in {3, 12}:
+        assert np.array_equal(images[0], LIGHT.pixels(record.pattern(1, 0), 1.0, colours()))
+        largest = f"{record.pattern(1, 0).max():.2f}"
+        assert largest.removeprefix("0") in shown
+    assert len(images) == {0: 0, 3: 1, 12: 1, 60: 2}[n_tokens]
+
+
+def test_the_slide_of_a_head_without_a_role(texts_of: Texts) -> None:
+    """The roles that come closest, and its weight by offset."""
+    comparison = made()
+    shown, _drawn = expect_slide(comparison, texts_of, head=(0, 2))
+    assert "No clear role; closest" in " ".join(shown)
+    assert "Mean weight by offset, 0 is the token itself" in shown
+
+
+def test_the_slide_of_one_sentence(texts_of: Texts, fixed_record: Make) -> None:
+    """The word that each head attends to most, with the scale of its colour, and the strongest links."""
+    record = fixed_record(("I", "love", KOREAN * 9, "you"), n_layers=2, n_heads=3)
+    comparison = made(attention=record)
+    shown, _drawn = expect_slide(comparison, texts_of)
+    for place in np.ndindex(2, 3):
+        word = record.key_tokens[int(received_by_words(record)[place].argmax())].text
+        assert any(word.startswith(text.rstrip("…")) for text in shown if text)
+    assert {f"{link.weight:.2f}" for link in strongest_links(record)} <= set(shown)
+
+
+def test_long_names_on_slides(texts_of: Texts) -> None:
+    """Names of models and of sentences are cut."""
+    comparison = replace(made(3, 6, model="a-long-name-" * 20), corpus=LONG + KOREAN * 9)
+    for head in (None, (0, 0)):
+        shown, _drawn = expect_slide(comparison, texts_of, head=head)
+        assert "…" in "".join(shown)
 
 
 def test_what_cannot_be_read_at_its_width_is_said() -> None:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from babel.messages.pofile import read_po
 from fontTools.fontBuilder import FontBuilder  # type: ignore[import-untyped]  # comes with Matplotlib
 from fontTools.pens.ttGlyphPen import TTGlyphPen  # type: ignore[import-untyped]
 
 from attnviz.attention import Attention
 from attnviz.render import fonts
 from attnviz.render.fonts import BASE, advice, typefaces_for
+from attnviz.text.messages import LOCALE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,6 +139,16 @@ def test_scripts_need_no_installed_font(script: str) -> None:
     assert len(chosen.families) <= 2
     has = set().union(*map(characters, files(chosen.families)))
     assert set(text) - set(" ") <= has
+
+
+@pytest.mark.usefixtures("no_other_fonts")
+def test_korean_messages_have_one_korean_typeface() -> None:
+    """A picture in Korean mixes no second Korean font into its titles and labels."""
+    with (LOCALE / "ko" / "LC_MESSAGES" / "attnviz.po").open("rb") as file:
+        catalogue = read_po(file, locale="ko")
+    chosen = typefaces_for([str(message.string) for message in catalogue])
+    assert chosen.families == (BASE, "NanumGothicCoding")
+    assert not chosen.missing
 
 
 @pytest.mark.usefixtures("no_other_fonts")

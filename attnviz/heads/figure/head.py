@@ -99,13 +99,13 @@ def draw_page(
         right = MARGIN + LEFT + 0.5 + NAMES
         width = WIDTH - MARGIN - 0.1 - right
         bars_top = top + 0.2 + ROW * n_shares + 1.0
-        right_end = bars_top + BARS + 0.2 if comparison.offsets else bars_top - 0.3
+        right_end = bars_top + BARS + 0.2 if has_offsets(comparison, profile) else bars_top - 0.3
         # Axes are placed relative to the height of the page, so it is set before they are added.
         finish(page, max(left_end, right_end) + MARGIN)
         if n_shares:
             ax = page.axes((right, top + 0.2, width, ROW * n_shares))
             _draw_measures(ax, pen, comparison, profile, language)
-        if comparison.offsets:
+        if has_offsets(comparison, profile):
             ax = page.axes((right, bars_top, width, BARS))
             draw_offsets(ax, pen, comparison, profile, language)
     return picture_of(pen, heading, comparison)
@@ -142,6 +142,12 @@ def _shares(comparison: HeadComparison) -> list[str]:
 def _mark_colour(role: Role | None, theme: Theme) -> str:
     """Return the colour of a role for marks on the paper."""
     return theme.quiet if role is None else theme.readable(role.rule.colour)
+
+
+def has_offsets(comparison: HeadComparison, profile: HeadProfile) -> bool:
+    """Return whether the weight by offset was measured; in cross-attention it is not."""
+    values = [comparison.at_offset(offset, profile)[0] for offset in comparison.offsets]
+    return not np.isnan(values).all()
 
 
 def draw_offsets(

@@ -21,7 +21,7 @@ from attnviz.heads.selection import by_role, groups_of, received_by_words
 from attnviz.heads.tables import Column
 from attnviz.render.figure.export import Picture
 from attnviz.render.figure.page import Page, Place, page_of
-from attnviz.render.figure.pen import PITCH, POINT, TEXT, Pen
+from attnviz.render.figure.pen import PITCH, POINT, TEXT, TITLE, Pen
 from attnviz.render.palette import hexed, levels, rgb_of, text_colours
 from attnviz.render.theme import Theme
 from attnviz.text.display import clip, visible
@@ -180,7 +180,7 @@ def _fit_text(pen: Pen, text: str, cell: Inches) -> tuple[str, float] | None:
     """Return a text in lines that fit a cell, with the largest font size; None if no readable size fits."""
     room = cell[0] - 0.04
     # The letters grow in a cell that is much higher than they are, as on a slide.
-    size = min(max(TEXT, cell[1] / POINT / 6), cell[1] / POINT / 1.35)
+    size = min(max(TEXT, min(TITLE, cell[1] / POINT / 6)), cell[1] / POINT / 1.35)
     while size >= pen.least:
         broken = pen.wrap(text, room, size)
         words_fit = pen.widest(text.split(), size) <= room

@@ -20,7 +20,7 @@ from attnviz.heads.figure.cards import (
     draw_pattern,
     label_room,
 )
-from attnviz.heads.figure.head import draw_offsets, title_of_head
+from attnviz.heads.figure.head import draw_offsets, has_offsets, title_of_head
 from attnviz.heads.figure.parts import (
     ABOVE,
     BESIDE,
@@ -44,10 +44,11 @@ from attnviz.heads.selection import by_role, own_card
 from attnviz.heads.tables import Column
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines, page_of
-from attnviz.render.figure.pen import MARGIN, POINT, TEXT, TITLE, Pen
+from attnviz.render.figure.pen import MARGIN, POINT, TEXT, TITLE
 from attnviz.render.figure.style import Style
 from attnviz.render.sheet import Sheet
 from attnviz.render.theme import Theme
+from attnviz.text.display import clip
 from attnviz.text.messages import _, join_phrases
 
 SCALE = 1.6
@@ -62,21 +63,28 @@ LARGEST_CELL = 0.6  # largest side of a cell of the example, in inches
 CHART = 1.8  # height of the chart beside an example, in inches
 LEAST_CHART, TITLE_OF_CHART = 0.7, 0.4  # inches: smallest height of the chart, room for its title
 MOST_LINES = 7  # most lines of a text beside the example
+CLIPPED = 32  # letters of two words in the table of links
 CHANGED = 12  # most heads in the table of those that differ most from a second model
 
 
-def _pen_for(texts: Sequence[str], style: Style, theme: Theme) -> Pen:
-    """Return a pen whose smallest letters are the smallest of the style once the slide is enlarged."""
-    pen = blank_figure([*texts, "√→–·—“”…●○≤"], theme)
-    return replace(pen, least=style.least * WIDTH / (style.width or WIDTH))
+def _begin(
+    comparison: HeadComparison,
+    title: str,
+    texts: Sequence[str],
+    style: Style,
+    theme: Theme,
+    language: str,
+) -> tuple[Page, float]:
+    """Return a slide with its headline, the model and the corpus, and the top of what follows.
 
-
-def _begin(pen: Pen, comparison: HeadComparison, title: str, language: str) -> tuple[Page, float]:
-    """Write the headline, the model and the corpus; return the page and the top of what follows."""
-    page = page_of(pen, WIDTH, HEIGHT)
+    `texts` are all other texts of the slide, to choose fonts.
+    """
     sources = [words.model_names(comparison), words.sample(comparison)]
     subtitle = say(join_phrases(sources, " · "), language)
-    size = 1.35 * TITLE
+    pen = blank_figure([title, subtitle, *texts, "√→–·—“”…●○≤"], theme)
+    # The smallest letters are those of the style once the slide is enlarged.
+    pen = replace(pen, least=style.least * WIDTH / (style.width or WIDTH))
+    page, size = page_of(pen, WIDTH, HEIGHT), 1.35 * TITLE
     heading = [
         Line(line, size, pen.ink, 1.35 * size * POINT)
         for line in cut_lines(pen, title, TEXT_WIDTH, 2, size)
@@ -111,9 +119,12 @@ def draw_slide(comparison: HeadComparison, style: Style, theme: Theme, language:
         title = say(words.changes(comparison, comparison.against), language)
         notes.append(words.DIVERGENCE)
     foot = [say(text, language) for text in notes]
+    texts = [*foot, *texts_of(columns)]
+    if comparison.attention is not None:
+        texts += [token.text for token in comparison.attention.key_tokens]
     with usual_settings(theme):
-        pen = _pen_for([title, *foot, *texts_of(columns)], style, theme)
-        page, top = _begin(pen, comparison, title, language)
+        page, top = _begin(comparison, title, texts, style, theme, language)
+        pen = page.pen
         bottom = _write_foot(page, foot, TEXT_WIDTH - BAR)
         if comparison.attention is not None:
             bar = WIDTH - MARGIN - 1.02, HEIGHT - MARGIN - 0.12, 0.9
@@ -159,13 +170,14 @@ def _first_rows(
 def _legend(comparison: HeadComparison) -> list[Column]:
     """Return the table that explains the map."""
     if comparison.attention is not None:
-        columns = tables.link_table(comparison.attention)
-    elif comparison.against is not None:
+        return [
+            replace(column, cells=[clip(cell, CLIPPED) for cell in column.cells])
+            for column in tables.link_table(comparison.attention)
+        ]
+    if comparison.against is not None:
         head, divergence, _interval, *roles = tables.change_table(comparison, CHANGED)
-        columns = [head, divergence, *roles]
-    else:
-        columns = tables.role_table(by_role(comparison))
-    return columns
+        return [head, divergence, *roles]
+    return tables.role_table(by_role(comparison))
 
 
 def _draw_map(
@@ -174,11 +186,11 @@ def _draw_map(
     """Draw the map; return the numbers of the roles, if they stand on the map instead of their names."""
     if comparison.attention is not None:
         draw_words(page, comparison.attention, corner, cell, language)
-    elif comparison.against is not None:
+        return {}
+    if comparison.against is not None:
         draw_divergences(page, comparison, corner, cell, language)
-    else:
-        return draw_map(page, comparison, corner, cell, language)
-    return {}
+        return {}
+    return draw_map(page, comparison, corner, cell, language)
 
 
 def _cell_of_map(comparison: HeadComparison, width: float, height: float) -> Inches:
@@ -208,10 +220,10 @@ def draw_head_slide(
     title = say(title_of_head(profile), language)
     texts = [say(text, language) for text in _role_texts(comparison, profile)]
     foot = [say(text, language) for text in _notes(comparison, profile)]
-    drawn_texts = [title, *texts, *foot, *(text for card in cards for text in card.texts)]
+    drawn_texts = [*texts, *foot, *(text for card in cards for text in card.texts)]
     with usual_settings(theme):
-        pen = _pen_for(drawn_texts, style, theme)
-        page, top = _begin(pen, comparison, title, language)
+        page, top = _begin(comparison, title, drawn_texts, style, theme, language)
+        pen = page.pen
         bottom = _write_foot(page, foot)
         left = MARGIN
         for card in cards:
@@ -233,7 +245,7 @@ def draw_head_slide(
         chart_left, lower_end = left + 0.35, bottom - 0.15
         if left > MARGIN:
             chart_top = max(chart_top, lower_end - CHART)
-        if comparison.offsets and lower_end - chart_top > LEAST_CHART:
+        if has_offsets(comparison, profile) and lower_end - chart_top > LEAST_CHART:
             place = chart_left, chart_top, WIDTH - MARGIN - chart_left, lower_end - chart_top
             draw_offsets(page.axes(place), pen, comparison, profile, language)
     return picture_of(pen, title, comparison)
@@ -273,4 +285,5 @@ def _draw_example(page: Page, sheet: Sheet, top: float, bottom: float, language:
         largest_cell=LARGEST_CELL,
         has_numbers=True,
     )
-    return right
+    caption_width = page.pen.widest([line.text for line in caption])
+    return max(right, MARGIN + caption_width)

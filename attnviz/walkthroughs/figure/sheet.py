@@ -188,7 +188,10 @@ class Sheet:
         most_rows = MOST_ROWS if is_attention else FEW_ROWS
         for most_columns in range(MOST_COLUMNS, FEWEST_COLUMNS - 1, -1):
             matrices = self._arrange(step, parts, shown_formula, most_rows, most_columns)
-            if all(top == 0.0 for _, _, _, top in matrices):  # all in one line
+            if all(
+                top == 0.0 and left + box.names_width + box.cells_width <= self.width
+                for _, box, left, top in matrices
+            ):
                 break
         while most_rows > FEW_ROWS and matrices:
             highest = max((box for _, box, _, _ in matrices), key=lambda box: box.height)

@@ -42,9 +42,7 @@ from attnviz.walkthroughs.view import View
 SLIDES = STYLES["slides"]
 # Font sizes of the words to try: the smallest is that of the sheet's smallest letters.
 SIZES = (*SLIDES.sizes, SLIDES.least)
-SOURCE_LINES = (
-    2  # a longer sentence is cut; its words are all in the matrices that have room for them
-)
+SOURCE_LINES = 2  # a longer sentence is cut
 COUNTER_WIDTH = 0.7  # beside the finding, for a number such as "2 / 12"
 
 
