@@ -7,13 +7,15 @@ writes outputs/gallery/contact-sheet.png. Light slides stand at the left, the da
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import functools
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
+import attnviz
 from attnviz.stories import DEMOS
 
 ROOT = Path(__file__).parent.parent
@@ -22,37 +24,35 @@ SLIDE = (480, 270)  # pixels of a slide on the sheet
 ACROSS = 3  # pairs of slides in a row
 GAP = 6  # pixels
 SENTENCE = "The animal didn't cross the street because it was too tired."
-COMMANDS = [
-    ["heatmap", "I love all you", "--toy"],
-    ["heatmap", SENTENCE, "--toy"],
-    ["heatmap", SENTENCE, "--toy", "--head", "1.3"],
-    ["heatmap", "나는 너를 사랑해", "-m", "toy-ko", "--lang", "ko"],
-    ["walkthrough", SENTENCE, "--toy", "--head", "1.3", "--query", "it"],
-    ["walkthrough", "--example", "seq2seq"],
-    ["generate", "I love you", "-m", "toy-seq2seq"],
-    ["compare-heads", "--toy"],
-    ["head", "1.3", "--toy"],
-    *(["demo", name] for name in DEMOS),
+# Each function computes what can be saved, with the options of its picture.
+KINDS: list[tuple[Callable[[], Any], dict[str, Any]]] = [
+    (lambda: attnviz.attend("I love all you", "toy"), {}),
+    (lambda: attnviz.attend(SENTENCE, "toy"), {}),
+    (lambda: attnviz.attend(SENTENCE, "toy").select([1], [3]), {}),
+    (lambda: attnviz.attend("나는 너를 사랑해", "toy-ko"), {"lang": "ko"}),
+    (lambda: attnviz.walkthrough(SENTENCE, model="toy", layer=1, head=3, query="it"), {}),
+    (lambda: attnviz.walkthrough(example="seq2seq"), {}),
+    (lambda: attnviz.generate("I love you", model="toy-seq2seq"), {}),
+    (lambda: attnviz.compare_heads(model="toy"), {}),
+    (lambda: attnviz.compare_heads(model="toy"), {"head": "1.3"}),
+    *((functools.partial(attnviz.tell, name), {}) for name in DEMOS),
 ]
 
 
-def slides(words: list[str], theme: str, folder: Path) -> list[Path]:
-    """Return the slides that a command draws in a theme; a long walkthrough has several."""
-    options = ["--style", "slides", "--theme", theme, "-o", str(folder / "slide.png"), "-q"]
-    command = [sys.executable, "-m", "attnviz", *words, *options]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return sorted(folder.glob("slide*.png"))
+def slides(kind: Any, options: dict[str, Any], theme: str) -> list[Image.Image]:
+    """Return the slides of a kind of picture in a theme; a long walkthrough has several."""
+    with tempfile.TemporaryDirectory() as folder:
+        kind.save(Path(folder) / "slide.png", style="slides", theme=theme, **options)
+        paths = sorted(Path(folder).iterdir())
+        return [Image.open(path).convert("RGB").resize(SLIDE) for path in paths]
 
 
 def main() -> None:
-    """Draw every command in both themes, and write the sheet."""
+    """Draw every kind of picture in both themes, and write the sheet."""
     pairs: list[list[Image.Image]] = []
-    for words in COMMANDS:
-        drawn = []
-        for theme in ("light", "dark"):
-            with tempfile.TemporaryDirectory() as folder:
-                paths = slides(words, theme, Path(folder))
-                drawn.append([Image.open(path).convert("RGB").resize(SLIDE) for path in paths])
+    for compute, options in KINDS:
+        kind = compute()
+        drawn = [slides(kind, options, theme) for theme in ("light", "dark")]
         pairs += [list(pair) for pair in zip(*drawn, strict=True)]
     n_rows = -(-len(pairs) // ACROSS)
     width, height = 2 * SLIDE[0] + GAP, SLIDE[1]

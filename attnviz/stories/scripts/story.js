@@ -86,7 +86,7 @@ class Story {
 
   /** A paragraph or a table. @param {Pair | StoryTable} part */
   part(part) {
-    return Array.isArray(part) ? el("p", {}, ...quoted(this.text(part))) : this.table(part);
+    return Array.isArray(part) ? el("p", {}, ...withCommands(this.text(part))) : this.table(part);
   }
 
   /** @param {StoryTable} table */
@@ -161,7 +161,7 @@ class Story {
 }
 
 /** A text whose commands, between backticks, are set as such. @param {string} text */
-function quoted(text) {
+function withCommands(text) {
   return text.split("`").map((part, i) => (i % 2 ? el("code", {}, part) : part));
 }
 
