@@ -56,15 +56,15 @@ EXAMPLES = """attnviz compare-heads --toy
 attnviz compare-heads "I love all you" --toy --roles
 attnviz compare-heads --corpus sample_inputs/english.txt -o english.stats
 attnviz compare-heads --load english.stats --layer 1
+attnviz compare-heads --corpus big.txt --shard 3/64 -o part-3.stats
 attnviz compare-heads "I love all" -m toy-random:seed=1 --against toy-random
-attnviz compare-heads --toy --conllu sample_inputs/treebank.conllu
-attnviz compare-heads --toy --conllu sample_inputs/treebank.conllu --shard 1/2 -o part-1.stats"""
+attnviz compare-heads --toy --conllu sample_inputs/treebank.conllu"""
 
 HEAD_EXAMPLES = """attnviz head 1.5 --toy
 attnviz head 1.5 --load english.stats --full"""
 
 MERGE_EXAMPLES = """attnviz merge english.stats treebank.stats -o all.stats
-attnviz merge part-1.stats part-2.stats -o treebank.stats"""
+attnviz merge part-*.stats -o big.stats"""
 
 ENDINGS = "png, svg, pdf, html, csv, json, stats, or - to print JSON"
 
@@ -127,7 +127,7 @@ def compare_heads(
         str | None,
         opt.option(
             metavar="I/N",
-            help="Only part I of N parts of the file; merge them.",
+            help="Measure only part I of N; see attnviz merge.",
             panel=opt.INPUT,
         ),
     ] = None,

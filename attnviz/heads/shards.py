@@ -106,14 +106,13 @@ def _order_shards(paths: Sequence[Path]) -> dict[int, Path]:
     assert first.shard is not None
     total = first.shard[1]
     if missing := sorted({*range(1, total + 1)} - path_of.keys()):
-        verb = "is" if len(missing) == 1 else "are"
-        raise RecordError(f"of {total} shards, {_ranges(missing)} {verb} missing")
+        raise RecordError(f"some of {total} shards are missing: {_ranges(missing)}")
     return path_of
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Return sorted numbers as text, such as ``3, 5-7``, the form that Slurm takes to run these again."""
+    """Return sorted numbers as text, such as ``3,5-7``, the form of Slurm's ``--array``."""
     starts = [numbers[0], *(b for a, b in pairwise(numbers) if b != a + 1)]
     ends = [*(a for a, b in pairwise(numbers) if b != a + 1), numbers[-1]]
     ranges = zip(starts, ends, strict=True)
-    return clip(", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in ranges), 200)
+    return clip(",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in ranges), 200)
