@@ -6,6 +6,7 @@ finds its own. A line that cannot be used belongs to the sentence after it, so t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -23,9 +24,10 @@ def parse_shard(text: str) -> Shard:
 
     Raises SettingsError: the text is not a shard, or there is no such shard.
     """
-    number, _, total = text.partition("/")
-    if not (number.isdecimal() and total.isdecimal()):
+    match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
+    if match is None:
         raise SettingsError(f"{clip(visible(text), 40)!r} is not I/N, such as 3/64", "shard")
+    number, total = match.groups()
     return check_shard((int(number), int(total)))
 
 
@@ -105,14 +107,9 @@ def _order_shards(paths: Sequence[Path]) -> dict[int, Path]:
     assert first is not None
     assert first.shard is not None
     total = first.shard[1]
-    if missing := sorted({*range(1, total + 1)} - path_of.keys()):
-        raise RecordError(f"some of {total} shards are missing: {_ranges(missing)}")
+    # From 7 and 12-14, "7,12-14": the form of Slurm's --array, to run these again.
+    gaps = [(a + 1, b - 1) for a, b in pairwise([0, *sorted(path_of), total + 1]) if b > a + 1]
+    if gaps:
+        missing = ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in gaps)
+        raise RecordError(f"some of {total} shards are missing: {clip(missing, 200)}")
     return path_of
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Return sorted numbers as text, such as ``3,5-7``, the form of Slurm's ``--array``."""
-    starts = [numbers[0], *(b for a, b in pairwise(numbers) if b != a + 1)]
-    ends = [*(a for a, b in pairwise(numbers) if b != a + 1), numbers[-1]]
-    ranges = zip(starts, ends, strict=True)
-    return clip(",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in ranges), 200)
