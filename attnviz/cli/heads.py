@@ -56,13 +56,15 @@ EXAMPLES = """attnviz compare-heads --toy
 attnviz compare-heads "I love all you" --toy --roles
 attnviz compare-heads --corpus sample_inputs/english.txt -o english.stats
 attnviz compare-heads --load english.stats --layer 1
+attnviz compare-heads --corpus big.txt --shard 3/64 -o part-3.stats
 attnviz compare-heads "I love all" -m toy-random:seed=1 --against toy-random
 attnviz compare-heads --toy --conllu sample_inputs/treebank.conllu"""
 
 HEAD_EXAMPLES = """attnviz head 1.5 --toy
 attnviz head 1.5 --load english.stats --full"""
 
-MERGE_EXAMPLES = """attnviz merge english.stats treebank.stats -o all.stats"""
+MERGE_EXAMPLES = """attnviz merge english.stats treebank.stats -o all.stats
+attnviz merge part-*.stats -o big.stats"""
 
 ENDINGS = "png, svg, pdf, html, csv, json, stats, or - to print JSON"
 
@@ -121,6 +123,14 @@ def compare_heads(
     text: Sentence = None,
     corpus: Corpus = None,
     treebank: Treebank = None,
+    shard: Annotated[
+        str | None,
+        opt.option(
+            metavar="I/N",
+            help="Measure only part I of N; see attnviz merge.",
+            panel=opt.INPUT,
+        ),
+    ] = None,
     load: Load = None,
     against: Annotated[
         str | None,
@@ -164,6 +174,10 @@ def compare_heads(
     best head of models with random weights, the best fixed offset. A role is established
     if its whole interval reaches the role's threshold and lies above every control that
     could explain it away.
+
+    With --shard 3/64 only every 64th sentence is measured, from the third on, and -o names
+    the .stats file of this part. The same command continues a part that was interrupted,
+    and skips a finished one; attnviz merge makes the whole of all parts.
     """
     paths = output or [outputs() / "heads.png"]
     layers, heads = opt.parse_heads(layer, head)
@@ -174,6 +188,8 @@ def compare_heads(
     thresholds = _parse_thresholds(threshold)
     places = CorpusSettings(text=_read(text), corpus=corpus, treebank=treebank, load=load)
     _check_files(context, paths, style, width)
+    part = None if shard is None else _parse_shard(context, shard, paths)
+    is_finished = part is not None and _is_finished(paths[0])
 
     def choose(n_layers: int, n_heads: int) -> tuple[list[int], list[int]]:
         return _indices(layers, n_layers, "layer"), _indices(heads, n_heads, "head")
@@ -185,9 +201,13 @@ def compare_heads(
         against=None if against is None else _model_settings(against, False, device, dtype),
         settings=SurveySettings(kind=kind, truncate=truncate, controls=controls),
         thresholds=thresholds,
-        checkpoint=checkpoint,
+        checkpoint=checkpoint if part is None else paths[0],
+        shard=part,
         roles=roles,
     )
+    if part is not None:
+        _log_part(paths[0], comparison, lang, is_finished=is_finished)
+        return
     if JSON in paths:
         from attnviz.heads.export import to_json
 
@@ -201,6 +221,42 @@ def compare_heads(
     examples = cache(_examples)  # computed once for all pictures
     for path in files:
         write(comparison, path, lang=lang, style=style, theme=theme, width=width, examples=examples)
+
+
+def _parse_shard(context: typer.Context, text: str, paths: list[Path]) -> tuple[int, int]:
+    """Parse ``--shard``; refuse options that a part of a corpus does not take."""
+    from attnviz.heads.shards import parse_shard
+
+    shard = parse_shard(text)
+    if len(paths) != 1 or paths[0].suffix.lower() != STATS:
+        raise SettingsError("a shard is stored in one .stats file: name it with -o", "shard")
+    if is_typed(context, "checkpoint"):
+        raise SettingsError("the file of a shard is its own checkpoint: omit --checkpoint")
+    if is_typed(context, "table", "sort", "role", "layer", "head", "threshold"):
+        raise SettingsError("a shard is measured, not shown: merge all shards, then --load them")
+    return shard
+
+
+def _is_finished(path: Path) -> bool:
+    """Return whether a file holds the measurements of a finished run."""
+    from attnviz.heads.files import load_stats
+
+    return path.exists() and load_stats(path).n_lines is None
+
+
+def _log_part(path: Path, comparison: HeadComparison, lang: opt.Lang, *, is_finished: bool) -> None:
+    """Print which file holds a part of a corpus, and whether it was there before."""
+    from attnviz.heads.words import count_sentences, count_tokens
+
+    message = _("wrote {path}: {sentences}, {tokens}")
+    if is_finished:
+        message = _("skipped {path}, which is finished: {sentences}, {tokens}")
+    status = message.format(
+        path=visible(str(path)),
+        sentences=count_sentences(comparison.n_sentences),
+        tokens=count_tokens(comparison.n_tokens),
+    )
+    log_status(in_language(status, lang))
 
 
 def _view(
@@ -343,7 +399,8 @@ def merge(
 ) -> None:
     """Merge measurements from parts of a corpus.
 
-    Each part is a .stats file that compare-heads wrote, on this machine or another. The
+    Each part is a .stats file that compare-heads wrote, on this machine or another: all
+    shards of one corpus (compare-heads --shard), in any order, or different corpora. The
     result is the same as one run over all parts, up to rounding; a sentence in two parts
     counts twice. attnviz compare-heads --load FILE shows it.
     """

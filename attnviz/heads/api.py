@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from attnviz import errors
 from attnviz.attention import parse_head
 from attnviz.heads import words
-from attnviz.heads.files import Stats, SurveyRun, load_stats, save_stats
+from attnviz.heads.files import (
+    Shard,
+    Stats,
+    SurveyRun,
+    differences,
+    load_finished,
+    load_stats,
+    save_stats,
+    shard_name,
+)
 from attnviz.heads.measures import MEASURES, Entry, measures_of
 from attnviz.heads.roles import with_thresholds
 from attnviz.heads.settings import (
@@ -23,6 +32,7 @@ from attnviz.heads.settings import (
     SurveySettings,
     check_saved,
 )
+from attnviz.heads.shards import check_shard, lines_of_shard, merge_shards
 from attnviz.heads.survey import Survey
 from attnviz.models.registry import names
 from attnviz.storage.corpora.corpus import Corpus, Fingerprint, fingerprint, read_corpus
@@ -94,6 +104,7 @@ def compare_heads(
     thresholds: Mapping[str, float] | None = None,
     measures: Sequence[Entry] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    shard: Shard | None = None,
     roles: bool | str | os.PathLike[str] | HeadComparison = False,
     progress: Callable[[CorpusProgress], object] | None = None,
     opening: Opening = open_model,
@@ -112,6 +123,8 @@ def compare_heads(
         measures: the measures, `attnviz.heads.measures.MEASURES` if None.
         checkpoint: a ``.stats`` file that is written while a file of sentences is read, and from which a later run
             continues.
+        shard: the part of the file of sentences to measure, such as (3, 64) for the third of 64. `merge_stats` merges
+            the ``.stats`` files of all parts into the measurements of the whole file.
         roles: for one sentence, whether to give the roles of the heads too, as `HeadComparison.roles_on`. True measures
             them on the sentences that come with attnviz; or give a comparison of this model, or its ``.stats`` file.
         progress: called after each window of lines, and before the controls and the roles.
@@ -134,6 +147,7 @@ def compare_heads(
     settings = settings or SurveySettings()
     entries = MEASURES if measures is None else tuple(measures)
     place, lines = _input_of(sentences)
+    _check_place(place, checkpoint, shard)
     with_thresholds(measures_of(entries), thresholds or {})
     roles = _saved_roles(place.roles or roles, lines, thresholds=thresholds, measures=entries)
     if against is not None:
@@ -151,6 +165,7 @@ def compare_heads(
         tokenizer=tokenizer,
         opening=opening,
         checkpoint=checkpoint,
+        shard=shard,
         measures=entries,
         progress=progress,
     )
@@ -158,7 +173,7 @@ def compare_heads(
         progress(CorpusProgress(n_sentences=stats.survey.n_sentences, stage="roles"))
     with as_file_error(place.saved) if place.saved else nullcontext():
         comparison = compare(
-            stats.survey, corpus="; ".join(stats.corpora), thresholds=thresholds, entries=entries
+            stats.survey, corpus=stats.corpus, thresholds=thresholds, entries=entries
         )
     roles_comparison = _roles_on(
         roles, comparison, source, run, thresholds=thresholds, measures=entries, progress=progress
@@ -202,18 +217,35 @@ def _roles_on(
 def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> Stats:
     """Merge the ``.stats`` files of parts of a corpus into one file, which `compare_heads` can load.
 
+    The parts are all shards of one corpus, in any order, or different corpora.
+
     Raises:
         RecordError: there is no part; or a part cannot be read, is a checkpoint, was measured with other settings than
-            the first, or has the same sentences as another part.
+            the first, or has the same sentences as another part; or a shard is missing.
         OutputError: the file cannot be written.
     """
+    check_writable(Path(output))
+    paths = [Path(part) for part in parts]
+    if not paths:
+        raise errors.RecordError("give the .stats files of the parts")
+    is_sharded = load_finished(paths[0]).shard is not None
+    merged_stats = merge_shards(paths) if is_sharded else _merge_corpora(paths)
+    save_stats(merged_stats, output)
+    return merged_stats
+
+
+def _merge_corpora(paths: Sequence[Path]) -> Stats:
+    """Return the measurements of several corpora together."""
     from attnviz.heads import survey
 
-    check_writable(Path(output))
     merged_stats: Stats | None = None
     surveys: dict[str, Survey] = {}
-    for path in parts:
-        part, name = _load_finished(Path(path)), visible(str(path))
+    for path in paths:
+        part, name = load_finished(path), visible(str(path))
+        if part.shard is not None:
+            raise errors.RecordError(
+                f"{name} is shard {shard_name(part.shard)}: merge the shards of a corpus on their own"
+            )
         if merged_stats is None:
             merged_stats = part
         else:
@@ -229,9 +261,7 @@ def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLi
                     f"{name} has the very sentences of {other_name}: no part is counted twice"
                 )
         surveys[name] = part.survey
-    if merged_stats is None:
-        raise errors.RecordError("give the .stats files of the parts")
-    save_stats(merged_stats, output)
+    assert merged_stats is not None  # there is at least one path
     return merged_stats
 
 
@@ -445,23 +475,26 @@ def _check_against(place: CorpusSettings, roles: object) -> None:
         )
 
 
-def _load_finished(path: Path) -> Stats:
-    """Load the measurements of a finished run; refuse a checkpoint."""
-    stats = load_stats(path)
-    if stats.n_lines is not None:
-        raise errors.RecordError(
-            f"{visible(str(path))} is a checkpoint of a run that did not finish: run it again to continue"
-        )
-    return stats
-
-
-def _check_checkpoint(checkpoint: Path, path: str | None) -> None:
-    """Refuse a checkpoint from which no run could continue."""
+def _check_place(
+    place: CorpusSettings, checkpoint: str | os.PathLike[str] | None, shard: Shard | None
+) -> None:
+    """Refuse a checkpoint from which no run could continue, and a shard that could not be merged."""
+    if place.saved is not None:
+        if shard is not None:
+            raise errors.SettingsError("a saved file is shown as it was measured: omit shard")
+        return  # `check_saved` refuses the rest
     # Standard input or a pipe cannot be checked to be the same corpus.
-    if path is None or path == "-" or (os.path.exists(path) and Path(path).is_fifo()):
-        raise errors.SettingsError("a checkpoint needs a file of sentences")
-    if checkpoint.suffix.lower() != STATS:
-        raise errors.SettingsError(f"{visible(str(checkpoint))}: a checkpoint ends in .stats")
+    path = place.path
+    is_file = path is not None and path != "-" and not Path(path).is_fifo()
+    if shard is not None:
+        check_shard(shard)
+        if not is_file:
+            raise errors.SettingsError("a shard is a part of a file of sentences: give the file")
+    if checkpoint is not None:
+        if not is_file:
+            raise errors.SettingsError("a checkpoint needs a file of sentences")
+        if Path(checkpoint).suffix.lower() != STATS:
+            raise errors.SettingsError(f"{visible(str(checkpoint))}: a checkpoint ends in .stats")
 
 
 def _measure(
@@ -473,6 +506,7 @@ def _measure(
     tokenizer: object,
     opening: Opening,
     checkpoint: str | os.PathLike[str] | None,
+    shard: Shard | None,
     measures: tuple[Entry, ...],
     progress: Callable[[CorpusProgress], object] | None,
 ) -> tuple[Stats, Source | None]:
@@ -482,11 +516,11 @@ def _measure(
     """
     if place.saved is not None:
         check_saved(run.model, run.settings, checkpoint)
-        return _load_finished(place.saved), None
+        return load_finished(place.saved), None
     openers = [_opener(model, tokenizer, opening) for model in models]
     checkpoint = None if checkpoint is None else Path(checkpoint)
     # Check the sentences and the checkpoint before the slow loading of a model.
-    corpus, corpus_fingerprint, earlier = _read_corpus(place, checkpoint, run)
+    corpus, corpus_fingerprint, earlier = _read_corpus(place, checkpoint, run, shard)
     from attnviz.heads.capture.survey import check_readable, survey_model
 
     sources = [open_one() for open_one in openers]
@@ -499,7 +533,13 @@ def _measure(
         so_far, n_lines = earlier.survey, earlier.n_lines
     if texts is not None and len(texts) == 1:  # so that an error does not mention "line 1"
         check_readable(texts[0], source, run.settings, second)
-    lines, name = (corpus, corpus.name) if corpus is not None else _lines_of(texts, source)
+    lines: Iterable[CorpusLine | BadLine]
+    if corpus is None:
+        lines, name = _lines_of(texts, source)
+    else:
+        lines, name = corpus, corpus.name
+    if shard is not None:
+        lines = lines_of_shard(lines, shard)
 
     def report(n_sentences: int, shape: tuple[int, int] | None = None) -> None:
         if progress is not None:
@@ -517,6 +557,7 @@ def _measure(
             n_lines=n_lines,
             fingerprint=corpus_fingerprint,
             run=run,
+            shard=shard,
         )
         if checkpoint is not None:
             save_stats(stats, checkpoint)
@@ -541,7 +582,7 @@ def _measure(
         n_lines=n_lines,
         on_window=on_window,
         on_controls=on_controls,
-        corpus=name,
+        corpus=name if shard is None else f"{name}, shard {shard_name(shard)}",
     )
     return save(model_survey, None), source
 
@@ -554,18 +595,18 @@ class CorpusInput(NamedTuple):
     earlier: Stats | None  # the measurements in the checkpoint of an earlier run
 
 
-def _read_corpus(place: CorpusSettings, checkpoint: Path | None, run: SurveyRun) -> CorpusInput:
+def _read_corpus(
+    place: CorpusSettings, checkpoint: Path | None, run: SurveyRun, shard: Shard | None
+) -> CorpusInput:
     """Open the file of sentences and the checkpoint; refuse the checkpoint of another run."""
     path, corpus, corpus_fingerprint, earlier = place.path, None, None, None
-    if checkpoint is not None:
-        _check_checkpoint(checkpoint, path)
     if path is not None:
         corpus = read_corpus(path, kind=None if place.treebank is None else "conllu")
         corpus_fingerprint = fingerprint(path)
     if checkpoint is not None:
         if os.path.exists(checkpoint):
             earlier = load_stats(checkpoint)
-            _check_same_run(checkpoint, earlier, corpus_fingerprint, run)
+            _check_same_run(checkpoint, earlier, corpus_fingerprint, run, shard)
         check_writable(checkpoint)
     return CorpusInput(corpus, corpus_fingerprint, earlier)
 
@@ -588,24 +629,19 @@ def _lines_of(
 
 
 def _check_same_run(
-    checkpoint: Path, earlier: Stats, corpus: Fingerprint | None, run: SurveyRun
+    checkpoint: Path,
+    earlier: Stats,
+    corpus: Fingerprint | None,
+    run: SurveyRun,
+    shard: Shard | None,
 ) -> None:
     """Raise RecordError, with the differences, if a checkpoint has other settings or another corpus."""
-    settings, old_settings = run.words(), earlier.run.words()
-    names = [
-        name
-        for name in sorted({*settings, *old_settings})
-        if settings.get(name) != old_settings.get(name)
-    ]
-    differing = [
-        f"{name} is {settings.get(name, 'not given')}, was {old_settings.get(name, 'not given')}"
-        for name in names
-    ]
-    if earlier.fingerprint != corpus:
-        old_corpus = "; ".join(earlier.corpora)
-        if earlier.fingerprint is not None:
-            old_corpus = f"{earlier.fingerprint.name}, {earlier.fingerprint.size:,} bytes"
-        differing.insert(0, f"the corpus is another (it was {visible(old_corpus)})")
+    differing = differences(earlier, run, corpus)
+    if earlier.shard != shard:
+        now, before = (
+            "not given" if value is None else shard_name(value) for value in (shard, earlier.shard)
+        )
+        differing.append(f"shard is {now}, was {before}")
     if differing:
         raise _other_run_error(checkpoint, clip("; ".join(differing), 300))
 

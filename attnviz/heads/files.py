@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
+from attnviz.errors import RecordError
 from attnviz.heads import survey
 from attnviz.heads.relations import LinkHits, Relations
 from attnviz.heads.settings import ModelSettings, SurveySettings
@@ -15,8 +17,11 @@ from attnviz.heads.tally import GROUPS, Tally
 from attnviz.storage import encoding
 from attnviz.storage.corpora.corpus import Fingerprint
 from attnviz.text.corpus import Annotation, Link
+from attnviz.text.display import visible
 
 DEFAULT = "the default"  # the name in messages of a model that was not named
+Shard: TypeAlias = tuple[int, int]
+"""A part of a corpus: its number, from 1, and the number of parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +54,13 @@ class Stats:
     # the fingerprint of the corpus file; None if there is no file, as for standard input
     fingerprint: Fingerprint | None = None
     run: SurveyRun  # the settings, which must be the same to continue a run
+    shard: Shard | None = None  # the part of the corpus that was measured; None for all of it
+
+    @property
+    def corpus(self) -> str:
+        """A short description of the sentences, such as ``big.txt (3/64)`` for a shard."""
+        shard = "" if self.shard is None else f" ({shard_name(self.shard)})"
+        return "; ".join(self.corpora) + shard
 
 
 CLASSES = (
@@ -87,6 +99,41 @@ def load_stats(path: str | os.PathLike[str]) -> Stats:
     Raises FileFormatError: the file cannot be read, or holds no survey.
     """
     return encoding.read(path, CLASSES, Stats, lambda stats: is_whole(stats.survey))
+
+
+def load_finished(path: Path) -> Stats:
+    """Read the measurements of a finished run.
+
+    Raises FileFormatError: the file cannot be read, or holds no survey; RecordError: it is a checkpoint.
+    """
+    stats = load_stats(path)
+    if stats.n_lines is not None:
+        raise RecordError(
+            f"{visible(str(path))} is a checkpoint of a run that did not finish: run it again to continue"
+        )
+    return stats
+
+
+def shard_name(shard: Shard) -> str:
+    """Return the name of a shard, as it is typed: ``3/64``."""
+    number, total = shard
+    return f"{number}/{total}"
+
+
+def differences(earlier: Stats, run: SurveyRun, corpus: Fingerprint | None) -> list[str]:
+    """Return how a run over a corpus differs from an earlier one, each difference in words."""
+    settings, old_settings = run.words(), earlier.run.words()
+    differing = [
+        f"{name} is {settings.get(name, 'not given')}, was {old_settings.get(name, 'not given')}"
+        for name in sorted({*settings, *old_settings})
+        if settings.get(name) != old_settings.get(name)
+    ]
+    if earlier.fingerprint != corpus:
+        old_corpus = "; ".join(earlier.corpora)
+        if earlier.fingerprint is not None:
+            old_corpus = f"{earlier.fingerprint.name}, {earlier.fingerprint.size:,} bytes"
+        differing.insert(0, f"the corpus is another (it was {visible(old_corpus)})")
+    return differing
 
 
 def is_whole(measured: Survey) -> bool:

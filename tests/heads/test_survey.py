@@ -88,6 +88,18 @@ def test_parts_make_the_whole(whole: Survey) -> None:
         ]
 
 
+def test_long_sentences_are_the_same_in_any_batch() -> None:
+    """Of which only some rows are kept to compare heads: which ones does not follow from the other sentences."""
+    words = [word for line in sentences(200) for word in line.text.split()]
+    lines = [
+        CorpusLine(number=number, text=" ".join(words[:n_words]))
+        for number, n_words in enumerate((5, 350, 370, 520), 1)
+    ]
+    source, settings = open_source("toy-random"), SurveySettings(controls=0)
+    together = survey_model(lines, source, settings, tokens=4096)
+    same(together, survey_model(lines, source, settings, tokens=1), 1e-6)
+
+
 def test_bad_lines_are_counted_and_named() -> None:
     """Lines that no model can read, and those that this one cannot, are left out and told."""
     lines: list[CorpusLine | BadLine] = [

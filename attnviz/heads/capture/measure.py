@@ -302,7 +302,7 @@ class LayerMeasures:
         projection = collector.projections.get(layer.number)
         self._norms = None if projection is None else _norms(layer, projection)
         n_batch, n_heads = layer.query.shape[:2]
-        n_queries, n_keys = collector.marks.queries.shape[1], collector.marks.keys.shape[1]
+        n_keys = collector.marks.keys.shape[1]
         n_measures, n_shares = len(collector.measures), collector.without_offset.stop
         zeros = partial(torch.zeros, device=collector.marks.keys.device, dtype=torch.float64)
         # The fields without an underscore are those of `BatchMeasures`, for one layer.
@@ -317,8 +317,11 @@ class LayerMeasures:
         self._received = zeros(n_batch, n_heads, n_keys)
         self._seen_by = zeros(n_batch, n_keys)
         self._n_rows = zeros(n_batch)
-        # Every `_step`-th row is kept, so that no more than `MOST_PAIRS` pairs are; -(-a // b) rounds up.
-        self._step = max(1, -(-n_queries * n_keys // MOST_PAIRS))
+        # Of each sentence, every `_step`-th row is kept, so that no more than `MOST_PAIRS` pairs are. The step follows
+        # from its own length, not from the batch, so that parts of a corpus keep the rows that the whole one does.
+        marks = collector.marks
+        n_pairs = marks.queries.sum(dim=1) * marks.keys.sum(dim=1)
+        self._step = (-(-n_pairs // MOST_PAIRS)).clamp(min=1)[:, None]  # -(-a // b) rounds up
 
     def add(
         self,
@@ -344,10 +347,12 @@ class LayerMeasures:
         self._n_rows += rows.counted.sum(dim=1)
         self._add_corner(rows)
         if collector.keep_rows:
-            # Keep the rows 0, step, 2 step, ... of the sentence.
-            kept = slice(-first_row % self._step, None, self._step)
-            self.kept_rows.append(rows.weights[:, :, kept].clone())
-            self.kept_counted.append(rows.counted[:, kept])
+            # Keep the rows 0, step, 2 step, ... of each sentence; a row that only others keep is not counted.
+            numbers = torch.arange(first_row, first_row + n_rows, device=weights.device)
+            is_kept = numbers % self._step == 0
+            kept = is_kept.any(dim=0)
+            self.kept_rows.append(rows.weights[:, :, kept])
+            self.kept_counted.append((rows.counted & is_kept)[:, kept])
 
     def _add_shares(self, rows: Rows, keys: ShareKeys) -> None:
         """Add the measures of the weight on some keys, and those that count the same rows."""
