@@ -12,6 +12,7 @@ from attnviz.attention import ROW_TOLERANCE, Attention, MeanAxis, Token, parse_h
 from attnviz.errors import RecordError, SelectionError, SettingsError
 from attnviz.heatmaps.figure import check_title, draw
 from attnviz.render.figure.pattern import draw_on
+from attnviz.render.figure.pyplot import current_axes, register
 from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.sheet import Scale, Sheet, resolve
@@ -46,6 +47,10 @@ def heatmap(
 ) -> Axes:
     """Draw attention: one head's pattern where layer and head are given, else all heads on one sheet.
 
+    Where pyplot is imported, and in a notebook, the drawing is on pyplot's current figure, so that ``plt.savefig`` and
+    ``plt.show`` find it, and a notebook shows it. One pattern is drawn on the current axes, as ``sns.heatmap`` does, if
+    they are empty; everything else, and what has a style, theme, width or dpi, becomes a new figure.
+
     Args:
         attention: a record; weights as an array of shape (query, key), (head, query, key) or (layer, head, query,
             key), each row a distribution over keys; or the tuple that ``output_attentions=True`` returned for one
@@ -56,7 +61,8 @@ def heatmap(
             layers.
         head: its number, counted like the layer; or a head with its layer, ``"2.3"``; ``"mean"`` for the mean of the
             heads; None draws all heads.
-        ax: the axes for one pattern with a short title; None makes a figure with the sentence and the receipt.
+        ax: the axes for one pattern with a short title; None takes pyplot's current axes if they are empty, or makes a
+            figure with the sentence and the receipt.
         palette: the name of a colormap of Matplotlib or seaborn, the colormap itself, or a list of colours; weight 0
             has the end nearest to white, unless the name ends in ``_r``.
         scale: the weight with the strongest colour: ``shared``, the largest weight of all heads of the record;
@@ -83,15 +89,15 @@ def heatmap(
     if isinstance(attention, Attention) and tokens is not None:
         raise RecordError("tokens are the labels of an array: a record has its own")
     record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
-    axes: list[MeanAxis] = []
+    averaged: list[MeanAxis] = []
     if layer == "mean":
-        axes, layer = ["layers"], None
+        averaged, layer = ["layers"], None
     if head == "mean":
-        axes, head = [*axes, "heads"], None
-    if axes:
-        record = record.mean(*axes)
+        averaged, head = [*averaged, "heads"], None
+    if averaged:
+        record = record.mean(*averaged)
     if isinstance(head, (str, tuple)):
-        if layer is not None or axes:
+        if layer is not None or averaged:
             raise SelectionError("give a layer, or a head with its layer, not both")
         layer, head = parse_head(head)
     title = check_title(title)
@@ -102,6 +108,9 @@ def heatmap(
         scale,
         lang,
     )
+    is_plain = (style, theme, width, dpi) == ("sheet", "auto", None, None)
+    if ax is None and is_plain and len(sheet.panels) == 1:
+        ax = current_axes()
     if ax is None:
         picture = draw(
             sheet,
@@ -112,8 +121,11 @@ def heatmap(
             style=style_of(style, width, dpi),
             theme=theme_of(theme, palette),
         )
-        return picture.figure.axes[0]
-    if (style, theme, width, dpi) != ("sheet", "auto", None, None):
+        axes = picture.figure.axes[0]
+        picture.figure.sca(axes)
+        register(picture.figure)
+        return axes
+    if not is_plain:
         raise SettingsError(
             "style, theme, width and dpi are of a new figure; an ax has its size and its background"
         )
