@@ -36,6 +36,9 @@ Kind = Literal["encoder", "decoder", "cross"]
 ShortRows = Literal["pooled", "truncated", "dropped", "sink", "rounded", "masked"]
 # The axes that a record can be averaged over.
 MeanAxis = Literal["layers", "heads"]
+# What chooses the layer and the head of a drawing: a number, "mean", a head with its layer, or None for all.
+LayerChoice: TypeAlias = int | str | None
+HeadChoice: TypeAlias = int | str | tuple[int, int] | None
 AXES = ("layer", "head", "query", "key")
 Weights: TypeAlias = Float32[np.ndarray, "layer head query key"]
 # The most bytes of weights that a page holds in full; above that it holds one byte per weight.
@@ -396,6 +399,8 @@ class Attention(ReadOnly):
 
     def figure(
         self,
+        layer: LayerChoice = None,
+        head: HeadChoice = None,
         *,
         palette: Palette | None = None,
         scale: Scale = "shared",
@@ -411,6 +416,8 @@ class Attention(ReadOnly):
 
         picture = draw_record(
             self,
+            layer,
+            head,
             palette=palette,
             scale=scale,
             lang=lang,
