@@ -149,7 +149,7 @@ def _by_position(
 
     Raises SelectionError: an argument is given twice, or there are too many.
     """
-    chosen = {"tokens": tokens, "layer": layer, "head": head}
+    chosen: dict[str, Any] = {"tokens": tokens, "layer": layer, "head": head}
     names = ["tokens", "layer", "head"]
     if place and isinstance(place[0], (int, str, np.integer)):
         names = ["layer", "head"]

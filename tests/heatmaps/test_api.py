@@ -182,7 +182,9 @@ def test_size_of_a_figure(make_record: Callable[..., Attention]) -> None:
     record = make_record()
     for place in ((1, 2), ()):
         ax = attnviz.heatmap(record, *place, figsize=(7, 5))
-        assert ax.figure.get_size_inches().tolist() == [7, 5]
+        figure = ax.get_figure(root=True)
+        assert figure is not None
+        assert figure.get_size_inches().tolist() == [7, 5]
 
 
 @pytest.mark.parametrize(
@@ -255,6 +257,32 @@ def test_a_record_gives_its_parts(make_record: Callable[..., Attention], tmp_pat
     ]
     assert cell.weight.item() == record[1, 2][3, 0]
     assert (cell.query_token.item(), cell.key_token.item()) == ("you", "[CLS]")
+
+
+def test_a_record_is_used_as_an_array(make_record: Callable[..., Attention]) -> None:
+    """Numbers are the model's, slices count what the record has, and a loop goes over layers."""
+    whole = make_record(n_layers=4)
+    record = whole.select(layers=[1, 3])
+    np.testing.assert_array_equal(record[3], whole.weights[3])
+    np.testing.assert_array_equal(record[-1, :2], whole.weights[3, :2])
+    np.testing.assert_array_equal(record[1:2, 0], whole.weights[[3], 0])
+    np.testing.assert_array_equal(record[:, -1], whole.weights[[1, 3], 2])
+    np.testing.assert_array_equal(np.asarray(record), record.weights)
+    assert np.asarray(record, dtype=np.float64).dtype == np.float64
+    np.testing.assert_array_equal(np.stack(list(record)), record.weights)
+    assert len(record) == 2
+    for place in (0, (2, slice(None)), (slice(None), 3)):
+        with pytest.raises(SelectionError, match="there is no"):
+            record[place]
+    with pytest.raises(ValueError, match="read-only"):
+        record[1][:] = 0
+
+
+def test_a_record_is_a_key(make_record: Callable[..., Attention]) -> None:
+    """Equal records are one key of a dictionary; others are not."""
+    names = {make_record(): "first", make_record(seed=8): "second"}
+    assert names[make_record()] == "first"
+    assert names[make_record(seed=8)] == "second"
 
 
 @pytest.mark.parametrize("ending", [".png", ".SVG", ".pdf", ".json"])
