@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from operator import index
@@ -36,6 +36,11 @@ Kind = Literal["encoder", "decoder", "cross"]
 ShortRows = Literal["pooled", "truncated", "dropped", "sink", "rounded", "masked"]
 # The axes that a record can be averaged over.
 MeanAxis = Literal["layers", "heads"]
+# What chooses the layer and the head of a drawing: a number, "mean", a head with its layer, or None for all.
+LayerChoice: TypeAlias = int | str | None
+HeadChoice: TypeAlias = int | str | tuple[int, int] | None
+# What `Attention.__getitem__` takes.
+Place: TypeAlias = int | str | slice | tuple[int | slice, int | slice]
 AXES = ("layer", "head", "query", "key")
 Weights: TypeAlias = Float32[np.ndarray, "layer head query key"]
 # The most bytes of weights that a page holds in full; above that it holds one byte per weight.
@@ -332,9 +337,41 @@ class Attention(ReadOnly):
         """The receipt in words, as every view prints it."""
         return NO_RECEIPT if self.receipt is None else str(self.receipt)
 
-    def __getitem__(self, place: tuple[int, int] | str) -> Float32[np.ndarray, "query key"]:
-        """Return one head's matrix, as `pattern` does: ``record[2, 3]`` or ``record["2.3"]``."""
+    def __getitem__(self, place: Place) -> Float32[np.ndarray, "*axis query key"]:
+        """Return the weights of layers and heads, as a read-only array.
+
+        ``record[2, 3]`` or ``record["2.3"]`` is one head's matrix (query, key), and ``record[2]`` one layer (head,
+        query, key). These are numbers in the model; negative ones count from the end. A slice counts by position among
+        the layers or heads of the record: ``record[:2, 0]`` holds head 0 of its first two layers (layer, query, key).
+
+        Raises SelectionError: a layer or head is not in the record.
+        """
+        if isinstance(place, (int, np.integer, slice)):
+            place = place, slice(None)
+        match place:
+            case (slice(), _) | (_, slice()):
+                layer, head = place
+                return self.weights[
+                    _position(layer, self.layers, "layer"), _position(head, self.heads, "head")
+                ]
         return self.pattern(*parse_head(place))
+
+    def __iter__(self) -> Iterator[Float32[np.ndarray, "head query key"]]:
+        """Return the weights of each layer, in the order of `layers`."""
+        return iter(self.weights)
+
+    def __len__(self) -> int:
+        """Return the number of layers."""
+        return len(self.layers)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Return the weights, shape (layer, head, query, key), for ``np.asarray(record)``."""
+        return np.array(self.weights, dtype=dtype, copy=copy)
+
+    def __hash__(self) -> int:  # type: ignore[override]  # other parts of a record have none
+        # Equal records have an equal hash; that of all weights would take long.
+        labels = self.model, self.kind, self.text, self.pair, self.target
+        return hash((*labels, self.layers, self.heads, self.weights.shape))
 
     def save(
         self,
@@ -396,6 +433,8 @@ class Attention(ReadOnly):
 
     def figure(
         self,
+        layer: LayerChoice = None,
+        head: HeadChoice = None,
         *,
         palette: Palette | None = None,
         scale: Scale = "shared",
@@ -411,6 +450,8 @@ class Attention(ReadOnly):
 
         picture = draw_record(
             self,
+            layer,
+            head,
             palette=palette,
             scale=scale,
             lang=lang,
@@ -696,6 +737,17 @@ def indices_of(wanted: Iterable[int], held: Sequence[int], what: str) -> list[in
             raise SelectionError(f"there is no {what} {number}: {available} (counted from 0)")
         indices.add(held.index(actual))
     return sorted(indices)
+
+
+def _position(wanted: int | slice, held: Sequence[int], what: str) -> int | slice:
+    """Return the index in `held` of a layer or head; a slice is one of indices already.
+
+    Raises SelectionError: it is not in `held`.
+    """
+    if isinstance(wanted, slice):
+        return wanted
+    (position,) = indices_of([index(wanted)], held, what)
+    return position
 
 
 def _available(held: Sequence[int], what: str) -> str:

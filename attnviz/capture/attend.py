@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attnviz.attention import MEMORY, Attention, Kind, Note, Token, cut, normalize_selection
 from attnviz.capture.source import Model, as_source
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def attend(
-    text: str,
+    text: str | Sequence[str] | Any,
     model: Model = None,
     tokenizer: object = None,
     *,
@@ -40,7 +40,8 @@ def attend(
     """Run a model on a sentence and return its attention, verified to be the model's own.
 
     Args:
-        text: the sentence.
+        text: the sentence; for a Hugging Face model also its words, as a list, or what the tokenizer returned for one
+            text: its output, or the token ids. Padding is left out, and a text too long is refused.
         model: a home-built model (such as ``toy``), a name on the hub, a folder, a Hugging Face model or torch module
             in memory, which is left unchanged, or a source that is already open; None is DistilBERT or, if it cannot
             be downloaded, ``toy`` (for Korean text ``toy-ko``), with a warning.
@@ -75,6 +76,23 @@ def attend(
         SettingsError: the text is the name of a file, the memory is no size, a tokenizer is given for a model that has
             its own, or loading options are given for a model that is already loaded.
     """
+    if not isinstance(text, str):
+        if pair is not None or truncate:
+            raise SettingsError("pair and truncate go with a text, not with words or token ids")
+        source = as_source(
+            model,
+            tokenizer,
+            device=device,
+            dtype=dtype,
+            revision=revision,
+            trust_remote_code=trust_remote_code,
+            notify=notify,
+        )
+        batch = source.encode_prepared(text, kind=kind, target=target)
+        (record,) = attend_batch(
+            batch, source, layers=layers, heads=heads, rows=rows, keys=keys, memory=memory
+        )
+        return record
     (record,) = attend_all(
         [text],
         model,

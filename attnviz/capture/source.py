@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 
 from attnviz.capture.sources import Source
 from attnviz.capture.sources.hub import cached_models, is_cached, locate
@@ -31,6 +31,7 @@ from attnviz.text.suggest import suggest
 if TYPE_CHECKING:
     import torch
     from torch.nn import Module
+    from transformers import Pipeline
 
     from attnviz.models.training.files import ModelCard
 
@@ -48,7 +49,7 @@ class Opening(TypedDict, total=False):
 
 
 # A model's name or a model in memory; see `as_source`.
-Model: TypeAlias = "str | Path | Source | Module | None"
+Model: TypeAlias = "str | Path | Source | Module | Pipeline | None"
 
 NOT_DRAWN = "weights are drawn at random of a model on the hub or in a folder, which must be named"
 
@@ -65,7 +66,8 @@ def as_source(
 
     Args:
         model: a name or a folder, as for `open_source`; a Hugging Face model in memory, with any head, or a torch
-            module that takes token ids [batch, token], both of which are left unchanged; or a source, returned as is.
+            module that takes token ids [batch, token], both of which are left unchanged; a pipeline of transformers or
+            a SentenceTransformer, whose model and tokenizer are taken; or a source, returned as is.
         tokenizer: the tokenizer of a model in memory. The tokenizer of a torch module has ``encode`` and ``decode``;
             without one, the module reads the bytes of a text.
         reads: as for `open_source`.
@@ -89,6 +91,10 @@ def as_source(
         return model
     import torch
 
+    if (inner := _unwrap(model)) is not None:
+        if tokenizer is not None:
+            raise SettingsError(f"a {type(model).__name__} has its own tokenizer: give none")
+        model, tokenizer = inner
     # If the model comes from transformers, the library is already imported; otherwise it need not be.
     library = sys.modules.get("transformers")
     if isinstance(model, torch.nn.Module):
@@ -104,6 +110,23 @@ def as_source(
     from attnviz.capture.sources.huggingface import from_memory
 
     return from_memory(model, tokenizer)
+
+
+def _unwrap(model: Any) -> tuple[Any, object] | None:
+    """Return the model and the tokenizer in a pipeline or a SentenceTransformer; None for any other model."""
+    import torch
+
+    if isinstance(model, torch.nn.Sequential):
+        # A SentenceTransformer is its transformer, then pooling, perhaps more.
+        first: Any = next(model.children(), None)
+        if hasattr(first, "auto_model") and hasattr(first, "tokenizer"):
+            return first.auto_model, first.tokenizer
+    pipelines = sys.modules.get(
+        "transformers.pipelines.base"
+    )  # imported wherever there is a pipeline
+    if pipelines is not None and isinstance(model, pipelines.Pipeline):
+        return model.model, model.tokenizer
+    return None
 
 
 def open_source(

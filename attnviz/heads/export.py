@@ -16,6 +16,20 @@ from attnviz.heads.words import note_words, proof, reason
 from attnviz.storage.encoding import to_text, with_nulls
 from attnviz.text.display import inert, visible
 
+# The columns of a short table; the last three are there if a second model is.
+SHORT = (
+    "layer",
+    "head",
+    "role",
+    "words",
+    "established",
+    "reason",
+    "score",
+    "cluster",
+    "divergence",
+    "role_after",
+    "established_after",
+)
 # the cells of a head by column name; None is an empty cell
 Row = dict[str, object]
 
@@ -43,11 +57,15 @@ def to_csv(comparison: HeadComparison) -> str:
     return buffer.getvalue()
 
 
-def frame(comparison: HeadComparison) -> Any:
-    """Return the table of the CSV file as a pandas data frame; empty cells are NaN or None."""
+def frame(comparison: HeadComparison, *, full: bool) -> Any:
+    """Return the table of the CSV file as a pandas data frame; empty cells are NaN or None.
+
+    Unless it is `full`, it has the columns of `SHORT` only.
+    """
     from pandas import DataFrame
 
-    return DataFrame(_rows(comparison))
+    table = DataFrame(_rows(comparison))
+    return table if full else table[[name for name in SHORT if name in table]]
 
 
 def _rows(comparison: HeadComparison) -> list[Row]:

@@ -351,11 +351,15 @@ class HeadComparison:
         place = (*head.place, self.names.index(measure))
         return float(self.controls[name].value[place])
 
-    def to_frame(self) -> Any:
-        """Return a pandas data frame with one row per head and the columns of the CSV file; NaN for missing numbers."""
+    def to_frame(self, full: bool = False) -> Any:
+        """Return a pandas data frame with one row per head: its layer and number, and its clearest role with the score.
+
+        With `full`, the frame has all columns of the CSV file: every measure, its interval and its controls. Missing
+        numbers are NaN.
+        """
         from attnviz.heads.export import frame
 
-        return frame(self)
+        return frame(self, full=full)
 
     def page(self, lang: str = "en", *, theme: ThemeName = "auto") -> WebPage:
         """Return an interactive page, whose first language is `lang` (English or Korean).

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from attnviz.attention import ROW_TOLERANCE, Attention, MeanAxis, Token, parse_head
+from attnviz.attention import ROW_TOLERANCE, Attention, HeadChoice, LayerChoice, Token
 from attnviz.errors import RecordError, SelectionError, SettingsError
-from attnviz.heatmaps.figure import check_title, draw
+from attnviz.heatmaps.figure import check_title, choose, draw
 from attnviz.render.figure.pattern import draw_on
+from attnviz.render.figure.pyplot import current_axes, register
 from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.palette import DEFAULT, Palette
-from attnviz.render.sheet import Scale, Sheet, resolve
+from attnviz.render.sheet import Scale, Sheet, TickLabels, resolve, with_labels, with_limits
 from attnviz.render.theme import ThemeName, theme_of
 from attnviz.storage.record_files import adopt
 from attnviz.text.display import readable_pieces
@@ -28,48 +29,67 @@ Labels: TypeAlias = Sequence[Any] | tuple[Sequence[Any], Sequence[Any]]
 
 def heatmap(
     attention: Attention | Any,
+    *place: Labels | LayerChoice | HeadChoice,
     tokens: Labels | None = None,
-    *,
-    layer: int | Literal["mean"] | None = None,
-    head: int | str | tuple[int, int] | None = None,
+    layer: LayerChoice = None,
+    head: HeadChoice = None,
     ax: Axes | None = None,
     palette: Palette | None = None,
+    cmap: Palette | None = None,
     scale: Scale = "shared",
+    vmin: float | None = None,
+    vmax: float | None = None,
     cbar: bool | None = None,
     annot: bool | None = None,
+    xticklabels: TickLabels = True,
+    yticklabels: TickLabels = True,
     title: str | None = "auto",
     lang: str = "en",
     style: StyleName = "sheet",
     theme: ThemeName = "auto",
     width: str | None = None,
+    figsize: tuple[float, float] | None = None,
     dpi: int | None = None,
 ) -> Axes:
     """Draw attention: one head's pattern where layer and head are given, else all heads on one sheet.
+
+    Where pyplot is imported, and in a notebook, the drawing is on pyplot's current figure, so that ``plt.savefig`` and
+    ``plt.show`` find it, and a notebook shows it. One pattern is drawn on the current axes, as ``sns.heatmap`` does, if
+    they are empty; everything else, and what has a style, theme, width or dpi, becomes a new figure.
 
     Args:
         attention: a record; weights as an array of shape (query, key), (head, query, key) or (layer, head, query,
             key), each row a distribution over keys; or the tuple that ``output_attentions=True`` returned for one
             sentence: per layer an array or tensor of shape (1, head, query, key). Only a record has a receipt; the
             others are marked as not verified.
+        place: the layer and the head, as in ``heatmap(record, 1, 2)``; or the tokens of an array, and then its layer
+            and head.
         tokens: the labels of an array: one list for queries and keys, or a pair of lists; None numbers them.
         layer: its number, counted from 0, negative from the end; ``"mean"`` for the mean over layers; None draws all
             layers.
         head: its number, counted like the layer; or a head with its layer, ``"2.3"``; ``"mean"`` for the mean of the
             heads; None draws all heads.
-        ax: the axes for one pattern with a short title; None makes a figure with the sentence and the receipt.
+        ax: the axes for one pattern with a short title; None takes pyplot's current axes if they are empty, or makes a
+            figure with the sentence and the receipt.
         palette: the name of a colormap of Matplotlib or seaborn, the colormap itself, or a list of colours; weight 0
             has the end nearest to white, unless the name ends in ``_r``.
+        cmap: another name of `palette`.
         scale: the weight with the strongest colour: ``shared``, the largest weight of all heads of the record;
             ``panel``, the largest of each head; ``unit``, 1. ``log`` is ``shared`` with a logarithmic scale, which
             begins at 0.0001.
+        vmin: the weight with the weakest colour, on the shared scale; None is 0.
+        vmax: the weight with the strongest colour, on the shared scale; None is the largest weight.
         cbar: whether there is a colour bar; None draws one on a new figure only.
         annot: whether weights are printed in the cells; None prints them if they are large enough to read.
+        xticklabels: labels of the keys, one for each, instead of the tokens; False for none.
+        yticklabels: labels of the queries, given in the same way.
         title: another title, or None for none.
         lang: ``en`` or ``ko``.
         style: what a new figure is for: ``sheet``, ``slides`` or ``paper``.
         theme: ``light`` or ``dark``; ``auto`` is light on a new figure, and follows the background of the figure of
             an `ax`.
         width: the width of a new figure, such as ``"8cm"``.
+        figsize: width and height of a new figure, in inches, instead of `width`.
         dpi: the resolution of a new figure, in dots per inch.
 
     Returns:
@@ -77,31 +97,29 @@ def heatmap(
 
     Raises:
         RecordError: the array is no attention: it has other axes, its rows do not sum to 1, or tokens do not fit it.
-        SelectionError: the layer, head, scale, colormap or language is unknown, or `ax` is given for several patterns.
-        SettingsError: the style, theme, width or title is invalid, or one of a new figure is given with an `ax`.
+        SelectionError: the layer, head, scale, colormap or language is unknown, the ends of the scale or the tick
+            labels do not fit, or `ax` is given for several patterns.
+        SettingsError: the style, theme, width, size or title is invalid, or one of a new figure is given with an `ax`.
     """
+    tokens, layer, head = _by_position(place, tokens, layer, head)
     if isinstance(attention, Attention) and tokens is not None:
         raise RecordError("tokens are the labels of an array: a record has its own")
     record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
-    axes: list[MeanAxis] = []
-    if layer == "mean":
-        axes, layer = ["layers"], None
-    if head == "mean":
-        axes, head = [*axes, "heads"], None
-    if axes:
-        record = record.mean(*axes)
-    if isinstance(head, (str, tuple)):
-        if layer is not None or axes:
-            raise SelectionError("give a layer, or a head with its layer, not both")
-        layer, head = parse_head(head)
     title = check_title(title)
+    if cmap is not None:
+        if palette is not None:
+            raise SelectionError("cmap is another name of palette: give one of them")
+        palette = cmap
     palette = DEFAULT if palette is None else palette
     expect_language(lang)
-    sheet = resolve(
-        record.select(None if layer is None else [layer], None if head is None else [head]),
-        scale,
-        lang,
-    )
+    record, chosen = choose(record, layer, head)
+    sheet = resolve(chosen, scale, lang)
+    is_plain = (style, theme, width, figsize, dpi) == ("sheet", "auto", None, None, None)
+    if ax is None and is_plain and len(sheet.panels) == 1:
+        ax = current_axes()
+    if ax is not None:
+        sheet = _on_one_scale(sheet, record)
+    sheet = with_labels(with_limits(sheet, vmin, vmax), yticklabels, xticklabels)
     if ax is None:
         picture = draw(
             sheet,
@@ -109,16 +127,41 @@ def heatmap(
             title=title,
             cbar=cbar is not False,
             annot=annot,
-            style=style_of(style, width, dpi),
+            style=style_of(style, width, dpi, figsize),
             theme=theme_of(theme, palette),
         )
-        return picture.figure.axes[0]
-    if (style, theme, width, dpi) != ("sheet", "auto", None, None):
+        axes = picture.figure.axes[0]
+        picture.figure.sca(axes)
+        register(picture.figure)
+        return axes
+    if not is_plain:
         raise SettingsError(
-            "style, theme, width and dpi are of a new figure; an ax has its size and its background"
+            "style, theme, width, figsize and dpi are of a new figure; an ax has its size and its background"
         )
-    draw_on(ax, _on_one_scale(sheet, record), palette, title=title, cbar=bool(cbar), annot=annot)
+    draw_on(ax, sheet, palette, title=title, cbar=bool(cbar), annot=annot)
     return ax
+
+
+def _by_position(
+    place: tuple[Any, ...], tokens: Labels | None, layer: LayerChoice, head: HeadChoice
+) -> tuple[Labels | None, LayerChoice, HeadChoice]:
+    """Return tokens, layer and head of ``heatmap(a, layer, head)`` or ``heatmap(a, tokens, layer, head)``.
+
+    Raises SelectionError: an argument is given twice, or there are too many.
+    """
+    chosen: dict[str, Any] = {"tokens": tokens, "layer": layer, "head": head}
+    names = ["tokens", "layer", "head"]
+    if place and isinstance(place[0], (int, str, np.integer)):
+        names = ["layer", "head"]
+    if len(place) > len(names):
+        raise SelectionError(
+            f"at most {' and '.join(names)} are given by position, not {len(place)}"
+        )
+    for name, value in zip(names, place, strict=False):
+        if chosen[name] is not None:
+            raise SelectionError(f"{name} is given twice")
+        chosen[name] = value
+    return chosen["tokens"], chosen["layer"], chosen["head"]
 
 
 def _on_one_scale(sheet: Sheet, record: Attention) -> Sheet:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from attnviz.attention import Attention
-from attnviz.errors import AttnvizWarning, SettingsError
+from attnviz.attention import Attention, HeadChoice, LayerChoice, MeanAxis, parse_head
+from attnviz.errors import AttnvizWarning, SelectionError, SettingsError
 from attnviz.heatmaps.finding import Finding, Roles, Signs, find, role_signs
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines, page_of, scale_marks
@@ -100,8 +100,38 @@ def draw(
     return Picture(pen, sheet.model, sheet.description, style)
 
 
+def choose(
+    record: Attention, layer: LayerChoice = None, head: HeadChoice = None
+) -> tuple[Attention, Attention]:
+    """Return the record, averaged if ``"mean"`` is chosen, and its part with the chosen layer and head.
+
+    The arguments are as for `attnviz.heatmap`.
+
+    Raises SelectionError: there is no such layer or head, or the layer is named twice.
+    """
+    averaged: list[MeanAxis] = []
+    if layer == "mean":
+        averaged, layer = ["layers"], None
+    if head == "mean":
+        averaged, head = [*averaged, "heads"], None
+    if isinstance(layer, str) and head is None:
+        layer, head = None, layer
+    if averaged:
+        record = record.mean(*averaged)
+    if isinstance(head, (str, tuple)):
+        if layer is not None or averaged:
+            raise SelectionError("give a layer, or a head with its layer, not both")
+        layer, head = parse_head(head)
+    if isinstance(layer, str):
+        raise SelectionError(f"{layer!r} is no layer: give its number, such as 1")
+    layers, heads = None if layer is None else [layer], None if head is None else [head]
+    return record, record.select(layers, heads)
+
+
 def draw_record(
     record: Attention,
+    layer: LayerChoice = None,
+    head: HeadChoice = None,
     *,
     palette: Palette | None = None,
     scale: Scale = "shared",
@@ -116,10 +146,11 @@ def draw_record(
     """Return the picture of a record; the arguments are as for `heatmap`, and `roles` as for `attnviz.page`.
 
     Raises:
-        SelectionError: no such palette, scale or language, or roles of another model.
+        SelectionError: no such layer, head, palette, scale or language, or roles of another model.
         SettingsError: an unknown style or theme, or an impossible width or title.
     """
     expect_language(lang)
+    _, record = choose(record, layer, head)
     sheet = resolve(record, scale, lang)
     palette = DEFAULT if palette is None else palette
     return draw(
@@ -219,7 +250,7 @@ def _colour_bar(
     elif sheet.scale == "log":
         marks = _log_marks(max(panel.top for panel in sheet.panels))
     else:
-        marks = scale_marks(0.0, max(panel.top for panel in sheet.panels))
+        marks = scale_marks(sheet.panels[0].bottom, max(panel.top for panel in sheet.panels))
     page.colour_bar(page.pen.theme.colours(palette), place, marks)
 
 
@@ -239,7 +270,10 @@ def _warn_unnamed(style: Style, what: str, needed: float) -> None:
     letters = f"in letters of {style.sizes[-1]:g} pt"
     text = f"at {style.width:.3g}in {what} {letters}: all of them need {needed + 0.05:.1f}in"
     if style.height is not None:
-        text = f"on a slide {what} {letters}: show fewer heads (--head) or fewer tokens (--rows, --keys)"
+        text = (
+            f"at {style.width:.3g} x {style.height:.3g}in {what} {letters}: "
+            "show fewer heads (--head) or fewer tokens (--rows, --keys)"
+        )
     warnings.warn(text, AttnvizWarning, stacklevel=6)
 
 
@@ -312,6 +346,11 @@ def _lay_out_single(sheet: Sheet, pen: Pen, options: _Options, zoom: float) -> _
     top = caption.head + (widest_key if upright else PITCH) + (0.26 if style.width else 0.36)
     if style.height is not None:
         cell = min(cell, (style.height / zoom - top - 0.12 - caption.foot) / len(queries))
+        if cell * zoom < NARROWEST_CELL:
+            raise SettingsError(
+                f"{style.width:.3g} x {style.height:.3g}in is too small for {len(queries)} x {len(keys)} tokens, "
+                "their names and the words around them"
+            )
     if style.width is not None and cell * zoom < NARROWEST_CELL:
         needed = (before + after + len(keys) * NARROWEST_CELL / zoom) * zoom
         raise SettingsError(
@@ -396,6 +435,10 @@ def _draw_grid(sheet: Sheet, options: _Options, pen: Pen) -> None:
             sheet, pen, options, (across, down), words_height, label_size=grid.label_size
         )
 
+    if grid.cell <= 0:
+        size = f"{style.width:.3g}in" + (f" x {style.height:.3g}in" if style.height else "")
+        raise SettingsError(f"{size} has no room for {sheet.size} and the words around them")
+
     x, y, panel_width, panel_height = grid.place(across * down - 1)
     right = x + panel_width
     if style.width:
@@ -471,7 +514,7 @@ def _draw_panels(page: Page, sheet: Sheet, grid: _GridLayout, options: _Options)
     masked_from = sheet.masked_from
     for index, panel in enumerate(sheet.panels):
         place = grid.place(index)
-        page.image(theme.pixels(panel.matrix, panel.top, table, log=panel.log), place)
+        page.image(theme.pixels(panel.above_bottom, panel.span, table, log=panel.log), place)
         corner = (*place[:2], grid.cell)
         hatch_masked(page.ax, page.pen, masked_from, len(sheet.key_labels), place=corner)
         if options.annot:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -120,11 +121,25 @@ def _by_name(name: str, *, on_dark: bool) -> Table:
     from matplotlib import colormaps
 
     if base not in colormaps:
-        import seaborn.cm  # noqa: F401 - the import registers seaborn's colormaps with Matplotlib
+        _register_seaborn()
 
     if not {base, name} <= {*colormaps}:
         raise SelectionError(f"there is no palette {name!r}{suggest(name, PALETTES)}")
     return _oriented(colormaps[base], is_reversed=name != base, on_dark=on_dark)
+
+
+# Whether pyplot was imported only because seaborn needs it, and not by the user.
+seaborn_brought_pyplot = False
+
+
+def _register_seaborn() -> None:
+    """Register seaborn's colormaps with Matplotlib."""
+    global seaborn_brought_pyplot
+    had_pyplot = "matplotlib.pyplot" in sys.modules
+    import seaborn.cm  # noqa: F401 - the import registers them
+
+    if not had_pyplot:
+        seaborn_brought_pyplot = True
 
 
 def _oriented(colormap: Colormap, *, is_reversed: bool, on_dark: bool) -> Table:

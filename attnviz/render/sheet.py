@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -18,6 +18,7 @@ from attnviz.text.messages import Phrase, _, in_language, join_phrases
 from attnviz.text.notes import proof, sentence
 
 Scale = Literal["shared", "panel", "unit", "log"]
+TickLabels: TypeAlias = bool | Literal["auto"] | Sequence[Any]
 
 BLANK = 0.005  # cells with a weight below this stay blank, because it would be printed as 0.00
 
@@ -49,11 +50,22 @@ class Panel:
     matrix: Float[np.ndarray, "query key"]
     top: float
     log: bool = False  # whether the scale is logarithmic, from `LOG_LEAST` to `top`
+    bottom: float = 0.0  # the lower end of a linear scale
 
     @property
     def place(self) -> str:
         """The layer and head, such as ``2.5``."""
         return f"{self.layer}.{self.head}"
+
+    @property
+    def above_bottom(self) -> Float[np.ndarray, "query key"]:
+        """The weights, counted from the lower end of the scale."""
+        return self.matrix - self.bottom
+
+    @property
+    def span(self) -> float:
+        """The length of the scale, from its lower to its upper end."""
+        return self.top - self.bottom
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +89,8 @@ class Sheet:
     first: tuple[int, int] = (0, 0)  # the numbers of the first query token and the first key token
     # The number of tokens per row and per column; the last row and column may stand for fewer.
     cell: tuple[int, int] = (1, 1)
+    # The ends of the colour scale that the user chose; None for one that follows from the weights.
+    limits: tuple[float | None, float | None] = (None, None)
     language: str = "en"  # the language of all texts, `en` or `ko`
     # Whether cells of weight near 0 stay blank; otherwise they have the colour of 0.
     has_blanks: bool = True
@@ -115,8 +129,11 @@ class Sheet:
             )
             blank_note, threshold = _("{blank}: below {least}"), f"{LOG_LEAST:.4f}"
         else:
-            weight = _("weight 0 to {largest:.3g}").format(largest=top)
-            blank_note, threshold = _("{blank}: below {least}"), f"{blank_below(top):.2g}"
+            bottom = self.panels[0].bottom
+            weight = _("weight {least} to {largest:.3g}").format(least=f"{bottom:.3g}", largest=top)
+            least_visible = bottom + blank_below(top - bottom)
+            digits = 3 if bottom else 2
+            blank_note, threshold = _("{blank}: below {least}"), f"{least_visible:.{digits}g}"
         parts = [weight]
         # The scale of a large pooled pattern ends below its largest weight: see `_panels`.
         if overall_max > top and self.scale != "unit":
@@ -326,14 +343,71 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
         for pooled_sheet in (sheet, replace(sheet, cell=cell))
     )
     places = [(panel.layer, panel.head) for panel in sheet.panels]
+    pooled_panels = _panels(places, matrices, sheet.scale, pooled=True)
     return replace(
         sheet,
-        panels=_panels(places, matrices, sheet.scale, pooled=True),
+        panels=_within(pooled_panels, *sheet.limits),
         cell=cell,
         query_labels=_group_labels(sheet.query_labels, rows, sheet.cell[0]),
         key_labels=_group_labels(sheet.key_labels, columns, sheet.cell[1]),
         notes=(*(note for note in sheet.notes if note != old_note), new_note),
     )
+
+
+def with_limits(sheet: Sheet, vmin: float | None, vmax: float | None) -> Sheet:
+    """Return the sheet with other ends of its colour scale; None keeps an end.
+
+    Raises SelectionError: the scale is not the shared one, or does not rise from 0 or more.
+    """
+    if vmin is None and vmax is None:
+        return sheet
+    if sheet.scale != "shared":
+        raise SelectionError(
+            f"vmin and vmax are the ends of the shared scale, not of {sheet.scale}"
+        )
+    panels = _within(sheet.panels, vmin, vmax)
+    if not 0 <= panels[0].bottom < panels[0].top < math.inf:
+        raise SelectionError(
+            f"the colour scale must rise from 0 or more: not from {panels[0].bottom:g} to {panels[0].top:g}"
+        )
+    return replace(sheet, panels=panels, limits=(vmin, vmax))
+
+
+def _within(panels: tuple[Panel, ...], vmin: float | None, vmax: float | None) -> tuple[Panel, ...]:
+    """Return the panels with these ends of their colour scale; None keeps an end."""
+    return tuple(
+        replace(
+            panel,
+            bottom=panel.bottom if vmin is None else float(vmin),
+            top=panel.top if vmax is None else float(vmax),
+        )
+        for panel in panels
+    )
+
+
+def with_labels(sheet: Sheet, queries: TickLabels, keys: TickLabels) -> Sheet:
+    """Return the sheet with other labels of its queries and keys; see `attnviz.heatmap`.
+
+    Raises SelectionError: there are more or fewer labels than rows or columns.
+    """
+    return replace(
+        sheet,
+        query_labels=_ticks(queries, sheet.query_labels, "yticklabels"),
+        key_labels=_ticks(keys, sheet.key_labels, "xticklabels"),
+    )
+
+
+def _ticks(chosen: TickLabels, labels: tuple[str, ...], name: str) -> tuple[str, ...]:
+    """Return the chosen labels of an axis; `name` is the argument, for the message."""
+    if chosen is False:
+        return ("",) * len(labels)
+    if chosen is True or (isinstance(chosen, str) and chosen == "auto"):
+        return labels
+    if isinstance(chosen, (str, int)) or len(chosen) != len(labels):
+        raise SelectionError(
+            f"{name} must be True, False or a list of {len(labels)} labels, one for each token"
+        )
+    return tuple(visible(str(label)) for label in chosen)
 
 
 def pooled_note(sheet: Sheet) -> Note:

@@ -10,7 +10,7 @@ import torch
 
 import attnviz
 from attnviz.attention import Note
-from attnviz.errors import ModelError, SettingsError
+from attnviz.errors import AttnvizError, InputError, ModelError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -188,3 +188,105 @@ def test_refused(make: Callable[..., Any], tokenizer: Any) -> None:
         attnviz.attend(TEXT, "toy", tokenizer)
     with pytest.raises(SettingsError, match="loaded already: device and dtype cannot be chosen"):
         attnviz.attend(TEXT, model, tokenizer, device="cpu", dtype="float64")
+
+
+def test_words(make: Callable[..., Any], tokenizer: Any) -> None:
+    """Words are read one by one, keep their places in the text, and are merged as they were given."""
+    model = make("BertModel")
+    record = attnviz.attend(["I", "am", "well-known", "embeddings"], model, tokenizer)
+    whole = attnviz.attend("I am well-known embeddings", model, tokenizer)
+    assert record.receipt is not None
+    assert record.text == whole.text
+    np.testing.assert_array_equal(record.weights, whole.weights)
+    assert [(one.text, one.span) for one in record.query_tokens] == [
+        (one.text, one.span) for one in whole.query_tokens
+    ]
+    merged = attnviz.merge_words(attnviz.hide_special(record))
+    assert [one.text for one in merged.query_tokens] == ["i", "am", "well-known", "embeddings"]
+
+
+@pytest.mark.parametrize("name", ["BertModel", "BartForCausalLM", "T5ForConditionalGeneration"])
+def test_what_the_tokenizer_returned(name: str, make: Callable[..., Any], tokenizer: Any) -> None:
+    """Its output, padded or not, as lists or tensors, or the ids alone: the numbers of the text itself."""
+    model, text = make(name), "i love embeddings"
+    whole = attnviz.attend(text, model, tokenizer)
+    for prepared in (
+        tokenizer(text),
+        tokenizer(text, return_tensors="pt"),
+        tokenizer(text, padding="max_length", max_length=12),
+        tokenizer(text)["input_ids"],
+        torch.tensor(tokenizer(text)["input_ids"]),
+    ):
+        record = attnviz.attend(prepared, model, tokenizer)
+        assert record.receipt is not None
+        assert record.text == text
+        np.testing.assert_array_equal(record.weights, whole.weights)
+        assert [(one.text, one.id, one.special) for one in record.query_tokens] == [
+            (one.text, one.id, one.special) for one in whole.query_tokens
+        ]
+
+
+def test_a_pair_that_the_tokenizer_returned(make: Callable[..., Any], tokenizer: Any) -> None:
+    """The model gets the types of the tokens too."""
+    model = make("BertModel")
+    whole = attnviz.attend("i love you", model, tokenizer, pair="you love me")
+    record = attnviz.attend(tokenizer("i love you", "you love me"), model, tokenizer)
+    np.testing.assert_array_equal(record.weights, whole.weights)
+
+
+@pytest.mark.parametrize(
+    ("prepared", "more", "message"),
+    [
+        ([[7, 8], [7]], {}, "of one text"),
+        ([[7, 8], [7, 9]], {}, "of one text"),
+        ([0.5], {}, "of one text"),
+        (["a", 7], {}, "of one text"),
+        (None, {}, "of one text"),
+        ([], {}, "the text is empty"),
+        ([""], {}, "the text is empty"),
+        ([10**6], {}, "token ids are from 0 to"),
+        ([-1], {}, "token ids are from 0 to"),
+        ([7] * 600, {}, "has 600 tokens, .*: shorten it$"),
+        (["a"] * 600, {}, "has 602 tokens, .*: shorten it$"),
+        (["a\ud800"], {}, "character"),
+        (["a"], {"pair": "b"}, "pair and truncate go with a text"),
+        ([7], {"truncate": True}, "pair and truncate go with a text"),
+    ],
+)
+def test_prepared_texts_that_are_refused(
+    prepared: Any,
+    more: dict[str, Any],
+    message: str,
+    make: Callable[..., Any],
+    tokenizer: Any,
+) -> None:
+    """Several texts, unknown ids, no token or too many: each in one line."""
+    with pytest.raises(AttnvizError, match=message) as error:
+        attnviz.attend(prepared, make("BertModel"), tokenizer, **more)
+    assert "\n" not in str(error.value)
+
+
+def test_a_home_built_model_reads_texts() -> None:
+    """Words and ids are for models with a Hugging Face tokenizer."""
+    with pytest.raises(InputError, match="toy reads a text, not list"):
+        attnviz.attend(["I", "love"], "toy")
+
+
+def test_wrapped_models(make: Callable[..., Any], tokenizer: Any) -> None:
+    """A pipeline, and a SentenceTransformer (a sequence that begins with its transformer), are models in memory."""
+    from transformers import pipeline
+
+    model = make("BertForSequenceClassification")
+    plain = attnviz.attend(TEXT, model, tokenizer)
+    first = torch.nn.Module()
+    first.auto_model, first.tokenizer = (
+        model,
+        tokenizer,
+    )  # as sentence_transformers.models.Transformer has them
+    for wrapped in (
+        pipeline("text-classification", model=model, tokenizer=tokenizer, device="cpu"),
+        torch.nn.Sequential(first, torch.nn.Identity()),
+    ):
+        assert attnviz.attend(TEXT, wrapped) == plain
+        with pytest.raises(SettingsError, match="has its own tokenizer"):
+            attnviz.attend(TEXT, wrapped, tokenizer)

@@ -66,7 +66,7 @@ def test_progress_and_checkpoint(corpus: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_frame(comparison: HeadComparison) -> None:
     """A row a head with the columns of the CSV file, and its numbers."""
-    frame = comparison.to_frame()
+    frame = comparison.to_frame(full=True)
     assert list(frame.columns) == to_csv(comparison).splitlines()[0].split(",")
     assert len(frame) == len(comparison.heads) == 18
     for row, head in zip(frame.itertuples(), comparison.heads, strict=True):
@@ -74,6 +74,22 @@ def test_a_frame(comparison: HeadComparison) -> None:
         assert row.words == head.words
         assert row.previous == comparison.estimate("previous", head.layer, head.head)[0]
     assert np.isfinite(frame["entropy"]).all()
+
+
+def test_a_short_frame(comparison: HeadComparison) -> None:
+    """By default the frame is narrow enough to read: the role of each head and its score."""
+    frame, full = comparison.to_frame(), comparison.to_frame(full=True)
+    assert list(frame.columns) == [
+        "layer",
+        "head",
+        "role",
+        "words",
+        "established",
+        "reason",
+        "score",
+        "cluster",
+    ]
+    assert frame.equals(full[frame.columns])
 
 
 def test_what_it_shows_of_itself(comparison: HeadComparison) -> None:

@@ -10,7 +10,7 @@ import torch
 
 import attnviz
 from attnviz.attention import NO_RECEIPT, Attention
-from attnviz.errors import RecordError, SelectionError
+from attnviz.errors import AttnvizError, RecordError, SelectionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,6 +136,89 @@ def test_one_scale_in_a_grid(make_record: Callable[..., Attention]) -> None:
     assert [bool(ax.get_ylabel()) for ax in axes.flat] == [True, False, True, False]
 
 
+def test_layer_and_head_by_position(make_record: Callable[..., Attention]) -> None:
+    """Two numbers, a name such as "1.2", or the tokens of an array before them; a figure takes them too."""
+    record = make_record()
+    by_name = np.asarray(attnviz.heatmap(record, layer=1, head=2).images[0].get_array())
+    axes = [
+        attnviz.heatmap(record, 1, 2),
+        attnviz.heatmap(record, "1.2"),
+        attnviz.heatmap(record.weights, list("abcde"), 1, 2),
+        record.figure(layer=1, head=2).axes[0],
+        record.figure("1.2").axes[0],
+    ]
+    for ax in axes:
+        np.testing.assert_array_equal(np.asarray(ax.images[0].get_array()), by_name)
+    assert [label.get_text() for label in axes[2].get_xticklabels()] == list("abcde")
+    assert "layer 1, mean" in words(attnviz.heatmap(record, 1, "mean"))
+
+
+def test_ends_of_the_scale(make_record: Callable[..., Attention]) -> None:
+    """Weights up to vmin are blank, those from vmax on have one colour, and the words say so."""
+    weights = np.array([[0.1, 0.2, 0.3, 0.4]] * 4, dtype=np.float32)[None, None]
+    record = make_record("a b c d", weights=weights, receipt=None)
+    ax = attnviz.heatmap(record, vmin=0.15, vmax=0.3)
+    blank, weak, strong, stronger = np.asarray(ax.images[0].get_array())[0].tolist()
+    assert blank == [255, 255, 255]
+    assert weak not in (blank, strong)
+    assert strong == stronger
+    assert "weight 0.15 to 0.3 (strongest colour above, up to 0.4)" in words(ax)
+    several = np.asarray(record.figure().axes[0].images[0].get_array())[0].tolist()
+    assert several[2] != several[3]
+
+
+def test_labels_of_the_ticks(make_record: Callable[..., Attention]) -> None:
+    """Other labels for the keys, and none for the queries."""
+    record = make_record()
+    for layer in (1, None):
+        ax = attnviz.heatmap(record, layer, xticklabels=list("vwxyz"), yticklabels=False)
+        shown = words(ax).split()
+        assert {*"vwxyz"} <= {*shown}
+        assert "[SEP]" not in shown
+
+
+def test_size_of_a_figure(make_record: Callable[..., Attention]) -> None:
+    """A new figure has the size asked for, with one pattern or several."""
+    record = make_record()
+    for place in ((1, 2), ()):
+        ax = attnviz.heatmap(record, *place, figsize=(7, 5))
+        figure = ax.get_figure(root=True)
+        assert figure is not None
+        assert figure.get_size_inches().tolist() == [7, 5]
+
+
+@pytest.mark.parametrize(
+    ("place", "more", "message"),
+    [
+        ((1, 2), {"palette": "teal", "cmap": "mako"}, "give one of them"),
+        ((1, 2), {"head": 0}, "head is given twice"),
+        ((1, 2, 3), {}, "at most layer and head are given by position, not 3"),
+        (("x",), {}, "'x' is no head"),
+        ((1, 2), {"vmin": 0.5, "vmax": 0.2}, "not from 0.5 to 0.2"),
+        ((1, 2), {"vmin": -1}, "not from -1 to"),
+        ((1, 2), {"vmax": float("nan")}, "to nan"),
+        ((1, 2), {"vmax": 1, "scale": "unit"}, "ends of the shared scale, not of unit"),
+        ((1, 2), {"xticklabels": ["a"]}, "a list of 5 labels"),
+        ((1, 2), {"yticklabels": 2}, "a list of 5 labels"),
+        ((1, 2), {"figsize": (5, 1)}, "too small"),
+        ((), {"figsize": (3, 1)}, "no room"),
+        ((), {"figsize": (0, 1)}, "not between"),
+        ((), {"figsize": (1, 2, 3)}, "a width and a height"),
+        ((), {"figsize": (4, 4), "width": "8cm"}, "give one of them"),
+    ],
+)
+def test_arguments_that_do_not_fit(
+    place: tuple[int, ...],
+    more: dict[str, object],
+    message: str,
+    make_record: Callable[..., Attention],
+) -> None:
+    """Each is refused in one line."""
+    with pytest.raises(AttnvizError, match=message) as error:
+        attnviz.heatmap(make_record(), *place, **more)  # type: ignore[arg-type]
+    assert "\n" not in str(error.value)
+
+
 def test_colours_of_ones_own(make_record: Callable[..., Attention]) -> None:
     """A list of colours, as seaborn's palettes are, and None for the usual ones."""
     from seaborn import color_palette
@@ -174,6 +257,32 @@ def test_a_record_gives_its_parts(make_record: Callable[..., Attention], tmp_pat
     ]
     assert cell.weight.item() == record[1, 2][3, 0]
     assert (cell.query_token.item(), cell.key_token.item()) == ("you", "[CLS]")
+
+
+def test_a_record_is_used_as_an_array(make_record: Callable[..., Attention]) -> None:
+    """Numbers are the model's, slices count what the record has, and a loop goes over layers."""
+    whole = make_record(n_layers=4)
+    record = whole.select(layers=[1, 3])
+    np.testing.assert_array_equal(record[3], whole.weights[3])
+    np.testing.assert_array_equal(record[-1, :2], whole.weights[3, :2])
+    np.testing.assert_array_equal(record[1:2, 0], whole.weights[[3], 0])
+    np.testing.assert_array_equal(record[:, -1], whole.weights[[1, 3], 2])
+    np.testing.assert_array_equal(np.asarray(record), record.weights)
+    assert np.asarray(record, dtype=np.float64).dtype == np.float64
+    np.testing.assert_array_equal(np.stack(list(record)), record.weights)
+    assert len(record) == 2
+    for place in (0, (2, slice(None)), (slice(None), 3)):
+        with pytest.raises(SelectionError, match="there is no"):
+            record[place]
+    with pytest.raises(ValueError, match="read-only"):
+        record[1][:] = 0
+
+
+def test_a_record_is_a_key(make_record: Callable[..., Attention]) -> None:
+    """Equal records are one key of a dictionary; others are not."""
+    names = {make_record(): "first", make_record(seed=8): "second"}
+    assert names[make_record()] == "first"
+    assert names[make_record(seed=8)] == "second"
 
 
 @pytest.mark.parametrize("ending", [".png", ".SVG", ".pdf", ".json"])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from attnviz.attention import Kind, Receipt
-from attnviz.errors import SelectionError
+from attnviz.errors import InputError, SelectionError
 
 if TYPE_CHECKING:
     from attnviz.capture.observers import Batch, Observer
@@ -37,6 +37,15 @@ class Source(Protocol):
         targets: Sequence[str | None] | None = None,
     ) -> Batch:
         """Tokenize sentences into one padded batch."""
+
+    def encode_prepared(
+        self, prepared: Any, *, kind: Kind | None = None, target: str | None = None
+    ) -> Batch:
+        """Return a batch of one text that is split into words or tokens already, if the source reads such texts.
+
+        Raises InputError: it does not.
+        """
+        raise InputError(f"{self.name} reads a text, not {type(prepared).__name__}")
 
     def prepare(self, texts: Sequence[str]) -> None:
         """Generate the texts of many sentences together, if that is faster; `encode` then uses them."""

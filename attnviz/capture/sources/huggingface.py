@@ -50,14 +50,17 @@ from attnviz.capture.sources.modules import CausalityProbe, FunctionalRecorder
 from attnviz.capture.sources.tokens import (
     broken_syllable,
     generated_tokens,
+    is_words,
     meaning,
+    move_to_words,
+    one_encoding,
     read_tokens,
     run_together,
 )
 from attnviz.capture.sources.tracing import AttentionTracer, trace_attention
 from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass, digest_of
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
-from attnviz.text.display import visible
+from attnviz.text.display import check_text, visible
 
 # The most pairs of query and key in a batch (one text of 1,024 tokens) for which the model's eager implementation runs,
 # which gives exactly the numbers of `output_attentions=True`. For more pairs the fused implementation runs; it rounds
@@ -173,6 +176,41 @@ class PretrainedSource(PerSentenceSource):
         shown_kind = expect_kind(self, kind, target)
         with as_model_error(self.name, "read this text"):
             sentence, encoded = self._sentence(text, pair, truncate=truncate)
+        return self._with_target(sentence, encoded, target, kind, shown_kind, truncate=truncate)
+
+    def encode_prepared(
+        self, prepared: Any, *, kind: Kind | None = None, target: str | None = None
+    ) -> Batch:
+        """Return a batch of one text that is split into words, or that the tokenizer has read already.
+
+        Raises InputError: there is no token, or an id that the model does not know; TooLongError: it has too many.
+        """
+        shown_kind = expect_kind(self, kind, target)
+        with as_model_error(self.name, "read these words"):
+            if is_words(prepared):
+                text = " ".join(prepared)
+                check_text(text, "the text")
+                sentence, encoded = self._sentence(text, None, truncate=False, words=list(prepared))
+            else:
+                encoded = one_encoding(prepared, len(self._model.get_input_embeddings().weight))
+                self._refuse_long(len(encoded["input_ids"]), "shorten it")
+                text = meaning(self._tokenizer, encoded["input_ids"])
+                tokens = generated_tokens(self._tokenizer, encoded["input_ids"], text)
+                tokens = tuple(replace(token, segment=0) for token in tokens)
+                sentence = Sentence(text=text, pair=None, tokens=tokens, notes=self._notes)
+        return self._with_target(sentence, encoded, target, kind, shown_kind, truncate=False)
+
+    def _with_target(
+        self,
+        sentence: Sentence,
+        encoded: Any,
+        target: str | None,
+        kind: Kind | None,
+        shown_kind: Kind,
+        *,
+        truncate: bool,
+    ) -> Batch:
+        """Return a batch of one sentence with its generated text, if the model generates one."""
         batch = batch_of_one(sentence, self._inputs(encoded))
         if self._generator is None:
             return batch
@@ -182,9 +220,17 @@ class PretrainedSource(PerSentenceSource):
             return self._generator.generate(batch, target, kind or "cross", truncate=truncate)
 
     def _sentence(
-        self, text: str, pair: str | None, *, truncate: bool, **options: Any
+        self,
+        text: str,
+        pair: str | None,
+        *,
+        truncate: bool,
+        words: list[str] | None = None,
+        **options: Any,
     ) -> tuple[Sentence, Any]:
         """Return the tokenized sentence, cut to the model's limit if it may be, and the tokenizer's output.
+
+        If `words` are given, they are tokenized one by one; the text is these words with spaces between them.
 
         Raises TooLongError: the text has too many tokens, and may not be truncated; InputError: it has no token.
         """
@@ -192,17 +238,16 @@ class PretrainedSource(PerSentenceSource):
             "return_offsets_mapping": self._tokenizer.is_fast,
             "return_special_tokens_mask": True,
         }
-        encoded = self._tokenizer(text, pair, verbose=False, **options)
+        if words is None:
+            encoded = self._tokenizer(text, pair, verbose=False, **options)
+        else:
+            encoded = self._tokenizer(words, is_split_into_words=True, verbose=False, **options)
+            move_to_words(encoded, words)
         n_tokens, notes = len(encoded["input_ids"]), self._notes
         if self._limit is not None and n_tokens > self._limit:
             if not truncate:
-                limit = f"{self.name} has {self._limit:,} positions"
-                if self._limited_by_tokenizer:
-                    limit = f"the tokenizer of {self.name} takes {self._limit:,}"
-                raise TooLongError(
-                    f"the text has {n_tokens:,} tokens, but {limit}: shorten it, "
-                    "or have it cut there (truncate)"
-                )
+                advice = "shorten it, or have it cut there (truncate)"
+                self._refuse_long(n_tokens, "shorten it" if words else advice)
             encoded = self._tokenizer(
                 text, pair, truncation=True, max_length=self._limit, **options
             )
@@ -210,6 +255,11 @@ class PretrainedSource(PerSentenceSource):
                 Note.of("input_truncated_tokens", kept=len(encoded["input_ids"]), total=n_tokens),
             )
         tokens = read_tokens(self._tokenizer, encoded, text, pair)
+        if words is not None and self._tokenizer.is_fast:
+            tokens = tuple(
+                replace(token, word=word)
+                for token, word in zip(tokens, encoded.word_ids(0), strict=True)
+            )
         if all(token.special for token in tokens):
             raise InputError(f"{self.name} finds no token in this text: {visible(text)[:40]!r}")
         if (syllable := broken_syllable(tokens, text, pair)) is not None:
@@ -218,6 +268,15 @@ class PretrainedSource(PerSentenceSource):
             notes += (Note("sentences_run_together"),)
         is_cut = len(tokens) < n_tokens
         return Sentence(text=text, pair=pair, tokens=tokens, notes=notes, is_cut=is_cut), encoded
+
+    def _refuse_long(self, n_tokens: int, advice: str) -> None:
+        """Raise TooLongError if a text of this many tokens is longer than the model or its tokenizer takes."""
+        if self._limit is None or n_tokens <= self._limit:
+            return
+        limit = f"{self.name} has {self._limit:,} positions"
+        if self._limited_by_tokenizer:
+            limit = f"the tokenizer of {self.name} takes {self._limit:,}"
+        raise TooLongError(f"the text has {n_tokens:,} tokens, but {limit}: {advice}")
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         """Run the model; every observer sees every block of rows.
@@ -307,7 +366,7 @@ class PretrainedSource(PerSentenceSource):
         generator, model = self._generator, self._full_model
         if model is None or (generator is not None and not generator.has_head):
             raise cannot_generate(self.name, lacks_words="decoder" in self.kinds)
-        options = dict[str, bool]()
+        options = dict[str, Any]()
         with as_model_error(self.name, "read this text"):
             # In a chat the text is the user's message; the template itself adds the special tokens.
             if chat:

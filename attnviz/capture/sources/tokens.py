@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from attnviz.attention import GENERATED, Token
+from attnviz.errors import InputError
 from attnviz.text.display import HANGUL, token_text, visible
 from attnviz.text.words import assign_words
 
@@ -50,6 +53,48 @@ def read_tokens(
             )
         )
     return _label_pieces(tokenizer, assign_words(tokens, text, pair), (text, pair or ""))
+
+
+def is_words(prepared: Any) -> bool:
+    """Return whether a prepared text is a list of words, not of token ids."""
+    return isinstance(prepared, (list, tuple)) and all(isinstance(word, str) for word in prepared)
+
+
+def move_to_words(encoded: Any, words: Sequence[str]) -> None:
+    """Let the offsets of words that a fast tokenizer read one by one count in the text of all words, with spaces."""
+    if "offset_mapping" not in encoded:
+        return
+    starts = list(itertools.accumulate((len(word) + 1 for word in words), initial=0))
+    encoded["offset_mapping"] = [
+        (start, end) if word is None else (starts[word] + start, starts[word] + end)
+        for word, (start, end) in zip(encoded.word_ids(0), encoded["offset_mapping"], strict=True)
+    ]
+
+
+def one_encoding(prepared: Any, n_known: int) -> dict[str, list[int]]:
+    """Return the token ids of one text, and their types if there are any, from a tokenizer's output or ids alone.
+
+    Padding is left out. Raises InputError: these are no ids of one text, or one is not below `n_known`.
+    """
+    parts = prepared if isinstance(prepared, Mapping) else {"input_ids": prepared}
+    rows = {}
+    for name in ("input_ids", "attention_mask", "token_type_ids"):
+        if name in parts:
+            part = parts[name]
+            try:
+                row = np.asarray(part.cpu() if hasattr(part, "cpu") else part)
+            except ValueError:  # rows of several lengths are several texts, which are refused below
+                row = np.zeros(0)
+            rows[name] = row[0] if row.ndim == 2 and len(row) == 1 else row
+    ids = rows.get("input_ids", np.zeros(0))
+    if ids.ndim != 1 or ids.dtype.kind not in "iu" or not ids.size:
+        raise InputError(
+            "expected a text, its words, or the token ids of one text, as a list, a tensor or the tokenizer's output"
+        )
+    if not 0 <= ids.min() <= ids.max() < n_known:
+        raise InputError(f"token ids are from 0 to {n_known - 1:,}: got {ids.min()} to {ids.max()}")
+    is_real = rows.pop("attention_mask", np.ones_like(ids)) > 0
+    return {name: row[is_real].tolist() for name, row in rows.items()}
 
 
 def generated_tokens(

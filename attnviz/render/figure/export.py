@@ -1,6 +1,6 @@
 """Creation and export of figures: a blank figure, Matplotlib's default settings, PNG, SVG and PDF.
 
-No function uses pyplot, and Matplotlib's settings are restored when a function returns. A picture looks the same
+No function here uses pyplot, and Matplotlib's settings are restored when a function returns. A picture looks the same
 whatever settings a notebook has.
 """
 

@@ -105,7 +105,7 @@ def draw_pattern(
     table = pen.theme.colours(palette)
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
     image = ax.imshow(
-        pen.theme.pixels(panel.matrix, panel.top, table, log=panel.log),
+        pen.theme.pixels(panel.above_bottom, panel.span, table, log=panel.log),
         aspect="equal" if cell is None else "auto",
         interpolation="none",
     )
@@ -179,7 +179,7 @@ def _bar_beside(ax: Axes, table: np.ndarray, panel: Panel, pen: Pen) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, LogNorm, Normalize
 
-    norm = Normalize(0, panel.top or 1.0)
+    norm = Normalize(panel.bottom, panel.top or 1.0)
     if panel.log:
         norm = LogNorm(LOG_LEAST, max(panel.top, 10 * LOG_LEAST))
     bar = pen.figure.colorbar(ScalarMappable(norm, ListedColormap(table / 255)), ax=ax)
@@ -204,7 +204,9 @@ def write_numbers(
     `place` is the left edge and the top edge of the panel, and the side of a cell.
     """
     left, top, cell = place
-    inks = text_colours(pen.theme.colours(palette))[levels(panel.matrix, panel.top, log=panel.log)]
+    inks = text_colours(pen.theme.colours(palette))[
+        levels(panel.above_bottom, panel.span, log=panel.log)
+    ]
     for row, column in np.argwhere(panel.matrix >= BLANK) if size else ():
         text = f"{panel.matrix[row, column]:.2f}"
         style = pen.style(

@@ -86,8 +86,13 @@ def inches(length: str) -> float:
     return width
 
 
-def style_of(style: StyleName = "sheet", width: str | None = None, dpi: int | None = None) -> Style:
-    """Return the style of this name, with another width and resolution if they are given.
+def style_of(
+    style: StyleName = "sheet",
+    width: str | None = None,
+    dpi: int | None = None,
+    figsize: tuple[float, float] | None = None,
+) -> Style:
+    """Return the style of this name, with another width or size (in inches) and resolution if they are given.
 
     Raises:
         SettingsError: there is no such style, or a picture cannot have this width or resolution.
@@ -102,6 +107,13 @@ def style_of(style: StyleName = "sheet", width: str | None = None, dpi: int | No
             and new_style.height * inches(width) / new_style.width
         )
         new_style = replace(new_style, width=inches(width), height=height)
+    if figsize is not None:
+        if width is not None:
+            raise SettingsError("figsize has the width already: give one of them", "width")
+        if np.shape(figsize) != (2,):
+            raise SettingsError("figsize is a width and a height in inches, such as (8, 6)")
+        new_width, new_height = (inches(f"{length}in") for length in figsize)
+        new_style = replace(new_style, width=new_width, height=new_height)
     if dpi is not None:
         if not 20 <= dpi <= 2400:
             raise SettingsError(f"it must be from 20 to 2400, not {dpi}", "dpi")
