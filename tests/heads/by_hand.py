@@ -15,6 +15,7 @@ from torch import Tensor
 from attnviz.attention import Kind, Receipt, Token
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import show_calls
+from attnviz.capture.sources import Source
 from attnviz.capture.stream import ForwardPass, Layer, Scoring
 
 WORDS = ("[CLS]", "[SEP]", ".", *(f"w{number}" for number in range(21)))
@@ -104,7 +105,7 @@ LAYERS: tuple[dict[str, tuple[Tensor, Tensor]], ...] = (
 """For each head what it does, and the maps that make its queries and keys."""
 
 
-class ByHand:
+class ByHand(Source):
     """The model as a source. A random one has maps of the same sizes, drawn from a seed."""
 
     def __init__(self, seed: int | None = None) -> None:

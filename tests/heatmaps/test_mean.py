@@ -75,7 +75,7 @@ def test_in_python() -> None:
     shown = " ".join(text.get_text() for text in texts)  # type: ignore[attr-defined]
     assert "mean of 3 layers x 6 heads" in shown
     for layer, head in ((2, "mean"), ("mean", 3)):
-        assert attnviz.heatmap(record, layer=layer, head=head) is not None  # type: ignore[arg-type]
+        assert attnviz.heatmap(record, layer=layer, head=head) is not None
     with pytest.raises(SelectionError, match="not both"):
         attnviz.heatmap(record, layer="mean", head="2.3")
 
