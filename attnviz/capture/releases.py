@@ -98,6 +98,15 @@ def registered_mask(make_mask: Callable[..., Any]) -> Callable[..., Any]:
     return mask
 
 
+def grouped_queries(query: torch.Tensor, key: torch.Tensor) -> dict[str, bool]:
+    """Return the keywords of scaled_dot_product_attention for query heads that share key heads."""
+    import torch
+
+    if torch.__version__ < "2.5":
+        return {}  # unknown there: only a single key head is shared, by broadcasting
+    return {"enable_gqa": key.shape[1] < query.shape[1]}
+
+
 def without_compiler() -> AbstractContextManager[object]:
     """Run modules as they are written, not compiled, until the block ends."""
     import torch

@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from attnviz.capture.releases import without_compiler
+from attnviz.capture.releases import grouped_queries, without_compiler
 from attnviz.capture.sources.axes import (
     FEATURES,
     NAMES,
@@ -502,7 +502,7 @@ def attend_fused(
         values.expand(*key.shape[:2], *values.shape),
         attn_mask=mask if mask is None or mask.dtype == torch.bool else mask.to(values.dtype),
         scale=scale,
-        enable_gqa=key.shape[1] < query.shape[1],
+        **grouped_queries(query, key),
     )
     return output.transpose(1, 2)
 
