@@ -71,6 +71,20 @@ def hide_progress_bars() -> Iterator[None]:
         library._tqdm_active = is_active
 
 
+def set_attention(model: Any, name: str) -> None:
+    """Switch a model of transformers, with its submodels, to an attention implementation."""
+    from transformers import PreTrainedModel
+
+    model.set_attn_implementation(name)
+    if model.config._attn_implementation != name:
+        return  # transformers before 5.15 leaves models outside its attention interface as they are
+    # transformers 5.15 to 5.19: submodels that share the model's class of configuration, such as T5's decoder, are not
+    # switched.
+    for module in model.modules():
+        if isinstance(module, PreTrainedModel) and type(module.config) is type(model.config):
+            module.config._attn_implementation = name
+
+
 def mask_by_length(make_mask: Callable[..., Any]) -> Callable[..., Any]:
     """Return a mask function of transformers as one that takes `q_length` and `q_offset`."""
     import torch

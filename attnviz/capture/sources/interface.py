@@ -22,7 +22,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnviz.capture.releases import mask_by_length, registered_mask
+from attnviz.capture.releases import mask_by_length, registered_mask, set_attention
 from attnviz.capture.stream import ForwardPass, Layer, MaskRows, Scoring, rows_of, span_of
 
 # Returns whether a run sees a layer, given its module, queries and keys.
@@ -258,4 +258,4 @@ def watch(model: Any, native: str) -> None:
         make_mask = registered_mask(partial(_mask, mask_by_length(make_mask)))
     AttentionInterface.register(name, partial(_attention, native))
     AttentionMaskInterface.register(name, make_mask)
-    model.set_attn_implementation(name)
+    set_attention(model, name)
