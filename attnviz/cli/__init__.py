@@ -24,6 +24,7 @@ import typer
 from typer.core import TyperGroup
 
 import attnviz
+from attnviz.capture.releases import misuse_error
 from attnviz.cli import demo, doctor, generate, heads, heatmap, models, output, train, walkthrough
 from attnviz.cli.help import Command, CommandGroup, is_sentence
 from attnviz.errors import AttnvizError, AttnvizWarning, InputError, OutputError, SettingsError
@@ -213,7 +214,7 @@ def _run() -> int:
     """Run the command and return its exit status; print errors as one line."""
     try:
         status = _group().main(prog_name="attnviz", standalone_mode=False) or 0
-    except typer.TyperException as error:  # the arguments cannot be parsed
+    except misuse_error() as error:  # the arguments cannot be parsed
         return _report_misuse(error)
     except (typer.Abort, KeyboardInterrupt):
         status = INTERRUPTED
@@ -264,7 +265,7 @@ def _report_setting(error: SettingsError) -> int:
     return _fail(f"{message} (see {path} --help)", 2, path)
 
 
-def _report_misuse(error: typer.TyperException) -> int:
+def _report_misuse(error: Any) -> int:
     """Print in one line what cannot be parsed, and the command for help; return the exit status."""
     context = getattr(error, "ctx", None)
     where = context.command_path if context else _command_path()

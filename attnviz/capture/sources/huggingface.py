@@ -24,6 +24,7 @@ from attnviz.attention import GENERATED, SOFTMAX, Kind, Note, Receipt, Token
 from attnviz.capture.batching import GeneratedText, batch_of_one, join, with_generation
 from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
+from attnviz.capture.releases import set_attention
 from attnviz.capture.sources import PerSentenceSource, expect_kind
 from attnviz.capture.sources.chat import render_chat
 from attnviz.capture.sources.decoding import (
@@ -512,7 +513,7 @@ class PretrainedSource(PerSentenceSource):
                     rebuilt = type(model)(config).to(self._device, model.dtype).eval()
                     rebuilt.load_state_dict(model.state_dict())
                     model = rebuilt
-                model.set_attn_implementation("eager")
+                set_attention(model, "eager")
                 output = model(**batch.inputs, output_attentions=True)
             except Exception:  # a model without an eager implementation may raise any exception
                 return []

@@ -22,6 +22,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from attnviz.capture.releases import mask_by_length, registered_mask, set_attention
 from attnviz.capture.stream import ForwardPass, Layer, MaskRows, Scoring, rows_of, span_of
 
 # Returns whether a run sees a layer, given its module, queries and keys.
@@ -253,8 +254,8 @@ def watch(model: Any, native: str) -> None:
     from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
     name, make_mask = f"attnviz_{native}", ALL_MASK_ATTENTION_FUNCTIONS[native]
+    if native == "sdpa":
+        make_mask = registered_mask(partial(_mask, mask_by_length(make_mask)))
     AttentionInterface.register(name, partial(_attention, native))
-    AttentionMaskInterface.register(
-        name, partial(_mask, make_mask) if native == "sdpa" else make_mask
-    )
-    model.set_attn_implementation(name)
+    AttentionMaskInterface.register(name, make_mask)
+    set_attention(model, name)

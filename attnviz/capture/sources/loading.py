@@ -9,7 +9,7 @@ import logging
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -18,6 +18,12 @@ import torch
 from torch import nn
 
 from attnviz.attention import Note
+from attnviz.capture.releases import (
+    config_class,
+    config_fields,
+    hide_progress_bars,
+    input_modalities,
+)
 from attnviz.capture.sources.hub import Location, check_index, first_line
 from attnviz.capture.sources.locks import fork_safe_lock
 from attnviz.capture.sources.tracing import as_written
@@ -247,7 +253,8 @@ def _read_config(location: Location, options: dict[str, Any]) -> Any:
     # Check the model's classes before its weights are loaded.
     for model_class in model_classes if isinstance(model_classes, tuple) else (model_classes,):
         if model_class is not None and (
-            model_class.main_input_name != "input_ids" or "text" not in model_class.input_modalities
+            model_class.main_input_name != "input_ids"
+            or "text" not in input_modalities(model_class)
         ):
             inputs_read = senses(model_class) or "something else than text"
             raise ModelError(
@@ -258,11 +265,9 @@ def _read_config(location: Location, options: dict[str, Any]) -> Any:
 
 def _check_implementations(location: Location, options: dict[str, Any]) -> None:
     """Raise ModelError if any of a model's files names an attention implementation that is not part of transformers."""
-    from transformers import PreTrainedConfig
-
     file_options = {name: option for name, option in options.items() if name != "trust_remote_code"}
     files: dict[str, Any] = {
-        "config.json": PreTrainedConfig.get_config_dict(location.path, **file_options)[0]
+        "config.json": config_class().get_config_dict(location.path, **file_options)[0]
     }
     for name in BESIDE:
         if (content := _read_json(location, name, options)) is not None:
@@ -314,7 +319,7 @@ def _implementations(content: Any, *, is_named: bool) -> Iterator[str]:
 def _check_sizes(config: Any, name: str) -> None:
     """Raise ModelError for sizes that no model has, before building it takes hours and all memory."""
     for sub_config in _configs([config]):
-        for key in (field.name for field in fields(sub_config)):
+        for key in config_fields(sub_config):
             # The theta of rotary positions is the base of their wavelengths, not a size, and may be larger.
             if "theta" in key:
                 continue
@@ -328,10 +333,7 @@ def _check_sizes(config: Any, name: str) -> None:
 
 def senses(model: Any) -> str:
     """Return in words the inputs other than text that a model or its class reads; empty if there are none."""
-    modalities = model.input_modalities
-    if isinstance(modalities, str):
-        modalities = (modalities,)
-    return " and ".join(SENSES[modality] for modality in modalities if modality in SENSES)
+    return " and ".join(SENSES[name] for name in input_modalities(model) if name in SENSES)
 
 
 # The smallest usual share of a model's word vectors for which its tokenizer has tokens; the remaining vectors are
@@ -449,12 +451,10 @@ def keep_state(model: Any) -> Iterator[None]:
 
 def _configs(values: Iterable[Any]) -> Iterator[Any]:
     """Yield each configuration among these values, and the configurations nested in it, once."""
-    from transformers import PreTrainedConfig
-
     queue, seen_ids = list(values), set()
     while queue:
         config = queue.pop()
-        if isinstance(config, PreTrainedConfig) and id(config) not in seen_ids:
+        if isinstance(config, config_class()) and id(config) not in seen_ids:
             seen_ids.add(id(config))
             yield config
             queue += vars(config).values()
@@ -552,10 +552,8 @@ def silence_library() -> Iterator[None]:
     with EXCLUSIVE:
         verbosity = library.get_verbosity()
         library.set_verbosity(logging.CRITICAL)
-        # Download bars belong to huggingface_hub, so this hook does not affect them.
-        hook = library.set_tqdm_hook(lambda _, args, kwargs: library.EmptyTqdm(*args, **kwargs))
         try:
-            yield
+            with hide_progress_bars():
+                yield
         finally:
             library.set_verbosity(verbosity)
-            library.set_tqdm_hook(hook)

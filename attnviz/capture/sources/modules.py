@@ -21,6 +21,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 from attnviz.attention import SOFTMAX, Attention, Kind, Note, Receipt, Token, indices_of
 from attnviz.capture.observers import CPU, Batch, Block, Observer, WeightCollector
+from attnviz.capture.releases import grouped_queries
 from attnviz.capture.sources.axes import parse_axes, tensors_in
 from attnviz.capture.sources.tracing import (
     FUSED,
@@ -105,7 +106,7 @@ class SeenLayer:
         # With dropout, the output lacks some of the weights: compute it again without dropout.
         if self.dropped:
             arguments: dict[str, Any] = {"attn_mask": scoring.mask, "is_causal": scoring.causal}
-            arguments |= {"scale": scoring.scaling, "enable_gqa": key.shape[1] < query.shape[1]}
+            arguments |= {"scale": scoring.scaling, **grouped_queries(query, key)}
             output = FUSED(query, key, value, **arguments).transpose(1, 2)
         run.add_layer(
             Layer(

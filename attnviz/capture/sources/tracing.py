@@ -24,6 +24,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from attnviz.capture.releases import grouped_queries, without_compiler
 from attnviz.capture.sources.axes import (
     FEATURES,
     NAMES,
@@ -501,7 +502,7 @@ def attend_fused(
         values.expand(*key.shape[:2], *values.shape),
         attn_mask=mask if mask is None or mask.dtype == torch.bool else mask.to(values.dtype),
         scale=scale,
-        enable_gqa=key.shape[1] < query.shape[1],
+        **grouped_queries(query, key),
     )
     return output.transpose(1, 2)
 
@@ -523,7 +524,7 @@ def as_written() -> Iterator[None]:
             torch.backends.mha.set_fastpath_enabled(False)
             # If the compiler is loaded, some module may be compiled; `flex_attention` loads it later.
             if {"torch._dynamo", FLEX_MODULE} & sys.modules.keys():
-                _as_before.enter_context(torch.compiler.set_stance("force_eager"))
+                _as_before.enter_context(without_compiler())
         _runs.append(None)
     try:
         yield

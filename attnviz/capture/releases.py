@@ -1,0 +1,142 @@
+"""Differences between the releases of the libraries that attnviz uses; each says which releases it serves.
+
+`pyproject.toml` states the ranges. A difference goes when its releases do.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+# The command line imports this file before it is known whether torch is needed, which takes a second to import.
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedConfig
+
+
+def config_class() -> type[PreTrainedConfig]:
+    """Return the base class of all configurations of transformers."""
+    import transformers
+
+    # transformers 4: another spelling.
+    name = "PreTrainedConfig" if hasattr(transformers, "PreTrainedConfig") else "PretrainedConfig"
+    return getattr(transformers, name)  # type: ignore[no-any-return]
+
+
+def config_fields(config: Any) -> list[str]:
+    """Return the names of the settings of a configuration."""
+    if dataclasses.is_dataclass(config):
+        return [field.name for field in dataclasses.fields(config)]
+    return list(vars(config))  # transformers before 5.4: no dataclass
+
+
+# The inputs that models of transformers 4, which have no `input_modalities`, may be named after.
+_MODALITIES = {
+    "pixel_values": "image",
+    "pixel_values_videos": "video",
+    "input_features": "audio",
+    "input_values": "audio",
+}
+
+
+def input_modalities(model: Any) -> tuple[str, ...]:
+    """Return what a model or its class reads: ``text``, ``image``, ``video``, ``audio``."""
+    if not hasattr(model, "input_modalities"):  # transformers 4
+        return (_MODALITIES.get(model.main_input_name, "text"),)
+    modalities = model.input_modalities
+    return (modalities,) if isinstance(modalities, str) else tuple(modalities)
+
+
+@contextmanager
+def hide_progress_bars() -> Iterator[None]:
+    """Hide the progress bars of transformers, but not those of downloads, until the block ends."""
+    from transformers.utils import logging as library
+
+    if hasattr(library, "set_tqdm_hook"):
+        hook = library.set_tqdm_hook(lambda _, args, kwargs: library.EmptyTqdm(*args, **kwargs))
+        try:
+            yield
+        finally:
+            library.set_tqdm_hook(hook)
+        return
+    # transformers before 5.4: `disable_progress_bar` would hide the bars of downloads too.
+    is_active = library._tqdm_active
+    library._tqdm_active = False
+    try:
+        yield
+    finally:
+        library._tqdm_active = is_active
+
+
+def set_attention(model: Any, name: str) -> None:
+    """Switch a model of transformers, with its submodels, to an attention implementation."""
+    from transformers import PreTrainedModel
+
+    model.set_attn_implementation(name)
+    if model.config._attn_implementation != name:
+        return  # transformers before 5.15 leaves models outside its attention interface as they are
+    # transformers 5.15 to 5.19: submodels that share the model's class of configuration, such as T5's decoder, are not
+    # switched.
+    for module in model.modules():
+        if isinstance(module, PreTrainedModel) and type(module.config) is type(model.config):
+            module.config._attn_implementation = name
+
+
+def mask_by_length(make_mask: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a mask function of transformers as one that takes `q_length` and `q_offset`."""
+    import torch
+
+    if "cache_position" not in inspect.signature(make_mask).parameters:
+        return make_mask
+
+    def by_length(*, q_length: int, q_offset: Any, **options: Any) -> Any:
+        """Call a function of transformers before 5.4, which takes the position of each query."""
+        device = q_offset.device if isinstance(q_offset, torch.Tensor) else None
+        positions = torch.arange(q_length, device=device) + q_offset
+        return make_mask(cache_position=positions, **options)
+
+    return by_length
+
+
+def registered_mask(make_mask: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a mask function that takes `q_length` and `q_offset` as one that transformers can call."""
+
+    def mask(*, cache_position: torch.Tensor | None = None, **options: Any) -> Any:
+        if cache_position is not None:  # transformers before 5.4
+            options |= {"q_length": len(cache_position), "q_offset": cache_position[0]}
+        return make_mask(**options)
+
+    return mask
+
+
+def grouped_queries(query: torch.Tensor, key: torch.Tensor) -> dict[str, bool]:
+    """Return the keywords of scaled_dot_product_attention for query heads that share key heads."""
+    import torch
+
+    if torch.__version__ < "2.5":
+        return {}  # unknown there: only a single key head is shared, by broadcasting
+    return {"enable_gqa": key.shape[1] < query.shape[1]}
+
+
+def without_compiler() -> AbstractContextManager[object]:
+    """Run modules as they are written, not compiled, until the block ends."""
+    import torch
+
+    if hasattr(torch.compiler, "set_stance"):
+        return torch.compiler.set_stance("force_eager")  # type: ignore[no-any-return]
+    # torch before 2.6: nothing more is compiled, but what was compiled before runs compiled.
+    return torch._dynamo.config.patch(disable=True)  # type: ignore[no-any-return]
+
+
+def misuse_error() -> type[Exception]:
+    """Return the class of the errors for arguments that cannot be parsed."""
+    import typer
+
+    if hasattr(typer, "TyperException"):
+        return typer.TyperException
+    import click  # typer before 0.29: its errors are those of click
+
+    return click.ClickException
