@@ -483,9 +483,12 @@ def _check_place(
         if shard is not None:
             raise errors.SettingsError("a saved file is shown as it was measured: omit shard")
         return  # `check_saved` refuses the rest
+    if shard is None and checkpoint is None:
+        return
     # Standard input or a pipe cannot be checked to be the same corpus.
     path = place.path
-    is_file = path is not None and path != "-" and not Path(path).is_fifo()
+    with as_file_error(path or ""):  # a path that is too long
+        is_file = path is not None and path != "-" and not Path(path).is_fifo()
     if shard is not None:
         check_shard(shard)
         if not is_file:

@@ -42,7 +42,7 @@ def test_keys(session: Callable[..., Any], here: Path) -> None:
 def test_korean_and_ctrl_c(session: Callable[..., Any]) -> None:
     """The keys are named in the language of the view; Ctrl-C ends it as any command."""
     with session("--example", "seq2seq", "--lang", "ko", lines=50) as one:
-        one.sees("→ 다음 · ← 이전 · q 끝")
+        one.sees("→ 다음 · ← 이전 · q 종료")
         one.press(CTRL_C)
         status, _ = one.ended()
         assert status == 130
