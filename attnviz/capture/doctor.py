@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Unpack
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor
+from typing_extensions import Unpack
 
 from attnviz.attention import SOFTMAX, Kind
 from attnviz.capture.observers import Batch, WeightCollector

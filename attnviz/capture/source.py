@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
+
+from typing_extensions import Unpack
 
 from attnviz.capture.sources import Source
 from attnviz.capture.sources.hub import cached_models, is_cached, locate

@@ -24,10 +24,10 @@ import typer
 from typer.core import TyperGroup
 
 import attnviz
-from attnviz.capture.releases import misuse_error
 from attnviz.cli import demo, doctor, generate, heads, heatmap, models, output, train, walkthrough
 from attnviz.cli.help import Command, CommandGroup, is_sentence
 from attnviz.errors import AttnvizError, AttnvizWarning, InputError, OutputError, SettingsError
+from attnviz.releases import misuse_error
 from attnviz.text.display import visible
 from attnviz.text.suggest import suggest
 

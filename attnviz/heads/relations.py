@@ -330,7 +330,7 @@ def _score_head(
     name, is_reverse = measured.names[number], direction == REVERSE
     counts = measured.counts[SCORE, :, number]
     n_cases = int(counts[0])
-    score, low, high = tally.share(measured.hits[SCORE, :, number, *cell], counts).at()
+    score, low, high = tally.share(measured.hits[(SCORE, slice(None), number, *cell)], counts).at()
     reason = doubt(
         score,
         low,

@@ -98,7 +98,7 @@ def _drawn_by(file: str, needed: frozenset[str]) -> frozenset[str]:
     """
     if not needed:
         return needed
-    from matplotlib.ft2font import FT2Font, LoadFlags
+    from matplotlib.ft2font import FT2Font
 
     try:
         font = FT2Font(file)
@@ -109,9 +109,7 @@ def _drawn_by(file: str, needed: frozenset[str]) -> frozenset[str]:
             character
             for character in needed
             if font.get_char_index(ord(character))
-            for x_min, _, x_max, _ in [
-                font.load_char(ord(character), flags=LoadFlags.NO_HINTING).bbox
-            ]
+            for x_min, _, x_max, _ in [font.load_char(ord(character)).bbox]
             if x_max > x_min
         )
     except (OSError, RuntimeError):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack, get_args
+from typing import TYPE_CHECKING, get_args
+
+from typing_extensions import Unpack
 
 from attnviz.attention import Kind, parse_head
 from attnviz.capture.source import Model, Opening, as_source

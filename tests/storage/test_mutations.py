@@ -141,7 +141,8 @@ def test_read_or_refused(originals: Path, tmp_path: Path, kind: str) -> None:
     for changed in mutations.mutations(change, data, n, seed=0):
         (tmp_path / kind).write_bytes(changed)
         try:
-            with warnings.catch_warnings(action="ignore"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
                 read(tmp_path / kind)
         except AttnvizError as error:
             refused.append(str(error))

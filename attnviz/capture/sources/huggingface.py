@@ -24,7 +24,6 @@ from attnviz.attention import GENERATED, SOFTMAX, Kind, Note, Receipt, Token
 from attnviz.capture.batching import GeneratedText, batch_of_one, join, with_generation
 from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
-from attnviz.capture.releases import set_attention
 from attnviz.capture.sources import PerSentenceSource, expect_kind
 from attnviz.capture.sources.chat import render_chat
 from attnviz.capture.sources.decoding import (
@@ -61,6 +60,7 @@ from attnviz.capture.sources.tokens import (
 from attnviz.capture.sources.tracing import AttentionTracer, trace_attention
 from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass, digest_of
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
+from attnviz.releases import set_attention
 from attnviz.text.display import check_text, visible
 
 # The most pairs of query and key in a batch (one text of 1,024 tokens) for which the model's eager implementation runs,

@@ -22,8 +22,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnviz.capture.releases import mask_by_length, registered_mask, set_attention
 from attnviz.capture.stream import ForwardPass, Layer, MaskRows, Scoring, rows_of, span_of
+from attnviz.releases import mask_by_length, registered_mask, set_attention
 
 # Returns whether a run sees a layer, given its module, queries and keys.
 IsShown: TypeAlias = Callable[[nn.Module, Tensor, Tensor], bool]

@@ -18,17 +18,17 @@ import torch
 from torch import nn
 
 from attnviz.attention import Note
-from attnviz.capture.releases import (
-    config_class,
-    config_fields,
-    hide_progress_bars,
-    input_modalities,
-)
 from attnviz.capture.sources.hub import Location, check_index, first_line
 from attnviz.capture.sources.locks import fork_safe_lock
 from attnviz.capture.sources.tracing import as_written
 from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass
 from attnviz.errors import AttnvizError, ModelError, UnreachableModelError
+from attnviz.releases import (
+    config_class,
+    config_fields,
+    hide_progress_bars,
+    input_modalities,
+)
 from attnviz.text.display import clip, visible
 
 # Tokenizers without a limit report an astronomically large number, and so do some configurations.

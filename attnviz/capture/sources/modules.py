@@ -21,7 +21,6 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 from attnviz.attention import SOFTMAX, Attention, Kind, Note, Receipt, Token, indices_of
 from attnviz.capture.observers import CPU, Batch, Block, Observer, WeightCollector
-from attnviz.capture.releases import grouped_queries
 from attnviz.capture.sources.axes import parse_axes, tensors_in
 from attnviz.capture.sources.tracing import (
     FUSED,
@@ -46,6 +45,7 @@ from attnviz.errors import (
     SelectionError,
     SettingsError,
 )
+from attnviz.releases import grouped_queries
 
 AXES = 4  # the number of axes of weights: batch, head, query, key
 # The most bytes of weights that are kept of a run, and that a record may have.

@@ -24,7 +24,6 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from attnviz.capture.releases import grouped_queries, without_compiler
 from attnviz.capture.sources.axes import (
     FEATURES,
     NAMES,
@@ -42,6 +41,7 @@ from attnviz.capture.sources.axes import (
 )
 from attnviz.capture.sources.locks import fork_safe_lock
 from attnviz.capture.stream import Layer, Scoring
+from attnviz.releases import grouped_queries, without_compiler, without_fast_path
 
 FUSED = functional.scaled_dot_product_attention
 FUSED_PARAMETERS = (
@@ -54,8 +54,8 @@ FUSED_PARAMETERS = (
     "scale",
     "enable_gqa",
 )
-# The operator that torch.nn.attention.flex_attention calls, and the module of that function.
-FLEX = torch.ops.higher_order.flex_attention
+# The operator that torch.nn.attention.flex_attention calls (from torch 2.5), and the module of that function.
+FLEX: Any = getattr(torch.ops.higher_order, "flex_attention", None)
 FLEX_MODULE = "torch.nn.attention.flex_attention"
 MULTI_HEAD = functional.multi_head_attention_forward
 MULTI_HEAD_SIGNATURE = inspect.signature(MULTI_HEAD)
@@ -518,10 +518,7 @@ def as_written() -> Iterator[None]:
     """Run models as their code is written until the block ends, without torch's fast path or compiled code."""
     with SHARED:
         if not _runs:
-            _as_before.callback(
-                torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled()
-            )
-            torch.backends.mha.set_fastpath_enabled(False)
+            _as_before.enter_context(without_fast_path())
             # If the compiler is loaded, some module may be compiled; `flex_attention` loads it later.
             if {"torch._dynamo", FLEX_MODULE} & sys.modules.keys():
                 _as_before.enter_context(without_compiler())

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import AttnvizWarning
+from attnviz.releases import check_letters
 from attnviz.render.figure.pen import DPI, PIXELS, Pen
 from attnviz.render.figure.style import MOST_PIXELS, STYLES, Style, fit
 from attnviz.render.fonts import Typefaces, advice, typefaces_for
@@ -142,6 +143,7 @@ def blank_figure(texts: Sequence[str], theme: Theme = LIGHT) -> Pen:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    check_letters(texts)
     figure = FigureCanvasAgg(Figure(dpi=DPI, facecolor=theme.paper)).figure
     return Pen(figure, typefaces_for(texts), theme=theme)
 

@@ -168,12 +168,14 @@ def fingerprint(path: str | os.PathLike[str]) -> Fingerprint | None:
         if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
             return None
         with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = hashlib.sha256()
+            while block := file.read(1 << 20):
+                digest.update(block)
     except (OSError, ValueError) as error:
         raise InputError(
             f"{visible(str(path))} cannot be read: {visible(str(getattr(error, 'strerror', error)))}"
         ) from None
-    return Fingerprint(name=path.name, size=status.st_size, sha256=digest)
+    return Fingerprint(name=path.name, size=status.st_size, sha256=digest.hexdigest())
 
 
 def _sentences(lines: Iterator[str | BadLine]) -> Iterator[CorpusLine | BadLine]:

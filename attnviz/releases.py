@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
+from unicodedata import bidirectional, category
+
+from attnviz.errors import InputError
+from attnviz.text.display import visible
 
 # The command line imports this file before it is known whether torch is needed, which takes a second to import.
 if TYPE_CHECKING:
@@ -121,6 +125,23 @@ def grouped_queries(query: torch.Tensor, key: torch.Tensor) -> dict[str, bool]:
     return {"enable_gqa": key.shape[1] < query.shape[1]}
 
 
+@contextmanager
+def without_fast_path() -> Iterator[None]:
+    """Run torch's own layers as they are written, not their fused form, until the block ends."""
+    import torch
+
+    if not hasattr(torch.backends, "mha"):
+        # torch before 2.3: there is no switch, but its layers avoid the fused form while a tracer sees their calls.
+        yield
+        return
+    was_enabled = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(was_enabled)
+
+
 def without_compiler() -> AbstractContextManager[object]:
     """Run modules as they are written, not compiled, until the block ends."""
     import torch
@@ -129,6 +150,21 @@ def without_compiler() -> AbstractContextManager[object]:
         return torch.compiler.set_stance("force_eager")  # type: ignore[no-any-return]
     # torch before 2.6: nothing more is compiled, but what was compiled before runs compiled.
     return torch._dynamo.config.patch(disable=True)  # type: ignore[no-any-return]
+
+
+def check_letters(texts: Iterable[str]) -> None:
+    """Raise an InputError if Matplotlib cannot order and join the letters of these texts, as Arabic needs."""
+    import matplotlib
+
+    if matplotlib.__version_info__[:2] >= (3, 11):
+        return
+    # Matplotlib before 3.11 writes letter by letter, from left to right.
+    for word in (word for text in texts for word in text.split()):
+        if any(bidirectional(letter) in {"R", "AL"} or category(letter) == "Mc" for letter in word):
+            raise InputError(
+                f"Matplotlib {matplotlib.__version__} cannot join and order the letters of {visible(word)}: install "
+                "Matplotlib 3.11 or later, or write a page (.html)"
+            )
 
 
 def misuse_error() -> type[Exception]:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnviz.capture.releases import (
+from attnviz.releases import (
     config_fields,
     input_modalities,
     mask_by_length,
