@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -75,10 +76,23 @@ def hide_progress_bars() -> Iterator[None]:
         library._tqdm_active = is_active
 
 
+def input_embeddings(model: Any) -> Any:
+    """Return the module that looks up the vectors of tokens; None if a model has none."""
+    try:
+        return model.get_input_embeddings()
+    except NotImplementedError:  # transformers 4.53: the encoders of BART's relatives do not tell
+        return getattr(model, "embed_tokens", None)
+
+
 def set_attention(model: Any, name: str) -> None:
     """Switch a model of transformers, with its submodels, to an attention implementation."""
     from transformers import PreTrainedModel
 
+    if not hasattr(model, "set_attn_implementation"):  # transformers 4.53
+        for module in model.modules():
+            if isinstance(module, PreTrainedModel) and _uses_interface(module):
+                module.config._attn_implementation = name
+        return
     model.set_attn_implementation(name)
     if model.config._attn_implementation != name:
         return  # transformers before 5.15 leaves models outside its attention interface as they are
@@ -87,6 +101,19 @@ def set_attention(model: Any, name: str) -> None:
     for module in model.modules():
         if isinstance(module, PreTrainedModel) and type(module.config) is type(model.config):
             module.config._attn_implementation = name
+
+
+def _uses_interface(model: Any) -> bool:
+    """Return whether a model computes attention by the function that its configuration names; its code tells."""
+    return "ALL_ATTENTION_FUNCTIONS" in inspect.getsource(sys.modules[type(model).__module__])
+
+
+def dtype_keyword() -> str:
+    """Return the keyword of the number format in which transformers loads a model."""
+    import transformers
+
+    is_old = tuple(map(int, transformers.__version__.split(".")[:2])) < (4, 56)
+    return "torch_dtype" if is_old else "dtype"
 
 
 def mask_by_length(make_mask: Callable[..., Any]) -> Callable[..., Any]:

@@ -48,7 +48,7 @@ def word_vector(word: str, d_model: int, seed: int = 0) -> Float[Tensor, " d_mod
     Spellings that look alike (a Korean syllable, composed or decomposed) have the same vector.
     """
     spelled = f"{seed} {unicodedata.normalize('NFC', word)}".encode()
-    number = int.from_bytes(hashlib.blake2b(spelled, digest_size=8).digest())
+    number = int.from_bytes(hashlib.blake2b(spelled, digest_size=8).digest(), "big")
     return torch.randn(d_model, generator=torch.Generator().manual_seed(number))
 
 

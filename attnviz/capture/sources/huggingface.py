@@ -60,7 +60,7 @@ from attnviz.capture.sources.tokens import (
 from attnviz.capture.sources.tracing import AttentionTracer, trace_attention
 from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass, digest_of
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
-from attnviz.releases import set_attention
+from attnviz.releases import input_embeddings, set_attention
 from attnviz.text.display import check_text, visible
 
 # The most pairs of query and key in a batch (one text of 1,024 tokens) for which the model's eager implementation runs,
@@ -193,7 +193,7 @@ class PretrainedSource(PerSentenceSource):
                 check_text(text, "the text")
                 sentence, encoded = self._sentence(text, None, truncate=False, words=list(prepared))
             else:
-                encoded = one_encoding(prepared, len(self._model.get_input_embeddings().weight))
+                encoded = one_encoding(prepared, len(input_embeddings(self._model).weight))
                 self._refuse_long(len(encoded["input_ids"]), "shorten it")
                 text = meaning(self._tokenizer, encoded["input_ids"])
                 tokens = generated_tokens(self._tokenizer, encoded["input_ids"], text)
@@ -441,7 +441,7 @@ class PretrainedSource(PerSentenceSource):
         module = None if full_model is None else full_model.get_output_embeddings()
         is_tied = getattr(self._model.config, "tie_word_embeddings", False)
         if module is None and self._generator is None and is_tied:
-            return self._model.get_input_embeddings()
+            return input_embeddings(self._model)
         return module
 
     def _names(self, numbers: Sequence[int]) -> list[str]:
@@ -481,7 +481,7 @@ class PretrainedSource(PerSentenceSource):
         """Return random token ids for sentences of these lengths, none of a special token such as padding."""
         config = self._model.config
         special = {value for name, value in vars(config).items() if name.endswith("_token_id")}
-        n_known = self._model.get_input_embeddings().weight.shape[0]
+        n_known = len(input_embeddings(self._model).weight)
         ids = [number for number in range(n_known) if number not in special]
         longest = min(max(lengths), self._limit or max(lengths))
         places = torch.randint(

@@ -26,7 +26,9 @@ from attnviz.errors import AttnvizError, ModelError, UnreachableModelError
 from attnviz.releases import (
     config_class,
     config_fields,
+    dtype_keyword,
     hide_progress_bars,
+    input_embeddings,
     input_modalities,
 )
 from attnviz.text.display import clip, visible
@@ -89,9 +91,9 @@ def load(
     model, report = auto_class.from_pretrained(
         location.path,
         config=config,
-        dtype="auto" if dtype is None else dtype,
         use_safetensors=True,
         output_loading_info=True,
+        **{dtype_keyword(): dtype or "auto"},
         **options,
     )
     # A model that is its own base has no head, so its word vectors are no projection to words.
@@ -206,7 +208,7 @@ def draw(
     config = _read_config(location, options)
     auto_class, is_seq2seq = _class_of(config)
     torch.default_generator.manual_seed(seed)
-    model = auto_class.from_config(config, dtype=dtype or torch.float32)
+    model = auto_class.from_config(config, **{dtype_keyword(): dtype or torch.float32})
     for parameter in model.parameters():
         if parameter.ndim > 1:
             nn.init.xavier_uniform_(parameter, gain=GAIN)
@@ -380,11 +382,8 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
 
 def _n_word_vectors(model: Any) -> int:
     """Return the number of a model's word vectors. Raises ModelError: it has no table of them."""
-    try:
-        table = model.get_input_embeddings()
-    except NotImplementedError:
-        table = None  # CANINE computes its vectors from hashes of characters
-    weight = getattr(table, "weight", None)
+    # CANINE has no table: it computes its vectors from hashes of characters.
+    weight = getattr(input_embeddings(model), "weight", None)
     if weight is None:
         name = type(model).__name__
         raise ModelError(

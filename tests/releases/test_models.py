@@ -1,0 +1,130 @@
+"""The models of transformers: weights against `output_attentions`, and the Python API on a real model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import torch
+
+import attnviz
+from attnviz.errors import ModelError
+from tests.fixtures.architectures import diagnose
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SENTENCE = "The animal didn't cross the street because it was too tired."
+
+# The most used ones, and one of each way to compute attention. All of them load in each release of the range.
+ARCHITECTURES = [
+    "albert",
+    "bart",
+    "bert",
+    "distilbert",
+    "falcon",
+    "gemma",
+    "gpt2",
+    "gpt_neox",
+    "gptj",
+    "llama",
+    "mistral",
+    "mpnet",
+    "opt",
+    "phi3",
+    "qwen2",
+    "qwen3",
+    "roberta",
+]
+
+
+@pytest.mark.usefixtures("as_installed")
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_architecture(name: str, tmp_path: Path) -> None:
+    """Every layer is verified, alone and padded, and its weights are those of `output_attentions` within 1e-6."""
+    found = diagnose(name, tmp_path)
+    assert (found.refusal, found.unseen) == ("", ())
+    assert all(layer.eager is not None and layer.eager <= 1e-6 for layer in found.layers)
+
+
+@pytest.mark.usefixtures("as_installed")
+def test_t5(tmp_path: Path) -> None:
+    """Until transformers 5.14, T5 computes attention on its own, and only its encoder is shown."""
+    layers = diagnose("t5", tmp_path).layers
+    errors = {layer.kind: layer.eager for layer in layers if layer.eager is not None}
+    assert "encoder" in errors
+    assert max(errors.values()) <= 1e-6
+
+
+@pytest.fixture(scope="module")
+def record(real_model: str) -> attnviz.Attention:
+    """The attention of a real model."""
+    return attnviz.attend(SENTENCE, model=real_model)
+
+
+@pytest.mark.usefixtures("as_installed")
+class TestRealModel:
+    """all-MiniLM-L6-v2, with its real weights."""
+
+    def test_weights(self, record: attnviz.Attention, real_model: str) -> None:
+        """They are those of the library's eager implementation."""
+        from transformers import AutoModel, AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained(real_model)
+        model = AutoModel.from_pretrained(real_model, attn_implementation="eager").eval()
+        with torch.no_grad():
+            expected = model(**tokenizer(SENTENCE, return_tensors="pt"), output_attentions=True)
+        expected = torch.stack(expected.attentions)[:, 0].numpy()
+        np.testing.assert_allclose(record.weights, expected, rtol=0, atol=1e-5)
+
+    def test_a_model_in_memory(self, record: attnviz.Attention, real_model: str) -> None:
+        """Its attention is the same, and its own attention implementation stays as it was."""
+        from transformers import AutoModel, AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained(real_model)
+        model = AutoModel.from_pretrained(real_model)
+        before = model.config._attn_implementation
+        other = attnviz.attend(SENTENCE, model=model, tokenizer=tokenizer)
+        np.testing.assert_allclose(other.weights, record.weights, rtol=0, atol=1e-5)
+        assert model.config._attn_implementation == before
+
+    def test_pictures(self, record: attnviz.Attention, real_model: str, tmp_path: Path) -> None:
+        """A heatmap, all heads and a walkthrough are drawn and saved."""
+        record.figure(layer=2, head=4).savefig(tmp_path / "head.png")
+        record.save(tmp_path / "all.png")
+        attnviz.walkthrough(SENTENCE, model=real_model, query="it", layer=2, head=4).save(
+            tmp_path / "walk.svg"
+        )
+        assert len(list(tmp_path.iterdir())) == 3
+
+    def test_comparison(self, real_model: str) -> None:
+        """Heads are compared, as a table."""
+        comparison = attnviz.compare_heads([SENTENCE, "You love me."], model=real_model)
+        assert len(comparison.to_frame()) == 72
+
+    def test_refused(self, real_model: str) -> None:
+        """A model that does not fit is refused as attnviz's own error."""
+        with pytest.raises(ModelError):
+            attnviz.attend("I love you", model=f"{real_model}-which-is-not-there")
+
+
+@pytest.mark.usefixtures("as_installed")
+class TestTorch:
+    """torch's own layers, and modules written with its functions."""
+
+    def test_encoder_layer(self) -> None:
+        """The weights of `nn.TransformerEncoderLayer` are those of its `nn.MultiheadAttention`."""
+        torch.manual_seed(0)
+        layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval()
+        x = torch.randn(1, 5, 16)
+        with torch.no_grad(), attnviz.watch(layer) as seen:
+            layer(x)
+        _, expected = layer.self_attn(x, x, x, average_attn_weights=False)
+        record = seen.attention(tokens=list("abcde"))
+        np.testing.assert_allclose(record.weights[0], expected[0].detach(), atol=1e-6)
+
+    def test_generation(self) -> None:
+        """The home-built decoder generates, and each step's attention is verified."""
+        generated = attnviz.generate("The animal", model="toy-decoder", max_new_tokens=4)
+        np.testing.assert_allclose(generated.weights.sum(-1), 1, atol=1e-5)
