@@ -9,7 +9,7 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from unicodedata import bidirectional, category
 
@@ -20,6 +20,27 @@ from attnviz.text.display import visible
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedConfig
+
+
+def unfit_releases() -> str:
+    """Return a message about installed libraries that attnviz cannot run with; empty if all are in their ranges."""
+    from importlib.metadata import PackageNotFoundError, requires, version
+
+    from packaging.requirements import Requirement
+
+    found, needed = [], []
+    with suppress(PackageNotFoundError):  # attnviz is not installed but runs from its folder
+        for requirement in map(Requirement, requires("attnviz") or ()):
+            if requirement.marker is not None:
+                continue  # of an extra
+            release = version(requirement.name)
+            if not requirement.specifier.contains(release, prereleases=True):
+                found.append(f"{requirement.name} {release}")
+                needed.append(f"{requirement.name}{requirement.specifier}")
+    if not found:
+        return ""
+    quoted = " ".join(f'"{name}"' for name in needed)
+    return f"attnviz cannot run with {', '.join(found)}: pip install {quoted}"
 
 
 def config_class() -> type[PreTrainedConfig]:

@@ -37,8 +37,8 @@ pytest_plugins = [
     "tests.fixtures.command_line",
     "tests.fixtures.pictures",
     "tests.fixtures.firefox",
-    "tests.fixtures.terminal",
     "tests.fixtures.zoo",
+    *(["tests.fixtures.terminal"] if os.name == "posix" else []),
 ]
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

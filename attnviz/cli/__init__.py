@@ -27,7 +27,7 @@ import attnviz
 from attnviz.cli import demo, doctor, generate, heads, heatmap, models, output, train, walkthrough
 from attnviz.cli.help import Command, CommandGroup, is_sentence
 from attnviz.errors import AttnvizError, AttnvizWarning, InputError, OutputError, SettingsError
-from attnviz.releases import misuse_error
+from attnviz.releases import misuse_error, unfit_releases
 from attnviz.text.display import visible
 from attnviz.text.suggest import suggest
 
@@ -229,6 +229,8 @@ def _run() -> int:
             isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error))
         ):
             return _fail("there is not enough memory here for a text of this length: shorten it", 1)
+        elif unfit := unfit_releases():
+            return _fail(unfit, 1)
         else:
             raise
     return _fail("interrupted", INTERRUPTED) if status == INTERRUPTED else int(status)

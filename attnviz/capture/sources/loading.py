@@ -30,6 +30,7 @@ from attnviz.releases import (
     hide_progress_bars,
     input_embeddings,
     input_modalities,
+    unfit_releases,
 )
 from attnviz.text.display import clip, visible
 
@@ -525,6 +526,8 @@ def as_model_error(
             raise UnreachableModelError(
                 f"{name} cannot be downloaded: {first_line(connection_error)}"
             ) from error
+        if unfit := unfit_releases():
+            raise ModelError(unfit) from error
         kind = f"{type(error).__name__}: " if is_typed else ""
         raise ModelError(f"{name} cannot {what}: {kind}{first_line(error)}") from error
 
