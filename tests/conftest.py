@@ -53,6 +53,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out the tests of a GPU where there is none."""
+    if collection_path.name != "gpu":
+        return None
+    import torch
+
+    return None if torch.cuda.is_available() else True
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores: one of them often waits, for a browser, a process or a hub."""
     return (os.cpu_count() or 1) + 1
