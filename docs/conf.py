@@ -15,6 +15,8 @@ myst_heading_anchors = 3
 
 autodoc_member_order = "groupwise"
 autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 80
+default_role = "code"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 
