@@ -198,7 +198,8 @@ class Live:
         self, console: Console, palette: str, lang: str, theme: ThemeName = "auto"
     ) -> None:
         self._console = console
-        self._redraws = console.is_terminal and not console.is_dumb_terminal
+        can_redraw = not (console.is_dumb_terminal or console.legacy_windows)
+        self._redraws = console.is_terminal and can_redraw
         screen = screen_of(console, palette, theme)
         self._view = GenerationView(screen=screen, language=screen.language(lang))
         self._n_lines = 0

@@ -15,6 +15,7 @@ from tests.generations.steps import steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from attnviz.attention import Attention
     from attnviz.generations.record import Step
@@ -279,6 +280,21 @@ def test_chat(speaking: Callable[[str], tuple[Any, Any]]) -> None:
     )
     record = attnviz.generate("I love all", model, tokenizer, chat=True, max_new_tokens=2)
     assert record.text == "[user] I love all\n[bot]"
+
+
+@pytest.mark.parametrize(
+    "module", ["raise ImportError", "RLIMIT_AS = 5\ndef setrlimit(*_): raise ValueError"]
+)
+def test_chat_where_memory_cannot_be_limited(
+    speaking: Callable[[str], tuple[Any, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    module: str,
+) -> None:
+    """A template is used on Windows, which knows no limits, and on macOS, which refuses this one."""
+    (tmp_path / "resource.py").write_text(module)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    test_chat(speaking)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,8 @@ def _main() -> None:
     """Render the template that standard input describes, and print the text or the error as JSON."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
-    with suppress(ImportError):  # Windows has no such limits
+    # Windows has no such limits, and macOS refuses one below the address space that Python has already.
+    with suppress(ImportError, OSError, ValueError):
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
