@@ -5,7 +5,6 @@ A terminal is redrawn at each token; a pipe gets one line per token.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -220,9 +219,9 @@ class Live:
 
     def _write(self, lines: Sequence[Text], back: int = 0) -> None:
         """Write lines over the last `back` lines, in one write, which flickers less."""
-        with self._console.capture() as output:
+        with self._console:  # writes at the end
+            if back:
+                self._console.out(f"\x1b[{back}F\x1b[J", end="")
             for line in lines:
                 self._console.print(line, soft_wrap=True)
-        erase = f"\x1b[{back}F\x1b[J" if back else ""
-        sys.stdout.write(erase + output.get())
-        sys.stdout.flush()
+        self._console.file.flush()
