@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import attnviz
+from attnviz.capture.sources.chat import render_chat
 from attnviz.errors import InputError, ModelError, SelectionError, SettingsError, TooLongError
 from attnviz.generations import capture
 from tests.generations.steps import steps_of
@@ -292,9 +293,12 @@ def test_chat_where_memory_cannot_be_limited(
     module: str,
 ) -> None:
     """A template is used on Windows, which knows no limits, and on macOS, which refuses this one."""
+    _, tokenizer = speaking("llama")
+    tokenizer.chat_template = "[user] {{ messages[0].content }}"
     (tmp_path / "resource.py").write_text(module)
     monkeypatch.syspath_prepend(str(tmp_path))
-    test_chat(speaking)
+    monkeypatch.setattr("attnviz.capture.sources.chat.SECONDS", 120)
+    assert render_chat(tokenizer, "I love all", "llama") == "[user] I love all"
 
 
 @pytest.mark.parametrize(
