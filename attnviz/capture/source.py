@@ -254,14 +254,15 @@ class ModelName:
 def _parse_name(model: str | Path | None, revision: str | None) -> ModelName:
     """Return the parts of a model's name, or of the default's; `revision` is the one given beside it, if any.
 
-    The path of an existing folder or file is not divided.
+    The path of an existing folder or file, or one of Windows, is not divided.
     """
     if model is None:
         return ModelName(name=DEFAULT_MODEL, revision=revision)
     text = str(model)
     if code := re.fullmatch(r"(.+\.py)(?::(.*))?", text):
         return ModelName(name=code[1], function=code[2] or "")
-    if os.path.exists(os.path.expanduser(text)):
+    # A backslash stands only in paths of Windows, where a colon follows the letter of the drive.
+    if os.path.exists(os.path.expanduser(text)) or "\\" in text:
         return ModelName(name=text, revision=revision)
     name, sizes = split_sizes(text)
     if revision is None and "@" in name:

@@ -7,7 +7,6 @@ for wrong usage, and 130 after Ctrl-C.
 from __future__ import annotations
 
 import _thread
-import io
 import logging
 import os
 import re
@@ -18,21 +17,18 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-import attnviz
 from attnviz.cli import demo, doctor, generate, heads, heatmap, models, output, train, walkthrough
-from attnviz.cli.help import Command, CommandGroup, is_sentence
+from attnviz.cli.help import Command, CommandGroup, is_sentence, versions
+from attnviz.cli.streams import open_output
 from attnviz.errors import AttnvizError, AttnvizWarning, InputError, OutputError, SettingsError
 from attnviz.releases import misuse_error, unfit_releases
 from attnviz.text.display import visible
 from attnviz.text.suggest import suggest
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 INTERRUPTED = 130  # the exit status after Ctrl-C in shells: 128 + SIGINT
 SENTENCE_COMMANDS = {"heatmap", "generate", "walkthrough", "compare-heads", "head"}
@@ -50,7 +46,7 @@ app = typer.Typer(
 
 def _show_version(value: bool) -> None:
     if value:
-        typer.echo(f"attnviz {attnviz.__version__}")
+        typer.echo(versions())
         raise typer.Exit
 
 
@@ -58,7 +54,12 @@ def _show_version(value: bool) -> None:
 def _begin(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=_show_version)
+        bool,
+        typer.Option(
+            "--version",
+            help="Show the versions of attnviz and of its libraries.",
+            callback=_show_version,
+        ),
     ] = False,
 ) -> None:
     output.set_quiet(False)
@@ -129,39 +130,9 @@ REPLACED = {
 """Advice for options that were removed."""
 
 
-class _Output(io.FileIO):
-    """An output stream that survives when its reader closes the pipe, as in ``attnviz ... | head``."""
-
-    def write(self, data: ReadableBuffer) -> int:
-        """Write data; if writing fails, redirect the stream to the null device, so that later writes succeed."""
-        try:
-            return super().write(data)
-        except OSError as error:
-            null_device = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null_device, self.fileno())
-            os.close(null_device)
-            if isinstance(error, BrokenPipeError):
-                return memoryview(data).nbytes
-            raise OutputError(f"the output cannot be written: {error.strerror}") from None
-
-
-def _open_output(stream: TextIO | None) -> TextIO:
-    """Open a stream as `_Output`; characters outside its encoding are written as escapes."""
-    if stream is None:  # closed by the parent process
-        return open(os.devnull, "w", encoding="utf-8")
-    raw = io.BufferedWriter(_Output(stream.fileno(), "wb", closefd=False))
-    is_stderr = stream.fileno() == 2
-    return io.TextIOWrapper(
-        raw,
-        encoding=stream.encoding,
-        errors="backslashreplace",
-        line_buffering=stream.isatty() or is_stderr,
-    )
-
-
 def main() -> NoReturn:
     """Run the command line and exit with its status."""
-    sys.stdout, sys.stderr = _open_output(sys.stdout), _open_output(sys.stderr)
+    sys.stdout, sys.stderr = open_output(sys.stdout), open_output(sys.stderr)
 
     def interrupt(number: int, _: object) -> None:
         _signals.append(number)

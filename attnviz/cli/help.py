@@ -67,7 +67,7 @@ class CommandGroup(TyperGroup):
             typer.echo(ctx.get_help())
             raise typer.Exit
         elif name == "version":
-            typer.echo(f"attnviz {attnviz.__version__}")
+            typer.echo(versions())
             raise typer.Exit
         elif is_sentence(name):
             args = ["heatmap", *args]
@@ -80,6 +80,17 @@ class CommandGroup(TyperGroup):
                 )
             ctx.fail(f"there is no command {name!r}{advice}")
         return super().resolve_command(ctx, args)
+
+
+def versions() -> str:
+    """Return the versions of attnviz, of Python, of the main libraries and of the system, in two lines."""
+    import platform
+    from importlib.metadata import version
+
+    libraries = ("torch", "transformers", "numpy", "matplotlib")
+    others = ", ".join(f"{name} {version(name)}" for name in libraries)
+    python = f"Python {platform.python_version()}"
+    return f"attnviz {attnviz.__version__}\n{python}, {others}, {platform.platform()}"
 
 
 def is_sentence(typed: str) -> bool:

@@ -105,7 +105,9 @@ def read_pipe() -> str | None:
     """
     if not _is_piped():
         return None
-    message = "attnviz: waiting for a sentence from standard input; to read none, add < /dev/null\n"
+    message = (
+        f"attnviz: waiting for a sentence from standard input; to read none, add < {os.devnull}\n"
+    )
     notice = Timer(SILENCE, lambda: sys.stderr.write(message))
     notice.daemon = True
     notice.start()
@@ -174,19 +176,22 @@ def loading(model: str | None) -> Iterator[Callable[[str], None]]:
     is_instant = name.partition(":")[0] in names()
     is_shown = shows_progress() and os.environ.get("TERM") != "dumb" and not is_instant
 
+    line = f"loading {visible(name)} ..."
+
     def erase() -> None:
         nonlocal is_shown
         if is_shown:
-            sys.stderr.write("\r\x1b[2K")
+            # Spaces, since not every console of Windows knows a code for this; wide letters take two.
+            sys.stderr.write(f"\r{' ' * len(line.encode())}\r")
             sys.stderr.flush()
         is_shown = False
 
-    def notify(line: str) -> None:
+    def notify(message: str) -> None:
         erase()
-        sys.stderr.write(f"attnviz: {line}\n")
+        sys.stderr.write(f"attnviz: {message}\n")
 
     if is_shown:
-        sys.stderr.write(f"loading {visible(name)} ...")
+        sys.stderr.write(line)
         sys.stderr.flush()
     try:
         yield notify

@@ -5,7 +5,6 @@ A terminal is redrawn at each token; a pipe gets one line per token.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -198,7 +197,8 @@ class Live:
         self, console: Console, palette: str, lang: str, theme: ThemeName = "auto"
     ) -> None:
         self._console = console
-        self._redraws = console.is_terminal and not console.is_dumb_terminal
+        can_redraw = not (console.is_dumb_terminal or console.legacy_windows)
+        self._redraws = console.is_terminal and can_redraw
         screen = screen_of(console, palette, theme)
         self._view = GenerationView(screen=screen, language=screen.language(lang))
         self._n_lines = 0
@@ -219,9 +219,9 @@ class Live:
 
     def _write(self, lines: Sequence[Text], back: int = 0) -> None:
         """Write lines over the last `back` lines, in one write, which flickers less."""
-        with self._console.capture() as output:
+        with self._console:  # writes at the end
+            if back:
+                self._console.out(f"\x1b[{back}F\x1b[J", end="")
             for line in lines:
                 self._console.print(line, soft_wrap=True)
-        erase = f"\x1b[{back}F\x1b[J" if back else ""
-        sys.stdout.write(erase + output.get())
-        sys.stdout.flush()
+        self._console.file.flush()

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import functools
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+
+# In the names of sans-serif fonts: Noto Sans and Hiragino Sans, Yu and Malgun Gothic, Microsoft YaHei, PingFang.
+SANS_SERIF = re.compile("Sans|Gothic|Hei|PingFang")
 
 BASE = "DejaVu Sans"  # comes with Matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew, symbols
 
@@ -134,7 +138,8 @@ def _best_installed(needed: frozenset[str]) -> tuple[str, frozenset[str]]:
     def best(fonts: Mapping[str, str]) -> tuple[int, bool, str]:
         """Return the best font as (number of characters it draws, whether it is a sans-serif font, its file)."""
         covered = [
-            (len(_drawn_by(file, needed)), "Sans" in name, file) for file, name in fonts.items()
+            (len(_drawn_by(file, needed)), bool(SANS_SERIF.search(name)), file)
+            for file, name in fonts.items()
         ]
         return max(covered, key=lambda entry: entry[:2], default=(0, False, ""))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from attnviz.errors import FileFormatError, OutputError, RecordError
 from attnviz.text.display import visible
+from attnviz.text.systems import is_device
 
 
 def write_whole(
@@ -134,6 +135,8 @@ def _temporary_beside(path: Path, *, create_folder: bool) -> Iterator[tuple[Path
     An OSError of the block becomes an OutputError about `path`.
     """
     try:
+        if is_device(path.name):
+            raise OSError(errno.EINVAL, "Windows has a device of this name")
         target = Path(os.path.realpath(path))  # follow links, as open() does
         folder = _nearest_folder(target)
         if not folder.is_dir():
@@ -157,8 +160,8 @@ def _temporary_beside(path: Path, *, create_folder: bool) -> Iterator[tuple[Path
 
 
 def _nearest_folder(target: Path) -> Path:
-    """Return the nearest parent of a path that exists; it may be a file."""
-    return next(parent for parent in target.parents if parent.exists())
+    """Return the nearest parent of a path that exists, which may be a file; the drive if there is none."""
+    return next((parent for parent in target.parents if parent.exists()), Path(target.anchor))
 
 
 def _permissions(target: Path) -> int | None:

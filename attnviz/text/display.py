@@ -220,11 +220,3 @@ def clip(text: str, length: int) -> str:
     if len(characters) <= length:
         return text
     return "".join(characters[: max(0, length - 1)]).rstrip() + "…"
-
-
-def quoted(text: str) -> str:
-    """Return a text in the quotation marks that a person would type in a shell, such as ``"I love all you"``."""
-    # Between double quotation marks a shell replaces $ and `, and an interactive one ! before a letter.
-    if not re.search(r'["$`\\]|!(?=\S)', text):
-        return f'"{text}"'
-    return "'" + text.replace("'", "'\\''") + "'"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import re
 import shlex
 from typing import TYPE_CHECKING
 
@@ -69,6 +71,11 @@ def test_help_fits_the_window(typed: Callable[..., Result], columns: int) -> Non
 
 
 def test_version(typed: Callable[..., Result]) -> None:
-    """The version is that of the package."""
+    """The first line is the version of the package; the second has what a report of a bug needs."""
     result = typed("--version")
-    assert (result.status, result.output, result.errors) == (0, f"attnviz {__version__}\n", "")
+    assert (result.status, result.errors) == (0, "")
+    own, others = result.output.splitlines()
+    assert own == f"attnviz {__version__}"
+    for library in ("Python", "torch", "transformers", "numpy", "matplotlib"):
+        assert re.search(rf"{library} \d+\.\d+", others)
+    assert platform.system() in others

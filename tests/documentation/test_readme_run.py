@@ -9,7 +9,7 @@ import pytest
 
 from tests.fixtures.pages import Clone, Page, commands_of, pages_named, sessions_of, short
 
-SHOWN = pages_named("README", "heads", "generation", "models", "own-models", "python")
+SHOWN = pages_named("README", "install", "heads", "generation", "models", "own-models", "python")
 Environment = Callable[..., dict[str, str]]
 
 

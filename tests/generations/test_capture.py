@@ -9,12 +9,14 @@ import pytest
 import torch
 
 import attnviz
+from attnviz.capture.sources.chat import render_chat
 from attnviz.errors import InputError, ModelError, SelectionError, SettingsError, TooLongError
 from attnviz.generations import capture
 from tests.generations.steps import steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from attnviz.attention import Attention
     from attnviz.generations.record import Step
@@ -279,6 +281,24 @@ def test_chat(speaking: Callable[[str], tuple[Any, Any]]) -> None:
     )
     record = attnviz.generate("I love all", model, tokenizer, chat=True, max_new_tokens=2)
     assert record.text == "[user] I love all\n[bot]"
+
+
+@pytest.mark.parametrize(
+    "module", ["raise ImportError", "RLIMIT_AS = 5\ndef setrlimit(*_): raise ValueError"]
+)
+def test_chat_where_memory_cannot_be_limited(
+    speaking: Callable[[str], tuple[Any, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    module: str,
+) -> None:
+    """A template is used on Windows, which knows no limits, and on macOS, which refuses this one."""
+    _, tokenizer = speaking("llama")
+    tokenizer.chat_template = "[user] {{ messages[0].content }}"
+    (tmp_path / "resource.py").write_text(module)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("attnviz.capture.sources.chat.SECONDS", 120)
+    assert render_chat(tokenizer, "I love all", "llama") == "[user] I love all"
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import attnviz
 from attnviz.generations.terminal import (
     GenerationView,
+    Live,
     draw_end,
     draw_line,
     draw_step,
@@ -58,6 +61,23 @@ def test_on_a_terminal(in_terminal: Callable[..., Any]) -> None:
     assert sum(line.startswith("I love all you . <end>") for line in shown) == 1
     assert b"\x1b[48;5;" in one.sent
     assert any(line.startswith("verified: weights, max difference") for line in shown)
+
+
+def test_on_an_old_console_of_windows(made: dict[str, Attention]) -> None:
+    """It obeys no codes: each token is a line below the one before, as in a pipe."""
+    written = io.StringIO()
+    console = Console(
+        file=written, width=60, force_terminal=True, color_system=None, legacy_windows=True
+    )
+    record = next(iter(made.values()))
+    steps = list(steps_of(record))
+    live = Live(console, "teal", "en")
+    for step in steps:
+        live.show(step)
+    live.end(record)
+    assert "\x1b" not in written.getvalue()
+    tokens = [line for line in written.getvalue().splitlines() if line.lstrip()[:1].isdigit()]
+    assert len(tokens) == len(steps)
 
 
 def test_in_a_pipe_and_as_files(typed: Callable[..., Result], here: Path) -> None:

@@ -202,3 +202,18 @@ def test_an_installed_font_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     chosen = typefaces_for([THAI])
     assert chosen.families == (BASE, "Thai Squares")
     assert not chosen.missing
+
+
+@pytest.mark.usefixtures("no_other_fonts")
+@pytest.mark.parametrize(
+    "name", ["Hiragino Sans", "Yu Gothic", "Microsoft YaHei", "PingFang SC", "Apple SD Gothic Neo"]
+)
+def test_a_sans_serif_font_is_preferred(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Of fonts with the same characters, the one of Windows or macOS that fits the other letters is taken."""
+    names = ("SimSun", name, "Hiragino Mincho ProN")
+    install(
+        monkeypatch, *((build_font(tmp_path / f"{one}.ttf", one, "我爱"), one) for one in names)
+    )
+    assert typefaces_for(["我爱"]).families[-1] == name

@@ -693,6 +693,36 @@ def test_an_interrupt_leaves_all_as_it_was(
     )
 
 
+@pytest.mark.parametrize("suffix", [*SUFFIXES, ".png", ".svg", ".pdf", ".html"])
+def test_no_file_is_open_when_it_is_replaced(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    make_record: Callable[..., Attention],
+    suffix: str,
+) -> None:
+    """Windows replaces no file that is open or mapped, and none by one that is."""
+    path = tmp_path / f"record{suffix}"
+    record = make_record()
+    save(record, path)
+    if suffix in SUFFIXES:
+        record = load_record(path)
+    replace_file, n_replaced = Path.replace, 0
+
+    def check(temporary: Path, target: Path) -> Path:
+        nonlocal n_replaced
+        n_replaced += 1
+        open_files = {os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()}
+        maps = Path("/proc/self/maps").read_text("utf-8")
+        for file in (temporary, target):
+            assert str(file) not in open_files
+            assert str(file) not in maps
+        return replace_file(temporary, target)
+
+    monkeypatch.setattr(Path, "replace", check)
+    save(record, path)
+    assert n_replaced == 1
+
+
 @pytest.fixture
 def small_disk() -> Iterator[None]:
     """No file may grow beyond 1,000 bytes."""

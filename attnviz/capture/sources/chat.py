@@ -7,7 +7,6 @@ network, but not from running without end or from filling the memory.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from contextlib import suppress
@@ -33,16 +32,15 @@ def render_chat(tokenizer: Any, text: str, name: str) -> str:
         "chat_template": tokenizer.get_chat_template(),
         "add_generation_prompt": True,
     }
-    # The process imports from the same folders as this one. Without -P it would import from the folder of this file.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    # The process imports from the same folders as this one, and with -I from no other, such as the current folder.
+    code = f"import sys; sys.path[:] = {sys.path}; from {__name__} import main; main()"
     try:
         process = subprocess.run(
-            [sys.executable, "-P", __file__],
+            [sys.executable, "-I", "-c", code],
             input=json.dumps(arguments, default=str).encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=SECONDS,
-            env=environment,
             check=False,
         )
     except subprocess.TimeoutExpired:
@@ -59,11 +57,12 @@ def _failed(name: str, reason: str) -> ModelError:
     return ModelError(f"the chat template of {name} cannot be used: {visible(reason)}")
 
 
-def _main() -> None:
+def main() -> None:
     """Render the template that standard input describes, and print the text or the error as JSON."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
-    with suppress(ImportError):  # Windows has no such limits
+    # Windows has no such limits, and macOS refuses one below the address space that Python has already.
+    with suppress(ImportError, OSError, ValueError):
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -80,7 +79,3 @@ def _main() -> None:
         if len(text) > LONGEST:
             answer = {"error": f"it makes a text of {len(text):,} characters"}
     sys.stdout.write(json.dumps(answer))
-
-
-if __name__ == "__main__":
-    _main()

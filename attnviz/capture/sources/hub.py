@@ -49,7 +49,7 @@ def locate(model: str, revision: str | None = None, *, needs_weights: bool = Tru
     if is_folder:
         return _folder(Path(model).expanduser(), needs_weights=needs_weights)
     model_name = clip(visible(model), 100)
-    if model.startswith((".", "/", "~")) or model.count("/") > 1:
+    if model.startswith((".", "/", "~")) or model.count("/") > 1 or "\\" in model:
         raise UnknownModelError(f"there is no folder {model_name}")
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # public, but its __init__ is lazy

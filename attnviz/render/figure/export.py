@@ -32,7 +32,7 @@ LETTERS = {
 }
 FALLBACKS = (
     b"'DejaVu Sans', Verdana, 'Noto Sans', 'Noto Sans CJK KR', 'Malgun Gothic',"
-    b" 'Apple SD Gothic Neo', sans-serif"
+    b" 'Apple SD Gothic Neo', 'Hiragino Sans', 'Yu Gothic', 'PingFang SC', 'Microsoft YaHei', sans-serif"
 )
 """The fonts for an SVG if attnviz's font is not installed; the first ones have letters of the same width."""
 

@@ -41,7 +41,8 @@ function clip(text, most) {
   return parts.length <= most && parts.join("") === text ? text : `${parts.slice(0, most - 1).join("")}…`;
 }
 
-const FONT = 'system-ui, -apple-system, "Segoe UI", "Noto Sans", "Noto Sans KR", sans-serif';
+const FONT = 'system-ui, -apple-system, "Segoe UI", "Noto Sans", "Noto Sans KR", "Apple SD Gothic Neo", "Malgun Gothic", '
+  + '"Hiragino Sans", "Yu Gothic", "PingFang SC", "Microsoft YaHei", sans-serif';
 const ruler = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
 
 /** The font of drawn texts. */
