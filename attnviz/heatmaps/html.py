@@ -498,6 +498,8 @@ def _exact_vectors(record: Attention) -> tuple[QKV | None, Phrase]:
     if vectors is None or vectors.query.shape[:3] + vectors.key.shape[2:3] != record.weights.shape:
         return None, NO_VECTORS
     scaling = np.array(vectors.scaling)[:, None, None, None]
+    if sum(array.nbytes for array in (vectors.query, vectors.key, vectors.value)) > EXACT:
+        return None, NO_VECTORS
     scores = vectors.query.astype(np.float64) @ vectors.key.swapaxes(2, 3) * scaling
     if record.kind == "decoder":
         scores[..., np.triu(np.ones(scores.shape[2:], dtype=bool), 1)] = -np.inf
