@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Bool, Float, Float32
 from torch import Tensor, nn
 
-from attnviz.attention import QKV, Receipt
+from attnviz.attention import QKV, Receipt, indices_of
 from attnviz.capture.observers import Batch, Block, Observer, WeightCollector
 from attnviz.capture.verification import (
     EVERY_NUMBER,
@@ -148,6 +148,7 @@ class RecordCollector(WeightCollector):
             return
         n_heads = layer.query.shape[1]
         heads = self._heads_of(n_heads)
+        indices_of(heads, range(n_heads), "head")
         widths = layer.query.shape[3], layer.key.shape[3] + layer.value.shape[3]
         sizes = [
             4

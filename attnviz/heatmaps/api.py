@@ -284,12 +284,15 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
                 f"{error}: if the others are padding, leave them out, as in "
                 f"tuple(layer[:, :, :{n}, :{n}] for layer in attentions)"
             ) from None
-        if weights.dtype.kind not in "fiu" or not np.isfinite(weights).all() or not weights.size:
+        is_drawable = weights.dtype.kind in "fiu" and 2 <= weights.ndim <= 4 and weights.size
+        if not is_drawable or not np.isfinite(weights).all():
             raise
         advice = ""
         if _may_be_dropped(weights):
             advice = "if the model was in training mode, call model.eval() before it runs; "
-        raise RecordError(f"{error}: {advice}normalized=False draws other numbers") from None
+        raise RecordError(
+            f"{error}: {advice}normalized=False draws numbers that are no attention"
+        ) from None
 
 
 def _is_layers(attention: Any) -> bool:

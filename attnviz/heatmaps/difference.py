@@ -57,9 +57,10 @@ class Difference:
         n_layers, n_heads, n_queries, n_keys = self.weights.shape
         changes = self.largest(1)
         change = changes[0].sentence if changes else "no weight differs"
+        models = " minus ".join(dict.fromkeys((repr(self.b.model), repr(self.a.model))))
         return (
-            f"<Difference of {self.b.model!r} minus {self.a.model!r} ({self.b.kind}): {n_layers} layers x "
-            f"{n_heads} heads, {n_queries} queries x {n_keys} keys; {change}>"
+            f"<Difference of {models} ({self.b.kind}): {n_layers} layers x {n_heads} heads, "
+            f"{n_queries} queries x {n_keys} keys; {change}>"
         )
 
     @property

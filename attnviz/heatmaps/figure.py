@@ -87,7 +87,8 @@ def draw(
     """
     if title == "auto" and not style.has_title:
         title = None
-    sheet = replace(sheet, has_blanks=theme.has_blanks(theme.colours(palette)))
+    table = theme.table(palette, diverging=sheet.center is not None)
+    sheet = replace(sheet, has_blanks=theme.has_blanks(table))
     finding: Finding | Change | None = None
     if title == "auto":
         finding = find(sheet.record, signs) if sheet.quantity == "weight" else change

@@ -314,11 +314,16 @@ def difference_page(
         {"texts": both(change.sentence), "state": {"record": 0, **_place_of(change)}}
         for change in changes
     ]
-    opens = _place_of(changes[0]) if changes else {}
     names = (_("The first: {title}"), _("The second: {title}"))
-    for at, (name, record, content) in enumerate(zip(names, records, contents[1:], strict=True), 1):
+    for at, (name, record, content) in enumerate(zip(names, records, contents[1:], strict=True)):
         title = f"{content.title} · {visible(record.model)}"
-        steps.append({"texts": both(name.format(title=title)), "state": {"record": at}})
+        state: dict[str, object] = {"record": at + 1}
+        if changes:  # the same head and the same two tokens, by their numbers in this record
+            query = difference.query_pairs[changes[0].query][at]
+            key = difference.key_pairs[changes[0].key][at]
+            state |= _place_of(replace(changes[0], query=query, key=key))
+        steps.append({"texts": both(name.format(title=title)), "state": state})
+    opens = _place_of(changes[0]) if changes else {}
     title = _("Difference in attention")
     labels = {
         "lang": lang,

@@ -216,10 +216,9 @@ class ModuleSource(PerSentenceSource):
                 return self._module(ids, **_further_inputs(self._module, ids))
         except ModelError as error:
             if self._tokenizer is None and isinstance(error.__cause__, IndexError):
-                largest = int(ids.max())
                 raise ModelError(
-                    f"{self.name} fails on byte {largest} of the text, so its vocabulary may be smaller than the 256 "
-                    "bytes: give its tokenizer, as in tokenizer=..."
+                    f"{error}; without a tokenizer it reads the bytes of the text, up to {int(ids.max())}, and its "
+                    "vocabulary may be smaller: give its tokenizer too"
                 ) from error.__cause__
             inside = _model_inside(self._module)
             if inside is None or error.__cause__ is None:
