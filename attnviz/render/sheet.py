@@ -159,19 +159,20 @@ class Sheet:
         return self.say(join_phrases(notes, "; "))
 
     def _legend_of_values(self) -> str:
-        """The meaning of the colours of a diverging scale, or of numbers that are no weights."""
+        """Return the meaning of the colours of a diverging scale, or of numbers that are no weights."""
         panel = max(self.panels, key=lambda panel: panel.top)
-        has_own_scales = self.scale == "panel" and len(self.panels) > 1
-        least, top = f"{panel.bottom:.3g}", f"{panel.top:.3g}"
+        least, top = f"{panel.bottom:.3g}".replace("-", "−"), f"{panel.top:.3g}"
         if self.quantity == "difference":
+            top = f"+{top}"
             template = _("difference {least} to {top}: + (red) is more attention, − (blue) less")
-            least, top = f"−{top}", f"+{top}"
+        elif self.quantity == "weight":
+            template = _("weight {least} to {top}, centred on {center}")
         elif self.center is not None:
             template = _("values {least} to {top}, centred on {center}")
         else:
             template = _("values {least} to {top}")
         parts = [template.format(least=least, top=top, center=f"{panel.center or 0:g}")]
-        if has_own_scales:
+        if self.scale == "panel" and len(self.panels) > 1:
             parts = [_("each panel has its own scale; the largest: {scale}").format(scale=parts[0])]
         elif len(self.panels) > 1:
             parts.append(_(", same scale in all panels"))

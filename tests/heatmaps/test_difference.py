@@ -355,7 +355,7 @@ class TestAnyNumbers:
     def test_center_of_attention(self, make_record: Make) -> None:
         """A record keeps its receipt; the other end is as far from the center."""
         axes = attnviz.heatmap(make_record(), 1, 2, center=0.25, vmax=0.75)
-        assert "values -0.25 to 0.75, centred on 0.25" in label_of(axes)
+        assert "weight −0.25 to 0.75, centred on 0.25" in label_of(axes)
         assert "verified: weights" in label_of(axes)
         attnviz.heatmap(make_record(), 1, 2, center=0.25, cmap="RdBu_r")
 
@@ -369,7 +369,7 @@ class TestAnyNumbers:
         ax = Figure().subplots()
         attnviz.heatmap(values, normalized=False, layer=1, head=2, ax=ax, cbar=True)
         top = np.abs(values).max()  # the scale of all heads
-        assert f"values {-top:.3g} to {top:.3g}" in label_of(ax)
+        assert f"values −{top:.3g} to {top:.3g}" in label_of(ax)
 
     @pytest.mark.parametrize(
         ("values", "options", "words"),
