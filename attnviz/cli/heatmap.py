@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 EXAMPLES = """attnviz heatmap "I love all you"
 attnviz heatmap --toy "the animal is tired" --head 1.3 -o animal.svg
 attnviz heatmap -m toy-random:n_heads=2,d_model=16 "나는 너를 사랑해"
-attnviz heatmap --toy "the animal was too tired" --against "the animal was too wide"
+attnviz heatmap --toy "it was too tired" --against "it was too wide"
 attnviz heatmap --toy --file sample_inputs/sentences.txt -o book.pdf"""
 
 MeanLayer = Annotated[

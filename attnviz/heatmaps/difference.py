@@ -131,8 +131,13 @@ class Difference:
         )
         if is_named.any():
             sizes = np.where(is_named, sizes, 0)
+        # Sorting all weights of a long text would take seconds; of equal ones the first in order comes first.
+        n_smaller = max(0, sizes.size - max(n, 1))
+        least = np.partition(sizes, n_smaller, axis=None)[n_smaller]
+        candidates = np.flatnonzero(sizes >= least)
+        order = candidates[np.argsort(-sizes.ravel()[candidates], kind="stable")]
         changes = []
-        for flat in np.argsort(-sizes, axis=None, kind="stable")[:n]:
+        for flat in order[:n]:
             place = np.unravel_index(flat, sizes.shape)
             layer, head, query, key = map(int, place)
             if sizes[place] > 0:
