@@ -218,6 +218,8 @@ def heatmap(
         }
         sentence = read_text(text, file)
         check_text(sentence)
+        pair = _read(pair, "the second sentence")
+        against = _read(against, "the sentence of --against")
         source = open_model(name, reads=sentence, **model_options)
         record = _attend(sentence, pair, source, attend_options, averaged=averaged)
     record = _merge(record, words=words, hide_special=hide_special, without_sinks=without_sinks)
@@ -225,8 +227,7 @@ def heatmap(
         record = record.mean(*averaged)
     if compares:
         if against is not None:
-            sentence = read_text(against, None, "the sentence of --against")
-            check_text(sentence, "the sentence of --against")
+            sentence = against
         if against_model is not None:
             source = open_model(against_model, reads=sentence, **model_options)
         second = _attend(sentence, pair, source, attend_options, averaged=averaged)
@@ -373,6 +374,15 @@ def _refuse(context: typer.Context, options: Sequence[str], message: str) -> Non
         raise SettingsError(message)
 
 
+def _read(text: str | None, name: str) -> str | None:
+    """Return a further sentence, checked before any model is opened; None if there is none."""
+    if text is None:
+        return None
+    text = read_text(text, None, name)
+    check_text(text, name)
+    return text
+
+
 def _attend(
     sentence: str,
     pair: str | None,
@@ -382,10 +392,6 @@ def _attend(
     averaged: Sequence[str],
 ) -> Attention:
     """Run a model on a sentence or a pair; a mean over the axes in `averaged` needs heads of one kind."""
-    second = None
-    if pair is not None:
-        second = read_text(pair, None, "the second sentence")
-        check_text(second, "the second sentence")
     if averaged and attend_options["kind"] is None and len(source.kinds) > 1:
         kinds = ", ".join(source.kinds)
         raise SettingsError(
@@ -393,7 +399,7 @@ def _attend(
         )
     from attnviz.capture.attend import attend
 
-    return attend(sentence, source, pair=second, **attend_options)
+    return attend(sentence, source, pair=pair, **attend_options)
 
 
 def _merge(record: Attention, *, words: bool, hide_special: bool, without_sinks: bool) -> Attention:
