@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from attnviz.pages import WebPage
 
+LONGEST_TEXT = 120  # characters of each of two texts, so that a title has room for both
 MOST_NAMED = 8  # tokens without partner that a note names
 # What a part of a record says of the numbers of its tokens; tokens of a difference are counted from 0.
 PLACES = {"part", "sinks_hidden", "row_generates_word", "row_generates_token"}
@@ -191,9 +192,10 @@ class Difference:
         names = dict.fromkeys(visible(record.model) for record in (self.a, self.b))
         kind = sheet.model.rpartition(" · ")[2]
         texts = dict.fromkeys(resolve(record).sentence for record in (self.a, self.b))
+        longest = LONGEST_TEXT if len(texts) > 1 else max(map(len, texts))
         return replace(
             with_values(sheet, matrices, "difference", 0.0),
-            sentence=" → ".join(filter(None, texts)),
+            sentence=" → ".join(clip(text, longest) for text in texts if text),
             model=f"{' → '.join(names)} · {kind}",
             notes=tuple(in_language(note, lang) for note in self.notes),
             proof=in_language(self.proof, lang),

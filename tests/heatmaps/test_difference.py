@@ -238,7 +238,10 @@ class TestViews:
         screen = Screen(width=60)
         lines = draw(change.sheet(), screen, changes=change.largest(20))
         assert max(cell_len(line.plain) for line in lines) <= 60
-        assert "Thumbnails" in " ".join(line.plain for line in lines)
+        shown = " ".join(line.plain for line in lines)
+        assert "Thumbnails" in shown
+        assert "“the animal crossed" in shown
+        assert "“the animal saw" in shown
         change.page()
 
     def test_the_page(self, change: attnviz.Difference, show_page: Callable[..., Page]) -> None:
