@@ -9,6 +9,7 @@ from .generations.api import generate
 from .heads.api import compare_heads, merge_stats
 from .heads.record import HeadComparison
 from .heatmaps.api import heatmap
+from .heatmaps.difference import Difference, difference
 from .heatmaps.lines import heatmap_all
 from .heatmaps.words import hide_sinks, hide_special, merge_words
 from .models.training.run import train
@@ -22,6 +23,7 @@ __version__: str
 __all__ = [
     "Attention",
     "Diagnosis",
+    "Difference",
     "HeadComparison",
     "Note",
     "Receipt",
@@ -31,6 +33,7 @@ __all__ = [
     "attend",
     "attend_all",
     "compare_heads",
+    "difference",
     "doctor",
     "generate",
     "heatmap",

@@ -31,6 +31,7 @@ def attend(
     rows: slice | None = None,
     keys: slice | None = None,
     memory: int | str = MEMORY,
+    vectors: bool = False,
     device: Device = "auto",
     dtype: Dtype = "auto",
     revision: str | None = None,
@@ -57,6 +58,8 @@ def attend(
         keys: the key tokens to keep, as a slice; None keeps all.
         memory: the limit on the weights that are kept, in bytes or such as ``"4GB"``. Above it, neighbouring tokens are
             pooled (sum over the keys of a group, mean over its queries), with a note in the record.
+        vectors: whether the record keeps the queries, keys and values of any size that fits in the memory beside the
+            weights; False keeps them if they take at most 96 KB.
         device: as for `open_source`, and so are the four arguments below.
         dtype: the number format.
         revision: a branch, tag or commit on the hub.
@@ -67,8 +70,8 @@ def attend(
         The record: `weights` of shape (layer, head, query, key), float32.
 
     Raises:
-        InputError: the text is empty, or longer than the model takes; the memory is too small even for pooled weights;
-            or there is no such device, number format or size.
+        InputError: the text is empty, or longer than the model takes; the memory is too small even for pooled weights,
+            or for the vectors; or there is no such device, number format or size.
         SelectionError: there is no such layer, head, row, key or kind of attention, or a target is given for a model
             that generates no text.
         ModelError: the model cannot be used, its weights are not verified, or the tokenizer belongs to another model.
@@ -90,7 +93,14 @@ def attend(
         )
         batch = source.encode_prepared(text, kind=kind, target=target)
         (record,) = attend_batch(
-            batch, source, layers=layers, heads=heads, rows=rows, keys=keys, memory=memory
+            batch,
+            source,
+            layers=layers,
+            heads=heads,
+            rows=rows,
+            keys=keys,
+            memory=memory,
+            vectors=vectors,
         )
         return record
     (record,) = attend_all(
@@ -106,6 +116,7 @@ def attend(
         rows=rows,
         keys=keys,
         memory=memory,
+        vectors=vectors,
         device=device,
         dtype=dtype,
         revision=revision,
@@ -129,6 +140,7 @@ def attend_all(
     rows: slice | None = None,
     keys: slice | None = None,
     memory: int | str = MEMORY,
+    vectors: bool = False,
     device: Device = "auto",
     dtype: Dtype = "auto",
     revision: str | None = None,
@@ -156,7 +168,14 @@ def attend_all(
     )
     batch = source.encode(texts, pairs, truncate=truncate, kind=kind, targets=targets)
     return attend_batch(
-        batch, source, layers=layers, heads=heads, rows=rows, keys=keys, memory=memory
+        batch,
+        source,
+        layers=layers,
+        heads=heads,
+        rows=rows,
+        keys=keys,
+        memory=memory,
+        vectors=vectors,
     )
 
 
@@ -169,11 +188,14 @@ def attend_batch(
     rows: slice | None = None,
     keys: slice | None = None,
     memory: int | str = MEMORY,
+    vectors: bool = False,
 ) -> list[Attention]:
     """Return the records of sentences that are encoded already; see `attend`."""
     from attnviz.capture.stream import RecordCollector
 
     layers, heads = normalize_selection(layers, heads)
+    if vectors and (rows is not None or keys is not None):
+        raise SettingsError("vectors are of whole sentences: give no rows or keys with them")
     labels = [
         cut(
             sentence.tokens, sentence.tokens if sentence.keys is None else sentence.keys, rows, keys
@@ -186,6 +208,7 @@ def attend_batch(
         rows=rows,
         keys=keys,
         memory=parse_bytes(memory),
+        vectors=vectors,
     )
     receipt = source.stream(batch, [collector])
     cell = collector.cell  # the number of neighbouring tokens per row and per column

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Float32
 from torch import Tensor, nn
 
-from attnviz.attention import QKV, Receipt
+from attnviz.attention import QKV, Receipt, indices_of
 from attnviz.capture.observers import Batch, Block, Observer, WeightCollector
 from attnviz.capture.verification import (
     EVERY_NUMBER,
@@ -28,7 +28,7 @@ from attnviz.capture.verification import (
     name_of_format,
     tolerance_of,
 )
-from attnviz.errors import NoAttentionError
+from attnviz.errors import InputError, ModelError, NoAttentionError
 
 # The limits on a block of weights: large enough to keep all cores busy, small compared with any model.
 BLOCK_BYTES = 256 * 2**20
@@ -105,55 +105,107 @@ class LayerObserver(Observer, Protocol):
         """Receive a layer whose attention has been computed; its blocks follow."""
 
 
+class Vectors(NamedTuple):
+    """One layer's queries, keys and values of one sentence, without padding."""
+
+    query: Float32[np.ndarray, "head query d_k"]
+    key: Float32[np.ndarray, "head key d_k"]
+    value: Float32[np.ndarray, "head key d_v"]
+    scaling: float
+
+
 class RecordCollector(WeightCollector):
-    """Collects weights and, if they are available and small, the queries, keys and values of whole sentences."""
+    """Collects weights and, if they are available, the queries, keys and values of whole sentences.
+
+    Queries, keys and values are kept if they are small, or with `vectors` as far as they fit in the memory, together
+    with the weights; the other arguments are those of `WeightCollector`.
+    """
+
+    def __init__(
+        self,
+        layers: Collection[int] | None = None,
+        heads: Collection[int] | None = None,
+        *,
+        rows: slice | None = None,
+        keys: slice | None = None,
+        memory: int | None = None,
+        vectors: bool = False,
+    ) -> None:
+        super().__init__(layers, heads, rows=rows, keys=keys, memory=memory)
+        self._wants_vectors = vectors
 
     def begin(self, batch: Batch) -> None:
         """Discard the data of an earlier batch."""
         super().begin(batch)
         self._bytes_needed = 0
-        self._held: list[Layer] = []
+        self._held: list[list[Vectors]] = [
+            [] for _ in batch.sentences
+        ]  # of each layer, by sentence
 
     def observe_layer(self, layer: Layer) -> None:
         """Keep a layer's queries, keys and values, as long as there is room for all layers."""
         if not self._keeps(layer.number):
             return
-        n_heads = len(self._heads_of(layer.query.shape[1]))
-        for tensor in (layer.query, layer.key, layer.value):
-            self._bytes_needed += 4 * n_heads * tensor.shape[2] * tensor.shape[3]
-        if self._bytes_needed <= SMALL:
-            self._held.append(layer)
+        n_heads = layer.query.shape[1]
+        heads = self._heads_of(n_heads)
+        indices_of(heads, range(n_heads), "head")
+        widths = layer.query.shape[3], layer.key.shape[3] + layer.value.shape[3]
+        sizes = [
+            4
+            * len(heads)
+            * sum(d * (end - start) for d, (start, end) in zip(widths, spans, strict=True))
+            for spans in self._spans
+        ]
+        if self._wants_vectors:
+            # The weights of this layer are kept beside them.
+            n_weights = sum(math.prod(end - start for start, end in spans) for spans in self._spans)
+            self._bytes_needed += sum(sizes) + 4 * len(heads) * n_weights
+            most = self._memory
         else:
-            self._held.clear()
+            self._bytes_needed += max(sizes)
+            most = SMALL
+        if most is not None and self._bytes_needed > most:
+            self._held = [[] for _ in self._spans]
+            return
+        key, value = (for_each_head(tensor, n_heads) for tensor in (layer.key, layer.value))
+        for index, (row_span, key_span) in enumerate(self._spans):
+            rows, keys = slice(*row_span), slice(*key_span)
+            vectors = Vectors(
+                query=layer.query[index, heads, rows].float().numpy(force=True),
+                key=key[index, heads, keys].float().numpy(force=True),
+                value=value[index, heads, keys].float().numpy(force=True),
+                scaling=layer.scaling,
+            )
+            self._held[index].append(vectors)
 
     def vectors(self, index: int) -> QKV | None:
         """Return the queries, keys and values of sentence `index` without padding.
 
-        Return None unless those of all layers are kept, of whole sentences and of one shape.
+        Return None unless those of all layers are kept, of whole sentences and of one shape. Raises InputError: they
+        are wanted, and the memory is too small; ModelError: they are wanted, and there are none of one shape.
         """
+        is_too_large = self._memory is not None and self._bytes_needed > self._memory
+        if self._wants_vectors and is_too_large:
+            raise InputError(
+                f"weights, queries, keys and values take {self._bytes_needed:,} bytes, and the memory is "
+                f"{self._memory:,}: give memory={self._bytes_needed}, or choose layers or heads"
+            )
+        held = self._held[index]
         is_partial = self._window != (None, None) or self.cell > 1
-        if not self._held or len(self._held) < len(self.layers) or is_partial:
+        has_all = len(held) == len(self.layers) and not is_partial
+        # Head widths may differ between layers; such arrays cannot be stacked.
+        shapes = {(one.query.shape, one.key.shape, one.value.shape) for one in held}
+        if not has_all or len(shapes) != 1:
+            if self._wants_vectors:
+                raise ModelError(
+                    "vectors: this model shows no queries, keys and values of one shape for all of these layers"
+                )
             return None
-        rows, keys = (slice(*span) for span in self._spans[index])
-        queries, all_keys, values, scalings = [], [], [], []
-        for layer in self._held:
-            n_heads = layer.query.shape[1]
-            heads = self._heads_of(n_heads)
-            key = for_each_head(layer.key, n_heads)
-            value = for_each_head(layer.value, n_heads)
-            queries.append(layer.query[index, heads, rows].float().numpy(force=True))
-            all_keys.append(key[index, heads, keys].float().numpy(force=True))
-            values.append(value[index, heads, keys].float().numpy(force=True))
-            scalings.append(layer.scaling)
-        for arrays in (queries, all_keys, values):
-            # Head widths may differ between layers; such arrays cannot be stacked.
-            if len({array.shape for array in arrays}) > 1:
-                return None
         return QKV(
-            query=np.stack(queries),
-            key=np.stack(all_keys),
-            value=np.stack(values),
-            scaling=tuple(scalings),
+            query=np.stack([one.query for one in held]),
+            key=np.stack([one.key for one in held]),
+            value=np.stack([one.value for one in held]),
+            scaling=tuple(one.scaling for one in held),
         )
 
 

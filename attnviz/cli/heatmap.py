@@ -25,7 +25,7 @@ from attnviz.cli.output import (
     write,
 )
 from attnviz.errors import InputError, SettingsError
-from attnviz.render.names import DEFAULT, outputs, picture_path
+from attnviz.render.names import DEFAULT, outputs, picture_path, slug
 from attnviz.text.display import check_text, visible
 
 if TYPE_CHECKING:
@@ -34,12 +34,14 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from attnviz.attention import Attention
+    from attnviz.capture.sources import Source
     from attnviz.heatmaps.finding import Signs
     from attnviz.render.terminal.screen import Screen
 
 EXAMPLES = """attnviz heatmap "I love all you"
 attnviz heatmap --toy "the animal is tired" --head 1.3 -o animal.svg
 attnviz heatmap -m toy-random:n_heads=2,d_model=16 "나는 너를 사랑해"
+attnviz heatmap --toy "it was too tired" --against "it was too wide"
 attnviz heatmap --toy --file sample_inputs/sentences.txt -o book.pdf"""
 
 MeanLayer = Annotated[
@@ -61,6 +63,7 @@ MeanHead = Annotated[
 PAGE_EXAMPLES = """attnviz page
 attnviz page -m toy-ko --lang ko -o tour.html"""
 
+MOST_CHANGES = 100  # that are looked through for the heads that change most
 RECORD_ENDINGS = "png, svg, pdf, html, json, npz, safetensors, or - to print JSON"
 
 
@@ -75,8 +78,24 @@ def heatmap(
         Path | None,
         opt.option(metavar="FILE", help="Draw a saved record instead.", panel=opt.INPUT),
     ] = None,
+    against: Annotated[
+        str | None,
+        opt.option(
+            "--against", metavar="TEXT", help="Draw the change to this sentence.", panel=opt.INPUT
+        ),
+    ] = None,
     model: opt.Model = None,
     toy: opt.Toy = False,
+    against_model: Annotated[
+        str | None,
+        opt.option(
+            "--against-model",
+            metavar="NAME",
+            help="Draw the change to this model.",
+            autocompletion=opt.complete_models,
+            panel=opt.MODEL,
+        ),
+    ] = None,
     device: opt.Device = "auto",
     dtype: opt.Dtype = "auto",
     trust_remote_code: opt.TrustRemoteCode = False,
@@ -119,9 +138,20 @@ def heatmap(
     """See what every head of a model attends to in a sentence.
 
     Prints all heads as thumbnails and one of them large; with --head, those heads
-    large. Each line of --file is drawn into a folder or a PDF named with -o.
+    large. Each line of --file is drawn into a folder or a PDF named with -o. With
+    --against or --against-model, draws what changes: the second minus the first.
     """
     paths = output or []
+    compares = against is not None or against_model is not None
+    if compares:
+        _refuse(
+            context,
+            ("load", "without_sinks", "rows", "keys", "roles", "palette"),
+            "--against and --against-model compare whole sentences: they take no load, without-sinks, rows, keys, "
+            "roles or palette",
+        )
+        if scale == "log":
+            raise SettingsError("a change has a sign, and no logarithm: choose another", "scale")
     averaged = opt.parse_means(layer, head)
     layers, heads = opt.parse_heads(
         None if "layers" in averaged else layer, None if "heads" in averaged else head
@@ -144,9 +174,12 @@ def heatmap(
     if file is not None and load is None and len(paths) == 1 and _holds_many(paths[0]):
         _refuse(
             context,
-            ("pair", "target", "words", "hide_special", "without_sinks", "rows", "keys", "roles"),
-            "pair, target, words, hide-special, without-sinks, rows, keys and roles are for one sentence, "
-            "not for a file of lines",
+            (
+                *("pair", "target", "words", "hide_special", "without_sinks", "rows", "keys"),
+                *("roles", "against", "against_model"),
+            ),
+            "pair, target, words, hide-special, without-sinks, rows, keys, roles, against and against-model are for "
+            "one sentence, not for a file of lines",
         )
         if averaged:
             raise SettingsError("mean is for one sentence, not for a file of lines")
@@ -155,7 +188,9 @@ def heatmap(
         _draw_lines(lines, paths[0], name, model_options, choose, look)
         return
 
-    _check_files(context, paths or [outputs() / "heatmap.png"], style, width)
+    _check_files(
+        context, paths or [outputs() / "heatmap.png"], style, width, is_difference=compares
+    )
     if averaged:
         _check_mean(paths, roles)
     window: dict[str, Any] = {
@@ -182,10 +217,25 @@ def heatmap(
             **window,
         }
         sentence = read_text(text, file)
-        record = _attend(sentence, pair, name, model_options, attend_options, averaged=averaged)
+        check_text(sentence)
+        pair = _read(pair, "the second sentence")
+        against = _read(against, "the sentence of --against")
+        source = open_model(name, reads=sentence, **model_options)
+        record = _attend(sentence, pair, source, attend_options, averaged=averaged)
     record = _merge(record, words=words, hide_special=hide_special, without_sinks=without_sinks)
     if averaged:
         record = record.mean(*averaged)
+    if compares:
+        if against is not None:
+            sentence = against
+        if against_model is not None:
+            source = open_model(against_model, reads=sentence, **model_options)
+        second = _attend(sentence, pair, source, attend_options, averaged=averaged)
+        second = _merge(second, words=words, hide_special=hide_special, without_sinks=False)
+        if averaged:
+            second = second.mean(*averaged)
+        _show_difference(record, second, paths, look, layer=layer, head=head)
+        return
     if not paths:
         paths = [_default_path(record, target, shows_all=not (layer or head))]
     _show_record(record, paths, look | {"roles": roles}, full=head is not None)
@@ -196,12 +246,20 @@ SENTENCE_OPTIONS = ("text", "file", "pair", "target", "truncate", "kind")
 
 
 def _check_files(
-    context: typer.Context, paths: Sequence[Path], style: opt.Style, width: str | None
+    context: typer.Context,
+    paths: Sequence[Path],
+    style: opt.Style,
+    width: str | None,
+    *,
+    is_difference: bool,
 ) -> None:
     """Refuse files and sizes that do not go together, before any work."""
     from attnviz.attention import Attention
 
-    check_outputs(paths, Attention.ENDINGS)
+    endings: tuple[str, ...] = Attention.ENDINGS
+    if is_difference:
+        endings = tuple(ending for ending in endings if ending not in Attention.DATA_ENDINGS)
+    check_outputs(paths, endings, prints_json=not is_difference)
     check_look(context, paths, style, width)
 
 
@@ -248,6 +306,48 @@ def _show_record(
             write(record, path, **look)
 
 
+def _show_difference(
+    first: Attention,
+    second: Attention,
+    paths: Sequence[Path],
+    look: dict[str, Any],
+    *,
+    layer: list[str] | None,
+    head: list[str] | None,
+) -> None:
+    """Print the difference of two records, and write it to the paths.
+
+    A picture shows the head with the largest change, unless layers or heads were chosen; a page has all.
+    """
+    from attnviz.heatmaps import terminal
+    from attnviz.heatmaps.difference import difference
+
+    change = difference(first, second)
+    changes = change.largest(MOST_CHANGES)
+    page = None
+    if any(map(_is_page, paths)):
+        page = change.page(look["lang"], scale=look["scale"], theme=look["theme"])
+    print_view(
+        lambda screen: terminal.draw(
+            change.sheet(look["scale"], screen.language(look["lang"])),
+            screen,
+            full=head is not None,
+            changes=changes,
+        ),
+        theme=look["theme"],
+    )
+    shown = change
+    if not (layer or head) and changes:
+        shown = change.select([changes[0].layer], [changes[0].head])
+    for path in paths or [
+        _default_path(first, first.target, shows_all=not (layer or head), second=second)
+    ]:
+        if page is not None and _is_page(path):
+            write(page, path)
+        else:
+            write(shown, path, **{name: look[name] for name in look if name != "palette"})
+
+
 def _holds_many(path: Path) -> bool:
     """Return whether a path is a folder or a PDF, which can hold the pictures of many sentences."""
     return path != JSON and path.suffix.lower() in {"", ".pdf"}
@@ -274,22 +374,24 @@ def _refuse(context: typer.Context, options: Sequence[str], message: str) -> Non
         raise SettingsError(message)
 
 
+def _read(text: str | None, name: str) -> str | None:
+    """Return a further sentence, checked before any model is opened; None if there is none."""
+    if text is None:
+        return None
+    text = read_text(text, None, name)
+    check_text(text, name)
+    return text
+
+
 def _attend(
     sentence: str,
     pair: str | None,
-    model: str | None,
-    model_options: dict[str, Any],
+    source: Source,
     attend_options: dict[str, Any],
     *,
     averaged: Sequence[str],
 ) -> Attention:
     """Run a model on a sentence or a pair; a mean over the axes in `averaged` needs heads of one kind."""
-    check_text(sentence)
-    second = None
-    if pair is not None:
-        second = read_text(pair, None, "the second sentence")
-        check_text(second, "the second sentence")
-    source = open_model(model, reads=sentence, **model_options)
     if averaged and attend_options["kind"] is None and len(source.kinds) > 1:
         kinds = ", ".join(source.kinds)
         raise SettingsError(
@@ -297,7 +399,7 @@ def _attend(
         )
     from attnviz.capture.attend import attend
 
-    return attend(sentence, source, pair=second, **attend_options)
+    return attend(sentence, source, pair=pair, **attend_options)
 
 
 def _merge(record: Attention, *, words: bool, hide_special: bool, without_sinks: bool) -> Attention:
@@ -357,10 +459,13 @@ def _draw_lines(
         raise InputError(f"{len(failures)} of {n} lines could not be drawn")
 
 
-def _default_path(record: Attention, target: str | None, *, shows_all: bool) -> Path:
+def _default_path(
+    record: Attention, target: str | None, *, shows_all: bool, second: Attention | None = None
+) -> Path:
     """Return a file in `outputs` named after the record, so that the same command writes the same file.
 
-    Unless the picture `shows_all` heads, the name has the numbers of its layers and heads.
+    Unless the picture `shows_all` heads, the name has the numbers of its layers and heads. That of a difference has
+    the sentence or the model of the `second` record too.
     """
     parts: list[str] = []
     if record.kind != "encoder":
@@ -369,6 +474,12 @@ def _default_path(record: Attention, target: str | None, *, shows_all: bool) -> 
         layers = "mean" if "layers" in record.averaged else _span(record.layers)
         heads = "mean" if "heads" in record.averaged else _span(record.heads)
         parts += [f"layer-{layers}", f"head-{heads}"]
+    if second is not None:
+        parts.append("against")
+        if second.text != record.text:
+            parts.append(slug(second.text, 40))
+        if second.model != record.model:
+            parts.append(slug(second.model, 30))
     subject = record.text or "record"
     return picture_path("heatmap", subject, record.model, parts, pair=record.pair, target=target)
 

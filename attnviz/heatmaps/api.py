@@ -7,19 +7,30 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from jaxtyping import Float
 
 from attnviz.attention import ROW_TOLERANCE, Attention, HeadChoice, LayerChoice, Token
 from attnviz.errors import RecordError, SelectionError, SettingsError
+from attnviz.heatmaps.difference import Difference
 from attnviz.heatmaps.figure import check_title, choose, draw
+from attnviz.heatmaps.finding import Change
 from attnviz.render.figure.pattern import draw_on
 from attnviz.render.figure.pyplot import current_axes, register
 from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.palette import DEFAULT, Palette
-from attnviz.render.sheet import Scale, Sheet, TickLabels, resolve, with_labels, with_limits
+from attnviz.render.sheet import (
+    Scale,
+    Sheet,
+    TickLabels,
+    resolve,
+    with_labels,
+    with_limits,
+    with_values,
+)
 from attnviz.render.theme import ThemeName, theme_of
 from attnviz.storage.record_files import adopt
-from attnviz.text.display import readable_pieces
-from attnviz.text.messages import expect_language
+from attnviz.text.display import readable_pieces, visible
+from attnviz.text.messages import _, expect_language, in_language
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,8 +39,10 @@ Labels: TypeAlias = Sequence[Any] | tuple[Sequence[Any], Sequence[Any]]
 
 
 def heatmap(
-    attention: Attention | Any,
+    attention: Attention | Difference | Any,
     *place: Labels | LayerChoice | HeadChoice,
+    normalized: bool = True,
+    center: float | None = None,
     tokens: Labels | None = None,
     layer: LayerChoice = None,
     head: HeadChoice = None,
@@ -60,10 +73,14 @@ def heatmap(
     Args:
         attention: a record; weights as an array of shape (query, key), (head, query, key) or (layer, head, query,
             key), each row a distribution over keys; or the tuple that ``output_attentions=True`` returned for one
-            sentence: per layer an array or tensor of shape (1, head, query, key). Only a record has a receipt; the
-            others are marked as not verified.
+            sentence: per layer an array or tensor of shape (1, head, query, key); or the `Difference` of two records.
+            Only a record has a receipt; the others are marked as not verified.
         place: the layer and the head, as in ``heatmap(record, 1, 2)``; or the tokens of an array, and then its layer
             and head.
+        normalized: whether each row of an array is a distribution over keys; False draws any finite numbers, such as
+            scores or gradients, marked as having no receipt, and around 0 if one is negative.
+        center: the number in the middle of a diverging scale, whose ends are equally far from it; None is 0 for signed
+            numbers, and gives a scale from 0 on for others.
         tokens: the labels of an array: one list for queries and keys, or a pair of lists; None numbers them.
         layer: its number, counted from 0, negative from the end; ``"mean"`` for the mean over layers; None draws all
             layers.
@@ -77,7 +94,8 @@ def heatmap(
         scale: the weight with the strongest colour: ``shared``, the largest weight of all heads of the record;
             ``panel``, the largest of each head; ``unit``, 1. ``log`` is ``shared`` with a logarithmic scale, which
             begins at 0.0001.
-        vmin: the weight with the weakest colour, on the shared scale; None is 0.
+        vmin: the weight with the weakest colour, on the shared scale; None is 0. With a center, the larger distance of
+            `vmin` and `vmax` from it holds for both sides.
         vmax: the weight with the strongest colour, on the shared scale; None is the largest weight.
         cbar: whether there is a colour bar; None draws one on a new figure only.
         annot: whether weights are printed in the cells; None prints them if they are large enough to read.
@@ -96,15 +114,17 @@ def heatmap(
         The axes with the drawing; its `figure` can be saved.
 
     Raises:
-        RecordError: the array is no attention: it has other axes, its rows do not sum to 1, or tokens do not fit it.
-        SelectionError: the layer, head, scale, colormap or language is unknown, the ends of the scale or the tick
-            labels do not fit, or `ax` is given for several patterns.
+        RecordError: the array is no attention: it has other axes, its rows do not sum to 1, or tokens do not fit it; or
+            it holds NaN or infinity, or both attention and signed numbers.
+        SelectionError: the layer, head, scale, colormap or language is unknown, the ends of the scale, its center or
+            the tick labels do not fit, or `ax` is given for several patterns.
         SettingsError: the style, theme, width, size or title is invalid, or one of a new figure is given with an `ax`.
     """
     tokens, layer, head = _by_position(place, tokens, layer, head)
-    if isinstance(attention, Attention) and tokens is not None:
+    if isinstance(attention, Attention | Difference) and tokens is not None:
         raise RecordError("tokens are the labels of an array: a record has its own")
-    record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
+    if isinstance(attention, Difference) and (palette is not None or cmap is not None):
+        raise SelectionError("a difference is red above 0 and blue below: give no palette")
     title = check_title(title)
     if cmap is not None:
         if palette is not None:
@@ -112,13 +132,20 @@ def heatmap(
         palette = cmap
     palette = DEFAULT if palette is None else palette
     expect_language(lang)
-    record, chosen = choose(record, layer, head)
-    sheet = resolve(chosen, scale, lang)
+    sheet, whole = _sheets(attention, tokens, layer, head, scale, lang, normalized=normalized)
+    if center is not None:
+        sheet, whole = (
+            with_values(one, [panel.matrix for panel in one.panels], one.quantity, float(center))
+            for one in (sheet, whole)
+        )
     is_plain = (style, theme, width, figsize, dpi) == ("sheet", "auto", None, None, None)
     if ax is None and is_plain and len(sheet.panels) == 1:
         ax = current_axes()
     if ax is not None:
-        sheet = _on_one_scale(sheet, record)
+        # The scale of all panels, so that axes of a grid can be compared.
+        places = {panel.place for panel in sheet.panels}
+        panels = tuple(panel for panel in whole.panels if panel.place in places)
+        sheet = replace(sheet, panels=panels)
     sheet = with_labels(with_limits(sheet, vmin, vmax), yticklabels, xticklabels)
     if ax is None:
         picture = draw(
@@ -128,7 +155,8 @@ def heatmap(
             cbar=cbar is not False,
             annot=annot,
             style=style_of(style, width, dpi, figsize),
-            theme=theme_of(theme, palette),
+            theme=theme_of(theme, DEFAULT if sheet.center is not None else palette),
+            change=_largest_change(attention, sheet),
         )
         axes = picture.figure.axes[0]
         picture.figure.sca(axes)
@@ -164,11 +192,77 @@ def _by_position(
     return chosen["tokens"], chosen["layer"], chosen["head"]
 
 
-def _on_one_scale(sheet: Sheet, record: Attention) -> Sheet:
-    """Return a sheet whose panels have the scale of the whole record, so that axes of a grid can be compared."""
-    places = {panel.place for panel in sheet.panels}
-    all_panels = resolve(record, sheet.scale, sheet.language).panels
-    return replace(sheet, panels=tuple(panel for panel in all_panels if panel.place in places))
+def _sheets(
+    attention: Attention | Difference | Any,
+    tokens: Labels | None,
+    layer: LayerChoice,
+    head: HeadChoice,
+    scale: Scale,
+    lang: str,
+    *,
+    normalized: bool,
+) -> tuple[Sheet, Sheet]:
+    """Return the sheet of the chosen layer and head, and that of all; the arguments are as for `heatmap`."""
+    if isinstance(attention, Difference):
+        chosen_heads = attention.select(*attention.numbers(layer, head))
+        return chosen_heads.sheet(scale, lang), attention.sheet(scale, lang)
+    if isinstance(attention, Attention) or normalized:
+        record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
+        record, chosen = choose(record, layer, head)
+        return resolve(chosen, scale, lang), resolve(record, scale, lang)
+    values = _values_of(attention)
+    # A record holds attention only: this one has the labels, with even weights, and the panels have the numbers.
+    labels = record_of(np.full(values.shape, 1 / values.shape[-1]), tokens)
+    if "mean" in (layer, head):
+        raise SelectionError("a mean is of attention: average the array before it is drawn")
+    _record, chosen = choose(labels, layer, head)
+    sheets = []
+    for part in (chosen, labels):
+        matrices = values[np.ix_(part.layers, part.heads)].reshape(-1, *values.shape[-2:])
+        sheet = resolve(part, scale, lang)
+        center = 0.0 if values.min() < 0 else None
+        sheet = with_values(sheet, [*matrices], "value", center)
+        unproved = in_language(_("no receipt; rows not normalised"), lang)
+        sheets.append(replace(sheet, proof=unproved, model=visible(part.model)))
+    return sheets[0], sheets[1]
+
+
+def _largest_change(attention: Any, sheet: Sheet) -> Change | None:
+    """Return the largest change of a difference in the heads of a sheet; None for anything else."""
+    if not isinstance(attention, Difference):
+        return None
+    changes = attention.select(sheet.layers, sheet.heads).largest(1)
+    return changes[0] if changes else None
+
+
+def _values_of(attention: Any) -> Float[np.ndarray, "layer head query key"]:
+    """Return an array, or a tuple of layers, as numbers of all layers and heads.
+
+    Raises RecordError: there is none, it has other axes, a number is not finite, or a matrix is attention and another
+    one is signed.
+    """
+    _expect_weights(attention)
+    values = _array_of(attention)
+    if values.dtype.kind not in "fiu" or not 2 <= values.ndim <= 4 or not values.size:
+        raise RecordError(
+            "expected numbers of shape (query, key), (head, query, key) or (layer, head, query, key), not "
+            f"{values.dtype} of shape {values.shape}"
+        )
+    values = values.reshape((1,) * (4 - values.ndim) + values.shape).astype(np.float64)
+    if not np.isfinite(values).all():
+        raise RecordError("the numbers to draw must be finite: there is NaN or infinity")
+    is_signed = (values < 0).any(axis=(-2, -1))
+    sums = values.sum(axis=-1)
+    is_attention = ~is_signed & (np.abs(sums - 1) <= ROW_TOLERANCE).all(axis=-1)
+    if is_signed.any() and is_attention.any():
+        signed, unsigned = (
+            "layer {}, head {}".format(*np.argwhere(which)[0])
+            for which in (is_signed, is_attention)
+        )
+        raise RecordError(
+            f"{unsigned} is attention, and {signed} has signed numbers: draw them in two figures"
+        )
+    return values
 
 
 def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = None) -> Attention:
@@ -177,12 +271,9 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
     The arguments are as for `heatmap`. Raises RecordError: the weights are not attention.
     """
     _expect_weights(attention)
-    is_tuple = isinstance(attention, (tuple, list)) and all(
-        hasattr(layer, "shape") for layer in attention
-    )
-    weights = _stack_layers(tuple(attention)) if is_tuple else _as_array(attention)
+    weights = _array_of(attention)
     queries, keys = _labels(tokens, weights.shape)
-    name = "output_attentions" if is_tuple else "an array"
+    name = "output_attentions" if _is_layers(attention) else "an array"
     try:
         return adopt({"weights": weights, "query_tokens": queries, "key_tokens": keys}, name)
     except RecordError as error:
@@ -193,11 +284,27 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
                 f"{error}: if the others are padding, leave them out, as in "
                 f"tuple(layer[:, :, :{n}, :{n}] for layer in attentions)"
             ) from None
-        if not _may_be_dropped(weights):
+        is_drawable = weights.dtype.kind in "fiu" and 2 <= weights.ndim <= 4 and weights.size
+        if not is_drawable or not np.isfinite(weights).all():
             raise
+        advice = ""
+        if _may_be_dropped(weights):
+            advice = "if the model was in training mode, call model.eval() before it runs; "
         raise RecordError(
-            f"{error}: if the model was in training mode, call model.eval() before it runs"
+            f"{error}: {advice}normalized=False draws numbers that are no attention"
         ) from None
+
+
+def _is_layers(attention: Any) -> bool:
+    """Return whether these are the arrays or tensors of several layers, not numbers."""
+    return isinstance(attention, (tuple, list)) and all(
+        hasattr(layer, "shape") for layer in attention
+    )
+
+
+def _array_of(attention: Any) -> np.ndarray:
+    """Return an array, a tensor, nested lists, or the layers of ``output_attentions=True``, as an array."""
+    return _stack_layers(tuple(attention)) if _is_layers(attention) else _as_array(attention)
 
 
 def _expect_weights(attention: Any) -> None:

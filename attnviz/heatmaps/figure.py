@@ -15,7 +15,7 @@ import numpy as np
 
 from attnviz.attention import Attention, HeadChoice, LayerChoice, MeanAxis, parse_head
 from attnviz.errors import AttnvizWarning, SelectionError, SettingsError
-from attnviz.heatmaps.finding import Finding, Roles, Signs, find, role_signs
+from attnviz.heatmaps.finding import Change, Finding, Roles, Signs, find, role_signs
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines, page_of, scale_marks
 from attnviz.render.figure.pattern import (
@@ -56,6 +56,7 @@ MOST_CELLS = 2000
 NAMED_CELL = PITCH * 0.9  # the size of a cell beside which its token can be named
 NARROWEST_CELL = 0.02  # the size of the smallest visible cell
 ROUNDED = _("Numbers: weights, rounded to 2 decimals")
+ROUNDED_VALUES = _("Numbers: rounded to 2 decimals")
 CLOSE_GAP = 0.05  # between panels without labels
 MOST_STEP = 3  # on a page of a given width at least every third token is named, or none
 LEAST_CELLS = 8  # rows and columns that a panel keeps, however small it is
@@ -72,12 +73,13 @@ def draw(
     style: Style = STYLES["sheet"],
     theme: Theme = LIGHT,
     signs: Signs | None = None,
+    change: Change | None = None,
 ) -> Picture:
     """Draw a sheet: one pattern large, or all panels on a grid; the arguments are as for `attnviz.heatmap`.
 
     The title of a grid names the link that stands out most, and its head has a ring; `signs` has the roles of heads.
-    Without a `title`, the line with the model is left out too. The layout fits the width of the `style`; an
-    `AttnvizWarning` says if names of tokens have no room.
+    That of a difference names the `change`. Without a `title`, the line with the model is left out too. The layout fits
+    the width of the `style`; an `AttnvizWarning` says if names of tokens have no room.
 
     Raises:
         SelectionError: an unknown palette.
@@ -85,8 +87,11 @@ def draw(
     """
     if title == "auto" and not style.has_title:
         title = None
-    sheet = replace(sheet, has_blanks=theme.has_blanks(theme.colours(palette)))
-    finding = find(sheet.record, signs) if title == "auto" else None
+    table = theme.table(palette, diverging=sheet.center is not None)
+    sheet = replace(sheet, has_blanks=theme.has_blanks(table))
+    finding: Finding | Change | None = None
+    if title == "auto":
+        finding = find(sheet.record, signs) if sheet.quantity == "weight" else change
     answer = "" if finding is None else sheet.say(finding.sentence)
     with usual_settings(theme):
         pen = blank_figure([*texts_of(sheet), answer, title or ""], theme)
@@ -180,7 +185,7 @@ class _Options:
     cbar: bool  # whether there is a colour bar
     # Whether weights are printed in the cells; None prints them if one pattern has room for them.
     annot: bool | None
-    finding: Finding | None  # the link that the title names; None if it names none
+    finding: Finding | Change | None  # the link that the title names; None if it names none
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,12 +251,20 @@ def _colour_bar(
 ) -> None:
     """Draw the colour bar at `place` (left, top, length); if each panel has its own scale, mark only 0 and max."""
     if sheet.scale == "panel" and len(sheet.panels) > 1:
-        marks = {0.0: "0", 1.0: "max"}
+        marks = {0.0: "0", 1.0: "max"} if sheet.center is None else {0.0: "min", 1.0: "max"}
     elif sheet.scale == "log":
         marks = _log_marks(max(panel.top for panel in sheet.panels))
     else:
         marks = scale_marks(sheet.panels[0].bottom, max(panel.top for panel in sheet.panels))
-    page.colour_bar(page.pen.theme.colours(palette), place, marks)
+        if sheet.center == 0:
+            marks = {share: _with_sign(mark) for share, mark in marks.items()}
+    table = page.pen.theme.table(palette, diverging=sheet.center is not None)
+    page.colour_bar(table, place, marks)
+
+
+def _with_sign(mark: str) -> str:
+    """Return a number of a colour bar with its sign, such as ``+0.5``; 0 has none."""
+    return mark.replace("-", "−") if mark == "0" or mark.startswith("-") else f"+{mark}"
 
 
 def _log_marks(top: float) -> dict[float, str]:
@@ -339,7 +352,7 @@ def _lay_out_single(sheet: Sheet, pen: Pen, options: _Options, zoom: float) -> _
         largest_cell = LARGEST_SHEET if style.height else 0.5
         width = style.width / zoom
         cell = min((width - before - after) / len(keys), largest_cell)
-    more = [sheet.say(ROUNDED)] if number_size(cell, options.annot, pen.least) else []
+    more = [_rounded(sheet)] if number_size(cell, options.annot, pen.least) else []
     caption = _caption(sheet, pen, options, width, margin, *more)
     widest_key = pen.widest(keys)
     upright = widest_key > cell - 0.06
@@ -502,19 +515,29 @@ def _grid_remarks(sheet: Sheet, grid: _GridLayout, options: _Options) -> list[st
         nth = Phrase(ordinal(grid.step), str(grid.step))
         remarks.append(sheet.say(_("every {nth} token is named").format(nth=nth)))
     if options.annot:
-        remarks.append(sheet.say(ROUNDED))
+        remarks.append(_rounded(sheet))
     return remarks
+
+
+def _rounded(sheet: Sheet) -> str:
+    """Return the note that the numbers in the cells are rounded."""
+    return sheet.say(ROUNDED if sheet.quantity == "weight" else ROUNDED_VALUES)
 
 
 def _draw_panels(page: Page, sheet: Sheet, grid: _GridLayout, options: _Options) -> None:
     """Draw the matrices of all panels, with numbers in their cells if the user asked for them."""
     # With an alpha channel Matplotlib resamples each panel in one pass instead of two.
     theme = page.pen.theme
-    table = np.pad(theme.colours(options.palette), ((0, 0), (0, 1)), constant_values=255)
+    is_diverging = sheet.center is not None
+    table = theme.table(options.palette, diverging=is_diverging)
+    table = np.pad(table, ((0, 0), (0, 1)), constant_values=255)
     masked_from = sheet.masked_from
     for index, panel in enumerate(sheet.panels):
         place = grid.place(index)
-        page.image(theme.pixels(panel.above_bottom, panel.span, table, log=panel.log), place)
+        pixels = theme.pixels(
+            panel.above_bottom, panel.span, table, log=panel.log, diverging=is_diverging
+        )
+        page.image(pixels, place)
         corner = (*place[:2], grid.cell)
         hatch_masked(page.ax, page.pen, masked_from, len(sheet.key_labels), place=corner)
         if options.annot:

@@ -76,6 +76,47 @@ class Finding:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A query whose attention to a key differs between two records, in one head."""
+
+    layer: int
+    head: int
+    query: int  # the index of the row of the difference
+    key: int  # the index of the column
+    before: float  # the weight in the first record
+    after: float  # the weight in the second record
+    words: tuple[str, str]  # the query and the key
+
+    @property
+    def difference(self) -> float:
+        """The weight in the second record minus that in the first."""
+        return self.after - self.before
+
+    @property
+    def sentence(self) -> Phrase:
+        """The change in words, such as “it” attends less to “animal” (81% → 12%): layer 2, head 4."""
+        if self.difference < 0:
+            sentence = _(
+                "“{query}” attends less to “{key}” ({before:.0f}% → {after:.0f}%): "
+                "layer {layer}, head {head}"
+            )
+        else:
+            sentence = _(
+                "“{query}” attends more to “{key}” ({before:.0f}% → {after:.0f}%): "
+                "layer {layer}, head {head}"
+            )
+        query, key = (clip(word, LONGEST_WORD) for word in self.words)
+        return sentence.format(
+            query=query,
+            key=key,
+            before=100 * self.before,
+            after=100 * self.after,
+            layer=self.layer,
+            head=self.head,
+        )
+
+
 def role_signs(roles: Roles, record: Attention) -> Signs:
     """Return the signs of the record's heads that have an established role.
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,15 @@ from attnviz.attention import (
     is_trivial_link,
 )
 from attnviz.errors import SelectionError
-from attnviz.heatmaps.finding import Roles, Signs, find, function_words, read_signs, role_signs
+from attnviz.heatmaps.finding import (
+    Change,
+    Roles,
+    Signs,
+    find,
+    function_words,
+    read_signs,
+    role_signs,
+)
 from attnviz.heatmaps.words import merged_tokens, token_level_summary, word_groups
 from attnviz.models import registry
 from attnviz.models.registry import HOME_BUILT, TOY, TOY_KOREAN
@@ -55,6 +63,9 @@ from attnviz.text.messages import (
 from attnviz.text.notes import proof, sentence
 from attnviz.text.suggest import suggest
 from attnviz.text.systems import quoted
+
+if TYPE_CHECKING:
+    from attnviz.heatmaps.difference import Difference
 
 SCRIPTS = Path(__file__).parent / "scripts"
 _OWN_NAMES = (
@@ -93,6 +104,9 @@ OTHER_SCORES = _(
 MOST_LINKS = 120_000  # about how many of the strongest weights a large page keeps exactly
 CLOSE = 1e-5
 """How close the weights computed from queries and keys must be to the model's, so that a page shows the calculation."""
+MOST_CHANGES = (
+    2**21
+)  # numbers of a page of a difference; if there are more, neighbouring tokens are pooled
 MOST_WEIGHTS = 5 * 2**23  # of one page; if there are more, neighbouring tokens are pooled
 
 TOURS = (TOY, TOY_KOREAN)  # models that can run in a page
@@ -287,6 +301,91 @@ def story(
     return _page(content, theme, (*own, *GUIDE))
 
 
+def difference_page(
+    difference: Difference, *, lang: str = "en", scale: Scale = "shared", theme: ThemeName = "auto"
+) -> WebPage:
+    """Make one page of a difference, which opens on its largest change, and of its two records."""
+    expect_language(lang)
+    theme_of(theme)
+    records = (difference.a, difference.b)
+    contents = [_changes(difference, lang, scale)]
+    contents += [_explore(record, DEFAULT, scale, lang) for record in records]
+    changes = difference.largest(3)
+    steps: list[dict[str, object]] = [
+        {"texts": both(change.sentence), "state": {"record": 0, **_place_of(change)}}
+        for change in changes
+    ]
+    names = (_("The first: {title}"), _("The second: {title}"))
+    for at, (name, record, content) in enumerate(zip(names, records, contents[1:], strict=True)):
+        title = f"{content.title} · {visible(record.model)}"
+        state: dict[str, object] = {"record": at + 1}
+        if changes:  # the same head and the same two tokens, by their numbers in this record
+            query = difference.query_pairs[changes[0].query][at]
+            key = difference.key_pairs[changes[0].key][at]
+            state |= _place_of(replace(changes[0], query=query, key=key))
+        steps.append({"texts": both(name.format(title=title)), "state": state})
+    opens = _place_of(changes[0]) if changes else {}
+    title = _("Difference in attention")
+    labels = {
+        "lang": lang,
+        "guide": {"told": [both(title)], "steps": steps},
+        "bytes": [len(content.data) for content in contents],
+        "records": [
+            content.labels | {"at": at, "opens": opens if at == 0 else {}}
+            for at, content in enumerate(contents)
+        ],
+    }
+    content = Content(
+        title=in_language(title, lang),
+        head=contents[0].head,
+        labels=labels,
+        data=b"".join(content.data for content in contents),
+    )
+    return _page(content, theme, GUIDE)
+
+
+def _place_of(change: Change) -> dict[str, object]:
+    """Return the state of the views that shows a change."""
+    return {"head": f"{change.layer}.{change.head}", "query": change.query, "key": change.key}
+
+
+def _changes(difference: Difference, lang: str, scale: Scale) -> Content:
+    """Return the content of a page of a difference; a large one is pooled so far that all its numbers are exact."""
+    sheet = difference.sheet(scale, lang)
+    most = int((MOST_CHANGES / len(sheet.panels)) ** 0.5)
+    sheet = pool(sheet, most, most)
+    record = sheet.record  # the second record, of the tokens that align
+    queries, keys = record.query_tokens, record.key_tokens
+    has_same_tokens = queries == keys
+    if max(sheet.cell) > 1:
+        queries, keys = _named_tokens(sheet.query_labels), _named_tokens(sheet.key_labels)
+    matrices = np.stack([panel.matrix for panel in sheet.panels]).astype("<f4")
+    labels = _labels_of(record, sheet) | {
+        "model": sheet.model.rpartition(" · ")[0],
+        "size": matrices.shape[1:],
+        "tops": [float(np.abs(matrix).max()) for matrix in matrices],
+        "links": 0,
+        "signed": True,
+        "queries": _describe_tokens(queries, record),
+        "keys": None if has_same_tokens else _describe_tokens(keys, record),
+        "proof": both(difference.proof),
+        "notes": [[in_language(note, one) for note in difference.notes] for one in LANGUAGES],
+        "absent": ["", ""],
+        "command": "",
+        "steps": [],
+        "lang": lang,
+        "scale": scale,
+        "palette": palettes(signed=True),
+    }
+    head = [
+        ("model", f"{sheet.model} · {sheet.size}"),
+        ("proof", sheet.proof),
+        *(("note", note) for note in sheet.notes),
+    ]
+    data = planes(matrices.tobytes(), 4)
+    return Content(title=sheet.sentence, head=head, labels=labels, data=data)
+
+
 def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Content:
     """Return the content of a page to explore a record; a large record is pooled."""
     most = int((MOST_WEIGHTS / record.weights[..., 0, 0].size) ** 0.5)
@@ -405,6 +504,8 @@ def _exact_vectors(record: Attention) -> tuple[QKV | None, Phrase]:
     if vectors is None or vectors.query.shape[:3] + vectors.key.shape[2:3] != record.weights.shape:
         return None, NO_VECTORS
     scaling = np.array(vectors.scaling)[:, None, None, None]
+    if sum(array.nbytes for array in (vectors.query, vectors.key, vectors.value)) > EXACT:
+        return None, NO_VECTORS
     scores = vectors.query.astype(np.float64) @ vectors.key.swapaxes(2, 3) * scaling
     if record.kind == "decoder":
         scores[..., np.triu(np.ones(scores.shape[2:], dtype=bool), 1)] = -np.inf

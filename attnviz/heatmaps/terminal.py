@@ -17,9 +17,9 @@ from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.heatmaps.finding import Signs, find
+from attnviz.heatmaps.finding import Change, Signs, find
 from attnviz.heatmaps.words import token_level_summary
-from attnviz.render.palette import levels
+from attnviz.render.palette import MIDDLE, levels, signed_levels
 from attnviz.render.sheet import AXES, BLANK, LOG_LEAST, Panel, Sheet, blank_below, pool
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import centre, fit, legend, shortened, spell, wrap
@@ -33,6 +33,8 @@ SCREEN_LINES = 48  # a usual window has 50 lines, and two are the command and th
 LEAST_THUMBNAIL, MOST_THUMBNAIL = 3, 16  # rows and columns of a thumbnail
 MOST_STAIRS = 3  # lines over which the keys' names may be spread if one line has no room for them
 FEW = 32  # up to this many tokens are shown one by one if the screen is wide enough, however many lines that takes
+MOST_NAMED = 6  # heads whose largest change is named
+NO_CHANGE = _("No weight differs")
 GAP = 2  # character cells between panels side by side
 
 
@@ -45,14 +47,21 @@ class CellFormat:
     digits: Literal["decimals", "percent", ""]
     # whether one line shows two rows of a matrix, in the upper and lower halves of its characters
     halves: bool = False
+    signed: bool = False  # whether the numbers are differences, each with its sign
 
 
 def draw(
-    sheet: Sheet, screen: Screen, *, full: bool = False, signs: Signs | None = None
+    sheet: Sheet,
+    screen: Screen,
+    *,
+    full: bool = False,
+    signs: Signs | None = None,
+    changes: Sequence[Change] = (),
 ) -> list[Text]:
     """Return the lines of a sheet: the head with the link that stands out most, then an overview of all heads.
 
-    With `full`, and of a mean of heads or layers, every pattern in full size instead. `signs` has the roles of heads.
+    With `full`, and of a mean of heads or layers, every pattern in full size instead. `signs` has the roles of heads,
+    `changes` the largest changes of a difference, which begins with them.
     """
     sheet = replace(
         sheet,
@@ -61,12 +70,16 @@ def draw(
         has_blanks=screen.has_blanks,
     )
     if not full and not sheet.record.averaged and len(sheet.panels) > 1:
-        return _draw_overview(sheet, screen, signs)
+        return _draw_overview(sheet, screen, signs, changes)
     if len(sheet.panels) == 1:
         scaled, cell = _fit_single(sheet, screen)
     else:
         scaled, cell = _fit_many(sheet, screen)
+    answer = ""
+    if sheet.quantity == "difference":
+        answer = sheet.say(changes[0].sentence if changes else NO_CHANGE)
     return [
+        *_wrap(answer, screen, "bold"),
         *_heading(sheet, screen, sheet.size),
         *_bands(scaled, screen, cell),
         *_token_level(scaled, screen),
@@ -74,26 +87,35 @@ def draw(
     ]
 
 
-def _draw_overview(sheet: Sheet, screen: Screen, signs: Signs | None) -> list[Text]:
+def _draw_overview(
+    sheet: Sheet, screen: Screen, signs: Signs | None, changes: Sequence[Change]
+) -> list[Text]:
     """Return one head in full size, below a sentence that says why, and thumbnails of all heads.
 
-    It is the head with the link that stands out most or, in a pooled record, the one that differs most from the others.
+    It is the head with the link that stands out most or, in a pooled record, the one that differs most from the others;
+    of a difference, the one with the largest change.
     """
-    finding = find(sheet.record, signs)
-    if finding is None:
+    reasons = []
+    finding = None if sheet.quantity == "difference" else find(sheet.record, signs)
+    if finding is not None:
+        reasons = [sheet.say(finding.reason)]
+        place = {"layer": finding.layer, "head": finding.head}
+        panel = _panel_at(sheet, finding.layer, finding.head)
+        answer = finding.sentence
+    elif changes:
+        panel, answer = _panel_at(sheet, changes[0].layer, changes[0].head), changes[0].sentence
+        reasons = [_largest_by_head(sheet, changes)]
+    elif sheet.quantity == "difference":
+        panel, answer = sheet.panels[0], NO_CHANGE
+    else:
         panel = sheet.distinct
         place = {"layer": panel.layer, "head": panel.head}
         answer = _("Layer {layer}, head {head} differs most from the other heads").format(**place)
-    else:
-        place = {"layer": finding.layer, "head": finding.head}
-        panel = next(one for one in sheet.panels if (one.layer, one.head) == tuple(place.values()))
-        answer = finding.sentence
     large = replace(sheet, panels=(panel,), layers=(panel.layer,), heads=(panel.head,))
     scaled, cell = _fit_single(large, screen)
     contents = _("All {size}, one row per layer (more: --head {place}, or -o FILE.html)").format(
         size=sheet.size, place=panel.place
     )
-    reasons = [] if finding is None else [sheet.say(finding.reason)]
     _blank_line, *bands = _bands(scaled, screen, cell)
     above = [
         *_wrap(sheet.say(answer), screen, "bold"),
@@ -110,9 +132,23 @@ def _draw_overview(sheet: Sheet, screen: Screen, signs: Signs | None) -> list[Te
     return [*above, *thumbnails, *foot]
 
 
+def _panel_at(sheet: Sheet, layer: int, head: int) -> Panel:
+    """Return the panel of a head."""
+    return next(panel for panel in sheet.panels if (panel.layer, panel.head) == (layer, head))
+
+
+def _largest_by_head(sheet: Sheet, changes: Sequence[Change]) -> str:
+    """Return the largest change of each of the heads that change most, in words."""
+    by_head: dict[str, str] = {}
+    for change in changes:  # the largest first
+        by_head.setdefault(f"{change.layer}.{change.head}", f"{change.difference:+.2f}")
+    heads = ", ".join(f"{head} ({size})" for head, size in [*by_head.items()][:MOST_NAMED])
+    return sheet.say(_("Largest changes, by head: {heads}").format(heads=heads))
+
+
 def _token_level(scaled: Sheet, screen: Screen) -> list[Text]:
     """Return links and statistics of single tokens, if the only panel shows groups of tokens."""
-    if len(scaled.panels) > 1 or max(scaled.cell) == 1:
+    if len(scaled.panels) > 1 or max(scaled.cell) == 1 or scaled.quantity == "difference":
         return []
     panel = scaled.panels[0]
     summary = token_level_summary(scaled.record, panel.layer, panel.head)
@@ -147,6 +183,8 @@ def _foot(
         is_percent = cell.digits == "percent"
         numbers = _("numbers: percent") if is_percent else _("numbers: rounded")
         legend_text += "; " + sheet.say(numbers)
+    elif not screen.colour and cell.signed:
+        axes += "; " + sheet.say(_("{dot} is a small change").format(dot=_small_change(screen)))
     elif not screen.colour:
         axes += "; " + sheet.say(_("{dot} is a small weight").format(dot=screen.dot))
     notes = [axes, *(note for note in scaled.notes if note not in sheet.notes)]
@@ -155,7 +193,7 @@ def _foot(
     notes += [*more, *(note for note in sheet.notes if note in scaled.notes)]
     return [
         Text(),
-        *legend(legend_text, screen, most=screen.width),
+        *legend(legend_text, screen, most=screen.width, signed=cell.signed),
         *(line for note in notes for line in _wrap(note, screen, "dim")),
         *_wrap(sheet.proof, screen, "bold" if sheet.is_proved else ""),
     ]
@@ -171,17 +209,19 @@ def _fit_single(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
     room = screen.width - _label_width(sheet) - 1
     n_keys = len(sheet.key_labels)
     name_width = max(cell_len(label) for label in sheet.key_labels) + 1
-    shade = 0 if screen.colour else 1  # a shade character follows each number
+    signed = sheet.quantity == "difference"
+    # Each number has a sign, or without colours a shade character after it.
+    mark = 1 if signed or not screen.colour else 0
     for cell in (
-        CellFormat(max(6, min(name_width, 10)), "decimals"),
-        CellFormat(5 + shade, "decimals"),
-        CellFormat(3 + shade, "percent"),
-        CellFormat(2, ""),
+        CellFormat(max(6, min(name_width, 10)), "decimals", signed=signed),
+        CellFormat(5 + mark, "decimals", signed=signed),
+        CellFormat(3 + mark, "percent", signed=signed),
+        CellFormat(2, "", signed=signed),
     ):
         # Cells as wide as the keys' names are only for short texts; in long ones they would be too wide.
         if n_keys * cell.width <= room and (cell.width < name_width or n_keys <= 30):
             return sheet, cell
-    return _pooled(sheet, screen, max(room, 8), max(room, 8)), _thin(screen)
+    return _pooled(sheet, screen, max(room, 8), max(room, 8)), _thin(screen, signed=signed)
 
 
 def _pooled(sheet: Sheet, screen: Screen, rows: int, columns: int) -> Sheet:
@@ -199,10 +239,11 @@ def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
     """Find the largest cells with which all panels fit on a few screens; pool them if even the smallest do not fit."""
     room = screen.width - _label_width(sheet) - 1
     n_rows, n_keys = len(sheet.query_labels), len(sheet.key_labels)
+    signed = sheet.quantity == "difference"
     for cell in (
-        CellFormat(3 if screen.colour else 4, "percent"),
-        CellFormat(2, ""),
-        _thin(screen),
+        CellFormat(3 if screen.colour and not signed else 4, "percent", signed=signed),
+        CellFormat(2, "", signed=signed),
+        _thin(screen, signed=signed),
     ):
         across = (room + GAP) // (max(n_keys * cell.width, *map(cell_len, _titles(sheet))) + GAP)
         bands = math.ceil(len(sheet.panels) / max(1, across))
@@ -211,12 +252,12 @@ def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
             return sheet, cell
     most_keys = 24 if n_keys > min(room, FEW) else n_keys
     most_rows = max(most_keys, 48) if n_rows > n_keys else most_keys
-    return _pooled(sheet, screen, most_rows, most_keys), _thin(screen)
+    return _pooled(sheet, screen, most_rows, most_keys), _thin(screen, signed=signed)
 
 
-def _thin(screen: Screen) -> CellFormat:
+def _thin(screen: Screen, *, signed: bool) -> CellFormat:
     """Return the smallest cell that the screen can show."""
-    return CellFormat(1, "", halves=screen.colour and screen.unicode)
+    return CellFormat(1, "", halves=screen.colour and screen.unicode, signed=signed)
 
 
 def _titles(sheet: Sheet) -> list[str]:
@@ -309,17 +350,21 @@ def _matrix(
     panel: Panel, masked_from: Int[np.ndarray, " row"], screen: Screen, cell: CellFormat
 ) -> list[Text]:
     """Return the lines of a panel's matrix: one per row, or one per two rows if the cell `halves` them."""
-    small_level = NOTHING if screen.has_blanks else 0
-    matrix_levels = np.where(
-        panel.matrix < blank_below(panel.top, log=panel.log),
-        small_level,
-        levels(panel.matrix, panel.top, log=panel.log).astype(int),
-    )
+    if cell.signed:
+        signed = signed_levels(panel.matrix, panel.top).astype(int)
+        matrix_levels = np.where(signed == MIDDLE, NOTHING, signed)
+    else:
+        small_level = NOTHING if screen.has_blanks else 0
+        matrix_levels = np.where(
+            panel.matrix < blank_below(panel.top, log=panel.log),
+            small_level,
+            levels(panel.matrix, panel.top, log=panel.log).astype(int),
+        )
     is_masked = np.arange(panel.matrix.shape[1]) >= masked_from[:, None]
     matrix_levels = np.where(is_masked, MASKED, matrix_levels).tolist()
     if cell.halves:
         pairs = [matrix_levels[row : row + 2] for row in range(0, len(matrix_levels), 2)]
-        return [_half_line(pair, screen) for pair in pairs]
+        return [_half_line(pair, screen, signed=cell.signed) for pair in pairs]
     lines = []
     for weights, row_levels in zip(panel.matrix.tolist(), matrix_levels, strict=True):
         line = Text(no_wrap=True)
@@ -336,21 +381,36 @@ def _cell(weight: float, level: int, screen: Screen, cell: CellFormat) -> Text:
     if level == MASKED:
         return Text(centre(screen.hatch, cell.width), "dim")
     if screen.colour:
-        return Text(centre(_digits(weight, cell), cell.width), screen.paint(level))
+        style = screen.paint(level, signed=cell.signed)
+        return Text(centre(_digits(weight, cell), cell.width), style)
+    if cell.signed:
+        if cell.digits:
+            return Text(_digits(weight, cell).rjust(cell.width))
+        # The sign alone, once for each quarter of the scale.
+        quarters = math.floor(abs(level - MIDDLE) / MIDDLE * 4 + 0.5)
+        sign = "+" if level > MIDDLE else "-"
+        return Text((sign * min(quarters, cell.width) or _small_change(screen)).ljust(cell.width))
     shade = screen.shade(level)
     if cell.digits:
         return Text(_digits(weight, cell).rjust(cell.width - 1) + shade)
     return Text((screen.dot if shade == " " else shade) * cell.width)
 
 
-def _half_line(pair: Sequence[Sequence[int]], screen: Screen) -> Text:
+def _small_change(screen: Screen) -> str:
+    """Return the mark of a change that is too small for a sign; the mark of a small weight in ASCII is a minus."""
+    return screen.dot if screen.unicode else "."
+
+
+def _half_line(pair: Sequence[Sequence[int]], screen: Screen, *, signed: bool) -> Text:
     """Return the levels of two rows in one line: the upper and the lower half of each character.
 
     The last row of a matrix may stand alone, in the upper half.
     """
     line = Text(no_wrap=True)
     for cells in zip(*pair, strict=True):
-        colours = [None if level < 0 else screen.paint(level).bgcolor for level in cells]
+        colours = [
+            None if level < 0 else screen.paint(level, signed=signed).bgcolor for level in cells
+        ]
         upper, lower = colours[0], colours[1] if len(colours) > 1 else None
         if cells[0] == MASKED and cells[-1] == MASKED:
             line.append(screen.hatch, "dim")
@@ -362,9 +422,12 @@ def _half_line(pair: Sequence[Sequence[int]], screen: Screen) -> Text:
 
 
 def _digits(weight: float, cell: CellFormat) -> str:
-    """Return the digits of a weight; empty if they would be 0."""
-    if weight < BLANK or not cell.digits:
+    """Return the digits of a weight, or of a change with its sign; empty if they would be 0."""
+    if abs(weight) < BLANK or not cell.digits:
         return ""
+    if cell.signed:
+        sign, size = "-" if weight < 0 else "+", abs(weight)
+        return sign + _digits(size, replace(cell, signed=False)).removeprefix("0")
     return f"{weight:.2f}" if cell.digits == "decimals" else str(math.floor(100 * weight + 0.5))
 
 
@@ -377,7 +440,7 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
     across = _thumbnails_across(sheet, screen.width - margin)
     bands = math.ceil(len(sheet.heads) / across)
     most_columns = max(2, min(MOST_THUMBNAIL, (screen.width - margin) // across - 1))
-    halves = _thin(screen).halves
+    halves = _thin(screen, signed=False).halves
     for size in range(MOST_THUMBNAIL, LEAST_THUMBNAIL - 1, -1):
         small = pool(sheet, size, min(size, most_columns))
         n_rows = len(small.query_labels)
@@ -394,6 +457,8 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
     tall, broad = small.cell
     top = f"{max(panel.top for panel in small.panels):.3g}"
     ends = _("0 to {top}").format(top=top)
+    if sheet.quantity == "difference":
+        ends = _("−{top} to +{top}").format(top=top)
     if sheet.scale == "log":
         ends = _("{least} to {top}, logarithmic scale").format(least=f"{LOG_LEAST:.4f}", top=top)
     if sheet.scale == "panel":
@@ -422,7 +487,8 @@ def _thumbnail_lines(
 
     `small` is the pooled sheet, `margin` the width of the layers' names; with `has_gaps` a blank line separates layers.
     """
-    width, cell = max(len(small.key_labels), len(str(sheet.heads[-1]))), _thin(screen)
+    width = max(len(small.key_labels), len(str(sheet.heads[-1])))
+    cell = _thin(screen, signed=sheet.quantity == "difference")
     masked_from = small.masked_from
     for start in range(0, len(sheet.heads), across):
         heads = range(start, min(start + across, len(sheet.heads)))

@@ -91,6 +91,21 @@ def colours(palette: Palette = DEFAULT, *, on_dark: bool = False) -> Table:
     """
     if isinstance(palette, str):
         return _by_name(palette, on_dark=on_dark)
+    colormap = _colormap(palette)
+    is_reversed = colormap.name.endswith("_r")
+    return _oriented(
+        colormap.reversed() if is_reversed else colormap, is_reversed=is_reversed, on_dark=on_dark
+    )
+
+
+def in_order(palette: Palette) -> Table:
+    """Return the colours of a colormap in its own order, for numbers around a center; errors are as for `colours`."""
+    colormap = _registered(palette) if isinstance(palette, str) else _colormap(palette)
+    return _fixed((colormap(np.linspace(0, 1, LEVELS))[:, :3] * 255).round().astype(np.uint8))
+
+
+def _colormap(palette: Any) -> Colormap:
+    """Return a colormap, or one made of a list of colours. Raises SelectionError: it is neither."""
     from matplotlib.colors import Colormap, LinearSegmentedColormap
 
     try:
@@ -104,10 +119,7 @@ def colours(palette: Palette = DEFAULT, *, on_dark: bool = False) -> Table:
         raise SelectionError(
             f"{palette!r} is no colormap: give its name, itself, or a list of colours"
         ) from None
-    is_reversed = colormap.name.endswith("_r")
-    return _oriented(
-        colormap.reversed() if is_reversed else colormap, is_reversed=is_reversed, on_dark=on_dark
-    )
+    return colormap
 
 
 @functools.cache
@@ -118,14 +130,19 @@ def _by_name(name: str, *, on_dark: bool) -> Table:
         table = _ramp(TEAL, ENDS[on_dark][0], LEVELS, on_dark=on_dark)
         return table if name == base else table[::-1]
 
+    _registered(name)
+    return _oriented(_registered(base), is_reversed=name != base, on_dark=on_dark)
+
+
+def _registered(name: str) -> Colormap:
+    """Return the colormap of Matplotlib or seaborn of this name. Raises SelectionError: there is none."""
     from matplotlib import colormaps
 
-    if base not in colormaps:
+    if name not in colormaps:
         _register_seaborn()
-
-    if not {base, name} <= {*colormaps}:
+    if name not in colormaps:
         raise SelectionError(f"there is no palette {name!r}{suggest(name, PALETTES)}")
-    return _oriented(colormaps[base], is_reversed=name != base, on_dark=on_dark)
+    return colormaps[name]
 
 
 # Whether pyplot was imported only because seaborn needs it, and not by the user.

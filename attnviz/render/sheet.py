@@ -18,6 +18,8 @@ from attnviz.text.messages import Phrase, _, in_language, join_phrases
 from attnviz.text.notes import proof, sentence
 
 Scale = Literal["shared", "panel", "unit", "log"]
+# What the numbers of a sheet are: attention, any numbers, or the difference of two records' attention.
+Quantity = Literal["weight", "value", "difference"]
 TickLabels: TypeAlias = bool | Literal["auto"] | Sequence[Any]
 
 BLANK = 0.005  # cells with a weight below this stay blank, because it would be printed as 0.00
@@ -51,6 +53,8 @@ class Panel:
     top: float
     log: bool = False  # whether the scale is logarithmic, from `LOG_LEAST` to `top`
     bottom: float = 0.0  # the lower end of a linear scale
+    # The middle of a diverging scale, whose ends are equally far from it; None for a scale of one hue.
+    center: float | None = None
 
     @property
     def place(self) -> str:
@@ -94,6 +98,12 @@ class Sheet:
     language: str = "en"  # the language of all texts, `en` or `ko`
     # Whether cells of weight near 0 stay blank; otherwise they have the colour of 0.
     has_blanks: bool = True
+    quantity: Quantity = "weight"  # what the numbers of the panels are
+
+    @property
+    def center(self) -> float | None:
+        """The middle of the diverging scale of all panels; None for a scale of one hue."""
+        return self.panels[0].center
 
     def say(self, text: str) -> str:
         """Return a text in the language of the sheet."""
@@ -113,6 +123,8 @@ class Sheet:
     @property
     def legend(self) -> str:
         """The meaning of the colours, in words."""
+        if self.center is not None or self.quantity == "value":
+            return self._legend_of_values()
         top = max(panel.top for panel in self.panels)
         overall_max = max(float(panel.matrix.max()) for panel in self.panels)
         blank_look = _("blank") if self.has_blanks else _("coloured as 0")
@@ -146,6 +158,29 @@ class Sheet:
             notes.append(_("hatched: masked"))
         return self.say(join_phrases(notes, "; "))
 
+    def _legend_of_values(self) -> str:
+        """Return the meaning of the colours of a diverging scale, or of numbers that are no weights."""
+        panel = max(self.panels, key=lambda panel: panel.top)
+        least, top = f"{panel.bottom:.3g}".replace("-", "−"), f"{panel.top:.3g}"
+        if self.quantity == "difference":
+            top = f"+{top}"
+            template = _("difference {least} to {top}: + (red) is more attention, − (blue) less")
+        elif self.quantity == "weight":
+            template = _("weight {least} to {top}, centred on {center}")
+        elif self.center is not None:
+            template = _("values {least} to {top}, centred on {center}")
+        else:
+            template = _("values {least} to {top}")
+        parts = [template.format(least=least, top=top, center=f"{panel.center or 0:g}")]
+        if self.scale == "panel" and len(self.panels) > 1:
+            parts = [_("each panel has its own scale; the largest: {scale}").format(scale=parts[0])]
+        elif len(self.panels) > 1:
+            parts.append(_(", same scale in all panels"))
+        legend = join_phrases(parts, "")
+        if (self.masked_from < len(self.key_labels)).any():
+            legend = join_phrases([legend, _("hatched: masked")], "; ")
+        return self.say(legend)
+
     @property
     def numbers(self) -> tuple[list[int], list[int]]:
         """The number of each row's token and of each column's token; for a group, the number of its first token."""
@@ -170,7 +205,7 @@ class Sheet:
         is_later = first_keys[None] > first_queries[:, None] + self.cell[0] - 1
         is_seen = ~is_later
         for panel in self.panels:
-            is_seen |= panel.matrix > 0
+            is_seen |= panel.matrix != 0
         # The place of the last key that a row sees, counted from the end.
         n_masked = np.where(is_seen.any(axis=1), is_seen[:, ::-1].argmax(axis=1), n_columns)
         return n_columns - n_masked
@@ -343,7 +378,7 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
         for pooled_sheet in (sheet, replace(sheet, cell=cell))
     )
     places = [(panel.layer, panel.head) for panel in sheet.panels]
-    pooled_panels = _panels(places, matrices, sheet.scale, pooled=True)
+    pooled_panels = _panels(places, matrices, sheet.scale, pooled=True, center=sheet.center)
     return replace(
         sheet,
         panels=_within(pooled_panels, *sheet.limits),
@@ -354,10 +389,30 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
     )
 
 
+def with_values(
+    sheet: Sheet,
+    matrices: Sequence[Float[np.ndarray, "query key"]],
+    quantity: Quantity,
+    center: float | None,
+) -> Sheet:
+    """Return the sheet with other numbers in its panels, on a diverging scale around `center`, if there is one.
+
+    Raises SelectionError: the scale is logarithmic, or the center is not finite.
+    """
+    if sheet.scale == "log":
+        raise SelectionError("a logarithmic scale is of weights only: it has no center and no sign")
+    if center is not None and not math.isfinite(center):
+        raise SelectionError(f"center must be a number, not {center}")
+    places = [(panel.layer, panel.head) for panel in sheet.panels]
+    panels = _panels(places, matrices, sheet.scale, pooled=False, center=center)
+    return replace(sheet, panels=panels, quantity=quantity)
+
+
 def with_limits(sheet: Sheet, vmin: float | None, vmax: float | None) -> Sheet:
     """Return the sheet with other ends of its colour scale; None keeps an end.
 
-    Raises SelectionError: the scale is not the shared one, or does not rise from 0 or more.
+    A diverging scale reaches equally far to both sides, to the end that is further from its center. Raises
+    SelectionError: the scale is not the shared one, or does not rise, or a scale of weights begins below 0.
     """
     if vmin is None and vmax is None:
         return sheet
@@ -365,8 +420,12 @@ def with_limits(sheet: Sheet, vmin: float | None, vmax: float | None) -> Sheet:
         raise SelectionError(
             f"vmin and vmax are the ends of the shared scale, not of {sheet.scale}"
         )
+    if sheet.center is not None:
+        reach = max(abs(end - sheet.center) for end in (vmin, vmax) if end is not None)
+        vmin, vmax = sheet.center - reach, sheet.center + reach
     panels = _within(sheet.panels, vmin, vmax)
-    if not 0 <= panels[0].bottom < panels[0].top < math.inf:
+    least = 0.0 if sheet.center is None else -math.inf
+    if not least <= panels[0].bottom < panels[0].top < math.inf:
         raise SelectionError(
             f"the colour scale must rise from 0 or more: not from {panels[0].bottom:g} to {panels[0].top:g}"
         )
@@ -428,16 +487,26 @@ def _entropies(patterns: Float[np.ndarray, "head query key"]) -> Float[np.ndarra
 
 
 def _panels(
-    places: Iterable[tuple[int, int]], matrices: Sequence[np.ndarray], scale: Scale, *, pooled: bool
+    places: Iterable[tuple[int, int]],
+    matrices: Sequence[np.ndarray],
+    scale: Scale,
+    *,
+    pooled: bool,
+    center: float | None = None,
 ) -> tuple[Panel, ...]:
-    """Return panels, each with the upper end of its colour scale.
+    """Return panels, each with the ends of its colour scale; with a `center`, both are equally far from it.
 
     In a long text a few links are so much stronger than all others that the others would be invisible. The scale of a
     large pooled pattern therefore ends at the 99.5th percentile, or at a twentieth of the largest weight if that is
     more.
     """
     panel_tops = [float(matrix.max()) for matrix in matrices]
-    if pooled and min(matrices[0].shape) >= MANY and scale != "log":
+    unit = 1.0
+    if center is not None:
+        # If all numbers are the center, the scale still needs a length.
+        panel_tops = [center + (float(np.abs(matrix - center).max()) or 1.0) for matrix in matrices]
+        unit = center + max(1.0 - center, center)
+    elif pooled and min(matrices[0].shape) >= MANY and scale != "log":
         panel_tops = [
             max(top / 20, float(np.quantile(weights, 0.995)))
             for top, weights in zip(panel_tops, matrices, strict=True)
@@ -445,11 +514,19 @@ def _panels(
     tops = {
         "shared": [max(panel_tops)] * len(panel_tops),
         "panel": panel_tops,
-        "unit": [1.0] * len(panel_tops),
+        "unit": [unit] * len(panel_tops),
         "log": [max(panel_tops)] * len(panel_tops),
     }[scale]
     return tuple(
-        Panel(layer=layer, head=head, matrix=matrix, top=top, log=scale == "log")
+        Panel(
+            layer=layer,
+            head=head,
+            matrix=matrix,
+            top=top,
+            log=scale == "log",
+            bottom=0.0 if center is None else 2 * center - top,
+            center=center,
+        )
         for (layer, head), matrix, top in zip(places, matrices, tops, strict=True)
     )
 

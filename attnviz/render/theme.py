@@ -68,9 +68,18 @@ class Theme:
         """Return the colours of weights, from 0 to the largest, as `attnviz.render.palette.colours` does."""
         return self._on_paper(palettes.colours(palette, on_dark=self.is_dark))
 
-    def diverging(self) -> Table:
-        """Return the colours of signed numbers: blue below 0, red above 0, and the paper at 0."""
-        return self._on_paper(palettes.diverging(on_dark=self.is_dark))
+    def diverging(self, palette: Palette = DEFAULT) -> Table:
+        """Return the colours of signed numbers: blue below 0, red above 0, and the paper at 0.
+
+        Another palette than the default keeps its own colours, from the lowest to the largest number.
+        """
+        if isinstance(palette, str) and palette == DEFAULT:
+            return self._on_paper(palettes.diverging(on_dark=self.is_dark))
+        return palettes.in_order(palette)
+
+    def table(self, palette: Palette, *, diverging: bool) -> Table:
+        """Return the colours of a scale: of weights from 0 on, or diverging around its center."""
+        return self.diverging(palette) if diverging else self.colours(palette)
 
     def has_blanks(self, table: UInt8[np.ndarray, "level channel"]) -> bool:
         """Return whether cells of weight near 0 stay blank, because the palette begins near the paper."""
@@ -83,9 +92,15 @@ class Theme:
         table: UInt8[np.ndarray, "level channel"],
         *,
         log: bool = False,
+        diverging: bool = False,
     ) -> UInt8[np.ndarray, "row column channel"]:
-        """Return the colour of each weight; below `blank_below` it is the paper, or the colour of 0 (`has_blanks`)."""
+        """Return the colour of each weight; below `blank_below` it is the paper, or the colour of 0 (`has_blanks`).
+
+        On a `diverging` scale, 0 is the lowest colour and no cell stays blank.
+        """
         rgb: np.ndarray = table[levels(weights, top, log=log)]
+        if diverging:
+            return rgb
         blank = table[0].copy()
         if self.has_blanks(table):
             blank[:3] = rgb_of(self.paper)

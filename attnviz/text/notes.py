@@ -42,6 +42,7 @@ NOTES: Templates = {
         "This sentence is built unlike those the model was trained on, so its output may be wrong"
     ),
     "unknown_words": _("Read as unknown words: {words}"),
+    "unknown_tokens": _("Unknown to the tokenizer: {n:,} of {total:,} tokens"),
     "sentences_run_together": _("This model puts no token between the two sentences"),
     "vocabulary_smaller": _(
         "The tokenizer has {pieces:,} tokens, the model {vectors:,} word vectors: "

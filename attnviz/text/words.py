@@ -32,16 +32,28 @@ def split_words(text: str) -> list[tuple[int, int]]:
     return words
 
 
-def assign_words(tokens: Sequence[Token], text: str, pair: str | None = None) -> tuple[Token, ...]:
+def assign_words(
+    tokens: Sequence[Token],
+    text: str,
+    pair: str | None = None,
+    *,
+    words: Sequence[str] | None = None,
+) -> tuple[Token, ...]:
     """Return the tokens, each with the number of the word it belongs to.
 
     A token that spans several words belongs to the first of them. Tokens that the tokenizer added, or that are only
     white space, belong to none, except for a space right before a word. Words are numbered across the sentence and its
-    pair.
+    pair. If the `words` of the text are given, with one space between two, they count instead of those of Unicode.
     """
-    words = [split_words(text), split_words(pair or "")]
+    spans_of_text = split_words(text)
+    if words is not None:
+        starts = itertools.accumulate((len(word) + 1 for word in words), initial=0)
+        spans_of_text = [
+            (start, start + len(word)) for start, word in zip(starts, words, strict=False)
+        ]
+    spans_of_both = [spans_of_text, split_words(pair or "")]
     texts = (text, pair or "")
-    offset = (0, len(words[0]))
+    offset = (0, len(spans_of_text))
     assigned = []
     for token in tokens:
         word = None
@@ -52,7 +64,7 @@ def assign_words(tokens: Sequence[Token], text: str, pair: str | None = None) ->
             start += len(inside) - len(inside.lstrip())
             # white space such as a new line is never part of a word
             is_break = inside.isspace() and inside.strip(" ")
-            spans = words[token.segment]
+            spans = spans_of_both[token.segment]
             # the first word that ends after the start of the token
             number = bisect.bisect_right(spans, start, key=lambda span: span[1])
             if not is_break and number < len(spans) and spans[number][0] < max(end, start + 1):

@@ -12,7 +12,7 @@ from attnviz.capture import observers, stream
 from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.observers import Block, Observer
 from attnviz.capture.sources import huggingface
-from attnviz.errors import InputError, SelectionError
+from attnviz.errors import InputError, SelectionError, SettingsError
 from attnviz.heatmaps.words import hide_special, merge_words
 from attnviz.text.notes import sentence
 
@@ -204,6 +204,33 @@ def test_vectors_give_the_weights(zoo: Zoo, name: str, *, plain: bool) -> None:
         weights = torch.softmax(torch.from_numpy(scores), dim=-1).numpy()
         assert np.allclose(weights, record.weights, rtol=0, atol=1e-5) == plain
         assert vectors.value.shape[:3] == (*record.weights.shape[:2], len(record.key_tokens))
+    large = attend(TEXT, source, vectors=True).vectors
+    assert large is not None
+    np.testing.assert_array_equal(large.query, attend(TEXT, source).vectors.query)  # type: ignore[union-attr]
     kept = attend("I love all you", source, heads=[1]).vectors
     assert kept is not None
     np.testing.assert_allclose(kept.key[:, 0], alone.select(heads=[1]).vectors.key[:, 0], atol=1e-6)  # type: ignore[union-attr]
+
+
+def test_vectors_of_any_size() -> None:
+    """Kept on request, of one text or several, and counted against the memory together with the weights."""
+    text = "the animal crossed the street " * 20
+    assert attend(text, "toy").vectors is None
+    record = attend(text, "toy", vectors=True)
+    assert record.vectors is not None
+    arrays = (record.weights, record.vectors.query, record.vectors.key, record.vectors.value)
+    needed = sum(array.nbytes for array in arrays)
+    assert attend(text, "toy", vectors=True, memory=needed).vectors is not None
+    with pytest.raises(
+        InputError, match=f"take {needed:,} bytes, and the memory is {needed - 1:,}"
+    ):
+        attend(text, "toy", vectors=True, memory=needed - 1)
+    with pytest.raises(InputError, match=f"take {needed:,} bytes"):
+        attend(text, "toy", vectors=True, memory=50_000)  # the weights alone would be pooled
+    both = attend_all([text, "I love all you"], "toy", vectors=True)
+    np.testing.assert_allclose(both[0].vectors.query, record.vectors.query, atol=1e-5)  # type: ignore[union-attr]
+    assert both[1].vectors.key.shape == (3, 6, 4, 8)  # type: ignore[union-attr]
+    assert attend(text, "toy", vectors=True, layers=[-1]).vectors.value.shape[0] == 1  # type: ignore[union-attr]
+    with pytest.raises(SettingsError, match="whole sentences"):
+        attend(text, "toy", vectors=True, rows=slice(0, 3))
+    record.page()  # without the large vectors

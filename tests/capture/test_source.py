@@ -177,6 +177,11 @@ def test_refused(make: Callable[..., Any], tokenizer: Any) -> None:
     model = make("BertModel")
     with pytest.raises(ModelError, match=r"needs its Hugging Face tokenizer, .*: there is none"):
         attnviz.attend(TEXT, model)
+    from transformers import ViTConfig, ViTModel
+
+    sizes: Any = {"num_hidden_layers": 1, "hidden_size": 24, "num_attention_heads": 3}
+    with pytest.raises(ModelError, match=r"ViTModel reads pictures, and no text: .*attnviz\.watch"):
+        attnviz.attend(TEXT, ViTModel(ViTConfig(image_size=32, **sizes)))
     with pytest.raises(ModelError, match="this is a str"):
         attnviz.attend(TEXT, model, "bert")
     with pytest.raises(
@@ -190,8 +195,22 @@ def test_refused(make: Callable[..., Any], tokenizer: Any) -> None:
         attnviz.attend(TEXT, model, tokenizer, device="cpu", dtype="float64")
 
 
+def test_several_texts_with_a_tokenizer(make: Callable[..., Any], tokenizer: Any) -> None:
+    """`attend_all` takes it as `attend` does."""
+    model = make("BertModel")
+    for record in attnviz.attend_all([TEXT, "i am full"], model, tokenizer=tokenizer):
+        alone = attnviz.attend(record.text, model, tokenizer)
+        np.testing.assert_allclose(record.weights, alone.weights, atol=1e-6)
+
+
+def test_unknown_tokens(make: Callable[..., Any], tokenizer: Any) -> None:
+    """What the tokenizer does not know is counted in a note; special tokens do not count."""
+    record = attnviz.attend("I ⻱ love ⻱", make("BertModel"), tokenizer)
+    assert record.notes == (Note.of("unknown_tokens", n=2, total=4),)
+
+
 def test_words(make: Callable[..., Any], tokenizer: Any) -> None:
-    """Words are read one by one, keep their places in the text, and are merged as they were given."""
+    """Words are read with spaces between them, keep their places in the text, and are merged as they were given."""
     model = make("BertModel")
     record = attnviz.attend(["I", "am", "well-known", "embeddings"], model, tokenizer)
     whole = attnviz.attend("I am well-known embeddings", model, tokenizer)

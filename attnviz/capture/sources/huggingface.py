@@ -36,6 +36,7 @@ from attnviz.capture.sources.hub import Location, first_line
 from attnviz.capture.sources.interface import IsShown, native_of, show_layers, watch
 from attnviz.capture.sources.loading import (
     EXCLUSIVE,
+    WATCH,
     Loaded,
     adopt,
     as_model_error,
@@ -52,16 +53,17 @@ from attnviz.capture.sources.tokens import (
     generated_tokens,
     is_words,
     meaning,
-    move_to_words,
     one_encoding,
     read_tokens,
     run_together,
+    unknown_note,
 )
 from attnviz.capture.sources.tracing import AttentionTracer, trace_attention
-from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass, digest_of
+from attnviz.capture.stream import ForwardPass, digest_of
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
 from attnviz.releases import input_embeddings, set_attention
 from attnviz.text.display import check_text, visible
+from attnviz.text.words import assign_words
 
 # The most pairs of query and key in a batch (one text of 1,024 tokens) for which the model's eager implementation runs,
 # which gives exactly the numbers of `output_attentions=True`. For more pairs the fused implementation runs; it rounds
@@ -231,7 +233,8 @@ class PretrainedSource(PerSentenceSource):
     ) -> tuple[Sentence, Any]:
         """Return the tokenized sentence, cut to the model's limit if it may be, and the tokenizer's output.
 
-        If `words` are given, they are tokenized one by one; the text is these words with spaces between them.
+        The text of given `words` is these words with spaces between them: a tokenizer that marks spaces, such as
+        GPT-2's, would take words alone for one long word.
 
         Raises TooLongError: the text has too many tokens, and may not be truncated; InputError: it has no token.
         """
@@ -239,11 +242,7 @@ class PretrainedSource(PerSentenceSource):
             "return_offsets_mapping": self._tokenizer.is_fast,
             "return_special_tokens_mask": True,
         }
-        if words is None:
-            encoded = self._tokenizer(text, pair, verbose=False, **options)
-        else:
-            encoded = self._tokenizer(words, is_split_into_words=True, verbose=False, **options)
-            move_to_words(encoded, words)
+        encoded = self._tokenizer(text, pair, verbose=False, **options)
         n_tokens, notes = len(encoded["input_ids"]), self._notes
         if self._limit is not None and n_tokens > self._limit:
             if not truncate:
@@ -256,15 +255,18 @@ class PretrainedSource(PerSentenceSource):
                 Note.of("input_truncated_tokens", kept=len(encoded["input_ids"]), total=n_tokens),
             )
         tokens = read_tokens(self._tokenizer, encoded, text, pair)
-        if words is not None and self._tokenizer.is_fast:
+        if words is not None:
+            in_words = assign_words(tokens, text, words=words)
             tokens = tuple(
-                replace(token, word=word)
-                for token, word in zip(tokens, encoded.word_ids(0), strict=True)
+                replace(token, word=given.word)
+                for token, given in zip(tokens, in_words, strict=True)
             )
         if all(token.special for token in tokens):
             raise InputError(f"{self.name} finds no token in this text: {visible(text)[:40]!r}")
         if (syllable := broken_syllable(tokens, text, pair)) is not None:
             notes += (Note.of("syllables_broken", syllable=syllable[0], n=syllable[1]),)
+        if (unknown := unknown_note(self._tokenizer, tokens)) is not None:
+            notes += (unknown,)
         if run_together(tokens):
             notes += (Note("sentences_run_together"),)
         is_cut = len(tokens) < n_tokens
@@ -347,7 +349,7 @@ class PretrainedSource(PerSentenceSource):
         """Return in one line why a model fails on a batch."""
         other_inputs = senses(model)
         if other_inputs and isinstance(error, AttributeError | TypeError | ValueError):
-            return f"{self.name} reads {other_inputs} too, and cannot be run on text alone; {LOAD_INSTEAD}"
+            return f"{self.name} reads {other_inputs} too, and cannot be run on text alone: {WATCH}"
         n_known = getattr(model.config.get_text_config(), "vocab_size", math.inf)
         ids = [token.id or 0 for sentence in batch.sentences for token in sentence.tokens]
         if max(ids, default=0) >= n_known:

@@ -21,7 +21,7 @@ from attnviz.attention import Note
 from attnviz.capture.sources.hub import Location, check_index, first_line
 from attnviz.capture.sources.locks import fork_safe_lock
 from attnviz.capture.sources.tracing import as_written
-from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass
+from attnviz.capture.stream import ForwardPass
 from attnviz.errors import AttnvizError, ModelError, UnreachableModelError
 from attnviz.releases import (
     config_class,
@@ -54,6 +54,7 @@ GAIN = 0.7
 # The largest factor by which the replacements of a tokenizer, one after the other, may lengthen a text.
 MOST_GROWTH = 2**14
 # Model inputs other than text, in words.
+WATCH = "run it yourself inside `with attnviz.watch(model):`, which shows its attention"
 SENSES = {"image": "pictures", "video": "films", "audio": "sound"}
 
 
@@ -261,7 +262,7 @@ def _read_config(location: Location, options: dict[str, Any]) -> Any:
         ):
             inputs_read = senses(model_class) or "something else than text"
             raise ModelError(
-                f"{location.name} reads {inputs_read}, and attnviz runs models on text alone; {LOAD_INSTEAD}"
+                f"{location.name} reads {inputs_read}, and attnviz runs models on text alone: {WATCH}"
             )
     return config
 
@@ -355,6 +356,8 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
         raise ModelError(
             f"the model must be a name, a folder or a torch module, not of type {type(model).__name__}"
         )
+    if tokenizer is None and model.main_input_name != "input_ids" and senses(model):
+        raise ModelError(f"{type(model).__name__} reads {senses(model)}, and no text: {WATCH}")
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
         problem = "there is none" if tokenizer is None else f"this is a {type(tokenizer).__name__}"
         raise ModelError(
@@ -388,8 +391,7 @@ def _n_word_vectors(model: Any) -> int:
     if weight is None:
         name = type(model).__name__
         raise ModelError(
-            f"{name} has no table of word vectors, so it cannot be run on a text: run it yourself inside `with "
-            "attnviz.watch(model):`, which shows its attention"
+            f"{name} has no table of word vectors, so it cannot be run on a text: {WATCH}"
         )
     return int(weight.shape[0])
 

@@ -32,6 +32,7 @@ from attnviz.capture.sources.tokens import (
     meaning,
     n_tokens,
     own_tokens,
+    unknown_note,
 )
 from attnviz.capture.sources.tracing import AttentionTracer, trace_attention
 from attnviz.capture.stream import ForwardPass, digest_of
@@ -185,6 +186,8 @@ class ModuleSource(PerSentenceSource):
             notes = (Note("reads_bytes"),)
         elif (syllable := broken_syllable(tokens, text, None)) is not None:
             notes = (Note.of("syllables_broken", syllable=syllable[0], n=syllable[1]),)
+        if (unknown := unknown_note(self._tokenizer, tokens)) is not None:
+            notes += (unknown,)
         return Sentence(text=text, pair=None, tokens=tokens, notes=notes)
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
@@ -212,6 +215,11 @@ class ModuleSource(PerSentenceSource):
             ):
                 return self._module(ids, **_further_inputs(self._module, ids))
         except ModelError as error:
+            if self._tokenizer is None and isinstance(error.__cause__, IndexError):
+                raise ModelError(
+                    f"{error}; without a tokenizer it reads the bytes of the text, up to {int(ids.max())}, and its "
+                    "vocabulary may be smaller: give its tokenizer too"
+                ) from error.__cause__
             inside = _model_inside(self._module)
             if inside is None or error.__cause__ is None:
                 raise

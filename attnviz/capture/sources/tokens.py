@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.attention import GENERATED, Token
+from attnviz.attention import GENERATED, Note, Token
 from attnviz.errors import InputError
 from attnviz.text.display import HANGUL, token_text, visible
 from attnviz.text.words import assign_words
@@ -58,17 +58,6 @@ def read_tokens(
 def is_words(prepared: Any) -> bool:
     """Return whether a prepared text is a list of words, not of token ids."""
     return isinstance(prepared, (list, tuple)) and all(isinstance(word, str) for word in prepared)
-
-
-def move_to_words(encoded: Any, words: Sequence[str]) -> None:
-    """Let the offsets of words that a fast tokenizer read one by one count in the text of all words, with spaces."""
-    if "offset_mapping" not in encoded:
-        return
-    starts = list(itertools.accumulate((len(word) + 1 for word in words), initial=0))
-    encoded["offset_mapping"] = [
-        (start, end) if word is None else (starts[word] + start, starts[word] + end)
-        for word, (start, end) in zip(encoded.word_ids(0), encoded["offset_mapping"], strict=True)
-    ]
 
 
 def one_encoding(prepared: Any, n_known: int) -> dict[str, list[int]]:
@@ -185,6 +174,14 @@ def _tokens_without_offsets(tokenizer: Any, ids: Sequence[int], text: str) -> tu
         for number, piece, span in zip(ids, decoded, spans, strict=True)
     ]
     return _label(assign_words(tokens, text), decoded, (text, ""))
+
+
+def unknown_note(tokenizer: Any, tokens: Sequence[Token]) -> Note | None:
+    """Return the note that the tokenizer does not know some tokens of a sentence; None if it knows all."""
+    unknown = getattr(tokenizer, "unk_token_id", None)
+    numbers = [token.id for token in tokens if not token.special]
+    n = numbers.count(unknown) if unknown is not None else 0
+    return Note.of("unknown_tokens", n=n, total=len(numbers)) if n else None
 
 
 def run_together(tokens: Sequence[Token]) -> bool:

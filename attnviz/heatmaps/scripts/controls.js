@@ -57,7 +57,7 @@ function controlsOf(app) {
     return made;
   };
   const node = el("div", { class: "controls" },
-    tabs("view", [["matrix", () => say("matrix")], ["lines", () => say("lines")]]),
+    ...(labels.signed ? [] : [tabs("view", [["matrix", () => say("matrix")], ["lines", () => say("lines")]])]),
     tabs("toward", [["from", () => say("from")], ["to", () => say("to")]]),
     findNode,
     el("details", { class: "options" }, options, el("div", { class: "choices" },
@@ -67,8 +67,8 @@ function controlsOf(app) {
       ...(hasPair(labels)
         ? [choice("part", "part", [["", () => say("partAll")], ...["AA", "AB", "BA", "BB"].map(pair)])]
         : []),
-      choice("scale", "scale", ["shared", "panel", "unit", "log"].map((one) => [one, () => say(one)])),
-      el("label", { class: "least" }, leastText, least, leastValue))),
+      choice("scale", "scale", ["shared", "panel", "unit", ...(labels.signed ? [] : ["log"])].map((one) => [one, () => say(one)])),
+      ...(labels.signed ? [] : [el("label", { class: "least" }, leastText, least, leastValue)]))),
     el("div", { class: "group zoom" }, zoomBy("zoomOut", "−", 1.5), zoomBy("zoomIn", "+", 1 / 1.5)),
     el("div", { class: "group end" }, save,
       ...["SVG", "PNG", "CSV"].map((kind) => el("button", { type: "button", class: "plain", click: () => saveAs(app, kind) }, kind))),

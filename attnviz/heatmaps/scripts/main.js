@@ -70,6 +70,7 @@ class App {
       return;
     }
     this.state = { ...before, ...change };
+    if (this.labels.signed) this.state.view = "matrix"; // lines have no sign
     if (this.state.text !== before.text) this.reread(change);
     if (change.toward && change.toward !== before.toward && this.same && before.query < 0 !== before.key < 0) {
       Object.assign(this.state, { query: before.key, key: before.query });
@@ -187,7 +188,7 @@ class App {
     speak(state.lang);
     document.documentElement.lang = state.lang;
     const dark = this.dark.matches;
-    if (this.colours?.dark !== dark) this.colours = new Colours(labels.palette[dark ? "dark" : "light"], dark);
+    if (this.colours?.dark !== dark) this.colours = new Colours(labels.palette[dark ? "dark" : "light"], dark, labels.signed);
     this.colours.log = state.scale === "log";
     document.body.className = state.head ? "one" : "all";
     if (state.head) this.drawHead();
@@ -210,7 +211,7 @@ class App {
     const laid = `${this.groups.look} ${state.lang}`;
     if (this.laid !== laid) this.text.layOut(this.shown, this.same);
     this.laid = laid;
-    const top = this.top, least = Math.max(blankBelow(top, colours.log), state.least), wanted = state.find.toLocaleLowerCase();
+    const top = this.top, least = Math.max(blankBelow(top, colours), labels.signed ? -Infinity : state.least), wanted = state.find.toLocaleLowerCase();
     const found = (/** @type {Group} */ group) => wanted !== "" && group.name.toLocaleLowerCase().includes(wanted);
     this.look = { ...this.chosen, found, top, least };
     const painted = `${key} ${top} ${least} ${colours.dark} ${colours.log}`;

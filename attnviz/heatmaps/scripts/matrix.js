@@ -92,16 +92,18 @@ function drawNumbers(pen, shown, { left, above, cell, rows, keys }, { top, least
   for (let i = rows[0]; i < rows[1]; i++) {
     for (let j = keys[0]; j < keys[1]; j++) {
       const weight = shown.values[i * n + j];
-      if (weight < Math.max(least, 0.005)) continue; // it would be printed as .00
+      if (Math.abs(weight) < Math.max(least, 0.005)) continue; // it would be printed as .00
       const x = left + (j - keys[0] + 0.5) * cell, y = above + (i - rows[0] + 0.5) * cell;
       const fill = colours.inks[colours.level(weight, top)];
-      pen.text(weight.toFixed(2).replace(/^0/, ""), x, y, { size, fill, anchor: "middle" });
+      const sign = weight < 0 ? "−" : colours.signed ? "+" : "";
+      pen.text(sign + Math.abs(weight).toFixed(2).replace(/^0/, ""), x, y, { size, fill, anchor: "middle" });
     }
   }
 }
 
 /** What the colours mean. @param {number} top @param {number} least @param {Colours} colours */
-function scaleOf(top, least, { hasBlanks, log }) {
+function scaleOf(top, least, { hasBlanks, log, signed }) {
+  if (signed) return say("signedScaleOf", number(top, true));
   const blank = say(hasBlanks ? "blank" : "asZero"), below = String(Number(least.toPrecision(2)));
   return log ? say("logScaleOf", LOG_LEAST, number(top, true), blank, below) : say("scaleOf", number(top, true), blank, below);
 }

@@ -17,10 +17,10 @@ function shrunk(values, rows, columns, step) {
   return small;
 }
 
-/** Where the scale of a pattern ends: its largest weight; less where a few links are far above all others. */
+/** Where the scale of a pattern ends: its largest weight or change; less where a few links are far above all others. */
 function topOf(/** @type {Float32Array} */ values, /** @type {boolean} */ pooled) {
   let top = 0;
-  for (const one of values) if (one > top) top = one;
+  for (const one of values) if (Math.abs(one) > top) top = Math.abs(one);
   if (!pooled || !top || values.length < (MOST * MOST) / 2) return top;
   const bins = new Uint32Array(4096);
   for (const one of values) bins[Math.min(bins.length - 1, Math.floor((one / top) * bins.length))]++;
@@ -46,8 +46,9 @@ function paint(values, wide, top, least, colours, canvas) {
   return canvas;
 }
 
-/** The weight below which a cell stays blank. */
-function blankBelow(/** @type {number} */ top, /** @type {boolean} */ log) {
+/** The weight below which a cell stays blank; no change does. @param {number} top @param {Colours} colours */
+function blankBelow(top, { log, signed }) {
+  if (signed) return -Infinity;
   return log ? LOG_LEAST : Math.min(0.005, top / 50);
 }
 
@@ -135,7 +136,7 @@ class Overview {
     const place = this.places.get(name);
     this.tip.hidden = !place;
     if (!place) return;
-    const link = strongestLink(this.weights.of(headsOf(name, this.labels)).values, this.labels);
+    const link = !this.labels.signed && strongestLink(this.weights.of(headsOf(name, this.labels)).values, this.labels);
     const { queries, keys, signs, roles } = this.labels, role = roles?.[name];
     const said = link && `${clip(queries.texts[link.row], 24)} → ${clip((keys ?? queries).texts[link.column], 24)} ${Math.round(100 * link.weight)}%`;
     const title = name.includes("*") ? titleOf(name) : name;
@@ -183,7 +184,7 @@ class Overview {
     for (const [name, { button, canvas }] of this.places) {
       const { values, top } = this.smalls.get(name);
       const end = ["shared", "log"].includes(state.scale) ? shared : state.scale === "unit" ? 1 : top;
-      if (this.look !== look) paint(values, wide, end, blankBelow(end, colours.log), colours, canvas);
+      if (this.look !== look) paint(values, wide, end, blankBelow(end, colours), colours, canvas);
       button.replaceChildren(canvas, ...this.sign(name));
       button.setAttribute("aria-label", this.named(name));
       if (name === state.head) button.setAttribute("aria-current", "true");

@@ -35,18 +35,18 @@ class RowView {
     let links;
     if (row >= 0) links = shown.columns.map((_, j) => [row, j]);
     else if (column >= 0) links = shown.rows.map((_, i) => [i, column]);
-    else links = topLinks(shown.values, FEW).map((at) => [Math.floor(at / n), at % n]);
+    else links = topLinks(shown.values.map(Math.abs), FEW).map((at) => [Math.floor(at / n), at % n]);
     links = links.filter(([i, j]) => j < shown.masked[i]);
     const count = links.length;
     const places = new Map(links.map((link) => [link, link[0] * n + link[1]]));
     const known = (/** @type {number} */ at) => (shown.known ? shown.known[at] : 0);
     links.sort((one, other) => {
       const [a, b] = [Number(places.get(one)), Number(places.get(other))];
-      return shown.values[b] - shown.values[a] || known(b) - known(a);
+      return Math.abs(shown.values[b]) - Math.abs(shown.values[a]) || known(b) - known(a);
     });
     if (!this.whole) links = links.slice(0, FEW);
     const names = of ? [row >= 0 ? "key" : "query"] : ["query", "key"];
-    this.head.replaceChildren(el("tr", {}, ...[...names, "weight"].map((name) => el("th", { scope: "col" }, say(name)))));
+    this.head.replaceChildren(el("tr", {}, ...[...names, colours.signed ? "change" : "weight"].map((name) => el("th", { scope: "col" }, say(name)))));
     this.body.replaceChildren(...links.map(([i, j]) => this.line(shown, i, j, of ? (row >= 0 ? [null, j] : [i, null]) : [i, j],
       top, colours)));
     const sum = row >= 0 ? shown.values.subarray(row * n, row * n + n).reduce((all, one) => all + one, 0) : null;
@@ -101,8 +101,8 @@ class RowView {
     const [row, column] = named;
     const names = [row === null ? null : shown.rows[row], column === null ? null : shown.columns[column]];
     const bar = el("span", { class: "bar", "aria-hidden": "true" });
-    bar.style.width = `${Math.min(100, (weight / top) * 100)}%`;
-    bar.style.background = colours.css[Math.round(colours.levels * 0.6)];
+    bar.style.width = `${Math.min(100, (Math.abs(weight) / top) * 100)}%`;
+    bar.style.background = colours.css[Math.round(colours.levels * (colours.signed ? (weight < 0 ? 0.2 : 0.8) : 0.6))];
     const choose = () => this.choose({ row: i, column: j });
     return el("tr", {},
       ...names.filter((one) => one !== null).map((one, place) => place

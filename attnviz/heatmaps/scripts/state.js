@@ -73,6 +73,7 @@ function read(fragment, labels) {
   if (state.key >= labels.size[1]) state.key = -1;
   if (state.part && !hasPair(labels)) state.part = "";
   if (!labels.toy) state.text = "";
+  if (labels.signed) state.view = "matrix";
   state.record = labels.at ?? 0;
   state.more = state.more.split(",").filter((/** @type {string} */ one) => headsOf(one, labels).length === 1).join();
   return state;

@@ -62,10 +62,10 @@ class TextView {
   show(shown, chosen, look, colours) {
     const n = shown.columns.length, { row, column } = chosen;
     const weigh = row >= 0
-      ? (/** @type {number} */ side, /** @type {number} */ i) => (side || this.same ? shown.values[row * n + i] : -1)
+      ? (/** @type {number} */ side, /** @type {number} */ i) => (side || this.same ? shown.values[row * n + i] : NaN)
       : column >= 0
-        ? (/** @type {number} */ side, /** @type {number} */ i) => (side ? -1 : shown.values[i * n + column])
-        : () => -1;
+        ? (/** @type {number} */ side, /** @type {number} */ i) => (side ? NaN : shown.values[i * n + column])
+        : () => NaN;
     // The keys that the newest row of a generation may attend to.
     const newest = shown.rows.findIndex((group) => group.first <= look.until && look.until <= group.last);
     const end = newest < 0 ? Infinity : shown.masked[newest];

@@ -8,7 +8,8 @@
  *   vectors?: {d_k: number, d_v: number, scaling: number[]},
  *   notes: string[][], palette: {light: string, dark: string}, toy?: ToyPlan,
  *   signs?: {sign: string[], colour: string, words: string[]}[], roles?: Record<string, number>, at?: number, opens?: Partial<State>,
- *   finding?: string[]}} Labels of one record; `at` is its number, `opens` the view it opens on, `finding` what it begins with
+ *   signed?: boolean, finding?: string[]}} Labels of one record; `at` is its number, `opens` the view it opens on, `finding` what it begins with;
+ *   `signed`: its numbers are differences
  */
 
 /** The weights of all heads, each a matrix of queries and keys. */
@@ -179,7 +180,7 @@ function reduce({ values, known }, keys, rows, columns) {
       }
       reduced[i * n + j] = sum / tall;
       if (exact) exact[i * n + j] = all;
-      top = Math.max(top, reduced[i * n + j]);
+      top = Math.max(top, Math.abs(reduced[i * n + j]));
     });
   });
   return { rows, columns, values: reduced, known: exact, top };

@@ -62,6 +62,8 @@ const WORDS = {
   broken: gettext("The numbers in this page are damaged."),
   aboutMatrix: gettext("Matrix of {0}. Arrow keys: another head or layer. Shift and arrow keys: another cell."),
   aboutLines: gettext("Lines of {0}: queries on the left, keys on the right"),
+  signedScaleOf: gettext("difference −{0} to +{0}: + (red) is more attention, − (blue) less"),
+  change: gettext("change"),
   tour: gettext("Type a sentence and see what a small model attends to"),
   guide: gettext("What to see here"),
   keyPlay: gettext("play the generation, pause"),

@@ -64,7 +64,8 @@ def draw_on(
     background = (np.array(to_rgb(root.get_facecolor())) * 255).round().astype(np.uint8)
     is_light = luminance(background) > 0.18
     theme = LIGHT if is_light else replace(DARK, paper=hexed(background))
-    sheet = replace(sheet, has_blanks=theme.has_blanks(theme.colours(palette)))
+    table = theme.table(palette, diverging=sheet.center is not None)
+    sheet = replace(sheet, has_blanks=theme.has_blanks(table))
     with usual_settings(theme):
         pen = Pen(root, typefaces_for([*texts_of(sheet), title or ""]), theme=theme)
         draw_pattern(ax, sheet, palette, pen, title=title, cbar=cbar, annot=annot)
@@ -102,10 +103,13 @@ def draw_pattern(
         annot: whether to write numbers in the cells; None writes them if they are large enough to read.
     """
     (panel,) = sheet.panels
-    table = pen.theme.colours(palette)
+    is_diverging = panel.center is not None
+    table = pen.theme.table(palette, diverging=is_diverging)
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
     image = ax.imshow(
-        pen.theme.pixels(panel.above_bottom, panel.span, table, log=panel.log),
+        pen.theme.pixels(
+            panel.above_bottom, panel.span, table, log=panel.log, diverging=is_diverging
+        ),
         aspect="equal" if cell is None else "auto",
         interpolation="none",
     )
@@ -204,11 +208,10 @@ def write_numbers(
     `place` is the left edge and the top edge of the panel, and the side of a cell.
     """
     left, top, cell = place
-    inks = text_colours(pen.theme.colours(palette))[
-        levels(panel.above_bottom, panel.span, log=panel.log)
-    ]
-    for row, column in np.argwhere(panel.matrix >= BLANK) if size else ():
-        text = f"{panel.matrix[row, column]:.2f}"
+    table = pen.theme.table(palette, diverging=panel.center is not None)
+    inks = text_colours(table)[levels(panel.above_bottom, panel.span, log=panel.log)]
+    for row, column in np.argwhere(np.abs(panel.matrix) >= BLANK) if size else ():
+        text = number_text(float(panel.matrix[row, column]), signed=panel.center == 0)
         style = pen.style(
             size,
             color=inks[row, column],
@@ -217,7 +220,17 @@ def write_numbers(
             zorder=4,
         )
         centre = (left + (column + 0.5) * cell, top + (row + 0.5) * cell)
-        ax.text(*centre, "1" if text == "1.00" else text.removeprefix("0"), **style)
+        ax.text(*centre, text, **style)
+
+
+def number_text(value: float, *, signed: bool = False) -> str:
+    """Return a number for a cell, such as ``.25``, ``1`` or ``12.5``; a `signed` one with its sign, ``+.25``."""
+    size = abs(value)
+    digits = f"{size:.2f}" if size < 9.995 else f"{size:.3g}"
+    digits = "1" if digits == "1.00" else digits.removeprefix("0")
+    if value < 0:
+        return f"−{digits}"
+    return f"+{digits}" if signed else digits
 
 
 def number_size(cell: float, annot: bool | None, least: float = LEAST_TEXT) -> float:

@@ -8,9 +8,11 @@ const LOG_LEAST = 1e-4;
 
 /** The colours of weights on the page as it is, from the page's own colour on. */
 class Colours {
-  /** @param {string} table red, green, blue of all levels, in hexadecimal @param {boolean} dark */
-  constructor(table, dark) {
+  /** @param {string} table red, green, blue of all levels, in hexadecimal @param {boolean} dark
+   * @param {boolean} signed whether numbers go from `-top` to `top`, and 0 has the middle level */
+  constructor(table, dark, signed = false) {
     this.dark = dark;
+    this.signed = signed;
     /** Whether the scale is logarithmic, from `LOG_LEAST` on. */
     this.log = false;
     this.levels = table.length / 6;
@@ -27,11 +29,12 @@ class Colours {
     }
     const zero = luminance(rgbOf(table)), page = luminance(dark ? [15, 19, 21] : [255, 255, 255]);
     /** Whether cells of nearly no weight stay blank: the palette begins near the page. Else they are as those of 0. */
-    this.hasBlanks = (Math.max(zero, page) + 0.05) / (Math.min(zero, page) + 0.05) < 1.5;
+    this.hasBlanks = signed || (Math.max(zero, page) + 0.05) / (Math.min(zero, page) + 0.05) < 1.5;
   }
 
   /** The level of a weight on a scale that ends at `top`. */
   level(/** @type {number} */ weight, /** @type {number} */ top) {
+    if (this.signed) return this.levels / 2 + Math.round(Math.max(-1, Math.min(1, top && weight / top)) * (this.levels / 2 - 1));
     if (top <= (this.log ? LOG_LEAST : 0)) return 0;
     const share = this.log ? Math.log(Math.max(weight, LOG_LEAST) / LOG_LEAST) / Math.log(top / LOG_LEAST) : weight / top;
     return Math.min(this.levels - 1, Math.round(share * (this.levels - 1)));
@@ -39,6 +42,7 @@ class Colours {
 
   /** The weight at a share of the scale: the reverse of `level`. */
   weightAt(/** @type {number} */ share, /** @type {number} */ top) {
+    if (this.signed) return (2 * share - 1) * top;
     return this.log ? LOG_LEAST * (Math.max(top, LOG_LEAST) / LOG_LEAST) ** share : share * top;
   }
 

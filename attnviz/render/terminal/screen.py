@@ -75,9 +75,9 @@ class Screen:
         """Return the shade of a palette level, for screens without colours."""
         return self.shades[math.ceil(level / (LEVELS - 1) * 4 - 0.5)]
 
-    def paint(self, level: int) -> Style:
-        """Return a style with a palette level as background, and a readable text colour."""
-        return _styles(self.palette, self.dark)[level]
+    def paint(self, level: int, *, signed: bool = False) -> Style:
+        """Return a style with a level as background, of the palette or of `signed` numbers, and a readable text."""
+        return _styles(None if signed else self.palette, self.dark)[level]
 
     def paint_signed(self, value: float, top: float) -> Style:
         """Return a background for a signed number, red above 0 and blue below 0, on a scale up to ``top``.

@@ -114,10 +114,16 @@ def fold(text: Text, width: int) -> list[Text]:
 
 
 def legend(
-    text: str, screen: Screen, *, cells: int = 16, indent: int = 0, most: int = READABLE
+    text: str,
+    screen: Screen,
+    *,
+    cells: int = 16,
+    indent: int = 0,
+    most: int = READABLE,
+    signed: bool = False,
 ) -> list[Text]:
     """Return the colour scale and its meaning; lines after the first begin with `indent` free cells."""
-    bar = screen.scale_bar(cells)
+    bar = screen.scale_bar(cells, signed=signed)
     return behind(bar, wrap(text, screen, "dim", first=bar.cell_len, indent=indent, most=most))
 
 

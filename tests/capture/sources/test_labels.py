@@ -237,6 +237,18 @@ def test_sentences(reader: Any, tokenizer: Any) -> None:
         check(record.query_tokens, ids[0], tokenizer)
 
 
+def test_words_as_a_list(tokenizer: Any, reader: Any) -> None:
+    """The model reads the words with spaces between them, and each token belongs to the word given."""
+    words = ["I", "love", "don't", "all"]
+    record = attnviz.attend(words, reader, tokenizer)
+    np.testing.assert_array_equal(
+        record.weights, attnviz.attend(" ".join(words), reader, tokenizer).weights
+    )
+    numbers = [token.word for token in record.key_tokens if token.word is not None]
+    assert sorted({*numbers}) == [0, 1, 2, 3]
+    assert numbers == sorted(numbers)
+
+
 def test_pairs(reader: Any, tokenizer: Any) -> None:
     """Two sentences, and the special tokens between them."""
     for text, pair in itertools.pairwise(TEXTS):

@@ -258,8 +258,8 @@ class TestOtherSenses:
     def test_pictures(self, tmp_path: Path, zoo: Zoo) -> None:
         """ViT reads pictures: said before its weights are loaded, and whether or not there is a tokenizer."""
         said = self.save("ViT", tmp_path / "vit", zoo, image_size=32, **self.SIZES)
-        assert " reads pictures, and attnviz runs models on text alone; " in said
-        assert said.endswith("can be loaded and drawn instead")
+        assert " reads pictures, and attnviz runs models on text alone: " in said
+        assert "attnviz.watch(model)" in said
         for file in (tmp_path / "vit").glob("*token*"):
             file.unlink()
         assert refusal_to_read(tmp_path / "vit") == said
@@ -274,7 +274,8 @@ class TestOtherSenses:
             text_config=text,
             vision_config={**self.SIZES, "image_size": 32},
         )
-        assert " reads pictures too, and cannot be run on text alone; " in said
+        assert " reads pictures too, and cannot be run on text alone: " in said
+        assert "attnviz.watch(model)" in said
 
 
 class TestTwoVocabularies:

@@ -1,0 +1,401 @@
+"""The difference of two records: what aligns, its numbers, and how the terminal, pictures and the page show it."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+
+import attnviz
+from attnviz.attention import Attention, Token
+from attnviz.errors import AttnvizError, OutputError, SelectionError, SettingsError
+from attnviz.heatmaps.terminal import draw
+from attnviz.render.terminal.screen import Screen
+from tests.fixtures.pictures import print_lines
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from playwright.sync_api import Page
+
+    from tests.fixtures.command_line import Result
+
+Make = Callable[..., Attention]
+TIRED = "The animal didn't cross the street because it was too tired."
+WIDE = "The animal didn't cross the street because it was too wide."
+
+
+def texts_on(figure: Any) -> list[str]:
+    """Return all texts of a figure."""
+    return [text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text"))]
+
+
+def label_of(axes: Axes) -> str:
+    """Return what the image on axes says of itself."""
+    return str(axes.images[0].get_label())
+
+
+@pytest.fixture(scope="module")
+def change() -> attnviz.Difference:
+    """Two sentences in one model: “it” refers to another noun in the second one."""
+    return attnviz.difference(attnviz.attend(TIRED, "toy"), attnviz.attend(WIDE, "toy"))
+
+
+class TestNumbers:
+    """What is compared, and the numbers."""
+
+    def test_two_sentences(self, change: attnviz.Difference) -> None:
+        """The second minus the first, without the two words that differ."""
+        kept = [*range(10), 11]
+        between = np.ix_(range(3), range(6), kept, kept)
+        expected = change.b.weights[between] - change.a.weights[between]
+        np.testing.assert_array_equal(change.weights, expected)
+        assert change.query_pairs == change.key_pairs == tuple((i, i) for i in kept)
+        assert [token.text for token in change.key_tokens][-2:] == ["too", "."]
+        said = " ".join(change.notes)
+        assert "“tired”" in said
+        assert "“wide”" in said
+        assert "need not sum to 0" in said
+        np.testing.assert_array_equal(change[1, 3], expected[1, 3])
+        np.testing.assert_array_equal(change["1.3"], expected[1, 3])
+
+    def test_the_largest_changes_come_first(self, change: attnviz.Difference) -> None:
+        """Each with both weights, and a sentence that says which way it went."""
+        changes = change.largest(5)
+        sizes = [abs(one.difference) for one in changes]
+        assert sizes == sorted(sizes, reverse=True)
+        assert sizes[0] == pytest.approx(np.abs(change.weights).max())
+        for one in changes:
+            at = one.query, one.key
+            assert one.difference == pytest.approx(change[one.layer, one.head][at], abs=1e-6)
+            assert ("more" if one.difference > 0 else "less") in one.sentence
+            assert f"layer {one.layer}, head {one.head}" in one.sentence
+        assert change.largest(0) == []
+
+    def test_special_tokens_are_not_named(self, make_record: Make) -> None:
+        """They are in the numbers, but the largest change is between words."""
+        change = attnviz.difference(make_record(seed=1), make_record(seed=2))
+        named = {word for one in change.largest(1000) for word in one.words}
+        assert named == {"I", "love", "you"}
+        only = attnviz.difference(make_record("[CLS] [SEP]", seed=1), make_record("[CLS] [SEP]"))
+        assert only.largest(1)[0].words[0].startswith("[")
+
+    def test_rows_sum_to_0_where_nothing_is_left_out(self, make_record: Make) -> None:
+        """Both rows sum to 1; the note about rows is not there."""
+        change = attnviz.difference(make_record(seed=1), make_record(seed=2))
+        np.testing.assert_allclose(change.weights.sum(axis=-1), 0, atol=1e-5)
+        assert list(change.notes) == ["All 5 tokens align"]
+
+    def test_equal_records(self, make_record: Make) -> None:
+        """Nothing changed, which every view can say."""
+        change = attnviz.difference(make_record(), make_record())
+        assert not change.weights.any()
+        assert change.largest() == []
+        assert "no weight differs" in repr(change)
+        for full in (False, True):
+            shown = print_lines(
+                draw(change.sheet(), Screen(colour=False), full=full), Screen(colour=False)
+            )
+            assert "No weight differs" in shown
+        change.figure()
+        change.page()
+
+    def test_words_move(self, make_record: Make) -> None:
+        """Alignment follows the words, not the places."""
+        change = attnviz.difference(
+            make_record("I love you"), make_record("today I really love you")
+        )
+        assert change.query_pairs == ((0, 1), (1, 3), (2, 4))
+
+    def test_layers_and_heads_that_both_have(self, make_record: Make) -> None:
+        """A deeper model is compared as far as the other goes, and a note says so."""
+        shallow = make_record(n_layers=2, n_heads=4, model="shallow")
+        deep = make_record(n_layers=5, n_heads=3, model="deep")
+        change = attnviz.difference(shallow, deep)
+        assert (change.layers, change.heads) == ((0, 1), (0, 1, 2))
+        assert "which both have" in change.notes[0]
+        with pytest.raises(SelectionError, match="no layer or no head in common"):
+            attnviz.difference(shallow.select([0]), deep.select([1]))
+
+    def test_two_tokenizers(self, make_record: Make) -> None:
+        """Word pieces are merged, and upper and lower case are equal."""
+
+        def split(record: Attention, words: tuple[int, ...]) -> Attention:
+            tokens = tuple(
+                replace(token, word=word)
+                for token, word in zip(record.key_tokens, words, strict=True)
+            )
+            return replace(record, query_tokens=tokens, key_tokens=tokens)
+
+        pieces = split(make_record("un ·known words", model="pieces"), (0, 0, 1))
+        others = split(make_record("Unknown wo ·rds", model="others"), (0, 1, 1))
+        change = attnviz.difference(pieces, others)
+        assert [token.text for token in change.key_tokens] == ["Unknown", "words"]
+        assert "words are compared" in change.notes[0]
+        a, b = attnviz.merge_words(pieces), attnviz.merge_words(others)
+        np.testing.assert_array_equal(change.weights, b.weights - a.weights)
+
+    def test_means_and_copies(self, make_record: Make) -> None:
+        """The difference of two means is a difference; a copy is equal."""
+        a, b = make_record(seed=1), make_record(seed=2)
+        mean = attnviz.difference(a.mean("heads"), b.mean("heads"))
+        expected = (b.weights - a.weights).mean(axis=1, keepdims=True)
+        np.testing.assert_allclose(mean.weights, expected, atol=1e-6)
+        change = attnviz.difference(a, b)
+        assert pickle.loads(pickle.dumps(change)) == change
+
+    def test_refused(self, make_record: Make) -> None:
+        """Each in one line."""
+        record = make_record()
+        causal = attnviz.attend("I love you", "toy-decoder")
+        pooled = attnviz.attend("the animal crossed the street " * 9, "toy", memory=40_000)
+        for a, b, words in (
+            (record, causal, "encoder attention and the second decoder"),
+            (record, pooled, "pooled"),
+            (record, make_record("quite different"), "no token in common"),
+            (record, record.mean("heads"), "mean of both"),
+        ):
+            with pytest.raises(SelectionError, match=words) as refusal:
+                attnviz.difference(a, b)
+            assert "\n" not in str(refusal.value)
+        with pytest.raises(SettingsError, match="not of ndarray"):
+            attnviz.difference(record, record.weights)  # type: ignore[arg-type]
+        change = attnviz.difference(record, make_record(seed=1))
+        with pytest.raises(SelectionError, match="mean of both"):
+            change.figure(layer="mean")
+        with pytest.raises(SelectionError, match="no head 9"):
+            change.figure(1, 9)
+        with pytest.raises(SelectionError, match="palette"):
+            attnviz.heatmap(change, palette="mako")
+        with pytest.raises(SelectionError, match="logarithmic"):
+            change.figure(scale="log")
+
+
+class TestViews:
+    """The terminal, pictures and the page."""
+
+    def test_a_picture_names_the_change(self, change: attnviz.Difference, tmp_path: Path) -> None:
+        """Both inputs, the largest change first, signs in the cells and along the colour bar, both receipts."""
+        figure = change.figure(layer=1, head=3)
+        texts = texts_on(figure)
+        shown = " ".join(texts)
+        assert "“it” attends more to “street” (4% → 88%): layer 1, head 3" in shown
+        assert TIRED in " ".join(shown.split())
+        assert WIDE.split()[-1] in shown
+        assert {"+.84", "−.74", "+0.5", "−0.5"} <= {*texts}
+        assert shown.count("verified: weights") == 2
+        for ending in (".png", ".svg", ".pdf"):
+            assert change.save(tmp_path / f"change{ending}").stat().st_size > 1000
+        with pytest.raises(OutputError):
+            change.save(tmp_path / "change.npz")
+
+    def test_red_is_more_and_blue_is_less(self, change: attnviz.Difference) -> None:
+        """On light and on dark paper; 0 has the colour of the paper."""
+        matrix = change[1, 3]
+        themes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+        for theme in themes:
+            axes = attnviz.heatmap(change, 1, 3, theme=theme)
+            pixels = np.asarray(axes.images[0].get_array())[..., :3].astype(int)
+            more = pixels[np.unravel_index(matrix.argmax(), matrix.shape)]
+            less = pixels[np.unravel_index(matrix.argmin(), matrix.shape)]
+            least = pixels[np.unravel_index(np.abs(matrix).argmin(), matrix.shape)]
+            assert more[0] > more[2] + 50
+            assert less[2] > less[0] + 50
+            paper = np.array(axes.figure.get_facecolor()[:3]) * 255
+            assert np.abs(least - paper).max() < 5
+
+    @pytest.mark.parametrize("unicode", [True, False])
+    def test_a_difference_without_colour(
+        self, change: attnviz.Difference, golden: Callable[[str], None], unicode: bool
+    ) -> None:
+        """Signs tell more from less; every head has its thumbnail."""
+        screen = Screen(width=80, colour=False, unicode=unicode, encoding="ascii")
+        golden(print_lines(draw(change.sheet(), screen, changes=change.largest(20)), screen))
+
+    @pytest.mark.parametrize("width", [40, 60, 80, 120])
+    @pytest.mark.parametrize("colour", [True, False])
+    def test_it_fits(self, change: attnviz.Difference, width: int, colour: bool) -> None:
+        """No line is wider than the screen, of all heads or of some."""
+        screen = Screen(width=width, colour=colour)
+        for part in (change, change.select([1], [3])):
+            for full in (True, False):
+                lines = draw(part.sheet(), screen, full=full, changes=part.largest(20))
+                assert max(cell_len(line.plain) for line in lines) <= width
+
+    def test_a_long_text_is_pooled(self) -> None:
+        """In the terminal and in pictures; the sums of the two records still agree."""
+        a, b = (
+            attnviz.attend(f"the animal {verb} the street " * 24, "toy")
+            for verb in ("crossed", "saw")
+        )
+        change = attnviz.difference(a, b)
+        screen = Screen(width=60)
+        lines = draw(change.sheet(), screen, changes=change.largest(20))
+        assert max(cell_len(line.plain) for line in lines) <= 60
+        shown = " ".join(line.plain for line in lines)
+        assert "Thumbnails" in shown
+        assert "“the animal crossed" in shown
+        assert "“the animal saw" in shown
+        change.page()
+
+    def test_the_page(self, change: attnviz.Difference, show_page: Callable[..., Page]) -> None:
+        """It opens on the largest change; the two records are its other views."""
+        page = show_page(change.page().html)
+        assert "attends more to “street” (0% → 97%)" in page.inner_text("header")
+        assert "head 0.5" in page.inner_text("h2[aria-live]")
+        assert "it → street: 0.969" in page.inner_text(".value-here")
+        assert page.locator(".thumb").count() == 4 * 7  # the means at the ends too
+        assert page.locator(".tabs.view").count() == 0
+        page.get_by_role("button", name="The first").click()
+        assert TIRED[-6:-1] in page.inner_text(".sentence")
+        assert page.locator(".tabs.view").count() == 1
+        page.get_by_role("button", name="“animal” attends less").click()
+        assert "animal → The: -0.8665" in page.inner_text(".value-here")
+
+    def test_korean(self, change: attnviz.Difference, tmp_path: Path) -> None:
+        """In every view."""
+        assert "검증" in str(change.sheet(lang="ko").proof)
+        assert "어텐션의 차이" in change.page("ko").html
+
+
+class TestCommand:
+    """``attnviz heatmap --against``."""
+
+    def test_another_sentence(self, typed: Callable[..., Result], here: Path) -> None:
+        """The change stands first; the picture shows its head, the page has all."""
+        result = typed(
+            *("heatmap", "--toy", TIRED, "--against", WIDE, "-o", "a.png", "-o", "a.html")
+        )
+        assert result.status == 0
+        assert result.output.startswith("“it” attends more to “street” (0% → 97%): layer 0, head 5")
+        assert "Largest changes, by head: 0.5 (+0.97)" in " ".join(result.output.split())
+        assert (here / "a.png").stat().st_size > 1000
+        assert "Difference in attention" in (here / "a.html").read_text(encoding="utf-8")
+
+    def test_another_model(self, typed: Callable[..., Result], here: Path) -> None:
+        """Both models are named; the file is named after them."""
+        result = typed(
+            "heatmap", "--toy", "I love all you", "--against-model", "toy-random", "--head", "1.2"
+        )
+        assert result.status == 0
+        assert "toy → toy-random" in result.output
+        assert "head 1.2" in result.output
+        (file,) = (here / "outputs").iterdir()
+        assert "against-toy-random" in file.name
+
+    def test_both_and_a_mean(self, typed: Callable[..., Result]) -> None:
+        """Another sentence in another model, and the mean of heads of each."""
+        result = typed(
+            *("heatmap", "--toy", "I love you", "--against", "I love all you"),
+            *("--against-model", "toy-random", "--layer", "1", "--head", "mean"),
+        )
+        assert result.status == 0
+        assert "layer 1, mean" in result.output
+        assert "“I love you” → “I love all you”" in result.output
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            (["-o", "x.npz"], "png, svg, pdf, html"),
+            (["-o", "-"], "png, svg, pdf, html"),
+            (["--palette", "mako"], "palette"),
+            (["--rows", "0-2"], "rows"),
+            (["--without-sinks"], "without-sinks"),
+            (["--scale", "log"], "sign"),
+            (["--head", "9.9"], "no layer 9"),
+        ],
+    )
+    def test_refused(self, typed: Callable[..., Result], options: list[str], words: str) -> None:
+        """In one line, and nothing is written."""
+        result = typed("heatmap", "--toy", "I love you", "--against", "I love all you", *options)
+        assert result.status != 0
+        assert words in result.errors
+        assert result.errors.count("\n") == 1
+
+    def test_bad_inputs(self, typed: Callable[..., Result], tmp_path: Path) -> None:
+        """An empty sentence, no word in common, another kind of model, a file of lines."""
+        lines = tmp_path / "lines.txt"
+        lines.write_text("I love you\nI love all\n")
+        for arguments in (
+            ("I love you", "--against", ""),
+            ("I love you", "--against", "the street"),
+            ("I love you", "--against-model", "toy-decoder"),
+            ("I love you", "--against-model", "toyy"),
+            ("--file", str(lines), "-o", "folder", "--against", "I love you"),
+        ):
+            result = typed("heatmap", "--toy", *arguments)
+            assert result.status != 0
+            assert result.errors.count("\n") == 1
+
+
+class TestAnyNumbers:
+    """``heatmap(array, normalized=False)`` and ``center``."""
+
+    SIGNED = np.array([[0.5, -1.0], [12.345, 0.25]])
+
+    def test_signed_numbers(self) -> None:
+        """Red above 0, blue below, on a scale that is even to both sides, with no receipt."""
+        axes = attnviz.heatmap(self.SIGNED, ["a", "b"], normalized=False)
+        texts = texts_on(axes.figure)
+        assert {"+.50", "−1", "+12.3", "+.25", "+10", "−10"} <= {*texts}
+        assert "no receipt; rows not normalised" in texts
+        pixels = np.asarray(axes.images[0].get_array())[..., :3].astype(int)
+        assert pixels[1, 0, 0] > pixels[1, 0, 2]
+
+    def test_unsigned_numbers(self) -> None:
+        """From 0 on, as weights, whatever the rows sum to."""
+        axes = attnviz.heatmap(np.array([[3.0, 4.0], [0.0, 1.0]]), normalized=False)
+        assert "values 0 to 4" in label_of(axes)
+        ax = attnviz.heatmap(np.array([[3, 4], [0, 1]]), normalized=False, center=2)
+        assert "values 0 to 4, centred on 2" in label_of(ax)
+
+    def test_center_of_attention(self, make_record: Make) -> None:
+        """A record keeps its receipt; the other end is as far from the center."""
+        axes = attnviz.heatmap(make_record(), 1, 2, center=0.25, vmax=0.75)
+        assert "weight −0.25 to 0.75, centred on 0.25" in label_of(axes)
+        assert "verified: weights" in label_of(axes)
+        attnviz.heatmap(make_record(), 1, 2, center=0.25, cmap="RdBu_r")
+
+    def test_all_heads(self) -> None:
+        """Every head of an array, a layer, one head on axes of a grid; a tuple of layers too."""
+        from matplotlib.figure import Figure
+
+        values = np.random.default_rng(0).normal(size=(2, 3, 4, 4))
+        attnviz.heatmap(values, normalized=False)
+        attnviz.heatmap(tuple(values[:, None]), normalized=False, layer=1, scale="panel")
+        ax = Figure().subplots()
+        attnviz.heatmap(values, normalized=False, layer=1, head=2, ax=ax, cbar=True)
+        top = np.abs(values).max()  # the scale of all heads
+        assert f"values −{top:.3g} to {top:.3g}" in label_of(ax)
+
+    @pytest.mark.parametrize(
+        ("values", "options", "words"),
+        [
+            (SIGNED, {"normalized": True}, "normalized=False"),
+            ([[0.5, np.nan]], {}, "NaN"),
+            ([[0.5, np.inf]], {}, "infinity"),
+            ([[[0.5, 0.5]], [[0.5, -0.5]]], {}, "two figures"),
+            ([0.5, 0.5], {}, "expected numbers of shape"),
+            ([["a", "b"]], {}, "no weights"),
+            (SIGNED, {"scale": "log"}, "logarithmic"),
+            (SIGNED, {"center": np.nan}, "center must be a number"),
+            (SIGNED, {"layer": "mean"}, "average the array"),
+            (SIGNED, {"center": 0, "vmax": 0}, "must rise"),
+        ],
+    )
+    def test_refused(self, values: object, options: dict[str, object], words: str) -> None:
+        """In one line that says what to do."""
+        with pytest.raises(AttnvizError, match=re.escape(words)) as refusal:
+            attnviz.heatmap(values, **{"normalized": False} | options)  # type: ignore[arg-type]
+        assert "\n" not in str(refusal.value)
+
+    def test_tokens_that_do_not_fit(self) -> None:
+        """Refused as those of attention are."""
+        with pytest.raises(AttnvizError):
+            attnviz.heatmap(self.SIGNED, [Token(text="a", piece="a")], normalized=False)
