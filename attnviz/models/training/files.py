@@ -1,5 +1,7 @@
 """Trained models as files: weights as safetensors, and everything known about the model in the metadata.
 
+Weights are saved in half precision, which halves the package; models compute in float32.
+
 A file that is missing, damaged or of another kind is refused (FileFormatError).
 """
 
@@ -62,7 +64,7 @@ def save(path: Path, card: ModelCard, model: nn.Module) -> None:
         "target": card.target.words if card.target else None,
         "quality": dict(card.quality),
     }
-    weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    weights = {name: tensor.half().contiguous() for name, tensor in model.state_dict().items()}
     path.write_bytes(serialize(weights, {"card": json.dumps(described, ensure_ascii=False)}))
 
 
@@ -134,7 +136,7 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
     try:
         check_is_file(path)
         with safe_open(path, framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
+            tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118 - it is no dictionary
             return file.metadata() or {}, tensors
     except (OSError, SafetensorError, FileFormatError) as error:
         raise ValueError(str(error)) from error

@@ -87,6 +87,7 @@ def train(
             layer, head = measure.reference_head(task.model)
             attention = cast("MultiHeadAttention", task.model.encoder.layers[layer].attention)
             exchange_heads(attention, head, REFERENCE_HEAD)
+        task.model.half().float()  # the weights are rounded as the file will hold them, then measured
         card = card_of(name, plan, task.model)
     write_whole(path, lambda temporary: files.save(temporary, card, task.model))
     return card
