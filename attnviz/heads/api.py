@@ -633,6 +633,8 @@ def _report_shards(
 ) -> Iterator[tuple[str, Survey]]:
     """Report the progress of a run over shards, whose names and surveys are passed on."""
     n_sentences = 0
+    if progress is not None:
+        progress(CorpusProgress(n_sentences=0))
     for name, part, done in parts:
         n_sentences += part.n_sentences
         if progress is not None:

@@ -6,8 +6,10 @@ import logging
 import os
 import pickle
 import platform
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import asdict, dataclass
@@ -56,8 +58,10 @@ def connect(address: str) -> Iterator[None]:
 
     Raises SettingsError: Ray is not installed, or no cluster answers.
     """
-    # Ray reads these when it is imported: nothing is reported, and its own log is not printed.
+    # Ray reads these when it is imported: nothing is reported, its own log is not printed, and workers have the
+    # priority of other processes (Ray's default is 15, with which they hardly run on a busy machine).
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault("RAY_worker_niceness", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     if address != LOCAL:  # Ray would wait for minutes
         os.environ.setdefault("RAY_py_gcs_connect_timeout_s", str(TIMEOUT))
@@ -71,6 +75,7 @@ def connect(address: str) -> Iterator[None]:
         return
     for name in ("ray", "ray.data"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    on_sigterm = signal.getsignal(signal.SIGTERM)
     try:
         _check_port(address)
         with _silent_stderr():
@@ -83,6 +88,10 @@ def connect(address: str) -> Iterator[None]:
     except (OSError, RuntimeError, ValueError) as error:
         reason = clip(visible(" ".join(str(error).split())), 200)
         raise SettingsError(f"no Ray at {visible(address)}: {reason}", "ray") from None
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(
+            signal.SIGTERM, on_sigterm
+        )  # Ray's own would end the process and leave others
     try:
         with redirect_stdout(sys.stderr):  # Ray prints there that a worker was lost
             yield
