@@ -58,7 +58,8 @@ def test_a_killed_worker(
     letters = "abcdefgh"
     words = [one + two + three for one in letters for two in letters for three in letters]
     (tmp_path / "corpus.txt").write_text("".join(f"{word} q{word}\n" for word in words))
-    run = ["compare-heads", "-m", "gpt.py:killed_once", "--corpus", "corpus.txt", "-o", "-"]
+    model, corpus = ("-m", "gpt.py:killed_once"), ("--corpus", "corpus.txt")
+    run = ["compare-heads", *model, *corpus, "--controls", "2", "-o", "-"]
     shared = attnviz(*run, "--ray", "local", timeout=600)  # Ray is slow to start on a busy machine
     assert shared.returncode == 0, shared.stderr
     assert (tmp_path / "killed").exists()
