@@ -33,13 +33,20 @@ def result_of(kind: str) -> Result:
     return RESULTS[kind]()
 
 
-@pytest.mark.parametrize("kind", [*RESULTS, "page", "diagnosis"])
-def test_each_says_itself_in_a_line(kind: str) -> None:
+@pytest.mark.parametrize("kind", [*RESULTS, "page", "diagnosis", "measurements", "model", "listed"])
+def test_each_says_itself_in_a_line(kind: str, tmp_path: Path) -> None:
     """The repr of a result is one line."""
     if kind == "page":
         shown = repr(attnviz.page(result_of("walkthrough")))
     elif kind == "diagnosis":
         shown = repr(attnviz.doctor("toy-random"))
+    elif kind == "measurements":
+        part = attnviz.compare_heads(SENTENCES, model="toy-random").save(tmp_path / "a.stats")
+        shown = repr(attnviz.merge_stats([part], tmp_path / "b.stats"))
+    elif kind == "model":
+        shown = repr(attnviz.open_source("toy-random"))
+    elif kind == "listed":
+        shown = f"<{attnviz.list_models()[0]}>"
     else:
         shown = repr(result_of(kind))
     assert shown.startswith("<")

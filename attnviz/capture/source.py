@@ -209,7 +209,8 @@ class ListedModel:
     name: str
     # Whether the model comes with attnviz, was trained by the user, or is in the cache of pretrained models.
     where: Literal["attnviz", "here", "cache"]
-    card: ModelCard | None = None  # the training and the accuracy of a home-built model
+    # the training and the accuracy of a home-built model
+    card: ModelCard | None = field(default=None, repr=False)
 
 
 def list_models(folders: Iterable[str | Path] = (".", "outputs")) -> tuple[ListedModel, ...]:

@@ -57,6 +57,7 @@ attnviz compare-heads "I love all you" --toy --roles
 attnviz compare-heads --corpus sample_inputs/english.txt -o english.stats
 attnviz compare-heads --load english.stats --layer 1
 attnviz compare-heads --corpus big.txt --shard 3/64 -o part-3.stats
+attnviz compare-heads --corpus big.txt --ray local -o big.stats
 attnviz compare-heads "I love all" -m toy-random:seed=1 --against toy-random
 attnviz compare-heads --toy --conllu sample_inputs/treebank.conllu"""
 
@@ -131,6 +132,14 @@ def compare_heads(
             panel=opt.INPUT,
         ),
     ] = None,
+    ray: Annotated[
+        str | None,
+        opt.option(
+            metavar="ADDRESS",
+            help="Share the file among the workers of a Ray cluster, or local.",
+            panel=opt.INPUT,
+        ),
+    ] = None,
     load: Load = None,
     against: Annotated[
         str | None,
@@ -178,6 +187,9 @@ def compare_heads(
     With --shard 3/64 only every 64th sentence is measured, from the third on, and -o names
     the .stats file of this part. The same command continues a part that was interrupted,
     and skips a finished one; attnviz merge makes the whole of all parts.
+
+    With --ray the workers of a Ray cluster measure the parts, each with the model opened
+    once: local starts Ray on this machine, auto finds its cluster, HOST:PORT names one.
     """
     paths = output or [outputs() / "heads.png"]
     layers, heads = opt.parse_heads(layer, head)
@@ -203,6 +215,7 @@ def compare_heads(
         thresholds=thresholds,
         checkpoint=checkpoint if part is None else paths[0],
         shard=part,
+        ray=ray,
         roles=roles,
     )
     if part is not None:

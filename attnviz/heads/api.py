@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from attnviz import errors
 from attnviz.attention import parse_head
-from attnviz.heads import words
+from attnviz.heads import cluster, words
 from attnviz.heads.files import (
     Shard,
     Stats,
@@ -32,7 +32,7 @@ from attnviz.heads.settings import (
     SurveySettings,
     check_saved,
 )
-from attnviz.heads.shards import check_shard, lines_of_shard, merge_shards
+from attnviz.heads.shards import check_shard, lines_of_shard, merge_shards, merge_surveys
 from attnviz.heads.survey import Survey
 from attnviz.models.registry import names
 from attnviz.storage.corpora.corpus import Corpus, Fingerprint, fingerprint, read_corpus
@@ -105,6 +105,7 @@ def compare_heads(
     measures: Sequence[Entry] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     shard: Shard | None = None,
+    ray: str | None = None,
     roles: bool | str | os.PathLike[str] | HeadComparison = False,
     progress: Callable[[CorpusProgress], object] | None = None,
     opening: Opening = open_model,
@@ -125,6 +126,8 @@ def compare_heads(
             continues.
         shard: the part of the file of sentences to measure, such as (3, 64) for the third of 64. `merge_stats` merges
             the ``.stats`` files of all parts into the measurements of the whole file.
+        ray: the address of a Ray cluster, whose workers share the file of sentences: ``"local"`` starts Ray on this
+            machine, ``"auto"`` finds the cluster that it belongs to, ``"HOST:PORT"`` names one.
         roles: for one sentence, whether to give the roles of the heads too, as `HeadComparison.roles_on`. True measures
             them on the sentences that come with attnviz; or give a comparison of this model, or its ``.stats`` file.
         progress: called after each window of lines, and before the controls and the roles.
@@ -135,7 +138,7 @@ def compare_heads(
         in nats, distance in tokens.
 
     Raises:
-        SettingsError: settings that do not go together, or a sentence that is the name of a file.
+        SettingsError: settings that do not go together, a sentence that is the name of a file, or no Ray.
         InputError: no sentence is left, or the file cannot be read.
         ModelError: a model cannot be used, its weights are not proved, or two models do not fit together.
         SelectionError: no such attention, a threshold of no role, or roles of another model.
@@ -148,6 +151,8 @@ def compare_heads(
     entries = MEASURES if measures is None else tuple(measures)
     place, lines = _input_of(sentences)
     _check_place(place, checkpoint, shard)
+    if ray is not None:
+        _check_ray(place, [model, against], checkpoint, shard)
     with_thresholds(measures_of(entries), thresholds or {})
     roles = _saved_roles(place.roles or roles, lines, thresholds=thresholds, measures=entries)
     if against is not None:
@@ -166,6 +171,7 @@ def compare_heads(
         opening=opening,
         checkpoint=checkpoint,
         shard=shard,
+        ray=ray,
         measures=entries,
         progress=progress,
     )
@@ -500,6 +506,23 @@ def _check_place(
             raise errors.SettingsError(f"{visible(str(checkpoint))}: a checkpoint ends in .stats")
 
 
+def _check_ray(
+    place: CorpusSettings,
+    models: Sequence[Model],
+    checkpoint: str | os.PathLike[str] | None,
+    shard: Shard | None,
+) -> None:
+    """Refuse settings that do not go together with Ray."""
+    if shard is not None or checkpoint is not None:
+        raise errors.SettingsError("Ray has shards of its own: omit shard and checkpoint", "ray")
+    if place.path is None or place.path == "-" or Path(place.path).is_fifo():
+        raise errors.SettingsError("workers read a file of sentences: give the file", "ray")
+    if not all(
+        model is None or isinstance(model, (str, os.PathLike, ModelSettings)) for model in models
+    ):
+        raise errors.SettingsError("workers open the model: give its name or folder", "ray")
+
+
 def _measure(
     place: CorpusSettings,
     texts: tuple[str, ...] | None,
@@ -510,6 +533,7 @@ def _measure(
     opening: Opening,
     checkpoint: str | os.PathLike[str] | None,
     shard: Shard | None,
+    ray: str | None,
     measures: tuple[Entry, ...],
     progress: Callable[[CorpusProgress], object] | None,
 ) -> tuple[Stats, Source | None]:
@@ -526,9 +550,22 @@ def _measure(
     corpus, corpus_fingerprint, earlier = _read_corpus(place, checkpoint, run, shard)
     from attnviz.heads.capture.survey import check_readable, survey_model
 
-    sources = [open_one() for open_one in openers]
-    source, second = sources[0], sources[1] if len(sources) == 2 else None
     so_far, n_lines = None, 0
+    with nullcontext() if ray is None else cluster.connect(ray):
+        sources = [open_one() for open_one in openers]
+        if ray is not None:
+            job = cluster.Job(
+                path=place.path or "",
+                kind=None if place.treebank is None else "conllu",
+                fingerprint=corpus_fingerprint,
+                models=tuple(map(_settings_of, models)),
+                digests=tuple(source.digest() for source in sources),
+                settings=run.settings,
+                measures=measures,
+                folder=os.getcwd(),
+            )
+            so_far = merge_surveys(_report_shards(cluster.measure_shards(job), progress))
+    source, second = sources[0], sources[1] if len(sources) == 2 else None
     if earlier is not None:
         _check_weights(earlier.survey, sources, checkpoint)
         if earlier.n_lines is None:  # the earlier run was finished
@@ -540,7 +577,7 @@ def _measure(
     if corpus is None:
         lines, name = _lines_of(texts, source)
     else:
-        lines, name = corpus, corpus.name
+        lines, name = corpus if ray is None else (), corpus.name
     if shard is not None:
         lines = lines_of_shard(lines, shard)
 
@@ -588,6 +625,26 @@ def _measure(
         corpus=name if shard is None else f"{name}, shard {shard_name(shard)}",
     )
     return save(model_survey, None), source
+
+
+def _report_shards(
+    parts: Iterable[tuple[str, Survey, float]],
+    progress: Callable[[CorpusProgress], object] | None,
+) -> Iterator[tuple[str, Survey]]:
+    """Report the progress of a run over shards, whose names and surveys are passed on."""
+    n_sentences = 0
+    if progress is not None:
+        progress(CorpusProgress(n_sentences=0))
+    for name, part, done in parts:
+        n_sentences += part.n_sentences
+        if progress is not None:
+            shape = part.heads.sums.shape[1:3]
+            progress(
+                CorpusProgress(
+                    n_sentences=n_sentences, bytes_read=round(done * 100), n_bytes=100, shape=shape
+                )
+            )
+        yield name, part
 
 
 class CorpusInput(NamedTuple):

@@ -56,6 +56,9 @@ class Stats:
     run: SurveyRun  # the settings, which must be the same to continue a run
     shard: Shard | None = None  # the part of the corpus that was measured; None for all of it
 
+    def __repr__(self) -> str:
+        return f"<Stats of {self.survey.about.model!r}: {self.corpus}, {self.survey.n_sentences:,} sentences>"
+
     @property
     def corpus(self) -> str:
         """A short description of the sentences, such as ``big.txt (3/64)`` for a shard."""

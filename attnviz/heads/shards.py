@@ -15,6 +15,7 @@ from pathlib import Path
 from attnviz.errors import RecordError, SettingsError
 from attnviz.heads import survey
 from attnviz.heads.files import Shard, Stats, differences, load_finished, shard_name
+from attnviz.heads.survey import Survey
 from attnviz.text.corpus import BadLine, CorpusLine
 from attnviz.text.display import clip, visible
 
@@ -59,23 +60,29 @@ def merge_shards(paths: Sequence[Path]) -> Stats:
 
     Raises RecordError: a file is not a shard of the same run as the first, or a shard is missing or given twice.
     """
-    path_of = _order_shards(paths)
-    merged: Stats | None = None
+    path_of = sorted(_order_shards(paths).items())
+    merged = merge_surveys(
+        (visible(str(path)), load_finished(path).survey) for _number, path in path_of
+    )
+    first = load_finished(path_of[0][1])
+    return replace(first, survey=merged, shard=None)
+
+
+def merge_surveys(parts: Iterable[tuple[str, Survey]]) -> Survey:
+    """Return the survey of a corpus from those of all its shards, each with its name, in the order of their numbers.
+
+    Another order would change the last bits. Raises RecordError: a shard cannot be merged with the first.
+    """
+    merged: Survey | None = None
     bad: list[tuple[int, str]] = []
-    # In the order of their numbers, so that the order of the paths does not matter to the last bit.
-    for _number, path in sorted(path_of.items()):
-        part = load_finished(path)
-        bad += part.survey.bad
-        if merged is None:
-            merged = part
-            continue
+    for name, part in parts:
+        bad += part.bad
         try:
-            merged = replace(merged, survey=survey.merge(merged.survey, part.survey))
+            merged = part if merged is None else survey.merge(merged, part)
         except RecordError as error:
-            raise RecordError(f"{visible(str(path))}: {error}") from None
-    assert merged is not None  # there is at least one path
-    first_bad = tuple(sorted(bad)[: survey.BAD_LINES])
-    return replace(merged, survey=replace(merged.survey, bad=first_bad), shard=None)
+            raise RecordError(f"{name}: {error}") from None
+    assert merged is not None  # there is at least one shard
+    return replace(merged, bad=tuple(sorted(bad)[: survey.BAD_LINES]))
 
 
 def _order_shards(paths: Sequence[Path]) -> dict[int, Path]:

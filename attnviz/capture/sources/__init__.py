@@ -27,6 +27,9 @@ class Source(Protocol):
     # The number of layers of the last run that were left out, because their rows or columns are not the tokens.
     n_left_out: int = 0
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
     def encode(
         self,
         texts: Sequence[str],

@@ -57,6 +57,7 @@ def survey_model(
     n_lines: int = 0,
     on_window: Callable[[Survey, int], object] | None = None,
     on_controls: Callable[[int], object] | None = None,
+    controls: bool = True,
     corpus: str = "",
 ) -> Survey:
     """Measure every head of a model on every sentence of a corpus, and measure the controls.
@@ -75,6 +76,7 @@ def survey_model(
         n_lines: the number of lines to skip.
         on_window: called with the survey and the number of lines read, after each window of lines.
         on_controls: called with the number of sentences, before the controls are measured.
+        controls: whether to measure the controls; a part of a corpus may leave them to the whole.
         corpus: the name of the lines in messages.
 
     Raises:
@@ -109,6 +111,8 @@ def survey_model(
         first_reason = f": line {bad[0].number}: {bad[0].reason}" if bad else ""
         start = f"{corpus}: " if corpus else ""
         raise InputError(f"{start}there is no sentence to measure heads on{first_reason}")
+    if not controls:
+        return corpus_survey
     if on_controls is not None:
         on_controls(corpus_survey.n_sentences)
     corpus_survey = runners[0].with_controls(corpus_survey)

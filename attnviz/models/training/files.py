@@ -47,8 +47,9 @@ class ModelCard:
 
     name: str
     plan: TrainingPlan  # how it was trained
-    source: Vocabulary  # the words it reads
-    target: Vocabulary | None = None  # the words it generates; None where they are those it reads
+    source: Vocabulary = field(repr=False)  # the words it reads
+    # the words it generates; None where they are those it reads
+    target: Vocabulary | None = field(default=None, repr=False)
     # measured on test sentences, by name
     quality: Mapping[str, float] = field(default_factory=dict)
 

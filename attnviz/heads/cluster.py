@@ -1,0 +1,217 @@
+"""Shards of a corpus, measured by the workers of a Ray cluster; the only module that imports ray."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import platform
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from attnviz.errors import AttnvizError, InputError, ModelError, SettingsError
+from attnviz.heads.files import Shard, shard_name
+from attnviz.heads.measures import Entry
+from attnviz.heads.settings import ModelSettings, SurveySettings
+from attnviz.heads.shards import lines_of_shard
+from attnviz.heads.survey import Survey
+from attnviz.storage.corpora.corpus import Corpus, Fingerprint, Format, fingerprint, read_corpus
+from attnviz.text.corpus import CorpusLine
+from attnviz.text.display import clip, visible
+
+if TYPE_CHECKING:
+    from attnviz.capture.sources import Source
+
+LOCAL = "local"  # the address that starts Ray on this machine
+SHARDS = 8  # shards per worker: no worker waits long for the others, and little is lost with one
+SENTENCES = 128  # the smallest number of sentences of a shard, so that its batches are full
+TIMEOUT = 3  # seconds until a cluster must answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """All that a worker needs to measure a shard."""
+
+    path: str  # the file of sentences
+    kind: Format | None  # its format
+    fingerprint: Fingerprint | None  # its fingerprint, which must be the same on all machines
+    models: tuple[ModelSettings, ...]  # one model, or two that are compared
+    digests: tuple[str, ...]  # the digests of their weights
+    settings: SurveySettings
+    measures: tuple[Entry, ...]
+    folder: str  # the current folder, in which relative paths begin
+
+    def corpus(self) -> Corpus:
+        """Open the file of sentences."""
+        return read_corpus(self.path, kind=self.kind)
+
+
+@contextmanager
+def connect(address: str) -> Iterator[None]:
+    """Start Ray on this machine, or connect to a cluster; if Ray is in use already, it is left as it is.
+
+    Raises SettingsError: Ray is not installed, or no cluster answers.
+    """
+    # Ray reads these when it is imported: nothing is reported, its own log is not printed, and workers have the
+    # priority of other processes (Ray's default is 15, with which they hardly run on a busy machine).
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault("RAY_worker_niceness", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    if address != LOCAL:  # Ray would wait for minutes
+        os.environ.setdefault("RAY_py_gcs_connect_timeout_s", str(TIMEOUT))
+        os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "1")
+    try:
+        import ray.data
+    except ImportError:
+        raise SettingsError('Ray is not installed: pip install "ray[data]"', "ray") from None
+    if ray.is_initialized():
+        yield
+        return
+    for name in ("ray", "ray.data"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    on_sigterm = signal.getsignal(signal.SIGTERM)
+    try:
+        _check_port(address)
+        with _silent_stderr():
+            ray.init(
+                address,
+                include_dashboard=False if address == LOCAL else None,
+                log_to_driver=False,
+                logging_level=logging.CRITICAL,
+            )
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = clip(visible(" ".join(str(error).split())), 200)
+        raise SettingsError(f"no Ray at {visible(address)}: {reason}", "ray") from None
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(
+            signal.SIGTERM, on_sigterm
+        )  # Ray's own would end the process and leave others
+    try:
+        with redirect_stdout(sys.stderr):  # Ray prints there that a worker was lost
+            yield
+    finally:
+        ray.shutdown()
+
+
+def _check_port(address: str) -> None:
+    """Raise OSError or ValueError if nothing answers at the port of an address, at which Ray would try for long."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if colon:
+        socket.create_connection((host, int(port)), TIMEOUT).close()
+
+
+@contextmanager
+def _silent_stderr() -> Iterator[None]:
+    """Hide what Ray's C++ code prints while it starts: which environment variables were read."""
+    sys.stderr.flush()
+    stderr, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    try:
+        yield
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(null)
+
+
+def measure_shards(job: Job) -> Iterator[tuple[str, Survey, float]]:
+    """Yield the name and the survey of each shard, in order, and the part of the corpus that is measured by then.
+
+    If a worker is lost, Ray starts it again and gives it its shard again. Raises AttnvizError: a worker cannot
+    measure its shard.
+    """
+    import ray.data
+
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.execution_options.preserve_order = True
+    n_workers, cores, gpus = _workers(job.models[0])
+    n_sentences = sum(isinstance(line, CorpusLine) for line in job.corpus())
+    n_shards = max(1, min(SHARDS * n_workers, n_sentences // SENTENCES))
+    shards = [{"number": number, "total": n_shards} for number in range(1, n_shards + 1)]
+    pool = ray.data.ActorPoolStrategy(
+        size=min(n_workers, n_shards), max_tasks_in_flight_per_actor=1
+    )
+    results = ray.data.from_items(shards, override_num_blocks=n_shards).map_batches(
+        ShardWorker,
+        fn_constructor_args=[job],
+        batch_size=1,
+        compute=pool,
+        num_cpus=cores,
+        num_gpus=gpus,
+    )
+    for number, row in enumerate(results.iter_rows(), start=1):
+        result = pickle.loads(row["result"])
+        if isinstance(result, Exception):
+            raise result
+        yield f"shard {shard_name((number, n_shards))}", result, number / n_shards
+
+
+def _workers(model: ModelSettings) -> tuple[int, int, int]:
+    """Return the number of workers, and the cores (OMP_NUM_THREADS, or 1) and GPUs of each."""
+    import ray
+
+    available = ray.cluster_resources()
+    n_cores, n_gpus = max(1, int(available.get("CPU", 1))), int(available.get("GPU", 0))
+    if n_gpus and model.device in {"auto", "cuda"}:
+        return n_gpus, 1, 1
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    cores = min(int(threads), n_cores) if threads.isdecimal() and int(threads) else 1
+    return n_cores // cores, cores, 0
+
+
+class ShardWorker:
+    """A worker, which opens the models once and then measures one shard after another."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.sources: list[Source] = []
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[bytes]]:
+        """Measure the shard in a batch of one; an error is a result, since Ray would wrap it in several others."""
+        try:
+            if not self.sources:
+                self.sources = self._open()
+            result: Survey | Exception = self._measure(
+                (int(batch["number"][0]), int(batch["total"][0]))
+            )
+        except (AttnvizError, MemoryError, RuntimeError) as error:
+            result = error
+        return {"result": [pickle.dumps(result)]}
+
+    def _open(self) -> list[Source]:
+        """Open the models. Raises ModelError: they, or the file of sentences, are not those of the job."""
+        from attnviz.capture.source import open_source
+
+        with suppress(OSError):  # a machine need not have this folder
+            os.chdir(self.job.folder)
+        try:
+            if fingerprint(self.job.path) != self.job.fingerprint:
+                raise InputError(f"{visible(self.job.path)} is another file")
+            sources = [open_source(**asdict(model)) for model in self.job.models]
+            for source, digest in zip(sources, self.job.digests, strict=True):
+                if source.digest() != digest:
+                    raise ModelError(f"{visible(source.name)} has other weights")
+        except AttnvizError as error:
+            raise ModelError(f"on {platform.node()}, {error}") from None
+        return sources
+
+    def _measure(self, shard: Shard) -> Survey:
+        from attnviz.heads.capture.survey import survey_model
+
+        corpus = self.job.corpus()
+        return survey_model(
+            lines_of_shard(corpus, shard),
+            self.sources[0],
+            self.job.settings,
+            against=self.sources[1] if len(self.sources) == 2 else None,
+            measures=self.job.measures,
+            controls=False,
+            corpus=f"{corpus.name}, shard {shard_name(shard)}",
+        )
