@@ -268,6 +268,8 @@ def test_a_pair_that_the_tokenizer_returned(make: Callable[..., Any], tokenizer:
         ([7] * 600, {}, "has 600 tokens, .*: shorten it$"),
         (["a"] * 600, {}, "has 602 tokens, .*: shorten it$"),
         (["a\ud800"], {}, "character"),
+        (["a", "\u200b", "b"], {}, "no token for word 1"),
+        (["a", "b", ""], {}, "no token for word 2"),
         (["a"], {"pair": "b"}, "pair and truncate go with a text"),
         ([7], {"truncate": True}, "pair and truncate go with a text"),
     ],

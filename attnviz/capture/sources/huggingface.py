@@ -50,6 +50,7 @@ from attnviz.capture.sources.loading import (
 from attnviz.capture.sources.modules import CausalityProbe, FunctionalRecorder
 from attnviz.capture.sources.tokens import (
     broken_syllable,
+    check_words,
     generated_tokens,
     is_words,
     meaning,
@@ -194,6 +195,7 @@ class PretrainedSource(PerSentenceSource):
                 text = " ".join(prepared)
                 check_text(text, "the text")
                 sentence, encoded = self._sentence(text, None, truncate=False, words=list(prepared))
+                check_words(prepared, sentence.tokens)
             else:
                 encoded = one_encoding(prepared, len(input_embeddings(self._model).weight))
                 self._refuse_long(len(encoded["input_ids"]), "shorten it")

@@ -60,6 +60,21 @@ def is_words(prepared: Any) -> bool:
     return isinstance(prepared, (list, tuple)) and all(isinstance(word, str) for word in prepared)
 
 
+def check_words(words: Sequence[str], tokens: Sequence[Token]) -> None:
+    """Raise InputError if one of these words, which stand in the text with spaces between them, has no token."""
+    spans = [token.span for token in tokens if token.span is not None]
+    if not spans:
+        return  # a tokenizer written in Python does not tell where its tokens stand
+    with_token = {place for start, end in spans for place in range(start, end)}
+    start = 0
+    for number, word in enumerate(words):
+        if with_token.isdisjoint(range(start, start + len(word))):
+            raise InputError(
+                f"the tokenizer has no token for word {number}, {word!a}: leave it out"
+            )
+        start += len(word) + 1
+
+
 def one_encoding(prepared: Any, n_known: int) -> dict[str, list[int]]:
     """Return the token ids of one text, and their types if there are any, from a tokenizer's output or ids alone.
 
