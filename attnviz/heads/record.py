@@ -122,7 +122,7 @@ class HeadChange:
     role: Role | None  # the clearest role in the second model; None if it has no role
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class HeadProfile:
     """The roles of one head."""
 
@@ -134,6 +134,10 @@ class HeadProfile:
     cluster: int | None = None
     # the difference from a second model; None if there is no second model
     change: HeadChange | None = None
+
+    def __repr__(self) -> str:
+        score = f" ({self.role.score:.2f})" if self.role else ""
+        return f"<Head {self.name}: {self.words}{score}>"
 
     @property
     def name(self) -> str:

@@ -34,12 +34,14 @@ class Verdict:
     cells: int  # the number of cells that agree
 
 
-def verify(path: str | os.PathLike[str]) -> Verdict:
-    """Recompute a saved walkthrough, and report the first cell that differs.
+def verify(walkthrough: str | os.PathLike[str] | Walkthrough) -> Verdict:
+    """Recompute a walkthrough, saved or in memory, and report the first cell that differs.
 
     Raises FileFormatError: the file cannot be read or is no walkthrough; SettingsError: it is no path.
     """
-    walk, is_changed = read(path)
+    if isinstance(walkthrough, Walkthrough):
+        return examine(walkthrough)
+    walk, is_changed = read(walkthrough)
     return examine(walk, is_changed=is_changed)
 
 

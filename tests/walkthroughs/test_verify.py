@@ -62,6 +62,7 @@ def test_what_is_right_passes(tmp_path: Path, name: str) -> None:
     """Every step and every cell is counted; two ways to compute in double precision are as good as equal."""
     walk = WALKS[name]
     verdict = verify(walk.save(tmp_path / "walk.json"))
+    assert (verify(walk).fault, verify(walk).cells) == (verdict.fault, verdict.cells)
     assert verdict.fault == ""
     assert len(verdict.differences) == len(walk.steps)
     assert verdict.cells == sum(walk.grids[step.result].values.size for step in walk.steps)
