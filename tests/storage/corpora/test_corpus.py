@@ -194,21 +194,25 @@ def test_fingerprint(tmp_path: Path) -> None:
     assert fingerprint(write(tmp_path, content[:-1] + bytes([content[-1] ^ 1]))) != first
 
 
+@pytest.mark.usefixtures("as_installed")
 @pytest.mark.parametrize(
     ("name", "piece", "few"),
     [
-        ("a.txt", b"a sentence of some words\n", 1_000),
+        ("a.txt", b"a sentence of some words\n", 12_000),
         ("a.txt", b"x" * 2**16, 64),
-        ("a.conllu", SENTENCE.encode(), 100),
-        ("a.conllu", b"1\tno end\n", 1_000),
-        ("a.conllu", b"# no end\n", 1_000),
+        ("a.conllu", SENTENCE.encode(), 1_000),
+        ("a.conllu", b"1\tno end\n", 30_000),
+        ("a.conllu", b"# no end\n", 30_000),
         ("a.conllu", b"\xff\n", 1_000),
     ],
 )
 def test_memory_does_not_grow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, piece: bytes, few: int
 ) -> None:
-    """Five times the lines, or one line or sentence without an end, take no more memory."""
+    """Five times the lines, or one line or sentence without an end, take no more memory.
+
+    The shorter file is larger than a buffer (128 KiB from Python 3.14), except for bad lines, which are slow to read.
+    """
     monkeypatch.setattr(conllu, "MOST_LINES", 300)
     peaks = []
     for times in (few, few, 5 * few):  # the first only warms up
@@ -218,4 +222,4 @@ def test_memory_does_not_grow(
             pass
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[2] <= peaks[1] * 1.1
+    assert peaks[2] <= peaks[1] * 1.1 + 2**14
