@@ -14,11 +14,12 @@ import pytest
 
 import attnviz
 from attnviz.errors import ModelError, SettingsError
+from attnviz.heads import cluster
 from attnviz.heads.cluster import Job, ShardWorker
 from attnviz.heads.measures import MEASURES
 from attnviz.heads.settings import ModelSettings, SurveySettings
 from attnviz.storage.corpora.corpus import fingerprint
-from tests.heads.test_shards import same
+from tests.heads.test_shards import numbers, same
 
 if TYPE_CHECKING:
     import subprocess
@@ -67,6 +68,21 @@ def test_a_killed_worker(
     del one["proof"], found["proof"]
     assert found["n_sentences"] == 512
     assert same(found, one)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ray's own
+def test_any_number_of_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one sentence a shard, the numbers are those of one process."""
+    monkeypatch.setattr(cluster, "SENTENCES", 1)
+    monkeypatch.setattr(cluster, "SHARDS", 64)
+    settings = SurveySettings(controls=2)
+    with cluster.connect("local"):
+        for n_shards in (1, 2, 8, 64):
+            corpus = tmp_path / f"{n_shards}.txt"
+            corpus.write_text("".join(f"{n} cats see {n % 7} dogs\n" for n in range(n_shards)))
+            one = attnviz.compare_heads(corpus, "toy-random", settings=settings)
+            shared = attnviz.compare_heads(corpus, "toy-random", settings=settings, ray="local")
+            assert same(numbers(shared), numbers(one)), n_shards
 
 
 @pytest.mark.parametrize(
