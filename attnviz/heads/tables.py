@@ -27,9 +27,8 @@ from attnviz.heads.words import (
     MISSING,
     interval,
     marked_role,
-    role_words,
+    role_name,
     rounded,
-    short_reason,
 )
 from attnviz.text.messages import _, join_phrases, pgettext
 
@@ -72,17 +71,10 @@ def role_table(rows: Sequence[Sequence[HeadRole]]) -> list[Column]:
         Column(title=_("to beat"), cells=[_rival(role) for role in roles]),
         Column(
             title=_("what it does"),
-            cells=[role_words(role) if role else "" for role in roles],
+            cells=[role.rule.words if role else "" for role in roles],
             least=30,
         ),
     ]
-
-
-def role_name(role: Role | None) -> str:
-    """Return the short name of a role, with the reason if it is not established."""
-    if role is None or role.established:
-        return role.rule.short if role else marked_role(None)
-    return join_phrases([role.rule.short, short_reason(role.doubt)], " · ")
 
 
 def _score_columns(roles: Sequence[Role | None]) -> list[Column]:

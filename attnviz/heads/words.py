@@ -222,19 +222,18 @@ def how_sure(role: Role) -> Phrase:
     return _("Established: above {controls}").format(controls=join_phrases(controls, "; "))
 
 
-def role_words(role: Role | None) -> str:
-    """Return what a head with a role does."""
-    return NO_ROLE if role is None else role.rule.words
+def role_name(role: Role | None) -> str:
+    """Return the short name of a role, with the reason if it is not established."""
+    if role is None:
+        return NO_ROLE
+    if role.established:
+        return role.rule.short
+    return join_phrases([role.rule.short, short_reason(role.doubt)], " · ")
 
 
 def marked_role(role: Role | None) -> str:
-    """Return the mark and short name of a role, with the reason if it is not established."""
-    if role is None:
-        return NO_ROLE
-    name = join_phrases([MARKS[role.established], role.rule.short])
-    if role.established:
-        return name
-    return join_phrases([name, short_reason(role.doubt)], " · ")
+    """Return the name of a role after its mark."""
+    return NO_ROLE if role is None else join_phrases([MARKS[role.established], role_name(role)])
 
 
 def role_score(role: Role) -> Phrase:

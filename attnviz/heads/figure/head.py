@@ -114,7 +114,7 @@ def draw_page(
 def title_of_head(profile: HeadProfile) -> Phrase:
     """Return the layer and head, and what the head does."""
     place = _("Layer {layer}, head {head}").format(layer=profile.layer, head=profile.head)
-    title = join_phrases([place, words.role_words(profile.role)], ": ")
+    title = join_phrases([place, profile.words], ": ")
     if profile.role and not profile.role.established:
         return _("{title} (not established)").format(title=title)
     return title
