@@ -351,17 +351,12 @@ def head_kinds(roles_on: HeadComparison, record: Attention) -> list[HeadKind]:
     kinds = []
     for name, query, key in KINDS:
         link = _best_link(record, query, key)
-        roles = () if link is None else roles_on.heads[_index(roles_on, link)].roles
+        roles = () if link is None else roles_on.head(link.layer, link.head).roles
         established = [role for role in roles if role.established]
         kinds.append(
             HeadKind(name, link, max(established, key=lambda role: role.clearness, default=None))
         )
     return kinds
-
-
-def _index(comparison: HeadComparison, link: WordLink) -> int:
-    """Return the index of the head of a link."""
-    return link.layer * comparison.n_heads + link.head
 
 
 def _best_link(record: Attention, start: str, end: str) -> WordLink | None:
