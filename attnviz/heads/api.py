@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attnviz import errors
 from attnviz.attention import parse_head
@@ -647,18 +647,10 @@ def _report_shards(
         yield name, part
 
 
-class CorpusInput(NamedTuple):
-    """Input of a run that is read before a model is opened; None if there is no file, or no earlier run."""
-
-    corpus: Corpus | None  # the file of sentences
-    fingerprint: Fingerprint | None  # its fingerprint
-    earlier: Stats | None  # the measurements in the checkpoint of an earlier run
-
-
 def _read_corpus(
     place: CorpusSettings, checkpoint: Path | None, run: SurveyRun, shard: Shard | None
-) -> CorpusInput:
-    """Open the file of sentences and the checkpoint; refuse the checkpoint of another run."""
+) -> tuple[Corpus | None, Fingerprint | None, Stats | None]:
+    """Return the file of sentences, its fingerprint, and the checkpoint; refuse the checkpoint of another run."""
     path, corpus, corpus_fingerprint, earlier = place.path, None, None, None
     if path is not None:
         corpus = read_corpus(path, kind=None if place.treebank is None else "conllu")
@@ -668,7 +660,7 @@ def _read_corpus(
             earlier = load_stats(checkpoint)
             _check_same_run(checkpoint, earlier, corpus_fingerprint, run, shard)
         check_writable(checkpoint)
-    return CorpusInput(corpus, corpus_fingerprint, earlier)
+    return corpus, corpus_fingerprint, earlier
 
 
 def _lines_of(
