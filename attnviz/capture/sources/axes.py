@@ -489,8 +489,8 @@ def arrangement_of(
             if any(isinstance(axis.origin, tuple) for axis in other) or len(other) > len(dimension):
                 known = other
         axes += [(axis, role) for axis in known]
-    key_origin = _sequence([axis for axis, role in axes if role == "summed"])
-    query_origin = _sequence([axis for axis, role in axes if role == "free"])
+    key_origin = sequence_of([axis for axis, role in axes if role == "summed"])
+    query_origin = sequence_of([axis for axis, role in axes if role == "free"])
     batch_axis = 1 if key_origin is not None and key_origin[1] == 0 else 0
     shared = [axis for axis, role in axes if role == "shared"]
     has_features = any(axis.origin == FEATURES for axis in shared)
@@ -565,7 +565,7 @@ def parse_arrangement(axes: str, shape: Sequence[int], n_batch: int) -> Arrangem
     return Arrangement(sizes=tuple(sizes), names=tuple(itertools.chain(*groups)))
 
 
-def _sequence(axes: Sequence[Axis]) -> tuple[int, int] | None:
+def sequence_of(axes: Sequence[Axis]) -> tuple[int, int] | None:
     """Return the axis of an input that these axes run over, if there is one."""
     return next((axis.origin for axis in axes if isinstance(axis.origin, tuple)), None)
 

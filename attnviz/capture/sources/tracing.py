@@ -38,6 +38,7 @@ from attnviz.capture.sources.axes import (
     len_of,
     name_of,
     parse_arrangement,
+    sequence_of,
 )
 from attnviz.capture.sources.locks import fork_safe_lock
 from attnviz.capture.stream import Layer, Scoring
@@ -431,7 +432,7 @@ class AttentionTracer(TorchFunctionMode):
         arguments = bound.arguments
         with torch._C.DisableTorchFunction():
             query, key = (self._axes.layout(arguments[name]) for name in ("query", "key"))
-        queries, keys = _origin(query[0]), _origin(key[0])
+        queries, keys = sequence_of(query[0]), sequence_of(key[0])
         n_extra_keys = int(arguments["bias_k"] is not None) + int(arguments["add_zero_attn"])
         cross = arguments["query"] is not arguments["key"]
         if queries is not None and keys is not None:
@@ -549,10 +550,6 @@ def _are_features(dimensions: Sequence[Dimension]) -> bool:
     """Return whether these dimensions have more than one entry, and run over features only."""
     axes = [axis for dimension in dimensions for axis in dimension if axis.size > 1]
     return bool(axes) and all(axis.origin == FEATURES for axis in axes)
-
-
-def _origin(dimension: Dimension) -> tuple[int, int] | None:
-    return next((axis.origin for axis in dimension if isinstance(axis.origin, tuple)), None)
 
 
 def _as_keys(tensor: Tensor, arrangement: Arrangement) -> Tensor:
