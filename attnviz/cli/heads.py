@@ -21,7 +21,6 @@ from attnviz.cli.output import (
     is_typed,
     log_status,
     model_name,
-    open_model,
     print_json,
     print_view,
     read_text,
@@ -560,28 +559,18 @@ def _progress_bar(expect: Callable[[int, int], object]) -> Iterator[tuple[Report
 
     Yield a function that takes the progress of a run, and one that opens its model.
     """
-
-    def check(progress: CorpusProgress) -> None:
-        if progress.shape is not None:
-            expect(*progress.shape)
-
-    def opening(settings: ModelSettings) -> Source:
-        arguments = asdict(settings)
-        return open_model(arguments.pop("model"), **arguments)
-
-    if not shows_progress():
-        yield check, opening
-        return
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console, is_hidden = Console(stderr=True), not shows_progress()
+    with Progress(*columns, console=console, transient=True, disable=is_hidden) as bar:
         task = bar.add_task("starting", total=None)
 
         def tick(progress: CorpusProgress) -> None:
-            check(progress)
+            if progress.shape is not None:
+                expect(*progress.shape)
             sentences = f"{progress.n_sentences:,} sentences"
             descriptions = {
                 "sentences": f"measuring heads: {sentences}"
@@ -601,11 +590,11 @@ def _progress_bar(expect: Callable[[int, int], object]) -> Iterator[tuple[Report
         def notify(line: str) -> None:
             sys.stderr.write(f"attnviz: {line}\n")  # appears above the bar
 
-        def opening_with_bar(settings: ModelSettings) -> Source:
+        def opening(settings: ModelSettings) -> Source:
             name = settings.model or "distilbert-base-uncased"
             bar.update(task, description=escape(f"loading {visible(name)}"), refresh=True)
             from attnviz.capture.source import open_source
 
             return open_source(**asdict(settings), notify=notify)
 
-        yield tick, opening_with_bar
+        yield tick, opening
