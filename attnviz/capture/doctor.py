@@ -18,6 +18,7 @@ from attnviz.capture.sources import Source
 from attnviz.capture.sources.huggingface import PretrainedSource
 from attnviz.capture.stream import Layer, visible_keys
 from attnviz.errors import NoAttentionError, NotVerifiedError
+from attnviz.text.display import rounding
 
 # The numbers of tokens of the two inputs: long enough to show a sliding window, short enough to run fast. They differ,
 # so that the second input is padded.
@@ -71,8 +72,8 @@ class Diagnosis:
         n_layers = len(self.layers)
         outputs = [layer.output for layer in self.layers if layer.output is not None]
         eager = [layer.eager for layer in self.layers if layer.eager is not None]
-        proof = f"output within {_number(max(outputs))}" if outputs else "its own softmax"
-        remarks = f", weights within {_number(max(eager))} of output_attentions" if eager else ""
+        proof = f"output within {rounding(max(outputs))}" if outputs else "its own softmax"
+        remarks = f", weights within {rounding(max(eager))} of output_attentions" if eager else ""
         # In formats coarser than float32, rounding alone exceeds CLOSE, so there a larger difference shows nothing.
         if max(eager, default=0) > CLOSE >= self.tolerance:
             remarks += ", which is something else"
@@ -253,7 +254,3 @@ def _extras(layer: Layer) -> Iterator[str]:
         yield "sinks"
     if d_v != d_k:
         yield f"values {d_v} wide, keys {d_k}"
-
-
-def _number(difference: float) -> str:
-    return f"{difference:.1e}" if difference else "0"

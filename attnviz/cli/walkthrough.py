@@ -28,7 +28,7 @@ from attnviz.cli.output import (
 )
 from attnviz.errors import SettingsError
 from attnviz.render.names import DEFAULT, outputs, picture_path
-from attnviz.text.display import visible
+from attnviz.text.display import rounding, visible
 from attnviz.walkthroughs.settings import Example as ExampleName
 from attnviz.walkthroughs.settings import Score
 
@@ -293,7 +293,7 @@ def verify(
     name_width, result_width = (max(map(len, texts)) for texts in (names, results))
     for name, result, difference in zip(names, results, verdict.differences, strict=True):
         line = f"{name.ljust(name_width)}  {result.ljust(result_width)}"
-        typer.echo(f"{line}  largest difference {_difference(difference)}")
+        typer.echo(f"{line}  largest difference {rounding(difference)}")
     inputs = walk.inputs()
     if inputs:
         typer.echo(f"given, so not computed: {_join_names(inputs)}")
@@ -304,10 +304,10 @@ def verify(
     if walk.model and walk.receipt is None:
         typer.echo("this file has no receipt: its given numbers may not be those of a model")
     elif walk.own is not None and walk.difference is not None:
-        distance = _difference(walk.difference)
+        distance = rounding(walk.difference)
         typer.echo(f"difference from the model's own {walk.own}, by its receipt: {distance}")
     counts = f"{_count(len(walk.steps), 'step')}, {_count(verdict.cells, 'cell')}"
-    largest = _difference(max(verdict.differences))
+    largest = rounding(max(verdict.differences))
     typer.echo(
         f"verified: {counts}, largest difference {largest}"
         f" (at most {TOLERANCE:.0e} of what a cell is made of)"
@@ -326,8 +326,3 @@ def _join_names(names: tuple[str, ...]) -> str:
     listed = ", ".join(names[:MOST_LISTED])
     more = len(names) - MOST_LISTED
     return f"{listed} and {more} more" if more > 0 else listed
-
-
-def _difference(difference: float) -> str:
-    """Return a difference with two significant digits; exactly 0 is "0"."""
-    return f"{difference:.1e}" if difference else "0"

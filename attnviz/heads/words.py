@@ -11,7 +11,7 @@ from attnviz.attention import Note
 from attnviz.heads.measures import rules_of
 from attnviz.heads.record import NO_ROLE, HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS, TOO_FEW
-from attnviz.text.display import decimals, visible
+from attnviz.text.display import decimals, rounding, visible
 from attnviz.text.messages import Phrase, _, join_phrases, ngettext
 from attnviz.text.notes import PROVES, Templates, sentence
 
@@ -167,7 +167,7 @@ def proof(comparison: HeadComparison) -> Phrase:
         )
     return line.format(
         proves=PROVES[comparison.proves],
-        largest=f"{largest:.1e}" if largest else "0",
+        largest=rounding(largest),
         layers=count_layers(comparison.n_layers),
         sentences=count_sentences(comparison.n_sentences),
     )

@@ -113,6 +113,11 @@ def from_utf8(raw: bytes) -> str:
     raise InputError(reason)
 
 
+def rounding(difference: float) -> str:
+    """Return a difference that comes from rounding, such as ``1.2e-07``; exactly 0 is ``0``."""
+    return f"{difference:.1e}" if difference else "0"
+
+
 def inert(cell: str) -> str:
     """Return the text of a cell for a CSV file, such that no spreadsheet runs it as a formula."""
     return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell

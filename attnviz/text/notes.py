@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from attnviz.attention import SOFTMAX, Note, Receipt
-from attnviz.text.display import visible
+from attnviz.text.display import rounding, visible
 from attnviz.text.messages import Phrase, _, join_phrases
 
 # the sentence of each note code, with placeholders
@@ -103,8 +103,7 @@ def proof(receipt: Receipt | None) -> Phrase:
     layers = _("1 layer") if n == 1 else _("{n} layers").format(n=n)
     if receipt.native == SOFTMAX:
         return _("verified: the model's own softmax in {layers}").format(layers=layers)
-    largest = receipt.max_difference
-    difference = f"{largest:.1e}" if largest else "0"
+    difference = rounding(receipt.max_difference)
     parts = [
         _("verified: {proves}, max difference {difference} over {layers}").format(
             proves=PROVES[receipt.proves], difference=difference, layers=layers

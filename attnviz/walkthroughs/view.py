@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.errors import SelectionError, SettingsError
-from attnviz.text.display import visible
+from attnviz.text.display import rounding, visible
 from attnviz.text.messages import Phrase, _, expect_language, in_language
 from attnviz.text.notes import proof, sentence
 from attnviz.walkthroughs import wording
@@ -238,10 +238,10 @@ class View:
         if walk.own is None or walk.difference is None:
             return self.say(_("The model has no such numbers of its own to compare with"))
         words = _("The recomputed {own} matches the model's to {difference}")
-        text = self.say(words, own=walk.own, difference=_short(walk.difference))
+        text = self.say(words, own=walk.own, difference=rounding(walk.difference))
         if walk.from_input is not None:
             words = _(" ({difference} from the input on)")
-            text += self.say(words, difference=_short(walk.from_input))
+            text += self.say(words, difference=rounding(walk.from_input))
         return f"{text}; {in_language(proof(walk.receipt), self.lang)}"
 
     @property
@@ -426,7 +426,3 @@ def line_name(axis: str, names: tuple[str, ...], number: int, language: str) -> 
         return names[number]
     words = _("row {n}") if axis == "row" else _("column {n}")
     return in_language(words.format(n=number), language)
-
-
-def _short(difference: float) -> str:
-    return f"{difference:.1e}" if difference else "0"
