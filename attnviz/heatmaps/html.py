@@ -6,7 +6,7 @@ Python writes the numbers of a page as bytes, and everything else that its scrip
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -283,22 +283,31 @@ def story(
         content = replace(content, title=title, labels={**content.labels, **more})
         return _page(content, theme, (*own, *MODEL))
     contents = [_explore(record, palette, "shared", lang) for record in text.records]
+    opens = map(text.opening_state, range(len(contents)))
+    content = _together(contents, opens, title, text.guide, lang)
+    content.labels.update(more)
+    return _page(content, theme, (*own, *GUIDE))
+
+
+def _together(
+    contents: Sequence[Content],
+    opens: Iterable[Mapping[str, object]],
+    title: str,
+    guide: Mapping[str, object],
+    lang: str,
+) -> Content:
+    """Return the content of a page of several records, each of which opens in its own state."""
     labels = {
         "lang": lang,
-        "guide": text.guide,
+        "guide": guide,
         "bytes": [len(content.data) for content in contents],
         "records": [
-            content.labels | {"at": index, "opens": text.opening_state(index)}
-            for index, content in enumerate(contents)
+            content.labels | {"at": index, "opens": state}
+            for index, (content, state) in enumerate(zip(contents, opens, strict=True))
         ],
     }
-    content = Content(
-        title=title,
-        head=contents[0].head,
-        labels={**labels, **more},
-        data=b"".join(content.data for content in contents),
-    )
-    return _page(content, theme, (*own, *GUIDE))
+    data = b"".join(content.data for content in contents)
+    return Content(title=title, head=contents[0].head, labels=labels, data=data)
 
 
 def difference_page(
@@ -324,23 +333,10 @@ def difference_page(
             key = difference.key_pairs[changes[0].key][at]
             state |= _place_of(replace(changes[0], query=query, key=key))
         steps.append({"texts": both(name.format(title=title)), "state": state})
-    opens = _place_of(changes[0]) if changes else {}
+    opens = [_place_of(changes[0]) if changes else {}, {}, {}]
     title = _("Difference in attention")
-    labels = {
-        "lang": lang,
-        "guide": {"told": [both(title)], "steps": steps},
-        "bytes": [len(content.data) for content in contents],
-        "records": [
-            content.labels | {"at": at, "opens": opens if at == 0 else {}}
-            for at, content in enumerate(contents)
-        ],
-    }
-    content = Content(
-        title=in_language(title, lang),
-        head=contents[0].head,
-        labels=labels,
-        data=b"".join(content.data for content in contents),
-    )
+    guide = {"told": [both(title)], "steps": steps}
+    content = _together(contents, opens, in_language(title, lang), guide, lang)
     return _page(content, theme, GUIDE)
 
 
