@@ -403,9 +403,6 @@ class _GridLayout:
     """The places of the panels on a sheet, in inches."""
 
     across: int  # the number of panels side by side
-    # Whether panels wrap from line to line, each with its name; otherwise there is one row per layer and one column
-    # per head.
-    wrapped: bool
     numbered: bool  # whether layers and heads are named only by their numbers, for lack of room
     cell: float  # the side of a cell
     left: float  # of the first panel
@@ -602,7 +599,6 @@ def _lay_out_grid(
     name_width, name_height = _name_size(sheet, pen, style, names)
     return _GridLayout(
         across=across,
-        wrapped=_is_wrapped(sheet),
         numbered=_is_numbered(sheet, style),
         cell=cell,
         left=left,
@@ -694,7 +690,7 @@ def _label_queries(page: Page, sheet: Sheet, grid: _GridLayout, index: int, marg
     for i in range(0, len(queries), grid.step) if grid.step else ():
         middle = y + (i + 0.5) * grid.cell
         page.text(x - 0.04, middle, queries[i], grid.label_size, ha="right", va="center")
-    if grid.wrapped:
+    if _is_wrapped(sheet):
         return
     layer, size = sheet.panels[index].layer, TEXT * page.pen.larger
     if grid.numbered:
@@ -712,7 +708,7 @@ def _label_keys(page: Page, sheet: Sheet, grid: _GridLayout, index: int, head: f
     style = {"ha": "center", "rotation": 90, "va": "bottom"}
     for i in range(0, len(keys), grid.step) if grid.step else ():
         page.text(x + (i + 0.5) * grid.cell, above, keys[i], grid.label_size, **style)
-    if grid.wrapped:
+    if _is_wrapped(sheet):
         return
     size = TEXT * page.pen.larger
     number_width = page.pen.widest([f"{sheet.heads[-1]}"], size) + 0.04

@@ -99,7 +99,6 @@ def _draw_overview(
     finding = None if sheet.quantity == "difference" else find(sheet.record, signs)
     if finding is not None:
         reasons = [sheet.say(finding.reason)]
-        place = {"layer": finding.layer, "head": finding.head}
         panel = _panel_at(sheet, finding.layer, finding.head)
         answer = finding.sentence
     elif changes:
@@ -109,8 +108,8 @@ def _draw_overview(
         panel, answer = sheet.panels[0], NO_CHANGE
     else:
         panel = sheet.distinct
-        place = {"layer": panel.layer, "head": panel.head}
-        answer = _("Layer {layer}, head {head} differs most from the other heads").format(**place)
+        words = _("Layer {layer}, head {head} differs most from the other heads")
+        answer = words.format(layer=panel.layer, head=panel.head)
     large = replace(sheet, panels=(panel,), layers=(panel.layer,), heads=(panel.head,))
     scaled, cell = _fit_single(large, screen)
     contents = _("All {size}, one row per layer (more: --head {place}, or -o FILE.html)").format(
