@@ -148,7 +148,9 @@ def _calculate(homework: Homework, query: str | int | None) -> Walkthrough:
     words = homework.words("words", keys)
     query_words = words if "X" in tables else homework.words("query_words", tables[0])
     n_queries = len(homework.table(tables[0]))
-    row = None if query is None else _find_query(query_words, n_queries, query)
+    row = None
+    if query is not None:
+        row = find_row([(word,) for word in query_words] or [()] * n_queries, query)
     if row is not None and not query_words and "weights" not in tables:
         query_words = tuple(f"query {i}" for i in range(n_queries))
     calculation = Calculation()
@@ -161,10 +163,6 @@ def _calculate(homework: Homework, query: str | int | None) -> Walkthrough:
     homework.refuse_unused(tables)
     followed_row = 0 if row is None and n_queries == 1 else row
     return calculation.finish(title, query=followed_row, notes=notes)
-
-
-def _find_query(words: tuple[str, ...], n_queries: int, query: str | int) -> int:
-    return find_row([(word,) for word in words] or [()] * n_queries, query)
 
 
 def _title(homework: Homework, code: str) -> Note:
