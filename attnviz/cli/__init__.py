@@ -109,11 +109,8 @@ REPLACED = {
     "--n-layers": "-m toy-random:n_layers=N",
     "--revision": "-m NAME@REVISION",
     "--color": "the environment variables NO_COLOR and FORCE_COLOR",
-    "--no-pager": "nothing is paged",
-    "--memory": "--rows and --keys show a part exactly",
     "--dpi": "--style and --width, or dpi= in Python",
     "--font-size": "--style and --width",
-    "--no-caption": "--style paper",
     "--full": "--head names the heads to print, such as --head 1.0-5",
     "--steps": "-o FILE.csv has each step by name",
     "--layer": "--head LAYER.HEAD, or --whole-layer LAYER",
@@ -121,13 +118,9 @@ REPLACED = {
     "--cmap": "--palette",
     "--colormap": "--palette",
     "--transparent": "-o FILE.svg, and remove its background",
-    "--fail-above": "-o FILE.csv has the divergence of each head",
     "--clustermap": "-o FILE.json has the divergences of all pairs of heads",
-    "--scatter": "-o FILE.json has the divergences of all pairs of heads",
-    "--field": "--corpus FILE with one sentence on each line",
-    "--max-offset": "attnviz head LAYER.HEAD --full shows offsets up to 8",
 }
-"""Advice for options that were removed."""
+"""Advice for options that people may expect, since other commands and programs have them."""
 
 
 def main() -> NoReturn:
