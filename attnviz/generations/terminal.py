@@ -18,7 +18,7 @@ from attnviz.generations.record import LEAST, Step, running_text, whose
 from attnviz.render.palette import levels
 from attnviz.render.sheet import KINDS, blank_below
 from attnviz.render.terminal.screen import Screen, screen_of
-from attnviz.render.terminal.text import fit, legend, shortened, spell, wrap
+from attnviz.render.terminal.text import fit, fold, legend, shortened, spell, wrap
 from attnviz.render.theme import ThemeName
 from attnviz.text.display import visible
 from attnviz.text.messages import _, in_language
@@ -115,14 +115,15 @@ def draw_step(step: Step, view: GenerationView, room: int) -> list[Text]:
         *earlier, newest_part = (Text(spell(part, screen)) for part in running_text(step.so_far))
         newest_part.stylize("bold")
         body = [
-            *_lines(_shaded(step.keys, mean, top, screen), screen.width),
+            *fold(Text.assemble(*_shaded(step.keys, mean, top, screen)), screen.width),
             Text(),
-            *_lines([*earlier, newest_part], screen.width),
+            *fold(Text.assemble(*earlier, newest_part), screen.width),
         ]
     else:
         newest_part = Text(spell(running_text((*step.keys, step.token))[-1], screen))
         newest_part.stylize("bold underline")
-        body = _lines([*_shaded(step.keys, mean, top, screen), newest_part], screen.width)
+        shaded = _shaded(step.keys, mean, top, screen)
+        body = fold(Text.assemble(*shaded, newest_part), screen.width)
     # A small screen has no room for the heading above the text.
     if len(above) + len(below) + min(len(body), 2) > room:
         above = []
@@ -172,22 +173,6 @@ def _shaded(tokens: Sequence[Token], weights: np.ndarray, top: float, screen: Sc
             text.append(screen.shade(level).strip() or screen.dot)
         parts.append(text)
     return parts
-
-
-def _lines(parts: Sequence[Text], width: int) -> list[Text]:
-    """Wrap parts into lines of this many cells; a line does not begin with a space."""
-    lines = [Text(no_wrap=True)]
-    for part in parts:
-        if lines[-1].cell_len + part.cell_len > width and lines[-1].cell_len:
-            lines.append(Text(no_wrap=True))
-        stripped = part[1:] if not lines[-1].cell_len and part.plain.startswith(" ") else part
-        while stripped.cell_len > width:
-            cut = len(set_cell_size(stripped.plain, width).rstrip()) or 1
-            lines[-1].append_text(stripped[:cut])
-            lines.append(Text(no_wrap=True))
-            stripped = stripped[cut:]
-        lines[-1].append_text(stripped)
-    return lines
 
 
 class Live:
