@@ -85,13 +85,10 @@ class RoleRule:
     family: str = ""
 
     def __post_init__(self) -> None:
-        usual = {
-            "family": self.name,
-            "short": self.name.replace("_", " "),
-        }
-        for name, value in usual.items():
-            if not getattr(self, name):
-                object.__setattr__(self, name, value)
+        if not self.family:
+            object.__setattr__(self, "family", self.name)
+        if not self.short:
+            object.__setattr__(self, "short", self.name.replace("_", " "))
 
     @property
     def colour(self) -> str:
