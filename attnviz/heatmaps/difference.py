@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float32
 
-from attnviz.attention import EXACT, POOLED, Attention, HeadChoice, LayerChoice, Token
+from attnviz.attention import EXACT, POOLED, Attention, HeadChoice, LayerChoice, Place, Token
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.heatmaps.figure import check_title, choose, draw
 from attnviz.heatmaps.finding import Change
@@ -23,7 +23,7 @@ from attnviz.render.sheet import Scale, Sheet, resolve, with_values
 from attnviz.render.theme import ThemeName, theme_of
 from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.display import clip, visible
-from attnviz.text.messages import Phrase, _, expect_language, in_language, join_phrases
+from attnviz.text.messages import Phrase, _, expect_language, in_language, join_phrases, ngettext
 from attnviz.text.notes import proof, sentence
 
 if TYPE_CHECKING:
@@ -90,21 +90,17 @@ class Difference:
 
         The rows of both records sum to 1, so a row sums to 0 if no key is left out.
         """
-        before, after = self._aligned
-        return np.asarray(after - before)
+        return self[:]
 
-    @property
     def _aligned(
-        self,
-    ) -> tuple[
-        Float32[np.ndarray, "layer head query key"], Float32[np.ndarray, "layer head query key"]
-    ]:
-        """The weights of `a` and of `b` between the tokens that align."""
+        self, place: Place = slice(None)
+    ) -> tuple[Float32[np.ndarray, "*axis query key"], Float32[np.ndarray, "*axis query key"]]:
+        """Return the weights of `a` and of `b` between the tokens that align, in these layers and heads."""
         a_queries, b_queries = zip(*self.query_pairs, strict=True)
         a_keys, b_keys = zip(*self.key_pairs, strict=True)
         return (
-            self.a.weights[:, :, a_queries][..., a_keys],
-            self.b.weights[:, :, b_queries][..., b_keys],
+            self.a[place][..., a_queries, :][..., a_keys],
+            self.b[place][..., b_queries, :][..., b_keys],
         )
 
     @property
@@ -114,17 +110,33 @@ class Difference:
             first=proof(self.a.receipt), second=proof(self.b.receipt)
         )
 
-    def __getitem__(self, place: tuple[int, int] | str) -> Float32[np.ndarray, "query key"]:
-        """Return one head's matrix, as in ``difference[2, 4]``. Raises SelectionError: there is no such head."""
-        chosen = self.select(*self.numbers(None, place))
-        return np.asarray(chosen.weights[0, 0])
+    def __getitem__(self, place: Place) -> Float32[np.ndarray, "*axis query key"]:
+        """Return the changes in layers and heads, which are named as those of a record are.
+
+        ``difference[2, 4]`` is one head's matrix (query, key), and ``difference[2]`` one layer (head, query, key).
+        Raises SelectionError: a layer or head is not in both records.
+        """
+        before, after = self._aligned(place)
+        return np.asarray(after - before)
+
+    def __iter__(self) -> Iterator[Float32[np.ndarray, "head query key"]]:
+        """Return the changes in each layer, in the order of `layers`."""
+        return iter(self.weights)
+
+    def __len__(self) -> int:
+        """Return the number of layers."""
+        return len(self.layers)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Return `weights`, for ``np.asarray(difference)``."""
+        return np.array(self.weights, dtype=dtype, copy=copy)
 
     def largest(self, n: int = 10) -> list[Change]:
         """Return the n largest changes of a weight, the largest first; weights that are equal are no change.
 
         Special tokens, such as ``[CLS]``, are left out unless there are no others.
         """
-        before, after = self._aligned
+        before, after = self._aligned()
         sizes = np.abs(after - before)
         queries, keys = self.query_tokens, self.key_tokens
         is_named = np.outer(
@@ -151,6 +163,7 @@ class Difference:
                         before=float(before[place]),
                         after=float(after[place]),
                         words=(queries[query].text, keys[key].text),
+                        averaged=tuple(self.b.averaged),
                     )
                 )
         return changes
@@ -179,7 +192,7 @@ class Difference:
         """Return the content of a picture, on a diverging scale around 0. Raises SelectionError: an unknown scale."""
         weights = self.weights
         labels = self.b.derive(
-            weights=self._aligned[1],
+            weights=self._aligned()[1],
             query_tokens=self.query_tokens,
             key_tokens=self.key_tokens,
             short_rows=tuple(dict.fromkeys((*self.b.short_rows, "dropped"))),
@@ -319,8 +332,15 @@ def difference(a: Attention, b: Attention) -> Difference:
         raise SelectionError("the two records have no layer or no head in common")
     notes: list[Phrase] = []
     if (a.layers, a.heads) != (b.layers, b.heads):
-        compared = _("Compared by number: layers {layers}; heads {heads}, which both have")
-        notes.append(compared.format(layers=_span(layers), heads=_span(heads)))
+        compared = _("Compared by number: {layers}; {heads}, which both have")
+        layer_words = ngettext("layer {numbers}", "layers {numbers}", len(layers))
+        head_words = ngettext("head {numbers}", "heads {numbers}", len(heads))
+        notes.append(
+            compared.format(
+                layers=layer_words.format(numbers=_span(layers)),
+                heads=head_words.format(numbers=_span(heads)),
+            )
+        )
     a, b = a.select(layers, heads), b.select(layers, heads)
     has_equal_tokens = _pieces(a.key_tokens) == _pieces(b.key_tokens)
     # One tokenizer does not read one text in two ways, so these are two tokenizers.
@@ -380,10 +400,13 @@ def _alignment(a: Attention, b: Attention, pairs: Sequence[tuple[int, int]]) -> 
         for record, indices in ((a, a_indices), (b, b_indices))
     ]
     if not any(lacking):
-        return _("All {n:,} tokens align").format(n=len(pairs))
-    counts = _("{n:,} tokens align, of {of_first:,} and {of_second:,}").format(
-        n=len(pairs), of_first=len(a.key_tokens), of_second=len(b.key_tokens)
-    )
+        all_align = ngettext("The only token aligns", "All {n:,} tokens align", len(pairs))
+        return all_align.format(n=len(pairs))
+    counts = ngettext(
+        "{n:,} token aligns, of {of_first:,} and {of_second:,}",
+        "{n:,} tokens align, of {of_first:,} and {of_second:,}",
+        len(pairs),
+    ).format(n=len(pairs), of_first=len(a.key_tokens), of_second=len(b.key_tokens))
     parts = [counts]
     templates = (_("left out of the first: {tokens}"), _("left out of the second: {tokens}"))
     for template, tokens in zip(templates, lacking, strict=True):

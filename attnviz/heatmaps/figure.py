@@ -15,7 +15,7 @@ import numpy as np
 
 from attnviz.attention import Attention, HeadChoice, LayerChoice, MeanAxis, parse_head
 from attnviz.errors import AttnvizWarning, SelectionError, SettingsError
-from attnviz.heatmaps.finding import Change, Finding, Roles, Signs, find, role_signs
+from attnviz.heatmaps.finding import NO_CHANGE, Change, Finding, Roles, Signs, find, role_signs
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines, page_of, scale_marks
 from attnviz.render.figure.pattern import (
@@ -90,6 +90,8 @@ def draw(
     table = theme.table(palette, diverging=sheet.center is not None)
     sheet = replace(sheet, has_blanks=theme.has_blanks(table))
     finding: Finding | Change | None = None
+    if title == "auto" and sheet.quantity == "difference" and change is None:
+        title = sheet.say(NO_CHANGE)
     if title == "auto":
         finding = find(sheet.record, signs) if sheet.quantity == "weight" else change
     answer = "" if finding is None else sheet.say(finding.sentence)

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnviz import text
-from attnviz.attention import Attention, Token
+from attnviz.attention import Attention, MeanAxis, Token
 from attnviz.errors import SelectionError
 from attnviz.render.sheet import HeadSign, HeadSigns
 from attnviz.text.display import clip, visible
@@ -24,6 +24,7 @@ LEAST_DEVIATION = 0.02
 # A head with an established role is named first if it gives at least this weight to one word.
 CLEAR = 0.5
 LONGEST_WORD = 24  # in the sentence, in characters
+NO_CHANGE = _("No weight differs")  # of a difference
 
 # A `HeadComparison`, the path of its file, or None.
 Roles: TypeAlias = Any
@@ -87,6 +88,7 @@ class Change:
     before: float  # the weight in the first record
     after: float  # the weight in the second record
     words: tuple[str, str]  # the query and the key
+    averaged: tuple[MeanAxis, ...] = ()  # the axes over which both weights are a mean
 
     @property
     def difference(self) -> float:
@@ -96,25 +98,34 @@ class Change:
     @property
     def sentence(self) -> Phrase:
         """The change in words, such as “it” attends less to “animal” (81% → 12%): layer 2, head 4."""
-        if self.difference < 0:
-            sentence = _(
-                "“{query}” attends less to “{key}” ({before:.0f}% → {after:.0f}%): "
-                "layer {layer}, head {head}"
-            )
-        else:
-            sentence = _(
-                "“{query}” attends more to “{key}” ({before:.0f}% → {after:.0f}%): "
-                "layer {layer}, head {head}"
-            )
-        query, key = (clip(word, LONGEST_WORD) for word in self.words)
-        return sentence.format(
-            query=query,
-            key=key,
-            before=100 * self.before,
-            after=100 * self.after,
-            layer=self.layer,
-            head=self.head,
+        sentence = (
+            _("“{query}” attends less to “{key}” ({before} → {after}): {place}")
+            if self.difference < 0
+            else _("“{query}” attends more to “{key}” ({before} → {after}): {place}")
         )
+        query, key = (clip(word, LONGEST_WORD) for word in self.words)
+        before, after = percentages(self.before, self.after)
+        return sentence.format(query=query, key=key, before=before, after=after, place=self.place)
+
+    @property
+    def place(self) -> Phrase:
+        """The head in words, or the axes of the mean."""
+        if len(self.averaged) == 2:
+            return _("mean of all heads")
+        if "heads" in self.averaged:
+            return _("layer {n}, mean").format(n=self.layer)
+        if "layers" in self.averaged:
+            return _("head {n}, mean").format(n=self.head)
+        return _("layer {layer}, head {head}").format(layer=self.layer, head=self.head)
+
+
+def percentages(before: float, after: float) -> tuple[str, str]:
+    """Return two weights in percent, with as many decimals (at most 3) as tell them apart."""
+    for decimals in range(4):
+        texts = f"{before:.{decimals}%}", f"{after:.{decimals}%}"
+        if texts[0] != texts[1]:
+            break
+    return texts
 
 
 def role_signs(roles: Roles, record: Attention) -> Signs:

@@ -26,6 +26,7 @@ from attnviz.attention import (
 )
 from attnviz.errors import SelectionError
 from attnviz.heatmaps.finding import (
+    NO_CHANGE,
     Change,
     Roles,
     Signs,
@@ -323,7 +324,7 @@ def difference_page(
     steps: list[dict[str, object]] = [
         {"texts": both(change.sentence), "state": {"record": 0, **_place_of(change)}}
         for change in changes
-    ]
+    ] or [{"texts": both(NO_CHANGE), "state": {"record": 0}}]
     names = (_("The first: {title}"), _("The second: {title}"))
     for at, (name, record, content) in enumerate(zip(names, records, contents[1:], strict=True)):
         title = f"{content.title} · {visible(record.model)}"
@@ -342,7 +343,9 @@ def difference_page(
 
 def _place_of(change: Change) -> dict[str, object]:
     """Return the state of the views that shows a change."""
-    return {"head": f"{change.layer}.{change.head}", "query": change.query, "key": change.key}
+    layer = "*" if "layers" in change.averaged else change.layer
+    head = "*" if "heads" in change.averaged else change.head
+    return {"head": f"{layer}.{head}", "query": change.query, "key": change.key}
 
 
 def _changes(difference: Difference, lang: str, scale: Scale) -> Content:

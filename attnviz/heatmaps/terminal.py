@@ -17,7 +17,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.heatmaps.finding import Change, Signs, find
+from attnviz.heatmaps.finding import NO_CHANGE, Change, Signs, find
 from attnviz.heatmaps.words import token_level_summary
 from attnviz.render.palette import MIDDLE, levels, signed_levels
 from attnviz.render.sheet import AXES, BLANK, LOG_LEAST, Panel, Sheet, blank_below, pool
@@ -34,7 +34,6 @@ LEAST_THUMBNAIL, MOST_THUMBNAIL = 3, 16  # rows and columns of a thumbnail
 MOST_STAIRS = 3  # lines over which the keys' names may be spread if one line has no room for them
 FEW = 32  # up to this many tokens are shown one by one if the screen is wide enough, however many lines that takes
 MOST_NAMED = 6  # heads whose largest change is named
-NO_CHANGE = _("No weight differs")
 GAP = 2  # character cells between panels side by side
 
 

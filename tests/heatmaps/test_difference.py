@@ -103,8 +103,19 @@ class TestNumbers:
                 draw(change.sheet(), Screen(colour=False), full=full), Screen(colour=False)
             )
             assert "No weight differs" in shown
-        change.figure()
-        change.page()
+        assert "No weight differs" in " ".join(texts_on(change.figure()))
+        assert "No weight differs" in change.page().html
+
+    def test_places(self, change: attnviz.Difference) -> None:
+        """Layers and heads are named as those of a record."""
+        assert change[1].shape == (6, 11, 11)
+        np.testing.assert_array_equal(change[1], change.weights[1])
+        np.testing.assert_array_equal(change["2.4"], change.weights[2, 4])
+        np.testing.assert_array_equal(change[:2, -1], change.weights[:2, 5])
+        np.testing.assert_array_equal(np.asarray(change), change.weights)
+        assert len(change) == len([*change]) == 3
+        with pytest.raises(SelectionError):
+            change[3]
 
     def test_words_move(self, make_record: Make) -> None:
         """Alignment follows the words, not the places."""
@@ -147,6 +158,9 @@ class TestNumbers:
         mean = attnviz.difference(a.mean("heads"), b.mean("heads"))
         expected = (b.weights - a.weights).mean(axis=1, keepdims=True)
         np.testing.assert_allclose(mean.weights, expected, atol=1e-6)
+        assert str(mean.largest(1)[0].sentence).endswith(", mean")
+        both = attnviz.difference(a.mean(), b.mean())
+        assert str(both.largest(1)[0].sentence).endswith("mean of all heads")
         change = attnviz.difference(a, b)
         assert pickle.loads(pickle.dumps(change)) == change
 
@@ -257,6 +271,22 @@ class TestViews:
         assert page.locator(".tabs.view").count() == 1
         page.get_by_role("button", name="“animal” attends less").click()
         assert "animal → The: -0.8665" in page.inner_text(".value-here")
+
+    def test_the_page_of_a_mean(self, make_record: Make, show_page: Callable[..., Page]) -> None:
+        """It opens on the mean, and names no head."""
+        a, b = (make_record(seed=seed).mean() for seed in (1, 2))
+        page = show_page(attnviz.difference(a, b).page().html)
+        assert "mean of all heads" in page.inner_text("header")
+        assert "mean" in page.inner_text("h2[aria-live]")
+
+    def test_percentages_differ(self, make_record: Make) -> None:
+        """A small change has as many decimals as tell the two weights apart."""
+        record = make_record(n_layers=1, n_heads=2)
+        weights = record.weights.copy()
+        weights[0, 0, 2, 2:4] += (0.0004, -0.0004)
+        change = attnviz.difference(record, record.derive(weights=weights, exact=None))
+        before, after = re.findall(r"[\d.]+%", str(change.largest(1)[0].sentence))
+        assert before != after
 
     def test_korean(self, change: attnviz.Difference, tmp_path: Path) -> None:
         """In every view."""
