@@ -42,7 +42,8 @@ def attend(
 
     Args:
         text: the sentence; for a Hugging Face model also its words, as a list, or what the tokenizer returned for one
-            text: its output, or the token ids. Padding is left out, and a text too long is refused.
+            text: its output, or the token ids. Padding is left out, and a text too long is refused. In ids without a
+            mask, padding is the tokenizer's ``pad_token_id`` at either end, unless it has another meaning too.
         model: a home-built model (such as ``toy``), a name on the hub, a folder, a Hugging Face model or torch module
             in memory, which is left unchanged, or a source that is already open; None is DistilBERT or, if it cannot
             be downloaded, ``toy`` (for Korean text ``toy-ko``), with a warning.

@@ -235,6 +235,9 @@ def test_what_the_tokenizer_returned(name: str, make: Callable[..., Any], tokeni
         tokenizer(text, padding="max_length", max_length=12),
         tokenizer(text)["input_ids"],
         torch.tensor(tokenizer(text)["input_ids"]),
+        tokenizer(text, padding="max_length", max_length=12)["input_ids"],
+        tokenizer(text, padding="max_length", max_length=12, return_tensors="pt")["input_ids"],
+        [tokenizer.pad_token_id, *tokenizer(text)["input_ids"]],
     ):
         record = attnviz.attend(prepared, model, tokenizer)
         assert record.receipt is not None
@@ -243,6 +246,19 @@ def test_what_the_tokenizer_returned(name: str, make: Callable[..., Any], tokeni
         assert [(one.text, one.id, one.special) for one in record.query_tokens] == [
             (one.text, one.id, one.special) for one in whole.query_tokens
         ]
+
+
+def test_ids_that_may_be_more_than_padding(make: Callable[..., Any], real_model: str) -> None:
+    """Padding within a text is kept, and so is padding whose token also ends a text."""
+    from transformers import AutoTokenizer
+
+    own_tokenizer = AutoTokenizer.from_pretrained(real_model)
+    model, pad = make("BertModel"), own_tokenizer.pad_token_id
+    record = attnviz.attend([101, pad, 102, pad], model, own_tokenizer)
+    assert [token.id for token in record.query_tokens] == [101, pad, 102]
+    own_tokenizer.eos_token = own_tokenizer.pad_token
+    record = attnviz.attend([101, 102, pad], model, own_tokenizer)
+    assert [token.id for token in record.query_tokens] == [101, 102, pad]
 
 
 def test_a_pair_that_the_tokenizer_returned(make: Callable[..., Any], tokenizer: Any) -> None:
@@ -263,6 +279,7 @@ def test_a_pair_that_the_tokenizer_returned(make: Callable[..., Any], tokenizer:
         (None, {}, "of one text"),
         ([], {}, "the text is empty"),
         ([""], {}, "the text is empty"),
+        ([0, 0], {}, "all ids are padding"),
         ([10**6], {}, "token ids are from 0 to"),
         ([-1], {}, "token ids are from 0 to"),
         ([7] * 600, {}, "has 600 tokens, .*: shorten it$"),

@@ -55,6 +55,7 @@ from attnviz.capture.sources.tokens import (
     is_words,
     meaning,
     one_encoding,
+    padding_id,
     read_tokens,
     run_together,
     unknown_note,
@@ -197,7 +198,8 @@ class PretrainedSource(PerSentenceSource):
                 sentence, encoded = self._sentence(text, None, truncate=False, words=list(prepared))
                 check_words(prepared, sentence.tokens)
             else:
-                encoded = one_encoding(prepared, len(input_embeddings(self._model).weight))
+                n_known = len(input_embeddings(self._model).weight)
+                encoded = one_encoding(prepared, n_known, padding_id(self._tokenizer))
                 self._refuse_long(len(encoded["input_ids"]), "shorten it")
                 text = meaning(self._tokenizer, encoded["input_ids"])
                 tokens = generated_tokens(self._tokenizer, encoded["input_ids"], text)

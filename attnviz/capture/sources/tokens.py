@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Int
 
 from attnviz.attention import GENERATED, Note, Token
 from attnviz.errors import InputError
@@ -75,10 +76,11 @@ def check_words(words: Sequence[str], tokens: Sequence[Token]) -> None:
         start += len(word) + 1
 
 
-def one_encoding(prepared: Any, n_known: int) -> dict[str, list[int]]:
+def one_encoding(prepared: Any, n_known: int, padding: int | None) -> dict[str, list[int]]:
     """Return the token ids of one text, and their types if there are any, from a tokenizer's output or ids alone.
 
-    Padding is left out. Raises InputError: these are no ids of one text, or one is not below `n_known`.
+    Padding is left out: by the attention mask or, without one, the ids equal to `padding` at both ends. Raises
+    InputError: these are no ids of one text, or one is not below `n_known`.
     """
     parts = prepared if isinstance(prepared, Mapping) else {"input_ids": prepared}
     rows = {}
@@ -97,8 +99,32 @@ def one_encoding(prepared: Any, n_known: int) -> dict[str, list[int]]:
         )
     if not 0 <= ids.min() <= ids.max() < n_known:
         raise InputError(f"token ids are from 0 to {n_known - 1:,}: got {ids.min()} to {ids.max()}")
-    is_real = rows.pop("attention_mask", np.ones_like(ids)) > 0
+    is_real = rows.pop("attention_mask", _default_mask(ids, padding)) > 0
+    if not np.any(is_real):
+        raise InputError("there is no token: all ids are padding")
     return {name: row[is_real].tolist() for name, row in rows.items()}
+
+
+def padding_id(tokenizer: Any) -> int | None:
+    """Return the id of padding; None if there is none, or if a token that has another meaning is used for it.
+
+    GPT-2 has no token for padding, so that people often take its end token.
+    """
+    padding: int | None = tokenizer.pad_token_id
+    others = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id)
+    return None if padding in others else padding
+
+
+def _default_mask(
+    ids: Int[np.ndarray, " token"], padding: int | None
+) -> Bool[np.ndarray, " token"]:
+    """Return which ids are not padding at either end."""
+    is_real = np.ones(len(ids), dtype=bool)
+    if padding is not None:
+        others = np.flatnonzero(ids != padding)
+        is_real[: others.min(initial=len(ids))] = False
+        is_real[others.max(initial=-1) + 1 :] = False
+    return is_real
 
 
 def generated_tokens(
