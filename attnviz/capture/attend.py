@@ -11,7 +11,7 @@ from attnviz.capture.source import Model, as_source
 from attnviz.capture.sources import Source
 from attnviz.errors import InputError, SettingsError
 from attnviz.models.registry import Device, Dtype
-from attnviz.text.display import check_sentence, check_text
+from attnviz.text.display import check_list, check_sentence, check_text
 
 if TYPE_CHECKING:
     from attnviz.capture.observers import Batch
@@ -294,6 +294,8 @@ def _check_texts(
     texts: Sequence[str], pairs: Sequence[str | None], targets: Sequence[str | None]
 ) -> None:
     """Raise InputError or SettingsError for a text that no model could read, or for unequal counts."""
+    for strings in (texts, pairs, targets):
+        check_list(strings)
     if not texts:
         raise InputError("there is no text: expected at least one")
     for label, strings in (

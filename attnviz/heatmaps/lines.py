@@ -22,7 +22,7 @@ from attnviz.render.names import DEFAULT, slug
 from attnviz.render.sheet import Scale
 from attnviz.render.theme import ThemeName, theme_of
 from attnviz.storage.files import write_whole
-from attnviz.text.display import check_text, clip, visible
+from attnviz.text.display import check_list, check_text, clip, visible
 from attnviz.text.messages import expect_language
 
 if TYPE_CHECKING:
@@ -85,12 +85,13 @@ def heatmap_all(
         The sentences that could not be drawn, with the reasons.
 
     Raises:
-        InputError: there is no sentence.
+        InputError: there is no sentence, or a text or a path in place of the list.
         ModelError: the model cannot be used.
         SettingsError: the style, theme, width or resolution is invalid.
         SelectionError: the palette, scale or language is unknown.
         OutputError: the path is neither a folder nor a PDF, or cannot be written.
     """
+    check_list(texts)
     path, numbered_texts = Path(path), _without_blanks(texts)
     if path.suffix.lower() not in {"", ".pdf"}:
         raise OutputError(f"{visible(str(path))}: many sentences are drawn into a folder or a .pdf")

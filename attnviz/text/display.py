@@ -26,6 +26,15 @@ def check_sentence(text: str | None) -> None:
         )
 
 
+def check_list(texts: object) -> None:
+    """Refuse a text or a path in place of a list of sentences. Raises InputError."""
+    if isinstance(texts, (str, bytes, os.PathLike)):
+        raise InputError(
+            f"expected a list of sentences, not a {type(texts).__name__}: give one sentence as [text], and a file as "
+            "open(path).read().splitlines()"
+        )
+
+
 def check_text(text: object, what: str = "the text") -> None:
     """Refuse a text that no model can read. Raises InputError: it is empty, blank, or has half a surrogate pair."""
     if not isinstance(text, str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,8 +27,6 @@ from attnviz.models.registry import names
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from attnviz.models.registry import Device
     from tests.fixtures.zoo import Zoo
 
@@ -197,6 +196,14 @@ class TestText:
         ):
             with pytest.raises(InputError, match=f"^{re.escape(second)}$"):
                 refused()
+
+    @pytest.mark.parametrize("texts", ["I love you", b"I love you", Path("sentences.txt")])
+    def test_no_list(self, texts: Any) -> None:
+        """A text is not taken apart into its letters, and a path is not read."""
+        with pytest.raises(InputError, match=r"expected a list of sentences.*splitlines"):
+            attend_all(texts, "toy")
+        with pytest.raises(InputError, match="expected a list of sentences"):
+            attend_all(["I love you"], "toy", pairs=texts)
 
     def test_no_text(self, zoo: Zoo) -> None:
         """A batch of nothing is refused too."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,6 @@ from attnviz.heatmaps import lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.fixtures.command_line import Result
 
@@ -95,6 +95,9 @@ def test_bad_input(tmp_path: Path) -> None:
     """No sentence, no place to write to, and a line that alone is at fault in a batch."""
     with pytest.raises(InputError, match="all lines are blank"):
         attnviz.heatmap_all(["", " "], tmp_path, "toy")
+    for text in ("sentences.txt", Path("sentences.txt")):
+        with pytest.raises(InputError, match="expected a list of sentences"):
+            attnviz.heatmap_all(text, tmp_path, "toy")  # type: ignore[arg-type]  # a path is no list
     with pytest.raises(OutputError, match="drawn into a folder"):
         attnviz.heatmap_all(["I love"], tmp_path / "a.png", "toy")
     failures = attnviz.heatmap_all(["quokka"], tmp_path / "none.pdf", "toy")
