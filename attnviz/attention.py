@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int, Int32
 
 from attnviz.errors import OutputError, RecordError, SelectionError
+from attnviz.text.display import count
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,7 +119,7 @@ class Receipt:
         n_layers, n_differences = len(self.layers), len(self.differences)
         if n_layers != n_differences or not n_layers:
             raise RecordError(
-                f"a receipt needs one difference a layer: got {n_differences} for {n_layers} layers"
+                f"a receipt needs one difference a layer: got {n_differences} for {count(n_layers, 'layer')}"
             )
         largest = TOLERANCE.get(self.dtype, TOLERANCE["float32"])
         if not 0 < self.tolerance <= largest:
@@ -146,7 +147,7 @@ class Receipt:
         return replace(self, layers=tuple(layers), differences=differences)
 
     def __str__(self) -> str:
-        layers = _count(len(self.layers), "layer")
+        layers = count(len(self.layers), "layer")
         if self.native == SOFTMAX:
             return f"verified: the model's own softmax in {layers}"
         difference = f"{self.max_difference:.1e}" if self.max_difference else "0"
@@ -324,10 +325,10 @@ class Attention(ReadOnly):
         heads = " x ".join(
             f"mean of {self.averaged[axis]} {axis}"
             if axis in self.averaged
-            else _count(n, axis.removesuffix("s"))
+            else count(n, axis.removesuffix("s"))
             for axis, n in zip(get_args(MeanAxis), counts, strict=True)
         )
-        size = f"{heads}, {n_queries} queries x {n_keys} keys"
+        size = f"{heads}, {count(n_queries, 'query', 'queries')} x {count(n_keys, 'key')}"
         if self.cell > 1:
             size += f", each {self.cell} tokens"
         return f"<Attention of {self.model!r} ({self.kind}): {size}; {self.proof}>"
@@ -786,11 +787,6 @@ def cut(
         labels["notes"] = (Note.of("part", **note_fields),)
         labels["short_rows"] = ("truncated",) if len(labels["key_tokens"]) < len(keys) else ()
     return labels
-
-
-def _count(n: int, noun: str) -> str:
-    """Return a number with its noun, such as ``1 head`` or ``12 heads``."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def _check_labels(record: Attention) -> None:

@@ -253,6 +253,8 @@ def test_records_are_equal_by_value() -> None:
     others = {
         "weights": weights()[::-1],
         "query_tokens": tokens(QUERIES)[::-1],
+    one_token = record().part(rows=slice(1), keys=slice(1))
+    assert "1 query x 1 key;" in repr(one_token)
         "key_tokens": tokens(KEYS)[::-1],
         "kind": "encoder",
         "model": "another",

@@ -18,7 +18,7 @@ from attnviz.capture.sources import Source
 from attnviz.capture.sources.huggingface import PretrainedSource
 from attnviz.capture.stream import Layer, visible_keys
 from attnviz.errors import NoAttentionError, NotVerifiedError
-from attnviz.text.display import rounding
+from attnviz.text.display import count, rounding
 
 # The numbers of tokens of the two inputs: long enough to show a sliding window, short enough to run fast. They differ,
 # so that the second input is padded.
@@ -79,7 +79,7 @@ class Diagnosis:
             remarks += ", which is something else"
         if self.unseen:
             remarks += f"; its {' and '.join(self.unseen)} attention cannot be seen"
-        return f"{self.model}: verified in {n_layers} layer{'' if n_layers == 1 else 's'}: {proof}{remarks}"
+        return f"{self.model}: verified in {count(n_layers, 'layer')}: {proof}{remarks}"
 
 
 def doctor(

@@ -21,6 +21,7 @@ from torch.nn.functional import pad
 
 from attnviz.attention import NEIGHBOURS, STATISTICS, Kind, Note, Token, TokenStatistics, indices_of
 from attnviz.errors import InputError, NoAttentionError
+from attnviz.text.display import count
 
 # Collected tensors are kept in main memory, whatever the default device of torch is.
 CPU = torch.device("cpu")
@@ -409,8 +410,10 @@ class WeightCollector:
                 is_first_time = self.cell == 1 and longest > CELLS
                 self._pool(math.ceil(longest / CELLS) if is_first_time else 2)
             else:
-                needed = f"{n_heads} heads of {n_layers} layers: at least {weights:,} are needed"
-                raise InputError(f"{self._memory:,} bytes are too few for {needed}")
+                needed = f"{count(n_heads, 'head')} of {count(n_layers, 'layer')}"
+                raise InputError(
+                    f"{count(self._memory, 'byte')} of memory cannot hold {needed}: give at least {weights:,}"
+                )
 
     def _bytes_of(self, n_heads: int) -> tuple[int, int]:
         """Return the bytes that the weights, and the bytes that the links, of so many heads take."""

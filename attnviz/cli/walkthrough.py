@@ -28,7 +28,7 @@ from attnviz.cli.output import (
 )
 from attnviz.errors import SettingsError
 from attnviz.render.names import DEFAULT, outputs, picture_path
-from attnviz.text.display import rounding, visible
+from attnviz.text.display import count, rounding, visible
 from attnviz.walkthroughs.settings import Example as ExampleName
 from attnviz.walkthroughs.settings import Score
 
@@ -306,16 +306,12 @@ def verify(
     elif walk.own is not None and walk.difference is not None:
         distance = rounding(walk.difference)
         typer.echo(f"difference from the model's own {walk.own}, by its receipt: {distance}")
-    counts = f"{_count(len(walk.steps), 'step')}, {_count(verdict.cells, 'cell')}"
+    counts = f"{count(len(walk.steps), 'step')}, {count(verdict.cells, 'cell')}"
     largest = rounding(max(verdict.differences))
     typer.echo(
         f"verified: {counts}, largest difference {largest}"
         f" (at most {TOLERANCE:.0e} of what a cell is made of)"
     )
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 MOST_LISTED = 12  # names of grids that ``verify`` lists one by one

@@ -20,7 +20,7 @@ from attnviz.attention import Note
 from attnviz.errors import FileFormatError, InputError, SelectionError
 from attnviz.storage.encoding import decode, from_text
 from attnviz.storage.files import as_file_error, check_is_file
-from attnviz.text.display import clip, from_utf8, visible
+from attnviz.text.display import clip, count, from_utf8, visible
 from attnviz.text.suggest import suggest
 from attnviz.walkthroughs.calculation import SCORE_WEIGHTS, Calculation, Terms, find_row
 from attnviz.walkthroughs.record import Grid, Walkthrough
@@ -77,7 +77,9 @@ class Homework:
         rows = self.get(name)
         for i, row in enumerate(rows):
             if len(row) != len(rows[0]):
-                self.refuse(f"{name}[{i}]", f"has {len(row)} numbers, but row 0 has {len(rows[0])}")
+                self.refuse(
+                    f"{name}[{i}]", f"has {count(len(row), 'number')}, but row 0 has {len(rows[0])}"
+                )
         if not rows or not rows[0]:
             self.refuse(name, "is empty")
         return np.array(rows, dtype=np.float64)
@@ -94,7 +96,9 @@ class Homework:
         """Return the words that name the rows of a table; empty if the file has none."""
         words, n_rows = self.get(name, []), len(self.table(table))
         if words and len(words) != n_rows:
-            self.refuse(name, f"has {len(words)} words, but {table} has {n_rows} rows")
+            self.refuse(
+                name, f"has {count(len(words), 'word')}, but {table} has {count(n_rows, 'row')}"
+            )
         # YAML reads the word "true" as a boolean.
         return tuple(
             visible(str(word).lower() if isinstance(word, bool) else str(word)) for word in words

@@ -43,9 +43,11 @@ def test_memory_counts_what_is_kept() -> None:
     assert attend(TEXT, "toy-random", layers=[1], memory=memory).cell == 1
     assert attend(TEXT, "toy-random", heads=[0, 2], memory=memory).cell == 1
     with pytest.raises(
-        InputError, match=r"^20 bytes are too few for 4 heads of 2 layers: at least 32 are needed"
+        InputError, match=r"^20 bytes of memory cannot hold 4 heads of 2 layers: give at least 32"
     ):
         attend(TEXT, "toy-random", memory=20)
+    with pytest.raises(InputError, match="4 heads of 1 layer:"):
+        attend(TEXT, "toy-random", memory=0)
 
 
 def pooled(weights: np.ndarray, size: int) -> np.ndarray:

@@ -211,7 +211,11 @@ BAD = {
         DIRECT.replace("[1, 2, 0, 1]", "[1, 2, 0]"),
         "step scores (dot): these shapes do not fit together: q (1, 3), K (2, 4)",
     ),
-    "words": (DIRECT + "words: [a]", "line 8: words has 1 words, but keys has 2 rows"),
+    "one number": (
+        DIRECT.replace("[2, 0, 1, 2]", "[2]"),
+        "line 2: keys[1] has 1 number, but row 0 has 4",
+    ),
+    "words": (DIRECT + "words: [a]", "line 8: words has 1 word, but keys has 2 rows"),
     "score": (
         DIRECT + "score: cosine",
         'line 8: score must be one of dot, scaled, general, additive, not "cos',

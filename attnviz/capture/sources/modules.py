@@ -46,6 +46,7 @@ from attnviz.errors import (
     SettingsError,
 )
 from attnviz.releases import grouped_queries
+from attnviz.text.display import count
 
 AXES = 4  # the number of axes of weights: batch, head, query, key
 # The most bytes of weights that are kept of a run, and that a record may have.
@@ -504,8 +505,8 @@ class Watched:
 
     def __str__(self) -> str:
         lines = [
-            f"{number}: {layer.path or type(self._module).__name__}, {layer.kind}, {layer.shape[1]} heads, "
-            f"{layer.shape[2]} queries x {layer.shape[3]} keys"
+            f"{number}: {layer.path or type(self._module).__name__}, {layer.kind}, {count(layer.shape[1], 'head')}, "
+            f"{count(layer.shape[2], 'query', 'queries')} x {count(layer.shape[3], 'key')}"
             for number, layer in enumerate(self.layers)
         ]
         lines += [
