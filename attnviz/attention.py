@@ -597,8 +597,10 @@ class Attention(ReadOnly):
         weights, notes = self.weights, self.notes
         numbers: dict[str, tuple[int, ...]] = {"layers": self.layers, "heads": self.heads}
         for axis in axes or get_args(MeanAxis):
-            if axis not in numbers:
-                raise SelectionError(f"a mean is over layers or heads, not over {axis!r}")
+            if axis not in get_args(MeanAxis):
+                raise SelectionError(
+                    f"{axis!r} is neither 'layers' nor 'heads': the mean over both is mean('layers', 'heads')"
+                )
             n = len(numbers[axis])
             if n == 1:
                 noun = axis.removesuffix("s")
@@ -632,7 +634,9 @@ class Attention(ReadOnly):
         return self.derive(weights=weights, vectors=None, **part_labels)
 
     def select(
-        self, layers: Iterable[int] | None = None, heads: Iterable[int | str] | None = None
+        self,
+        layers: int | Iterable[int] | None = None,
+        heads: int | str | Iterable[int | str] | None = None,
     ) -> Attention:
         """Return a record of these layers and heads only; None keeps all, negative numbers count from the end.
 
@@ -688,15 +692,19 @@ def parse_head(place: object) -> tuple[int, int]:
 
 
 def normalize_selection(
-    layers: Iterable[int] | None, heads: Iterable[int | str] | None
+    layers: int | Iterable[int] | None, heads: int | str | Iterable[int | str] | None
 ) -> tuple[list[int] | None, list[int] | None]:
     """Return layers and heads as lists of numbers; None stands for all. A head such as "1.3" also chooses its layer.
 
-    Raises SelectionError: a list is empty, or the heads belong to several layers.
+    Raises SelectionError: a list is empty, a number is not whole, or the heads belong to several layers.
     """
-    layer_numbers = None if layers is None else [index(number) for number in layers]
+    layer_numbers: list[int] | None = None
+    if layers is not None:
+        layers = [layers] if isinstance(layers, (int, np.integer)) else layers
+        layer_numbers = [_whole_number(number, "layer") for number in layers]
     head_numbers: list[int] | None = None
     if heads is not None:
+        heads = [heads] if isinstance(heads, (int, np.integer, str)) else heads
         head_numbers, head_layers = _split_heads(heads)
         if len(head_layers) > 1 or (head_layers and layer_numbers not in (None, head_layers)):
             layers_named = "" if layer_numbers is None else f" in layers {layer_numbers}"
@@ -719,9 +727,17 @@ def _split_heads(heads: Iterable[int | str]) -> tuple[list[int], list[int]]:
             layer, number = parse_head(head)
             layers.add(layer)
         else:
-            number = index(head)
+            number = _whole_number(head, "head")
         numbers.append(number)
     return numbers, list(layers)
+
+
+def _whole_number(value: Any, what: str) -> int:
+    """Return the number of a layer or a head. Raises SelectionError: it is not a whole number."""
+    try:
+        return index(value)
+    except TypeError:
+        raise SelectionError(f"a {what} is a whole number, not {value!r}") from None
 
 
 def indices_of(wanted: Iterable[int], held: Sequence[int], what: str) -> list[int]:
@@ -747,7 +763,7 @@ def _position(wanted: int | slice, held: Sequence[int], what: str) -> int | slic
     """
     if isinstance(wanted, slice):
         return wanted
-    (position,) = indices_of([index(wanted)], held, what)
+    (position,) = indices_of([_whole_number(wanted, what)], held, what)
     return position
 
 

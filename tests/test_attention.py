@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from dataclasses import FrozenInstanceError, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -197,6 +197,14 @@ def test_select_keeps_the_order_and_each_once(wanted: Any, heads: tuple[int, ...
     np.testing.assert_array_equal(chosen.weights, weights()[:, list(heads)])
 
 
+def test_one_layer_or_head_needs_no_list() -> None:
+    """A number alone, or a head with its layer, chooses as a list of one does."""
+    made, head = record(), cast("int", np.int64(2))
+    assert made.select(1) == made.select([1])
+    assert made.select(heads=head) == made.select(heads=[2])
+    assert made.select(heads="1.2") == made.select(heads=["1.2"])
+
+
 @pytest.mark.usefixtures("as_installed")
 @pytest.mark.parametrize(
     ("chosen", "error", "message"),
@@ -212,6 +220,7 @@ def test_select_keeps_the_order_and_each_once(wanted: Any, heads: tuple[int, ...
             errors.SelectionError,
             "are not of one layer: give layers and heads apart",
         ),
+        ([1.0], errors.SelectionError, r"a head is a whole number, not 1\.0"),
     ],
 )
 def test_select_takes_numbers(chosen: Any, error: type[Exception], message: str) -> None:
@@ -244,6 +253,8 @@ def test_repr_is_one_short_line() -> None:
         "<Attention of 'made-up' (cross): 2 layers x 3 heads, 5 queries x 7 keys; "
         "not verified: this record came without a receipt>"
     )
+    one_token = record().part(rows=slice(1), keys=slice(1))
+    assert "1 query x 1 key;" in repr(one_token)
 
 
 def test_records_are_equal_by_value() -> None:
@@ -253,8 +264,6 @@ def test_records_are_equal_by_value() -> None:
     others = {
         "weights": weights()[::-1],
         "query_tokens": tokens(QUERIES)[::-1],
-    one_token = record().part(rows=slice(1), keys=slice(1))
-    assert "1 query x 1 key;" in repr(one_token)
         "key_tokens": tokens(KEYS)[::-1],
         "kind": "encoder",
         "model": "another",

@@ -26,8 +26,8 @@ def attend(
     target: str | None = None,
     kind: Kind | None = None,
     truncate: bool = False,
-    layers: Iterable[int] | None = None,
-    heads: Iterable[int | str] | None = None,
+    layers: int | Iterable[int] | None = None,
+    heads: int | str | Iterable[int | str] | None = None,
     rows: slice | None = None,
     keys: slice | None = None,
     memory: int | str = MEMORY,
@@ -53,8 +53,8 @@ def attend(
         kind: the kind of attention to show, if the model has several; None is the usual one.
         truncate: cut a text that is longer than the model's positions, with a note in the record, instead of refusing
             it.
-        layers: the layers to keep, such as ``[0, 2]``, counted from 0, negative from the end; None keeps all.
-        heads: the heads to keep, counted in the same way, or with their layer, such as ``["1.3"]``; None keeps all.
+        layers: the layers to keep, such as ``[0, 2]`` or ``1``, counted from 0, negative from the end; None keeps all.
+        heads: the heads to keep, counted in the same way, or with their layer, such as ``"1.3"``; None keeps all.
         rows: the query tokens to keep, such as ``slice(1000, 1200)``; None keeps all.
         keys: the key tokens to keep, as a slice; None keeps all.
         memory: the limit on the weights that are kept, in bytes or such as ``"4GB"``. Above it, neighbouring tokens are
@@ -136,8 +136,8 @@ def attend_all(
     targets: Sequence[str | None] | None = None,
     kind: Kind | None = None,
     truncate: bool = False,
-    layers: Iterable[int] | None = None,
-    heads: Iterable[int | str] | None = None,
+    layers: int | Iterable[int] | None = None,
+    heads: int | str | Iterable[int | str] | None = None,
     rows: slice | None = None,
     keys: slice | None = None,
     memory: int | str = MEMORY,
@@ -184,8 +184,8 @@ def attend_batch(
     batch: Batch,
     source: Source,
     *,
-    layers: Iterable[int] | None = None,
-    heads: Iterable[int | str] | None = None,
+    layers: int | Iterable[int] | None = None,
+    heads: int | str | Iterable[int | str] | None = None,
     rows: slice | None = None,
     keys: slice | None = None,
     memory: int | str = MEMORY,

@@ -35,8 +35,8 @@ def generate(
     *,
     max_new_tokens: int = 40,
     chat: bool = False,
-    layers: Iterable[int] | None = None,
-    heads: Iterable[int | str] | None = None,
+    layers: int | Iterable[int] | None = None,
+    heads: int | str | Iterable[int | str] | None = None,
     on_step: Callable[[Step], None] | None = None,
     **more: Unpack[Generating],
 ) -> Attention:
@@ -53,7 +53,7 @@ def generate(
         max_new_tokens: the largest number of tokens; there are fewer if the model has no more positions.
         chat: whether to put the prompt into the model's chat template, as a message of the user.
         layers: the layers to keep, counted from 0, negative from the end; None keeps all.
-        heads: the heads to keep, counted like layers; or with their layer, such as ``["1.3"]``; None keeps all.
+        heads: the heads to keep, counted like layers; or with their layer, such as ``"1.3"``; None keeps all.
         on_step: is called with each new token and its row.
         more: ``sample``, ``temperature``, ``top_k``, ``top_p`` and ``seed``; without ``sample``, each token is the most
             likely one. And ``device``, ``dtype``, ``revision`` and ``trust_remote_code``, as for `attend`.

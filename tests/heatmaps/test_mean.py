@@ -61,8 +61,9 @@ def test_what_has_no_mean(make_record: Callable[..., Attention], tmp_path: Path)
         make_record(n_heads=1).mean("heads")
     with pytest.raises(SelectionError, match="no mean of a single layer"):
         make_record().select([1]).mean()
-    with pytest.raises(SelectionError, match="not over 'tokens'"):
-        make_record().mean("tokens")  # type: ignore[arg-type]
+    for axis in ("tokens", ["heads", "layers"]):
+        with pytest.raises(SelectionError, match="is neither 'layers' nor 'heads'"):
+            make_record().mean(axis)  # type: ignore[arg-type]  # no axis
     with pytest.raises(OutputError, match="every head"):
         make_record().mean().save(tmp_path / "a.npz")
 
