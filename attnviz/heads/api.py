@@ -32,7 +32,13 @@ from attnviz.heads.settings import (
     SurveySettings,
     check_saved,
 )
-from attnviz.heads.shards import check_shard, lines_of_shard, merge_shards, merge_surveys
+from attnviz.heads.shards import (
+    check_shard,
+    lines_of_shard,
+    merge_shards,
+    merge_surveys,
+    parse_shard,
+)
 from attnviz.heads.survey import Survey
 from attnviz.models.registry import names
 from attnviz.storage.corpora.corpus import Corpus, Fingerprint, fingerprint, read_corpus
@@ -104,7 +110,7 @@ def compare_heads(
     thresholds: Mapping[str, float] | None = None,
     measures: Sequence[Entry] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    shard: Shard | None = None,
+    shard: Shard | str | None = None,
     ray: str | None = None,
     roles: bool | str | os.PathLike[str] | HeadComparison = False,
     progress: Callable[[CorpusProgress], object] | None = None,
@@ -124,8 +130,8 @@ def compare_heads(
         measures: the measures, `attnviz.heads.measures.MEASURES` if None.
         checkpoint: a ``.stats`` file that is written while a file of sentences is read, and from which a later run
             continues.
-        shard: the part of the file of sentences to measure, such as (3, 64) for the third of 64. `merge_stats` merges
-            the ``.stats`` files of all parts into the measurements of the whole file.
+        shard: the part of the file of sentences to measure, such as (3, 64) or ``"3/64"`` for the third of 64.
+            `merge_stats` merges the ``.stats`` files of all parts into the measurements of the whole file.
         ray: the address of a Ray cluster, whose workers share the file of sentences: ``"local"`` starts Ray on this
             machine, ``"auto"`` finds the cluster that it belongs to, ``"HOST:PORT"`` names one.
         roles: for one sentence, whether to give the roles of the heads too, as `HeadComparison.roles_on`. True measures
@@ -150,6 +156,7 @@ def compare_heads(
     settings = settings or SurveySettings()
     entries = MEASURES if measures is None else tuple(measures)
     place, lines = _input_of(sentences)
+    shard = parse_shard(shard) if isinstance(shard, str) else shard
     _check_place(place, checkpoint, shard)
     if ray is not None:
         _check_ray(place, [model, against], checkpoint, shard)

@@ -34,7 +34,11 @@ def parse_shard(text: str) -> Shard:
 
 def check_shard(shard: Shard) -> Shard:
     """Return the shard. Raises SettingsError: there is no such shard."""
-    number, total = shard
+    match shard:
+        case (int(number), int(total)):
+            pass
+        case _:
+            raise SettingsError(f"it is two numbers, such as (3, 64), not {shard!r}", "shard")
     if not 1 <= number <= total:
         raise SettingsError(
             f"there is no shard {shard_name(shard)}: I/N is one of 1/N to N/N", "shard"

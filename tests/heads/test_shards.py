@@ -11,6 +11,7 @@ import pytest
 
 import attnviz
 from attnviz.capture.source import open_source
+from attnviz.errors import SettingsError
 from attnviz.heads.settings import SurveySettings
 from tests.fixtures.command_line import files, sentences
 
@@ -69,6 +70,19 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(same, one, other))
     return bool(one == other)
+
+
+def test_a_shard_in_python(source: Source, corpus: Path) -> None:
+    """It is named by two numbers, or as on the command line; anything else is refused in one line."""
+    settings = SurveySettings(controls=0)
+    first, second = (
+        attnviz.compare_heads(corpus, source, settings=settings, shard=shard)
+        for shard in ((3, 64), "3/64")
+    )
+    assert same(numbers(first), numbers(second))
+    for wrong in (3, (1, 2, 3), "x"):
+        with pytest.raises(SettingsError, match=r"shard.*3"):
+            attnviz.compare_heads(corpus, source, shard=wrong)  # type: ignore[arg-type]  # no shard
 
 
 @pytest.mark.parametrize("n", [1, 2, 8, 64])
