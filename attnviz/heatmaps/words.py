@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from attnviz.attention import POOLED, Attention, Note, Token
-from attnviz.errors import SelectionError
+from attnviz.errors import SelectionError, SettingsError
 from attnviz.text.display import clip, visible
 from attnviz.text.messages import Phrase, _, join_phrases
 
@@ -96,6 +96,7 @@ def hide_sinks(record: Attention) -> Attention:
 
     Raises:
         SelectionError: the record is pooled, or its sinks are left out already.
+        SettingsError: it is not a record.
     """
     _expect_tokens(record)
     weights = record.weights
@@ -126,7 +127,11 @@ def hide_sinks(record: Attention) -> Attention:
 
 
 def _expect_tokens(record: Attention) -> None:
-    """Raise SelectionError if the rows and columns of a record are groups of tokens."""
+    """Raise SettingsError if this is not a record, SelectionError if its rows and columns are groups of tokens."""
+    if not isinstance(record, Attention):
+        raise SettingsError(
+            f"expected a record, as attnviz.attend returns it, not {type(record).__name__}"
+        )
     if record.cell > 1:
         raise SelectionError(
             f"{POOLED}: choose a part of its rows and keys, or give it more memory"

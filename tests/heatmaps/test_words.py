@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnviz.attention import Attention, Note, Receipt, Token
-from attnviz.errors import SelectionError
-from attnviz.heatmaps.words import hide_special, merge_words
+from attnviz.errors import SelectionError, SettingsError
+from attnviz.heatmaps.difference import difference
+from attnviz.heatmaps.words import hide_sinks, hide_special, merge_words
 from attnviz.text.notes import sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 def special(text: str) -> Token:
@@ -220,6 +221,15 @@ def test_merging_and_hiding_in_either_order() -> None:
     assert first.query_tokens == second.query_tokens
     assert set(first.notes) == set(second.notes)
     assert first.short_rows == second.short_rows == ("dropped",)
+
+
+@pytest.mark.parametrize("change", [hide_sinks, hide_special, merge_words])
+def test_no_record(change: Callable[[Any], Attention]) -> None:
+    """A difference or an array is refused in one line."""
+    same = record(WEIGHTS, DOGS)
+    for value in (difference(same, same), np.eye(2)):
+        with pytest.raises(SettingsError, match=f"expected a record.*, not {type(value).__name__}"):
+            change(value)
 
 
 def test_the_receipt_stays() -> None:
