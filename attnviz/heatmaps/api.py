@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -22,6 +23,7 @@ from attnviz.render.sheet import (
     Scale,
     Sheet,
     TickLabels,
+    as_number,
     resolve,
     with_labels,
     with_limits,
@@ -29,7 +31,7 @@ from attnviz.render.sheet import (
 )
 from attnviz.render.theme import ThemeName, theme_of
 from attnviz.storage.record_files import adopt
-from attnviz.text.display import readable_pieces, visible
+from attnviz.text.display import count, readable_pieces, visible
 from attnviz.text.messages import _, expect_language, in_language
 
 if TYPE_CHECKING:
@@ -125,6 +127,8 @@ def heatmap(
         raise RecordError("tokens are the labels of an array: a record has its own")
     if isinstance(attention, Difference) and (palette is not None or cmap is not None):
         raise SelectionError("a difference is red above 0 and blue below: give no palette")
+    if title is not None and not isinstance(title, str):
+        raise SettingsError(f"it must be text, not {title!r}", "title")
     title = check_title(title)
     if cmap is not None:
         if palette is not None:
@@ -134,8 +138,9 @@ def heatmap(
     expect_language(lang)
     sheet, whole = _sheets(attention, tokens, layer, head, scale, lang, normalized=normalized)
     if center is not None:
+        center = as_number(center, "center")
         sheet, whole = (
-            with_values(one, [panel.matrix for panel in one.panels], one.quantity, float(center))
+            with_values(one, [panel.matrix for panel in one.panels], one.quantity, center)
             for one in (sheet, whole)
         )
     is_plain = (style, theme, width, figsize, dpi) == ("sheet", "auto", None, None, None)
@@ -179,7 +184,7 @@ def _by_position(
     """
     chosen: dict[str, Any] = {"tokens": tokens, "layer": layer, "head": head}
     names = ["tokens", "layer", "head"]
-    if place and isinstance(place[0], (int, str, np.integer)):
+    if place and isinstance(place[0], (Real, str)):
         names = ["layer", "head"]
     if len(place) > len(names):
         raise SelectionError(
@@ -243,11 +248,7 @@ def _values_of(attention: Any) -> Float[np.ndarray, "layer head query key"]:
     """
     _expect_weights(attention)
     values = _array_of(attention)
-    if values.dtype.kind not in "fiu" or not 2 <= values.ndim <= 4 or not values.size:
-        raise RecordError(
-            "expected numbers of shape (query, key), (head, query, key) or (layer, head, query, key), not "
-            f"{values.dtype} of shape {values.shape}"
-        )
+    _check_shape(values)
     values = values.reshape((1,) * (4 - values.ndim) + values.shape).astype(np.float64)
     if not np.isfinite(values).all():
         raise RecordError("the numbers to draw must be finite: there is NaN or infinity")
@@ -265,6 +266,15 @@ def _values_of(attention: Any) -> Float[np.ndarray, "layer head query key"]:
     return values
 
 
+def _check_shape(values: np.ndarray) -> None:
+    """Raise RecordError if these are no matrices of numbers."""
+    if values.dtype.kind not in "fiu" or not 2 <= values.ndim <= 4 or not values.size:
+        raise RecordError(
+            "expected numbers of shape (query, key), (head, query, key) or (layer, head, query, key), not "
+            f"{values.dtype} of shape {values.shape}"
+        )
+
+
 def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = None) -> Attention:
     """Return a record of weights that another program computed; it has no receipt.
 
@@ -272,20 +282,14 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
     """
     _expect_weights(attention)
     weights = _array_of(attention)
+    _check_shape(weights)
     queries, keys = _labels(tokens, weights.shape)
+    _check_labels(queries, keys, weights.shape)
     name = "output_attentions" if _is_layers(attention) else "an array"
     try:
         return adopt({"weights": weights, "query_tokens": queries, "key_tokens": keys}, name)
     except RecordError as error:
-        n_keys = weights.shape[-1] if weights.ndim > 1 else 0
-        if 0 < len(keys) < n_keys:
-            n = len(keys)
-            raise RecordError(
-                f"{error}: if the others are padding, leave them out, as in "
-                f"tuple(layer[:, :, :{n}, :{n}] for layer in attentions)"
-            ) from None
-        is_drawable = weights.dtype.kind in "fiu" and 2 <= weights.ndim <= 4 and weights.size
-        if not is_drawable or not np.isfinite(weights).all():
+        if not np.isfinite(weights).all():
             raise
         advice = ""
         if _may_be_dropped(weights):
@@ -293,6 +297,26 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
         raise RecordError(
             f"{error}: {advice}normalized=False draws numbers that are no attention"
         ) from None
+
+
+def _check_labels(queries: list[str], keys: list[str], shape: tuple[int, ...]) -> None:
+    """Raise RecordError if weights of this shape have more or fewer queries or keys than labels."""
+    n_queries, n_keys = shape[-2:]
+    if (len(queries), len(keys)) == (n_queries, n_keys):
+        return
+    if n_queries == n_keys and queries == keys:
+        reason = f"expected {count(n_keys, 'token')}, not {len(keys)}"
+    else:
+        reason = (
+            f"expected {count(n_queries, 'query token')} and {count(n_keys, 'key token')}, "
+            f"not {len(queries)} and {len(keys)}"
+        )
+    if 0 < len(keys) < n_keys:
+        reason += (
+            ": if the others are padding, leave them out, as in "
+            f"tuple(layer[:, :, :{len(queries)}, :{len(keys)}] for layer in attentions)"
+        )
+    raise RecordError(reason)
 
 
 def _is_layers(attention: Any) -> bool:
@@ -380,7 +404,7 @@ def _to_numpy(weights: Any) -> np.ndarray:
 def _labels(tokens: Labels | None, shape: tuple[int, ...]) -> tuple[list[str], list[str]]:
     """Return the labels of the queries and of the keys of weights of this shape."""
     if tokens is None:
-        n_queries, n_keys = shape[-2:] if len(shape) > 1 else (0, 0)
+        n_queries, n_keys = shape[-2:]
         return [*map(str, range(n_queries))], [*map(str, range(n_keys))]
     if all(np.ndim(token) == 0 for token in tokens):  # one list, for both sides
         tokens = tokens, tokens

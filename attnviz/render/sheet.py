@@ -408,14 +408,25 @@ def with_values(
     return replace(sheet, panels=panels, quantity=quantity)
 
 
+def as_number(value: Any, name: str) -> float:
+    """Return the value of the argument `name` as a number. Raises SelectionError: it is not a number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise SelectionError(f"{name} is a number, not {value!r}") from None
+
+
 def with_limits(sheet: Sheet, vmin: float | None, vmax: float | None) -> Sheet:
     """Return the sheet with other ends of its colour scale; None keeps an end.
 
     A diverging scale reaches equally far to both sides, to the end that is further from its center. Raises
-    SelectionError: the scale is not the shared one, or does not rise, or a scale of weights begins below 0.
+    SelectionError: an end is not a number, the scale is not the shared one, or does not rise, or a scale of weights
+    begins below 0.
     """
     if vmin is None and vmax is None:
         return sheet
+    vmin = None if vmin is None else as_number(vmin, "vmin")
+    vmax = None if vmax is None else as_number(vmax, "vmax")
     if sheet.scale != "shared":
         raise SelectionError(
             f"vmin and vmax are the ends of the shared scale, not of {sheet.scale}"
@@ -437,8 +448,8 @@ def _within(panels: tuple[Panel, ...], vmin: float | None, vmax: float | None) -
     return tuple(
         replace(
             panel,
-            bottom=panel.bottom if vmin is None else float(vmin),
-            top=panel.top if vmax is None else float(vmax),
+            bottom=panel.bottom if vmin is None else vmin,
+            top=panel.top if vmax is None else vmax,
         )
         for panel in panels
     )

@@ -35,7 +35,7 @@ def check_list(texts: object) -> None:
     """Refuse a text or a path in place of a list of sentences. Raises InputError."""
     if isinstance(texts, (str, bytes, os.PathLike)):
         raise InputError(
-            f"expected a list of sentences, not a {type(texts).__name__}: give one sentence as [text], and a file as "
+            f"expected a list of sentences, not {type(texts).__name__}: give one sentence as [text], and a file as "
             "open(path).read().splitlines()"
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -77,9 +77,10 @@ TRAINING = (
         (ROWS * 1.25, None, f"{SUM} 1.25{TRAINING}"),
         ((ROWS[None, None] * 0.5,), None, f"{SUM} 0.5{TRAINING}"),
         (ROWS * -1, None, "weights must not be negative: .* row 0 holds -0.875: normalized=False"),
-        (ROWS, ["a", "b", "c"], "weights have 2 key_tokens, but 3 are named"),
+        (ROWS, ["a", "b", "c"], "expected 3 query tokens and 2 key tokens, not 3 and 3$"),
+        (np.eye(2), ["a", "b", "c"], "expected 2 tokens, not 3$"),
         (ROWS, (["a"], ["x"], ["y"]), "tokens must be a label for each token, or two such lists"),
-        (ROWS[0] * 1.25, None, r"its weights must have the axes .* have shape \(2,\)$"),
+        (ROWS[0] * 1.25, None, r"numbers of shape \(query, key\).* of shape \(2,\)$"),
         ((), None, 'the model returned no weights: .*attn_implementation="eager"'),
         ((None, None), None, 'the model returned no weights: .*attn_implementation="eager"'),
         (None, None, 'the model returned no weights: .*attn_implementation="eager"'),
@@ -87,7 +88,7 @@ TRAINING = (
         ("text", None, "attention is a record, an array, a tensor or a tuple of these, not str"),
         ([[1.0], [0.5, 0.5]], None, "each must have a number for each key"),
         ((np.ones((1, 1, 2, 1)), np.ones((1, 1, 3, 1))), None, "the layers have other shapes"),
-        (ROWS.astype(str), None, "its weights must be numbers"),
+        (ROWS.astype(str), None, "expected numbers of shape"),
     ],
 )
 def test_refused(attention: np.ndarray, tokens: list[str] | None, message: str) -> None:
@@ -95,6 +96,37 @@ def test_refused(attention: np.ndarray, tokens: list[str] | None, message: str) 
     with pytest.raises(RecordError, match=message) as error:
         attnviz.heatmap(attention, tokens)
     assert "\n" not in str(error.value)
+
+
+def test_more_names_than_tokens() -> None:
+    """Numbers of any kind need a name for each row and column too."""
+    with pytest.raises(RecordError, match=r"expected 2 tokens, not 3$"):
+        attnviz.heatmap(np.eye(2), ["a", "b", "c"], normalized=False)
+
+
+@pytest.mark.usefixtures("as_installed")
+@pytest.mark.parametrize(
+    ("place", "options", "message"),
+    [
+        ((1.0, 2), {}, r"a layer is a whole number, not 1\.0$"),
+        ((1, 2.0), {}, r"a head is a whole number, not 2\.0$"),
+        ((1, 2), {"title": 3}, "'title': it must be text, not 3"),
+        ((1, 2), {"width": 5}, "'width': 5 is no length"),
+        ((1, 2), {"dpi": "x"}, "'dpi': it must be a number"),
+        ((1, 2), {"vmin": []}, "vmin is a number"),
+        ((1, 2), {"vmax": "a"}, "vmax is a number, not 'a'"),
+        ((1, 2), {"center": "a"}, "center is a number, not 'a'"),
+    ],
+)
+def test_arguments_of_a_wrong_type(
+    place: tuple[Any, ...],
+    options: dict[str, Any],
+    message: str,
+    make_record: Callable[..., Attention],
+) -> None:
+    """One line names the argument."""
+    with pytest.raises(AttnvizError, match=message):
+        attnviz.heatmap(make_record(), *place, **options)
 
 
 def test_fewer_names_than_tokens() -> None:

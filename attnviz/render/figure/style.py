@@ -75,7 +75,7 @@ def inches(length: str) -> float:
 
     Raises SettingsError: there is no number or no such unit, or a picture cannot have this width.
     """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([^\W\d]*)\s*", length)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([^\W\d]*)\s*", str(length))
     if match is None or match[2] not in UNITS:
         raise SettingsError(
             f"{length!r} is no length: give a number and its unit, {', '.join(UNITS)}", "width"
@@ -115,8 +115,8 @@ def style_of(
         new_width, new_height = (inches(f"{length}in") for length in figsize)
         new_style = replace(new_style, width=new_width, height=new_height)
     if dpi is not None:
-        if not 20 <= dpi <= 2400:
-            raise SettingsError(f"it must be from 20 to 2400, not {dpi}", "dpi")
+        if not isinstance(dpi, (int, float, np.number)) or not 20 <= dpi <= 2400:
+            raise SettingsError(f"it must be a number from 20 to 2400, not {dpi!r}", "dpi")
         new_style = replace(new_style, dpi=float(dpi), exact_dpi=True)
         if new_style.width and new_style.width * dpi > MOST_PIXELS:
             raise SettingsError(
