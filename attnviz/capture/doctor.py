@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 
 from attnviz.attention import SOFTMAX, Kind
 from attnviz.capture.observers import Batch, WeightCollector
-from attnviz.capture.source import Model, Opening, as_source, open_source
+from attnviz.capture.source import Model, Opening, as_source, check_keywords, open_source
 from attnviz.capture.sources import Source
 from attnviz.capture.sources.huggingface import PretrainedSource
 from attnviz.capture.stream import Layer, visible_keys
@@ -106,6 +106,7 @@ def doctor(
         ModelError: the model cannot be loaded or run, or has no attention that can be captured.
         InputError, FileFormatError, SettingsError: as for `as_source` and `open_source`.
     """
+    check_keywords(doctor, loading, Opening.__optional_keys__)
     if random:
         is_named = tokenizer is None and isinstance(model, str | Path)
         # Weights can be drawn only of a named model; for any other, `open_source` raises SettingsError.

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
 
@@ -56,6 +57,22 @@ Model: TypeAlias = "str | Path | Source | Module | Pipeline | None"
 NOT_DRAWN = "weights are drawn at random of a model on the hub or in a folder, which must be named"
 
 
+def check_keywords(
+    function: Callable[..., object], given: Iterable[str], known: frozenset[str]
+) -> None:
+    """Refuse a keyword that a function would hand on to another one, which does not know it.
+
+    The TypeError names the function that was called, as Python does for its own keywords.
+    """
+    for name in given:
+        if name not in known:
+            meant = difflib.get_close_matches(name, [*signature(function).parameters, *known], 1)
+            hint = f". Did you mean {meant[0]!r}?" if meant else ""
+            raise TypeError(
+                f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}"
+            )
+
+
 def as_source(
     model: Model = None,
     tokenizer: object = None,
@@ -81,6 +98,7 @@ def as_source(
         SettingsError: a tokenizer is given for a model that has its own, or loading options for a loaded model.
         InputError, FileFormatError: as for `open_source`.
     """
+    check_keywords(as_source, loading, Opening.__optional_keys__)
     if tokenizer is not None and (model is None or isinstance(model, str | Path | Source)):
         raise SettingsError("a tokenizer goes with a model that is in memory: this one has its own")
     if model is None or isinstance(model, str | Path):

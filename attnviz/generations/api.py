@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import Unpack
 
 from attnviz.attention import Attention, normalize_selection
-from attnviz.capture.source import Model, Opening, as_source
+from attnviz.capture.source import Model, Opening, as_source, check_keywords
 from attnviz.errors import InputError
 from attnviz.generations.settings import DEFAULT_MODEL, Sampling
 from attnviz.text.display import check_sentence, check_text
@@ -70,6 +70,7 @@ def generate(
         SettingsError: the sampling is impossible, or the prompt is the name of a file.
         AttnvizError: the model cannot be opened, as for `attend`.
     """
+    check_keywords(generate, more, Generating.__optional_keys__)
     check_text(prompt, "the prompt")
     check_sentence(prompt)
     layers, heads = normalize_selection(layers, heads)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 from typing_extensions import Unpack
 
 from attnviz.attention import Kind, parse_head
-from attnviz.capture.source import Model, Opening, as_source
+from attnviz.capture.source import Model, Opening, as_source, check_keywords
 from attnviz.errors import SettingsError
 from attnviz.text.display import check_sentence, check_text
 from attnviz.walkthroughs.record import Walkthrough
@@ -77,6 +77,7 @@ def walkthrough(
         SelectionError: the layer, head or query does not exist.
         ModelError: the model cannot be used, or its numbers cannot be verified.
     """
+    check_keywords(walkthrough, loading, Opening.__optional_keys__)
     if query is not None and all_queries:
         raise SettingsError("give one query or all, not both")
     if [example, numbers, exercise].count(None) < 2:

@@ -195,6 +195,23 @@ def test_refused(make: Callable[..., Any], tokenizer: Any) -> None:
         attnviz.attend(TEXT, model, tokenizer, device="cpu", dtype="float64")
 
 
+@pytest.mark.parametrize(
+    ("function", "keyword", "meant"),
+    [
+        (attnviz.generate, "max_tokens", "max_new_tokens"),
+        (attnviz.generate, "temprature", "temperature"),
+        (attnviz.walkthrough, "devise", "device"),
+        (attnviz.doctor, "sed", "seed"),
+        (attnviz.as_source, "revison", "revision"),
+    ],
+)
+def test_a_misspelled_keyword(function: Callable[..., Any], keyword: str, meant: str) -> None:
+    """The error names the function that was called, and the keyword that was meant."""
+    name = function.__name__
+    with pytest.raises(TypeError, match=rf"^{name}\(\) .* '{keyword}'. Did you mean '{meant}'\?"):
+        function("toy", **{keyword: 3})
+
+
 def test_several_texts_with_a_tokenizer(make: Callable[..., Any], tokenizer: Any) -> None:
     """`attend_all` takes it as `attend` does."""
     model = make("BertModel")
