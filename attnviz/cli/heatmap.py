@@ -147,8 +147,8 @@ def heatmap(
         _refuse(
             context,
             ("load", "without_sinks", "rows", "keys", "roles", "palette"),
-            "--against and --against-model compare whole sentences: they take no load, without-sinks, rows, keys, "
-            "roles or palette",
+            "--against and --against-model compare whole sentences, and cannot be combined with --load, "
+            "--without-sinks, --rows, --keys, --roles or --palette",
         )
         if scale == "log":
             raise SettingsError("a change has a sign, and no logarithm: choose another", "scale")

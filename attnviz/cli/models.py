@@ -76,10 +76,10 @@ def _print_words(name: str) -> None:
     from attnviz.render.terminal.text import fold
 
     if name not in trained() and not name.endswith(ENDING):
-        reason = "it is none that comes with attnviz trained"
+        reason = "it is not one of the trained models that come with attnviz"
         if is_random(name):
             reason = "it reads any words"
-        raise InputError(f"the words of {visible(name)} cannot be listed: {reason}")
+        raise InputError(f"cannot list the words of {visible(name)}: {reason}")
     card, _ = load_home_built(name)
     for verb, vocabulary in (("reads", card.source), ("generates", card.target)):
         if vocabulary is not None:

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from attnviz.attention import Attention, Kind, MeanAxis, Note
 from attnviz.errors import SelectionError
-from attnviz.text.display import clip, visible
+from attnviz.text.display import clip, count, visible
 from attnviz.text.messages import Phrase, _, in_language, join_phrases
 from attnviz.text.notes import proof, sentence
 
@@ -288,9 +288,9 @@ class HeadSigns:
             or max(heads) >= self.n_heads
         ):
             raise SelectionError(
-                f"the roles are those of {self.model} ({self.kind}, {self.n_layers} layers x {self.n_heads} heads), "
-                f"and cannot be shown on {model} ({kind}, layers to {max(layers)}, heads to {max(heads)}): "
-                "measure them by attnviz compare-heads on the same model"
+                f"these roles were measured on {self.model} ({self.kind}, {count(self.n_layers, 'layer')} x "
+                f"{count(self.n_heads, 'head')}), but the record is of {model} ({kind}, up to layer {max(layers)} and "
+                f"head {max(heads)}): run attnviz compare-heads on the same model"
             )
         return {
             place: sign

@@ -293,7 +293,7 @@ def as_file_error(path: str | os.PathLike[str]) -> Iterator[None]:
         MemoryError,
         zlib.error,
     ):
-        raise FileFormatError(f"{name} holds no stats of attnviz's, or is not whole") from None
+        raise FileFormatError(f"{name} is damaged, or was not written by attnviz") from None
 
 
 def _pack(value: object, arrays: dict[str, np.ndarray]) -> object:

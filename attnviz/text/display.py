@@ -43,7 +43,7 @@ def check_list(texts: object) -> None:
 def check_text(text: object, what: str = "the text") -> None:
     """Refuse a text that no model can read. Raises InputError: it is empty, blank, or has half a surrogate pair."""
     if not isinstance(text, str):
-        raise InputError(f"{what} must be a text, not {type(text).__name__}")
+        raise InputError(f"{what} must be a string, not {type(text).__name__}")
     if not text.strip():
         raise InputError(f"{what} is empty" + (" (only spaces)" if text else ""))
     if half := re.search("[\ud800-\udfff]", text):

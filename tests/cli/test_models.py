@@ -95,7 +95,7 @@ def test_words_of_a_model(typed: Callable[..., Result]) -> None:
         assert len(listed) == n_words
     for name, why in (
         (RANDOM, "it reads any words"),
-        ("quokka", "it is none that comes with attnviz"),
+        ("quokka", "cannot list the words of quokka: it is not one of the trained models"),
     ):
         refused = typed("models", name)
         assert (refused.status, why in refused.output + refused.errors) == (1, True)

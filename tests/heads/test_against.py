@@ -152,7 +152,7 @@ def test_other_tokens_are_refused(real_model: str) -> None:
 def test_other_shapes_and_kinds_are_refused() -> None:
     """With both numbers, or both kinds."""
     one, other = (open_source(f"toy-random:n_layers={n}") for n in (2, 3))
-    with pytest.raises(ModelError, match=r"2 x .*3 x "):
+    with pytest.raises(ModelError, match=r"same numbers of layers and heads: .*2 x .*3 x "):
         survey_model(sentences(3), one, against=other)
     with pytest.raises(ModelError, match=r"toy has encoder attention.*toy-decoder has decoder"):
         survey_model(sentences(3), open_source("toy"), against=open_source("toy-decoder"))

@@ -189,7 +189,7 @@ def test_a_checkpoint_is_no_result(
     raw = Path("c.stats").read_bytes()
     for n in (0, 7, 100, len(raw) // 2, len(raw) - 1):
         Path("c.stats").write_bytes(raw[:n])
-        reason = " holds no stats of attnviz's, or is not whole" if n else ": it is empty"
+        reason = " is damaged, or was not written by attnviz" if n else ": it is empty"
         line = f"attnviz: c.stats{reason}"
         assert refused(*command) == (1, line)
         assert refused("compare-heads", "--load", "c.stats") == (1, line)

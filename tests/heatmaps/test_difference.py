@@ -335,7 +335,7 @@ class TestCommand:
             (["-o", "x.npz"], "png, svg, pdf, html"),
             (["-o", "-"], "png, svg, pdf, html"),
             (["--palette", "mako"], "palette"),
-            (["--rows", "0-2"], "rows"),
+            (["--rows", "0-2"], "cannot be combined with"),
             (["--without-sinks"], "without-sinks"),
             (["--scale", "log"], "sign"),
             (["--head", "9.9"], "no layer 9"),

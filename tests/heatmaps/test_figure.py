@@ -409,6 +409,8 @@ def test_ax_holds_one_pattern(fixed_record: Make) -> None:
     """Axes for more than one pattern are refused, and the error says what to give."""
     with pytest.raises(SelectionError, match="layer 0, 3 heads: give layer and head"):
         heatmap(fixed_record(n_layers=2, n_heads=3), layer=0, ax=own_axes())
+    with pytest.raises(SelectionError, match="ax must be the axes of a Matplotlib figure, not 'x'"):
+        heatmap(fixed_record(), layer=0, head=0, ax="x")  # type: ignore[arg-type]  # no axes
 
 
 def test_without_ax_a_figure_is_made(fixed_record: Make) -> None:

@@ -155,8 +155,8 @@ def _survey_batch(
     if shape != shape_second:
         sizes = [f"{n_layers} x {n_heads}" for n_layers, n_heads in (shape, shape_second)]
         raise ModelError(
-            "heads are compared one by one, and these models have other numbers of them (layers x heads): "
-            f"{batch_survey.about.model} has {sizes[0]}, {second_survey.about.model} {sizes[1]}"
+            "heads are compared one by one, so both models need the same numbers of layers and heads: "
+            f"{batch_survey.about.model} has {sizes[0]}, {second_survey.about.model} has {sizes[1]}"
         )
     device = rows.weights.device
     if not torch.equal(rows.counted, second_rows.counted.to(device)):

@@ -51,7 +51,7 @@ def draw_on(
     Raises SelectionError: `ax` is not the axes of a figure, or the sheet has several patterns.
     """
     if not hasattr(ax, "imshow"):
-        raise SelectionError(f"{ax!r} is no Matplotlib axes")
+        raise SelectionError(f"ax must be the axes of a Matplotlib figure, not {ax!r}")
     if len(sheet.panels) > 1:
         raise SelectionError(
             f"an ax holds one pattern, and this is {sheet.size}: give layer and head"
