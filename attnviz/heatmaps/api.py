@@ -127,8 +127,6 @@ def heatmap(
         raise RecordError("tokens are the labels of an array: a record has its own")
     if isinstance(attention, Difference) and (palette is not None or cmap is not None):
         raise SelectionError("a difference is red above 0 and blue below: give no palette")
-    if title is not None and not isinstance(title, str):
-        raise SettingsError(f"it must be text, not {title!r}", "title")
     title = check_title(title)
     if cmap is not None:
         if palette is not None:

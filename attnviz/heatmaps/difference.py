@@ -22,7 +22,7 @@ from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.sheet import Scale, Sheet, resolve, with_values
 from attnviz.render.theme import ThemeName, theme_of
 from attnviz.storage.files import check_ending, write_whole
-from attnviz.text.display import clip, visible
+from attnviz.text.display import clip, count, visible
 from attnviz.text.messages import Phrase, _, expect_language, in_language, join_phrases, ngettext
 from attnviz.text.notes import proof, sentence
 
@@ -60,8 +60,8 @@ class Difference:
         change = changes[0].sentence if changes else "no weight differs"
         models = " minus ".join(dict.fromkeys((repr(self.b.model), repr(self.a.model))))
         return (
-            f"<Difference of {models} ({self.b.kind}): {n_layers} layers x {n_heads} heads, "
-            f"{n_queries} queries x {n_keys} keys; {change}>"
+            f"<Difference of {models} ({self.b.kind}): {count(n_layers, 'layer')} x {count(n_heads, 'head')}, "
+            f"{count(n_queries, 'query', 'queries')} x {count(n_keys, 'key')}; {change}>"
         )
 
     @property

@@ -171,7 +171,9 @@ def draw_record(
 
 
 def check_title(title: str | None) -> str | None:
-    """Return the title. Raises SettingsError: it contains half a surrogate pair."""
+    """Return the title. Raises SettingsError: it is not text, or contains half a surrogate pair."""
+    if title is not None and not isinstance(title, str):
+        raise SettingsError(f"it must be text, not {title!r}", "title")
     if re.search("[\ud800-\udfff]", title or ""):
         raise SettingsError("it holds half a character", "title")
     return title
