@@ -306,6 +306,18 @@ class _SingleLayout:
     upright: bool  # whether the names of the keys are vertical
     caption: _Caption
 
+    def rooms(
+        self, pattern_width: float, pattern_height: float, keys_height: float
+    ) -> tuple[float, float]:
+        """Return how long the names of the keys' and the queries' axes may be, each in the middle of its side.
+
+        The first ends at the margins of the page; the second at the height of the first, and at the words below.
+        """
+        x, y = self.left + pattern_width / 2, self.top + pattern_height / 2
+        across = min(x, self.width - x) - self.caption.margin
+        upward = min(y - self.top + keys_height, self.height - self.caption.foot - y)
+        return 2 * across, 2 * upward
+
 
 def _draw_single(sheet: Sheet, options: _Options, pen: Pen) -> None:
     """Draw one pattern with the largest letters of the style in which every token can be named."""
@@ -319,15 +331,24 @@ def _draw_single(sheet: Sheet, options: _Options, pen: Pen) -> None:
             break
     cell = layout.cell
     pattern_width, pattern_height = len(sheet.key_labels) * cell, len(sheet.query_labels) * cell
+    keys_height = pen.widest(clipped(sheet.key_labels)) if layout.upright else PITCH
     pattern = pen.figure.add_axes((0, 0, 1, 1))
     page = page_of(pen, layout.width, layout.height)
     page.move(pattern, (layout.left, layout.top, pattern_width, pattern_height))
     draw_pattern(
-        pattern, sheet, options.palette, pen, cell=cell, upright=layout.upright, annot=options.annot
+        pattern,
+        sheet,
+        options.palette,
+        pen,
+        cell=cell,
+        rooms=layout.rooms(pattern_width, pattern_height, keys_height),
+        upright=layout.upright,
+        annot=options.annot,
     )
     layout.caption.write(page)
     if options.cbar:
-        length = min(max(SHORTEST_BAR, pattern_height * 0.6), 2.5)
+        room = layout.height - layout.caption.foot - layout.top - 0.08
+        length = min(max(SHORTEST_BAR, pattern_height * 0.6), 2.5, room)
         place = (layout.left + pattern_width + 0.12, layout.top, length)
         _colour_bar(page, sheet, options.palette, place)
     enlarge(pen.figure, size / TEXT)
@@ -362,7 +383,14 @@ def _lay_out_single(sheet: Sheet, pen: Pen, options: _Options, zoom: float) -> _
     upright = widest_key > cell - 0.06
     top = caption.head + (widest_key if upright else PITCH) + (0.26 if style.width else 0.36)
     if style.height is not None:
-        cell = min(cell, (style.height / zoom - top - 0.12 - caption.foot) / len(queries))
+        rows_height = style.height / zoom - top - 0.12 - caption.foot
+        cell = min(cell, rows_height / len(queries))
+        if not upright and widest_key > cell - 0.06:  # upright names take more of the height
+            upright = True
+            top += widest_key - PITCH
+            cell = min(cell, (rows_height - widest_key + PITCH) / len(queries))
+        if more and not number_size(cell, options.annot, pen.least):
+            caption = _caption(sheet, pen, options, width, margin)
         if cell * zoom < NARROWEST_CELL:
             raise SettingsError(
                 f"{style.width:.3g} x {style.height:.3g}in is too small for {len(queries)} x {len(keys)} tokens, "
@@ -390,7 +418,7 @@ def _lay_out_single(sheet: Sheet, pen: Pen, options: _Options, zoom: float) -> _
         left=left,
         top=top,
         cell=cell,
-        upright=widest_key > cell - 0.06,
+        upright=upright,
         caption=caption,
     )
 

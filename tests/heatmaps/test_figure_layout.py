@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from attnviz.attention import Attention
 from attnviz.heatmaps.figure import draw
+from attnviz.render.figure.style import style_of
 from attnviz.render.sheet import Sheet, resolve
 from tests.fixtures.pictures import expect_apart
 
@@ -45,3 +46,42 @@ def test_a_long_sheet_keeps_clear(fixed_record: Make, texts_of: Texts) -> None:
     """Six layers and twelve heads of 100 long tokens: labels are thinned, the sentence is cut, all keep clear."""
     record = fixed_record([f"internationalization{i}" for i in range(100)], n_layers=6, n_heads=12)
     assert_clear(resolve(record), texts_of)
+
+
+SENTENCE = "The animal didn't cross the street because it was too tired ."
+KOREAN = "나 ·는 오늘 아침에 밥 ·을 먹었다"
+
+
+@pytest.mark.filterwarnings("ignore::attnviz.errors.AttnvizWarning")
+@pytest.mark.parametrize(
+    ("size", "labels", "is_numbered"),
+    [
+        ({"figsize": (5, 3)}, SENTENCE, False),
+        ({"figsize": (6, 4)}, SENTENCE, False),
+        ({"figsize": (10, 10)}, SENTENCE, True),
+        ({"figsize": (4, 3)}, KOREAN, False),
+        ({"figsize": (10, 2.5)}, KOREAN, False),
+        ({"figsize": (10, 2.5)}, "a b c d e f", False),  # narrow names, level until cells shrink
+        ({"width": "7cm"}, SENTENCE, False),
+        ({"width": "2in"}, SENTENCE, False),
+        ({"style": "paper", "width": "2in"}, SENTENCE, False),
+    ],
+)
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_a_small_pattern_keeps_clear(
+    fixed_record: Make,
+    texts_of: Texts,
+    size: dict[str, Any],
+    labels: str,
+    is_numbered: bool,
+    lang: str,
+) -> None:
+    """Names of axes are as long as there is room, and rounded numbers are mentioned where there are numbers."""
+    picture = draw(resolve(fixed_record(labels), "shared", lang), style=style_of(**size))
+    texts = texts_of(picture.figure)
+    expect_apart(texts, picture.figure)
+    shown = [text for text, _ in texts]
+    names = ("key", "query") if lang == "en" else ("키", "쿼리")
+    assert all(any(text.startswith(name) for text in shown) for name in names)
+    assert any(text.startswith(".") and text[1:].isdigit() for text in shown) == is_numbered
+    assert any(text.startswith(("Numbers:", "숫자:")) for text in shown) == is_numbered

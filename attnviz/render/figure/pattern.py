@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -83,6 +84,7 @@ def draw_pattern(
     pen: Pen,
     *,
     cell: float | None = None,
+    rooms: tuple[float, float] | None = None,
     upright: bool = True,
     title: str | None = "auto",
     cbar: bool = False,
@@ -97,6 +99,7 @@ def draw_pattern(
         pen: the pen for the figure of these axes.
         cell: the side of a cell in inches, on axes made for the pattern; None on the user's own axes, which have the
             keys at the bottom and no caption (the label of the image holds its text).
+        rooms: how long the names of the keys' and the queries' axes may be, in inches; None is the size of the axes.
         upright: whether the labels of the keys are vertical.
         title: the title of the user's own axes; `auto` names layer and head, None writes none.
         cbar: whether the user's own axes give up some room for a colour bar.
@@ -115,10 +118,12 @@ def draw_pattern(
     )
     image.set_label(sheet.description)
     hatch_masked(ax, pen, sheet.masked_from, len(keys), place=(-0.5, -0.5, 1.0))
+    if cell is None and cbar:
+        _bar_beside(ax, table, panel, pen)
+    box = ax.get_window_extent()
+    if rooms is None:
+        rooms = box.width / pen.figure.dpi, box.height / pen.figure.dpi
     if cell is None:
-        if cbar:
-            _bar_beside(ax, table, panel, pen)
-        box = ax.get_window_extent()
         cell = min(box.width / len(keys), box.height / len(queries)) / pen.figure.dpi
         if title is not None:
             ax.set_title(sheet.name(panel) if title == "auto" else title, **pen.style(TEXT + 1))
@@ -136,20 +141,26 @@ def draw_pattern(
         if step > 1
         else ""
     )
+    style = pen.style(color=pen.quiet)
     # In the user's grid of subplots, only the outer axes have axis labels.
     subplot = ax.get_subplotspec()
     if subplot is None or subplot.is_last_row():
-        ax.set_xlabel(
-            sheet.say(_("key (attended to)")) + label_note, labelpad=4, **pen.style(color=pen.quiet)
-        )
+        name = sheet.say(_("key (attended to)"))
+        choices = [name + label_note, name, sheet.say(_("key"))]
+        ax.set_xlabel(_first_fitting(choices, rooms[0], pen), labelpad=4, **style)
     if subplot is None or subplot.is_first_col():
-        ax.set_ylabel(
-            sheet.say(_("query (attends)")) + label_note, labelpad=4, **pen.style(color=pen.quiet)
-        )
+        name = sheet.say(_("query (attends)"))
+        choices = [name + label_note, name, sheet.say(_("query"))]
+        ax.set_ylabel(_first_fitting(choices, rooms[1], pen), labelpad=4, **style)
     ax.spines[:].set(color=pen.theme.frame, linewidth=0.6)
     write_numbers(
         ax, panel, palette, pen, number_size(cell, annot, pen.least), place=(-0.5, -0.5, 1.0)
     )
+
+
+def _first_fitting(texts: Sequence[str], room: float, pen: Pen) -> str:
+    """Return the first text that is at most `room` inches long; none if all are longer."""
+    return next((text for text in texts if pen.width(text) <= room), "")
 
 
 def hatch_masked(
