@@ -34,6 +34,7 @@ LEAST_THUMBNAIL, MOST_THUMBNAIL = 3, 16  # rows and columns of a thumbnail
 MOST_STAIRS = 3  # lines over which the keys' names may be spread if one line has no room for them
 FEW = 32  # up to this many tokens are shown one by one if the screen is wide enough, however many lines that takes
 MOST_NAMED = 6  # heads whose largest change is named
+SAME_PATTERN = _("All heads have the same pattern here")
 GAP = 2  # character cells between panels side by side
 
 
@@ -105,6 +106,8 @@ def _draw_overview(
         reasons = [_largest_by_head(sheet, changes)]
     elif sheet.quantity == "difference":
         panel, answer = sheet.panels[0], NO_CHANGE
+    elif all(np.allclose(panel.matrix, sheet.panels[0].matrix) for panel in sheet.panels):
+        panel, answer = sheet.panels[0], SAME_PATTERN  # as of a single token
     else:
         panel = sheet.distinct
         words = _("Layer {layer}, head {head} differs most from the other heads")

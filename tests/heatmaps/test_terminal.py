@@ -291,6 +291,19 @@ def real_record(real_model: str) -> Attention:
     return attend("The animal didn't cross the street because it was too tired.", real_model)
 
 
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_heads_with_the_same_pattern(lang: str) -> None:
+    """No head is said to differ from the others where all attend to the only token."""
+    sheet = resolve(record_of(np.ones((2, 3, 1, 1), np.float32), ["love"]), "shared", lang)
+    first, *lines = plain(sheet, overview=True)
+    expected = {
+        "en": "All heads have the same pattern here",
+        "ko": "여기서는 모든 헤드의 패턴이 같음",
+    }
+    assert first == expected[lang]
+    assert not any("differs" in line for line in lines)
+
+
 def test_the_most_distinct_head_by_hand() -> None:
     """Two heads look at themselves, one elsewhere: by divergence from both, it is the one that differs most."""
     weights = np.array(
