@@ -160,6 +160,15 @@ def test_a_large_record_is_rounded_and_says_so(
     assert [value.startswith("≈") for value in values] == [False] * 8 + [True] * 4
 
 
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_the_sum_of_a_row_stays_on_one_line(show: Open, fixed_record: Make, lang: str) -> None:
+    """The name of the sum is not broken, however short the tokens above it are."""
+    shown = show(fixed_record("I a"), lang=lang)
+    name = shown.locator("table.row tfoot th")
+    line_height = name.evaluate("node => parseFloat(getComputedStyle(node).lineHeight)")
+    assert name.evaluate("node => node.offsetHeight") < 2 * line_height
+
+
 def test_means_words_and_specials(show: Open, pieces: Make) -> None:
     """Means over heads and layers, merged words and hidden specials are those that Python computes."""
     record = pieces()
