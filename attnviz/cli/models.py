@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from attnviz.cli import options as opt
+from attnviz.cli.output import print_view
 from attnviz.errors import InputError
 from attnviz.models.registry import BOTTLENECK, HOME_BUILT, SEEDS, is_random, names, trained
 from attnviz.render.names import outputs
@@ -52,19 +53,28 @@ def models(
     typer.echo("Shipped with attnviz:\n")
     for name in names():
         if is_random(name):
-            typer.echo(f"{name}: {HOME_BUILT[name].about}\n")
+            _print(f"{name}: {HOME_BUILT[name].about}")
+            typer.echo("")
         else:
             _print_trained(name, measure=measure)
     _print_bottleneck(measure=measure)
     if local:
         typer.echo("Trained here:\n")
     else:
-        typer.echo("Trained here, in this folder and in outputs/: none\n")
+        _print("Trained here, in this folder and in outputs/: none")
+        typer.echo("")
     for name in local:
         _print_trained(name, measure=measure)
     typer.echo(f"In the cache of pretrained models:{'' if cached else ' none'}")
     for name in cached:
         typer.echo(f"  {visible(name)}")
+
+
+def _print(text: str, first: int = 0) -> None:
+    """Print a text in lines as wide as the screen: the first after this many free cells, others after 4."""
+    from attnviz.render.terminal.text import wrap
+
+    print_view(lambda screen: wrap(text, screen, first=first, indent=4, most=screen.width))
 
 
 def _print_words(name: str) -> None:
@@ -101,21 +111,20 @@ def _print_trained(name: str, *, measure: bool) -> None:
     card, model = load_home_built(name)
     recipe = card.plan.recipe
     n_weights = sum(parameter.numel() for parameter in model.parameters())
-    typer.echo(f"{visible(name)}: {card.plan.learns}")
-    typer.echo(
-        f"  {n_weights:,} weights; {recipe.steps:,} batches of {recipe.batch}; seed {recipe.seed}"
-    )
+    _print(f"{visible(name)}: {card.plan.learns}")
+    size = f"{n_weights:,} weights; {recipe.steps:,} batches of {recipe.batch}; seed {recipe.seed}"
+    _print(size, 2)
     if measure:
         sys.stderr.write(f"measuring {visible(name)} ...\n")
     for line in quality_lines(quality(model) if measure else card.quality):
-        typer.echo(f"  {line}")
+        _print(line, 2)
     typer.echo("")
 
 
 def _print_bottleneck(*, measure: bool) -> None:
     """Print the translators with and without attention, and the difference of their quality."""
     names = " and ".join(f"bottleneck-{kind}-{SEEDS[0]} to -{SEEDS[-1]}" for kind, *_ in BOTTLENECK)
-    typer.echo(f"{names}: translators that differ in attention alone, for attnviz demo bottleneck")
+    _print(f"{names}: translators that differ in attention alone, for attnviz demo bottleneck")
     if measure:
         from attnviz.stories.lessons import bottleneck
 
@@ -123,6 +132,6 @@ def _print_bottleneck(*, measure: bool) -> None:
         shorter, longer = bottleneck.gaps(
             bottleneck.compare(bottleneck.open_kinds(), bottleneck.unseen_pairs())
         )
-        typer.echo("  Share of correct translations, with attention minus without (95% interval):")
-        typer.echo(f"  shorter half of the lengths: {shorter}; longer half: {longer}")
+        _print("Share of correct translations, with attention minus without (95% interval):", 2)
+        _print(f"shorter half of the lengths: {shorter}; longer half: {longer}", 2)
     typer.echo("")

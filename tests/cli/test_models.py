@@ -6,6 +6,9 @@ import re
 import shutil
 from typing import TYPE_CHECKING
 
+import pytest
+from rich.cells import cell_len
+
 import attnviz
 from attnviz.models.registry import RANDOM, names, trained
 from attnviz.models.training import files, measure
@@ -14,14 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    import pytest
-
     from tests.fixtures.command_line import Result
 
 
 def test_list(typed: Callable[..., Result]) -> None:
     """Each home-built model, what it learned, and each figure on its card."""
-    result = typed("models")
+    result = typed("models", columns=200)
     assert result.status == 0
     heads = [
         line.partition(":")[0] for line in result.output.splitlines() if line.startswith("toy")
@@ -33,6 +34,14 @@ def test_list(typed: Callable[..., Result]) -> None:
         assert f"{name}: {card.plan.learns}\n" in result.output
         for line in measure.quality_lines(card.quality):
             assert f"  {line}\n" in result.output
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_list_in_a_window(typed: Callable[..., Result], columns: int) -> None:
+    """No line is wider than the window, and no word is lost."""
+    result = typed("models", columns=columns)
+    assert max(map(cell_len, result.output.splitlines())) <= columns
+    assert result.output.split() == typed("models", columns=200).output.split()
 
 
 def test_cache(
