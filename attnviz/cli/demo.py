@@ -12,6 +12,7 @@ from attnviz.cli.output import (
     JSON,
     check_look,
     check_outputs,
+    default_picture,
     is_typed,
     print_json,
     print_view,
@@ -93,8 +94,9 @@ def demo(
         raise SettingsError(str(error)) from None
     from attnviz.stories.record import Story, to_json
 
-    paths = output or [outputs() / f"demo-{name}.png"]
-    check_outputs(paths, Story.ENDINGS)
+    picture = outputs() / f"demo-{name}.png"
+    paths = output or [picture]
+    check_outputs(output or [], Story.ENDINGS)
     check_look(context, paths, style, width)
     from attnviz.stories import tell
 
@@ -109,6 +111,10 @@ def demo(
             return terminal.draw(english.translated(screen.language(lang)), screen)
 
         print_view(view, palette, theme)
-    for path in paths:
+    look = {"palette": palette, "style": style, "theme": theme, "width": width}
+    for path in output or []:
         if path != JSON:
-            write(story, path, palette=palette, style=style, theme=theme, width=width)
+            write(story, path, **look)
+    if not output:
+        with default_picture():
+            write(story, picture, **look)

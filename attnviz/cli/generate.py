@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from attnviz.cli import options as opt
-from attnviz.cli.output import check_look, check_outputs, model_name, open_model, read_text, write
+from attnviz.cli.output import (
+    check_look,
+    check_outputs,
+    default_picture,
+    model_name,
+    open_model,
+    read_text,
+    write,
+)
 from attnviz.generations.settings import DEFAULT_MODEL, Sampling
 from attnviz.render.names import DEFAULT, outputs, picture_path
 from attnviz.text.display import check_text
@@ -95,7 +103,7 @@ def generate(
     from attnviz.attention import Attention
 
     paths = output or [outputs() / "generate.png"]
-    check_outputs(paths, Attention.ENDINGS, prints_json=False)
+    check_outputs(output or [], Attention.ENDINGS, prints_json=False)
     check_look(context, paths, style, width)
     prompt = read_text(text, file)
     check_text(prompt, "the prompt")
@@ -123,16 +131,17 @@ def generate(
         **sampling,  # type: ignore[arg-type]
     )
     live.end(record)
+    look: dict[str, Any] = {
+        "palette": palette,
+        "lang": lang,
+        "style": style,
+        "theme": theme,
+        "width": width,
+        "title": None if title == "none" else title,
+    }
+    for path in output or []:
+        write(record, path, **look)
     if not output:
-        paths = [picture_path("generate", record.text, record.model, pair=None, target=None)]
-    for path in paths:
-        write(
-            record,
-            path,
-            palette=palette,
-            lang=lang,
-            style=style,
-            theme=theme,
-            width=width,
-            title=None if title == "none" else title,
-        )
+        with default_picture():
+            path = picture_path("generate", record.text, record.model, pair=None, target=None)
+            write(record, path, **look)

@@ -18,6 +18,7 @@ from attnviz.cli.output import (
     check_folder,
     check_look,
     check_outputs,
+    default_picture,
     is_typed,
     log_status,
     model_name,
@@ -229,10 +230,14 @@ def compare_heads(
         options: dict[str, Any] = {"sort": sort, "role": role or ()}
         options |= {"layers": chosen_layers, "heads": chosen_heads}
         print_view(partial(_view, comparison, lang, options if is_table else None), theme=theme)
-    files = [path for path in output or [_default_path(comparison, places)] if path != JSON]
-    examples = cache(_examples)  # computed once for all pictures
-    for path in files:
-        write(comparison, path, lang=lang, style=style, theme=theme, width=width, examples=examples)
+    look: dict[str, Any] = {"lang": lang, "style": style, "theme": theme, "width": width}
+    look["examples"] = cache(_examples)  # computed once for all pictures
+    for path in output or []:
+        if path != JSON:
+            write(comparison, path, **look)
+    if not output:
+        with default_picture():
+            write(comparison, _default_path(comparison, places), **look)
 
 
 def _parse_shard(context: typer.Context, text: str, paths: list[Path]) -> tuple[int, int]:
@@ -378,11 +383,14 @@ def head(
         ),
         theme=theme,
     )
+    look: dict[str, Any] = {"lang": lang, "style": style, "theme": theme, "width": width}
+    for path in output or []:
+        write(comparison, path, head=place, **look)
     if not output:
         shown = f"{profile.name} {places.shown}"
-        paths = [picture_path("head", shown, comparison.model, pair=None, target=None)]
-    for path in paths:
-        write(comparison, path, head=place, lang=lang, style=style, theme=theme, width=width)
+        with default_picture():
+            path = picture_path("head", shown, comparison.model, pair=None, target=None)
+            write(comparison, path, head=place, **look)
 
 
 def merge(
@@ -451,7 +459,7 @@ def _check_files(
     """Refuse files and options of pictures that cannot be used, before any work; see `check_outputs`."""
     from attnviz.heads.record import HeadComparison
 
-    check_outputs(paths, HeadComparison.ENDINGS, prints_json=prints_json)
+    check_outputs(context.params["output"] or [], HeadComparison.ENDINGS, prints_json=prints_json)
     check_look(context, paths, style, width)
 
 

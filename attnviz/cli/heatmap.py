@@ -14,6 +14,7 @@ from attnviz.cli.output import (
     check_folder,
     check_look,
     check_outputs,
+    default_picture,
     is_typed,
     log_status,
     model_name,
@@ -236,9 +237,11 @@ def heatmap(
             second = second.mean(*averaged)
         _show_difference(record, second, paths, look, layer=layer, head=head)
         return
+    look["roles"] = roles
+    _show_record(record, paths, look, full=head is not None)
     if not paths:
-        paths = [_default_path(record, target, shows_all=not (layer or head))]
-    _show_record(record, paths, look | {"roles": roles}, full=head is not None)
+        with default_picture():
+            write(record, _default_path(record, target, shows_all=not (layer or head)), **look)
 
 
 SENTENCE_OPTIONS = ("text", "file", "pair", "target", "truncate", "kind")
@@ -259,7 +262,7 @@ def _check_files(
     endings: tuple[str, ...] = Attention.ENDINGS
     if is_difference:
         endings = tuple(ending for ending in endings if ending not in Attention.DATA_ENDINGS)
-    check_outputs(paths, endings, prints_json=not is_difference)
+    check_outputs(context.params["output"] or [], endings, prints_json=not is_difference)
     check_look(context, paths, style, width)
 
 
@@ -339,13 +342,17 @@ def _show_difference(
     shown = change
     if not (layer or head) and changes:
         shown = change.select([changes[0].layer], [changes[0].head])
-    for path in paths or [
-        _default_path(first, first.target, shows_all=not (layer or head), second=second)
-    ]:
+    look = {name: look[name] for name in look if name != "palette"}
+    for path in paths:
         if page is not None and _is_page(path):
             write(page, path)
         else:
-            write(shown, path, **{name: look[name] for name in look if name != "palette"})
+            write(shown, path, **look)
+    if not paths:
+        shows_all = not (layer or head)
+        with default_picture():
+            path = _default_path(first, first.target, shows_all=shows_all, second=second)
+            write(shown, path, **look)
 
 
 def _holds_many(path: Path) -> bool:

@@ -30,6 +30,7 @@ LARGEST = 2**20  # bytes of the largest text that is read: far more than the pos
 SILENCE = 1.0  # seconds after which a message says that standard input is waited for
 JSON = Path("-")  # the value of --output that prints JSON
 PICTURE_ENDINGS = {".png", ".svg", ".pdf"}
+OTHER_PLACE = "name another file with -o, or another folder with ATTNVIZ_OUTPUTS"
 
 _quiet = False
 
@@ -227,8 +228,7 @@ def check_outputs(
         except OutputError as error:
             if path.parent != outputs():
                 raise
-            advice = "name another file with -o, or another folder with ATTNVIZ_OUTPUTS"
-            raise OutputError(f"{error}; {advice}") from None
+            raise OutputError(f"{error}; {OTHER_PLACE}") from None
 
 
 def check_folder(path: Path) -> None:
@@ -291,6 +291,15 @@ def write(result: Any, path: Path, **look: Any) -> None:
     """Save a result with its own `save` method, which takes the options in `look`, and print a message."""
     result.save(path, **look)
     log_status(f"wrote {visible(str(path))}")
+
+
+@contextmanager
+def default_picture() -> Iterator[None]:
+    """Print in one line why the block could not write a picture that the user did not ask for, which is no error."""
+    try:
+        yield
+    except OutputError as error:
+        log_status(f"attnviz: no picture was written: {error}; {OTHER_PLACE}")
 
 
 def print_view(

@@ -16,6 +16,7 @@ from attnviz.cli.output import (
     PICTURE_ENDINGS,
     check_look,
     check_outputs,
+    default_picture,
     is_typed,
     loading,
     log_status,
@@ -166,15 +167,14 @@ def walkthrough(
         print_json(to_json(walk, blanks=blanks))
     else:
         _print_walk(walk, view, palette, theme, full=full, interactive=interactive)
+    look: dict[str, Any] = {"palette": palette, "style": style, "theme": theme}
+    for path in output or []:
+        if path != JSON:
+            _write(walk, view, path, **look)
     if not output and not interactive:
-        paths = [_default_path(walk, example, numbers, exercise, solution=solution)]
-    for path in paths:
-        if path == JSON:
-            continue
-        if style == "slides" and path.suffix.lower() in PICTURE_ENDINGS:
-            _write_slides(walk, view, path, palette, theme)
-        else:
-            write(walk, path, palette=palette, style=style, theme=theme, **view)
+        with default_picture():
+            path = _default_path(walk, example, numbers, exercise, solution=solution)
+            _write(walk, view, path, **look)
 
 
 def _check(context: typer.Context, paths: Sequence[Path], style: opt.Style) -> None:
@@ -192,7 +192,7 @@ def _check(context: typer.Context, paths: Sequence[Path], style: opt.Style) -> N
         raise SettingsError(
             "JSON holds every number: an exercise with blank cells cannot be written so"
         )
-    check_outputs(paths, Walkthrough.ENDINGS)
+    check_outputs(options["output"] or [], Walkthrough.ENDINGS)
     check_look(context, paths, style)
     if (options["example"] or options["numbers"]) and is_typed(context, *OF_MODEL):
         raise SettingsError(
@@ -231,10 +231,19 @@ def _print_walk(
         print_view(partial(draw_walk if full else draw_overview, walk_view), palette, theme)
 
 
-def _write_slides(
-    walk: Walkthrough, view: dict[str, Any], path: Path, palette: str, theme: opt.Theme
+def _write(
+    walk: Walkthrough,
+    view: dict[str, Any],
+    path: Path,
+    *,
+    palette: str,
+    style: opt.Style,
+    theme: opt.Theme,
 ) -> None:
-    """Write one or several slides, and print a message for each file."""
+    """Write a file, or one or several slides, and print a message for each."""
+    if style != "slides" or path.suffix.lower() not in PICTURE_ENDINGS:
+        write(walk, path, palette=palette, style=style, theme=theme, **view)
+        return
     from attnviz.walkthroughs.figure.slides import save_slides
     from attnviz.walkthroughs.view import View
 

@@ -128,7 +128,6 @@ def test_light_and_dark(
         ("ATTNVIZ_THEME", "pink", "'pink' is not one of 'auto', 'light', 'dark'"),
         ("ATTNVIZ_LANG", "xx", "'xx' is not one of 'en', 'ko'"),
         ("ATTNVIZ_MODEL", "toy-randmo", "there is no home-built model 'toy-randmo'"),
-        ("ATTNVIZ_OUTPUTS", "saved.npz/x", "saved.npz"),
         (
             "ATTNVIZ_OUTPUTS",
             "saved.npz",

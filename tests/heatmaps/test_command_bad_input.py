@@ -232,15 +232,30 @@ def test_outputs_that_cannot_be_written(
 def test_the_default_folder_cannot_be_written(
     refused: Callable[..., tuple[int, str]], typed: Callable[..., Result], here: Path, saved: Path
 ) -> None:
-    """A file named outputs where the folder should be is said before any work, and what helps; -o - needs none."""
+    """A file named outputs where the folder should be is an error only for a file that was asked for."""
     (here / "outputs").touch()
     line = (
-        f"attnviz: outputs/heatmap.png cannot be written: {here}/outputs is not a folder; name another file with -o, "
+        f"outputs/a.png cannot be written: {here}/outputs is not a folder; name another file with -o, "
         "or another folder with ATTNVIZ_OUTPUTS"
     )
-    for source in (["--load", saved.name], ["-m", "toy-random", "I"]):
-        assert refused("heatmap", *source) == (1, line)
-        assert typed("heatmap", *source, "-o", "-").status == 0
+    for command in (
+        ["heatmap", "--load", saved.name],
+        ["heatmap", "-m", "toy-random", "I love", "--against", "You love"],
+        ["generate", "I love", "--toy"],
+        ["walkthrough", "--example", "seq2seq"],
+        ["compare-heads", "I love you", "--toy"],
+        ["head", "0.0", "I love you", "--toy"],
+        ["demo", "scaling"],
+    ):
+        assert refused(*command, "-o", "outputs/a.png") == (1, f"attnviz: {line}")
+        result = typed(*command)
+        assert (result.status, result.output.count("\n") > 5) == (0, True)
+        start = "attnviz: no picture was written: outputs/"
+        assert result.errors.startswith(start)
+        assert result.errors.endswith(line.removeprefix("outputs/a") + "\n")
+        assert result.errors.count("\n") == 1
+        assert typed(*command, "--quiet").errors == ""
+    assert typed("heatmap", "-m", "toy-random", "I", "-o", "-").status == 0
 
 
 @pytest.mark.parametrize(
