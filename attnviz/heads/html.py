@@ -10,14 +10,15 @@ from attnviz.heads import words
 from attnviz.heads.measures import Measure, RoleRule
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS
-from attnviz.heads.selection import example_of
+from attnviz.heads.selection import example_of, received_by_words
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes
 from attnviz.render.theme import ThemeName, theme_of
-from attnviz.text.display import visible
+from attnviz.text.display import clip, visible
 from attnviz.text.messages import _, both, in_language, join_phrases
 
 SCRIPTS = Path(__file__).parent / "scripts"
+LONGEST_WORD = 24  # in the map of words, in characters
 OWN = tuple(SCRIPTS / name for name in ("heads.js", "heads.css"))
 
 
@@ -28,11 +29,15 @@ def page(comparison: HeadComparison, lang: str = "en", *, theme: ThemeName = "au
     """
     theme_of(theme)
     measures = [measure for measure in comparison.measures if measure.offset is None]
-    roles = [role for head in comparison.heads for role in head.roles]
-    roles += [head.change.role for head in comparison.heads if head.change and head.change.role]
-    title = _("What each head does")
+    record = comparison.attention
+    roles: list[Role] = []
+    if record is None:
+        roles += [role for head in comparison.heads for role in head.roles]
+        roles += [head.change.role for head in comparison.heads if head.change and head.change.role]
+    title = _("What each head does") if record is None else words.SENTENCE_TITLE
     model = join_phrases([words.model_names(comparison), words.description(comparison)], " · ")
     sample, proof = words.sample(comparison), words.proof(comparison)
+    has_note = record is not None and comparison.roles_on is None
     labels = {
         "lang": lang,
         "layers": comparison.n_layers,
@@ -41,6 +46,8 @@ def page(comparison: HeadComparison, lang: str = "en", *, theme: ThemeName = "au
         "model": _pair(model),
         "sample": _pair(sample),
         "proof": _pair(proof),
+        "note": _pair(words.ONE_SENTENCE) if has_note else None,
+        "sentence": record is not None,
         "second": comparison.against is not None,
         "notes": list(map(_pair, _notes(comparison))),
         "measures": list(map(_measure, measures)),
@@ -52,6 +59,8 @@ def page(comparison: HeadComparison, lang: str = "en", *, theme: ThemeName = "au
         "palette": palettes(),
     }
     head = [("model", model), ("sample", sample), ("proof proved", proof)]
+    if has_note:
+        head.insert(2, ("note", words.ONE_SENTENCE))
     heading = [(name, visible(in_language(text, lang))) for name, text in head]
     return WebPage(
         build(
@@ -105,13 +114,25 @@ def _notes(comparison: HeadComparison) -> list[str]:
 
 
 def _profile(comparison: HeadComparison, head: HeadProfile, measures: list[str]) -> dict[str, Any]:
-    """Return the data of one head for the script of the page."""
+    """Return the data of one head for the script of the page.
+
+    Of one sentence, it has no roles, but the word that receives most of the head's attention.
+    """
+    record = comparison.attention
     data: dict[str, Any] = {
         "name": head.name,
-        "roles": [_role(comparison, head, role) for role in head.roles],
+        "roles": [_role(comparison, head, role) for role in head.roles] if record is None else [],
+        "word": None,
         "change": None,
         "values": [list(map(_number, comparison.estimate(name, *head.place))) for name in measures],
     }
+    if record is not None:
+        received = received_by_words(record)[head.place]
+        key = int(received.argmax())
+        data["word"] = {
+            "text": clip(visible(record.key_tokens[key].text), LONGEST_WORD),
+            "share": _number(min(float(received[key]), 1.0)),
+        }
     if head.change is not None:
         change, role = head.change, head.change.role
         data["change"] = {

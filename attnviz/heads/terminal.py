@@ -279,21 +279,16 @@ def draw_sentence(comparison: HeadComparison, record: Attention, out: Writer) ->
         style = out.screen.paint(round(share * (LEVELS - 1))) if out.screen.colour else Style()
         return Text(record.key_tokens[key].text, style)
 
-    lines = _heading(_("Heads on one sentence"), comparison, out)
+    lines = _heading(words.SENTENCE_TITLE, comparison, out)
     if comparison.roles_on is None:
-        lines += out.prose(
-            _(
-                "One sentence shows what each head attends to here. Roles need more sentences: add "
-                "--roles, leave the sentence out, or give --corpus."
-            )
-        )
+        lines += out.prose(words.ONE_SENTENCE)
     else:
         kinds = _(
             "Four kinds of head named in lectures: the head that gives each link most weight, and the "
             "role of that head, established on {sentences}"
         ).format(sentences=words.count_sentences(comparison.roles_on.n_sentences))
         lines += [*out.prose(kinds), *out.table(tables.kind_table(comparison.roles_on, record))]
-    lines += [Text(), *out.prose(_("The word that receives most of each head's attention"))]
+    lines += [Text(), *out.prose(words.RECEIVES_MOST)]
     lines += _map(comparison, out, cell)
     links = tables.link_table(record)
     if links[0].cells:

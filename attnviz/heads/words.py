@@ -31,6 +31,12 @@ MISSING = "—"  # shown for a number that was not measured
 CLOSEST = 3  # number of roles named for a head without a role: the closest ones
 ALIKE = 4  # number of most similar heads named
 
+SENTENCE_TITLE = _("Heads on one sentence")
+ONE_SENTENCE = _(
+    "One sentence shows what each head attends to here. Roles need more sentences: add --roles, "
+    "leave the sentence out, or give --corpus."
+)
+RECEIVES_MOST = _("The word that receives most of each head's attention")
 ESTABLISHED = _(
     "● Established: the 95% interval of the score reaches the role's threshold and lies above "
     "every control that could rule the role out; ○ not established."

@@ -145,6 +145,35 @@ def test_the_file(comparison: HeadComparison, tmp_path: Path) -> None:
     assert '<html lang="ko">' in (tmp_path / "ko.html").read_text(encoding="utf-8")
 
 
+def test_one_sentence_has_no_roles(show_page: Callable[..., Page]) -> None:
+    """The page of one sentence says what the terminal says: where each head attends, and that roles need more."""
+    found = attnviz.compare_heads("I love all you", "toy")
+    assert isinstance(found, HeadComparison)
+    assert any(head.roles for head in found.heads)
+    shown = show_page(page(found).html, "head=0.3&sort=word")
+    assert shown.inner_text("h1") == "Heads on one sentence"
+    assert "Roles need more sentences" in shown.inner_text("header")
+    assert (
+        shown.inner_text(".map caption") == "The word that receives most of each head's attention"
+    )
+    assert found.attention is not None
+    received = found.attention.weights.mean(axis=2)
+    words = [token.text for token in found.attention.key_tokens]
+    expected = [words[key] for key in received.argmax(axis=-1).ravel()]
+    assert shown.locator(".map .sign").all_inner_texts() == expected
+    assert shown.locator(".all-heads td.name").all_inner_texts() == sorted(expected)
+    assert f": {expected[3]} ({received[0, 3].max():.2f})" in shown.inner_text(".detail")
+    assert shown.locator("select").count() == 0
+    assert shown.locator(".detail .sign").count() == 0
+    rows = csv.DictReader(
+        io.StringIO(downloaded(shown, "Save CSV").decode("utf-8-sig"), newline="")
+    )
+    assert [row["word"] for row in rows] == sorted(expected)
+    shown.get_by_role("button", name="한국어").click()
+    assert shown.inner_text("h1") == "문장 하나에서 본 헤드"
+    assert "역할을 알려면 문장이 더 필요합니다" in shown.inner_text("header")
+
+
 def test_two_models_beside_each_other(show_page: Callable[..., Page]) -> None:
     """The table, the saved table and the page of one head have the divergence and the role in the second model."""
     found = attnviz.compare_heads(SENTENCES, "toy", against=open_source("toy").untrained())

@@ -4,15 +4,17 @@
  * @typedef {{rule: string, score: number, low: number|null, high: number|null, narrow: boolean, least: number, sure: boolean, why: string[],
  *   controls: Held[], example: {text: string, score: number}|null}} HeadRole
  * @typedef {{divergence: (number|null)[], role: {rule: string, sure: boolean}|null}} HeadChange
- * @typedef {{name: string, roles: HeadRole[], change: HeadChange|null, values: (number|null)[][]}} Profile
+ * @typedef {{name: string, roles: HeadRole[], word: {text: string, share: number}|null, change: HeadChange|null, values: (number|null)[][]}} Profile
  * @typedef {{name: string, short: string[], colour: string, words: string[]}} Rule
  * @typedef {{lang: string, layers: number, heads: number, model: string[], title: string[], sample: string[],
  *   proof: string[], notes: string[][], measures: {name: string, unit: string, narrow: boolean, words: string[]}[], rules: Rule[],
- *   profiles: Profile[], second: boolean, palette: {light: string, dark: string}}} HeadLabels
+ *   profiles: Profile[], note: string[]|null, sentence: boolean, second: boolean, palette: {light: string, dark: string}}} HeadLabels
  */
 
 const HEAD_WORDS = {
   map: gettext("Map of roles: a filled sign is established"),
+  receives: gettext("The word that receives most of each head's attention"), word: gettext("word"),
+  most: gettext("The word that receives most of its attention: {0} ({1})"),
   head: gettext("head"), role: gettext("role"), score: pgettext("heads", "score"), interval: gettext("95% interval"),
   none: gettext("no clear role"), sure: gettext("established"), unsure: gettext("not established"),
   all: gettext("All roles"), choose: gettext("Role"), example: gettext("Example"),
@@ -39,7 +41,7 @@ class Heads {
     this.notes = el("footer");
     this.scroll = el("div", { class: "wide", tabindex: 0, role: "group" }, this.table);
     document.getElementById("page")?.replaceChildren(
-      el("div", { class: "controls" }, el("label", {}, this.label, this.choice), this.save, this.lang),
+      el("div", { class: "controls" }, ...(labels.sentence ? [] : [el("label", {}, this.label, this.choice)]), this.save, this.lang),
       this.map, this.detail, this.scroll, this.notes);
     document.getElementById("page")?.setAttribute("data-ready", "1");
     addEventListener("hashchange", () => {
@@ -75,7 +77,7 @@ class Heads {
     return {
       head: known("head", (text) => labels.profiles.some((one) => one.name === text), ""),
       role: known("role", (text) => this.rules.has(text), ""),
-      sort: known("sort", (text) => /^-?(head|role|score|divergence|after|\d{1,3})$/.test(text), "head"),
+      sort: known("sort", (text) => /^-?(head|word|role|score|divergence|after|\d{1,3})$/.test(text), "head"),
       lang: known("lang", (text) => text === "en" || text === "ko", labels.lang),
     };
   }
@@ -114,6 +116,7 @@ class Heads {
     top("h1", this.in(labels.title));
     top(".model", this.in(labels.model));
     top(".sample", this.in(labels.sample));
+    if (labels.note) top(".note", this.in(labels.note));
     top(".proof", this.in(labels.proof));
     this.label.textContent = this.say("choose");
     this.choice.replaceChildren(el("option", { value: "" }, this.say("all")),
@@ -145,8 +148,15 @@ class Heads {
     return made;
   }
 
+  /** The sign of a head: its role, or of one sentence the word that receives most. @param {Profile} profile */
+  mark(profile) {
+    const { word } = profile;
+    return word ? this.shaded(el("span", { class: "sign" }, word.text), word.share) : this.sign(this.role(profile));
+  }
+
   /** What a head does, in words. @param {Profile} profile */
   words(profile) {
+    if (profile.word) return `${profile.word.text} ${profile.word.share.toFixed(2)}`;
     const role = this.role(profile);
     if (!role) return this.say("none");
     return `${this.in(/** @type {Rule} */ (this.rules.get(role.rule)).words)}, ${this.say(role.sure ? "sure" : "unsure")}`;
@@ -155,7 +165,7 @@ class Heads {
   showMap() {
     const { labels, state } = this, across = [...Array(labels.heads).keys()];
     const focused = this.map.contains(document.activeElement);
-    this.map.replaceChildren(el("caption", {}, this.say("map")),
+    this.map.replaceChildren(el("caption", {}, this.say(labels.sentence ? "receives" : "map")),
       el("thead", {}, el("tr", {}, el("td"), ...across.map((head) => el("th", { scope: "col" }, String(head))))),
       el("tbody", {}, ...[...Array(labels.layers).keys()].map((layer) => el("tr", {}, el("th", { scope: "row" }, String(layer)),
         ...across.map((head) => {
@@ -164,7 +174,7 @@ class Heads {
           return el("td", {}, el("button", {
             type: "button", "aria-pressed": String(isHere), tabindex: isHere || (!state.head && !layer && !head) ? 0 : -1,
             "aria-label": words, title: words, click: () => this.set({ head: isHere ? "" : profile.name }),
-          }, this.sign(this.role(profile))));
+          }, this.mark(profile)));
         })))));
     if (focused) this.map.querySelector("[tabindex='0']")?.focus();
   }
@@ -181,7 +191,7 @@ class Heads {
     const short = (/** @type {{rule: string}|null|undefined} */ role) => this.in(rules.get(role?.rule ?? "")?.short ?? ["\uffff", "\uffff"]);
     /** @type {Record<string, (one: Profile) => number|string>} */
     const values = {
-      head: place, role: (one) => short(this.role(one)), score: (one) => this.role(one)?.score ?? -Infinity,
+      head: place, word: (one) => one.word?.text ?? "", role: (one) => short(this.role(one)), score: (one) => this.role(one)?.score ?? -Infinity,
       divergence: (one) => one.change?.divergence[0] ?? -Infinity, after: (one) => short(one.change?.role),
     };
     const value = values[by] ?? ((/** @type {Profile} */ one) => one.values[Number(by)]?.[0] ?? -Infinity);
@@ -200,7 +210,7 @@ class Heads {
     ];
     const titles = columns.map(({ name, text, title }) => {
       const down = state.sort === `-${name}`, up = state.sort === name;
-      const isName = ["head", "role", "after"].includes(name), first = isName ? name : `-${name}`;
+      const isName = ["head", "word", "role", "after"].includes(name), first = isName ? name : `-${name}`;
       const sort = () => this.set({ sort: up ? `-${name}` : down ? name : first });
       return el("th", { scope: "col", class: isName ? "name" : null, "aria-sort": down ? "descending" : up ? "ascending" : null },
         el("button", { type: "button", class: "link", title, click: sort }, `${text}${down ? " ▾" : up ? " ▴" : ""}`));
@@ -218,14 +228,15 @@ class Heads {
 
   /** The first columns: what sorts by each, and its title. */
   get titles() {
-    const names = ["head", "role", "score", ...(this.labels.second ? ["divergence", "after"] : [])];
+    const names = this.labels.sentence ? ["head", "word"] : ["head", "role", "score", ...(this.labels.second ? ["divergence", "after"] : [])];
     return names.map((name) => [name, this.say(/** @type {"head"} */ (name))]);
   }
 
-  /** What a line of the table has: role, score, measures. @param {Profile} profile */
+  /** What a line of the table has: the word, or role and score, measures. @param {Profile} profile */
   cells(profile) {
     const role = this.role(profile), { change } = profile;
-    return [el("td", { class: "name" }, this.sign(role)), el("td", {}, role ? role.score.toFixed(2) : ""),
+    return [el("td", { class: "name" }, this.mark(profile)),
+      ...(profile.word ? [] : [el("td", {}, role ? role.score.toFixed(2) : "")]),
       ...(change ? [el("td", {}, change.divergence[0]?.toFixed(2) ?? ""), el("td", { class: "name" }, ...this.after(change))] : []),
       ...profile.values.map(([value], at) => {
         const isShown = this.labels.measures[at].unit === "share" && value !== null && value >= 0.005;
@@ -245,7 +256,8 @@ class Heads {
     this.detail.hidden = !profile;
     if (!profile) return;
     this.detail.replaceChildren(el("h2", {}, `${this.say("head")} ${profile.name}`),
-      ...(profile.roles.length ? profile.roles.map((role) => this.card(role)) : [el("p", {}, this.say("none"))]),
+      ...(profile.roles.length ? profile.roles.map((role) => this.card(role))
+        : [el("p", {}, profile.word ? this.say("most", profile.word.text, profile.word.share.toFixed(2)) : this.say("none"))]),
       ...(profile.change ? [this.changed(profile.change)] : []),
       el("table", { class: "measures" },
         el("thead", {}, el("tr", {}, ...["measure", "value", "interval"].map((name) =>
@@ -299,7 +311,12 @@ class Heads {
 
   /** The table as CSV, in the order seen. */
   csv() {
-    const { measures, second } = this.labels;
+    const { measures, second, sentence } = this.labels;
+    if (sentence) {
+      saveTable("attnviz-heads", [["head", "word", "share", ...measures.map((one) => one.name)],
+        ...this.rows.map(({ name, word, values }) => [name, word?.text ?? "", word?.share ?? "", ...values.map(([value]) => value ?? "")])]);
+      return;
+    }
     saveTable("attnviz-heads", [["head", "role", "established", "score", "low", "high",
       ...(second ? ["divergence", "role_after", "established_after"] : []), ...measures.map((one) => one.name)],
       ...this.rows.map((profile) => {
