@@ -124,7 +124,7 @@ def test_the_command_shows_the_roles_that_a_file_holds(
     assert "on 1 sentence" in shown.output
     status, line = refused("compare-heads", SENTENCE, "-m", "toy-random", "--load", path)
     assert status == 1
-    assert line.startswith("attnviz: the roles are those of toy (encoder, 3 layers x 6 heads), ")
+    assert "on toy (encoder, 3 layers x 6 heads), but the record is of toy-random" in line
     status, line = refused("head", "0.1", SENTENCE, "--toy", "--load", path)
     assert status == 2
     assert "give one of a sentence and --load" in line
