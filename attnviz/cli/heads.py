@@ -191,7 +191,7 @@ def compare_heads(
     With --ray the workers of a Ray cluster measure the parts, each with the model opened
     once: local starts Ray on this machine, auto finds its cluster, HOST:PORT names one.
     """
-    paths = output or [outputs() / "heads.png"]
+    paths = output or []
     layers, heads = opt.parse_heads(layer, head)
     is_table = table or is_typed(context, "sort", "role", "layer", "head")
     shows_roles = roles or (text is not None and load is not None)
@@ -232,7 +232,7 @@ def compare_heads(
         print_view(partial(_view, comparison, lang, options if is_table else None), theme=theme)
     look: dict[str, Any] = {"lang": lang, "style": style, "theme": theme, "width": width}
     look["examples"] = cache(_examples)  # computed once for all pictures
-    for path in output or []:
+    for path in paths:
         if path != JSON:
             write(comparison, path, **look)
     if not output:
@@ -360,7 +360,7 @@ def head(
         raise SettingsError(str(error), "head") from None
     thresholds = _parse_thresholds(threshold)
     places = CorpusSettings(text=_read(text), corpus=corpus, treebank=treebank, load=load)
-    paths = output or [outputs() / "head.png"]
+    paths = output or []
     _check_files(context, paths, style, width, prints_json=False)
     from attnviz.heads.terminal import draw_head
 
@@ -384,7 +384,7 @@ def head(
         theme=theme,
     )
     look: dict[str, Any] = {"lang": lang, "style": style, "theme": theme, "width": width}
-    for path in output or []:
+    for path in paths:
         write(comparison, path, head=place, **look)
     if not output:
         shown = f"{profile.name} {places.shown}"
@@ -459,8 +459,8 @@ def _check_files(
     """Refuse files and options of pictures that cannot be used, before any work; see `check_outputs`."""
     from attnviz.heads.record import HeadComparison
 
-    check_outputs(context.params["output"] or [], HeadComparison.ENDINGS, prints_json=prints_json)
-    check_look(context, paths, style, width)
+    check_outputs(paths, HeadComparison.ENDINGS, prints_json=prints_json)
+    check_look(context, paths or [outputs() / "heads.png"], style, width)
 
 
 def _model_settings(

@@ -189,9 +189,7 @@ def heatmap(
         _draw_lines(lines, paths[0], name, model_options, choose, look)
         return
 
-    _check_files(
-        context, paths or [outputs() / "heatmap.png"], style, width, is_difference=compares
-    )
+    _check_files(context, paths, style, width, is_difference=compares)
     if averaged:
         _check_mean(paths, roles)
     window: dict[str, Any] = {
@@ -262,8 +260,8 @@ def _check_files(
     endings: tuple[str, ...] = Attention.ENDINGS
     if is_difference:
         endings = tuple(ending for ending in endings if ending not in Attention.DATA_ENDINGS)
-    check_outputs(context.params["output"] or [], endings, prints_json=not is_difference)
-    check_look(context, paths, style, width)
+    check_outputs(paths, endings, prints_json=not is_difference)
+    check_look(context, paths or [outputs() / "heatmap.png"], style, width)
 
 
 def _check_mean(paths: Sequence[Path], roles: Path | None) -> None:

@@ -130,7 +130,7 @@ def walkthrough(
     --full every step. Checked against what the model itself computed.
     """
     name = model_name(model, toy)
-    paths = output or ([] if interactive else [outputs() / "walkthrough.png"])
+    paths = output or []
     _check(context, paths, style)
     from attnviz.walkthroughs.api import walkthrough as calculate
 
@@ -168,7 +168,7 @@ def walkthrough(
     else:
         _print_walk(walk, view, palette, theme, full=full, interactive=interactive)
     look: dict[str, Any] = {"palette": palette, "style": style, "theme": theme}
-    for path in output or []:
+    for path in paths:
         if path != JSON:
             _write(walk, view, path, **look)
     if not output and not interactive:
@@ -192,8 +192,9 @@ def _check(context: typer.Context, paths: Sequence[Path], style: opt.Style) -> N
         raise SettingsError(
             "JSON holds every number: an exercise with blank cells cannot be written so"
         )
-    check_outputs(options["output"] or [], Walkthrough.ENDINGS)
-    check_look(context, paths, style)
+    check_outputs(paths, Walkthrough.ENDINGS)
+    draws_default = not paths and not options["interactive"]
+    check_look(context, [outputs() / "walkthrough.png"] if draws_default else paths, style)
     if (options["example"] or options["numbers"]) and is_typed(context, *OF_MODEL):
         raise SettingsError(
             "a calculation by hand needs no model: it takes no sentence and no option of a model"
