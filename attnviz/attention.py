@@ -19,7 +19,6 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int, Int32
 
 from attnviz.errors import OutputError, RecordError, SelectionError
-from attnviz.text.display import count
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -803,6 +802,11 @@ def cut(
         labels["notes"] = (Note.of("part", **note_fields),)
         labels["short_rows"] = ("truncated",) if len(labels["key_tokens"]) < len(keys) else ()
     return labels
+
+
+def count(n: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun, such as ``1 head`` or ``12 heads``."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
 def _check_labels(record: Attention) -> None:

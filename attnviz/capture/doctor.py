@@ -11,14 +11,14 @@ from jaxtyping import Bool
 from torch import Tensor
 from typing_extensions import Unpack
 
-from attnviz.attention import SOFTMAX, Kind
+from attnviz.attention import SOFTMAX, Kind, count
 from attnviz.capture.observers import Batch, WeightCollector
 from attnviz.capture.source import Model, Opening, as_source, check_keywords, open_source
 from attnviz.capture.sources import Source
 from attnviz.capture.sources.huggingface import PretrainedSource
 from attnviz.capture.stream import Layer, visible_keys
 from attnviz.errors import NoAttentionError, NotVerifiedError
-from attnviz.text.display import count, rounding
+from attnviz.text.display import rounding
 
 # The numbers of tokens of the two inputs: long enough to show a sliding window, short enough to run fast. They differ,
 # so that the second input is padded.

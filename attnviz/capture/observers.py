@@ -19,9 +19,17 @@ from jaxtyping import Bool, Float, Float32, Int64
 from torch import Tensor
 from torch.nn.functional import pad
 
-from attnviz.attention import NEIGHBOURS, STATISTICS, Kind, Note, Token, TokenStatistics, indices_of
+from attnviz.attention import (
+    NEIGHBOURS,
+    STATISTICS,
+    Kind,
+    Note,
+    Token,
+    TokenStatistics,
+    count,
+    indices_of,
+)
 from attnviz.errors import InputError, NoAttentionError
-from attnviz.text.display import count
 
 # Collected tensors are kept in main memory, whatever the default device of torch is.
 CPU = torch.device("cpu")

@@ -29,7 +29,7 @@ from attnviz.cli.output import (
 )
 from attnviz.errors import SettingsError
 from attnviz.render.names import DEFAULT, outputs, picture_path
-from attnviz.text.display import count, rounding, visible
+from attnviz.text.display import rounding, visible
 from attnviz.walkthroughs.settings import Example as ExampleName
 from attnviz.walkthroughs.settings import Score
 
@@ -316,6 +316,8 @@ def verify(
     elif walk.own is not None and walk.difference is not None:
         distance = rounding(walk.difference)
         typer.echo(f"difference from the model's own {walk.own}, by its receipt: {distance}")
+    from attnviz.attention import count
+
     counts = f"{count(len(walk.steps), 'step')}, {count(verdict.cells, 'cell')}"
     largest = rounding(max(verdict.differences))
     typer.echo(

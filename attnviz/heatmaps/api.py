@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from attnviz.attention import ROW_TOLERANCE, Attention, HeadChoice, LayerChoice, Token
+from attnviz.attention import ROW_TOLERANCE, Attention, HeadChoice, LayerChoice, Token, count
 from attnviz.errors import RecordError, SelectionError, SettingsError
 from attnviz.heatmaps.difference import Difference
 from attnviz.heatmaps.figure import check_title, choose, draw
@@ -31,7 +31,7 @@ from attnviz.render.sheet import (
 )
 from attnviz.render.theme import ThemeName, theme_of
 from attnviz.storage.record_files import adopt
-from attnviz.text.display import count, readable_pieces, visible
+from attnviz.text.display import readable_pieces, visible
 from attnviz.text.messages import _, expect_language, in_language
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float32
 
-from attnviz.attention import EXACT, POOLED, Attention, HeadChoice, LayerChoice, Place, Token
+from attnviz.attention import EXACT, POOLED, Attention, HeadChoice, LayerChoice, Place, Token, count
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.heatmaps.figure import check_title, choose, draw
 from attnviz.heatmaps.finding import Change
@@ -22,7 +22,7 @@ from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.sheet import Scale, Sheet, resolve, with_values
 from attnviz.render.theme import ThemeName, theme_of
 from attnviz.storage.files import check_ending, write_whole
-from attnviz.text.display import clip, count, visible
+from attnviz.text.display import clip, visible
 from attnviz.text.messages import Phrase, _, expect_language, in_language, join_phrases, ngettext
 from attnviz.text.notes import proof, sentence
 

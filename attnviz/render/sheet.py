@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from jaxtyping import Float, Int
 
-from attnviz.attention import Attention, Kind, MeanAxis, Note
+from attnviz.attention import Attention, Kind, MeanAxis, Note, count
 from attnviz.errors import SelectionError
-from attnviz.text.display import clip, count, visible
+from attnviz.text.display import clip, visible
 from attnviz.text.messages import Phrase, _, in_language, join_phrases
 from attnviz.text.notes import proof, sentence
 

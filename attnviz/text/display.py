@@ -18,11 +18,6 @@ HELD = "\ue000"  # replaces a non-breaking space while a library breaks lines at
 READ = (".json", ".npz", ".safetensors", ".stats", ".txt", ".conllu")
 
 
-def count(n: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun, such as ``1 head`` or ``12 heads``."""
-    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
-
-
 def check_sentence(text: str | None) -> None:
     """Refuse a sentence that is the name of a file. Raises SettingsError."""
     if isinstance(text, str) and text.endswith(READ) and os.path.isfile(text):

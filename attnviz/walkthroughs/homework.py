@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.attention import Note
+from attnviz.attention import Note, count
 from attnviz.errors import FileFormatError, InputError, SelectionError
 from attnviz.storage.encoding import decode, from_text
 from attnviz.storage.files import as_file_error, check_is_file
-from attnviz.text.display import clip, count, from_utf8, visible
+from attnviz.text.display import clip, from_utf8, visible
 from attnviz.text.suggest import suggest
 from attnviz.walkthroughs.calculation import SCORE_WEIGHTS, Calculation, Terms, find_row
 from attnviz.walkthroughs.record import Grid, Walkthrough

@@ -19,7 +19,7 @@ from jaxtyping import Float, Float32
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from attnviz.attention import SOFTMAX, Attention, Kind, Note, Receipt, Token, indices_of
+from attnviz.attention import SOFTMAX, Attention, Kind, Note, Receipt, Token, count, indices_of
 from attnviz.capture.observers import CPU, Batch, Block, Observer, WeightCollector
 from attnviz.capture.sources.axes import parse_axes, tensors_in
 from attnviz.capture.sources.tracing import (
@@ -46,7 +46,6 @@ from attnviz.errors import (
     SettingsError,
 )
 from attnviz.releases import grouped_queries
-from attnviz.text.display import count
 
 AXES = 4  # the number of axes of weights: batch, head, query, key
 # The most bytes of weights that are kept of a run, and that a record may have.
