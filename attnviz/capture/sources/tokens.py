@@ -71,7 +71,7 @@ def check_words(words: Sequence[str], tokens: Sequence[Token]) -> None:
     for number, word in enumerate(words):
         if with_token.isdisjoint(range(start, start + len(word))):
             raise InputError(
-                f"the tokenizer has no token for word {number}, {word!a}: leave it out"
+                f"the tokenizer has no token for word {number}, {word!r}: leave it out"
             )
         start += len(word) + 1
 
