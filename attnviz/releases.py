@@ -101,7 +101,7 @@ def input_embeddings(model: Any) -> Any:
     """Return the module that looks up the vectors of tokens; None if a model has none."""
     try:
         return model.get_input_embeddings()
-    except NotImplementedError:  # transformers 4.53: the encoders of BART's relatives do not tell
+    except NotImplementedError:  # transformers 4.53: encoders like BART's have no such method
         return getattr(model, "embed_tokens", None)
 
 

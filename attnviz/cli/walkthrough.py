@@ -290,6 +290,7 @@ def verify(
 
     Every step is computed from the numbers in the file.
     """
+    from attnviz.attention import count
     from attnviz.errors import RecordError
     from attnviz.walkthroughs.verify import TOLERANCE
     from attnviz.walkthroughs.verify import verify as compute_again
@@ -316,8 +317,6 @@ def verify(
     elif walk.own is not None and walk.difference is not None:
         distance = rounding(walk.difference)
         typer.echo(f"difference from the model's own {walk.own}, by its receipt: {distance}")
-    from attnviz.attention import count
-
     counts = f"{count(len(walk.steps), 'step')}, {count(verdict.cells, 'cell')}"
     largest = rounding(max(verdict.differences))
     typer.echo(

@@ -89,9 +89,8 @@ def connect(address: str) -> Iterator[None]:
         reason = clip(visible(" ".join(str(error).split())), 200)
         raise SettingsError(f"no Ray at {visible(address)}: {reason}", "ray") from None
     if threading.current_thread() is threading.main_thread():
-        signal.signal(
-            signal.SIGTERM, on_sigterm
-        )  # Ray's own would end the process and leave others
+        # Ray's own handler would end this process and leave others behind.
+        signal.signal(signal.SIGTERM, on_sigterm)
     try:
         with redirect_stdout(sys.stderr):  # Ray prints there that a worker was lost
             yield

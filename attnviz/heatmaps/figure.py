@@ -309,9 +309,10 @@ class _SingleLayout:
     def rooms(
         self, pattern_width: float, pattern_height: float, keys_height: float
     ) -> tuple[float, float]:
-        """Return how long the names of the keys' and the queries' axes may be, each in the middle of its side.
+        """Return the longest name, in inches, for the axis of the keys and for that of the queries.
 
-        The first ends at the margins of the page; the second at the height of the first, and at the words below.
+        Each is centred on its side of the pattern. The first must stay within the margins of the page, the second
+        between the name of the other axis and the caption.
         """
         x, y = self.left + pattern_width / 2, self.top + pattern_height / 2
         across = min(x, self.width - x) - self.caption.margin
