@@ -6,7 +6,7 @@ from .capture.doctor import Diagnosis, doctor
 from .capture.source import as_source, list_models, open_source
 from .capture.sources.modules import watch
 from .generations.api import generate
-from .heads.api import compare_heads, merge_stats
+from .heads.api import compare_heads
 from .heads.record import HeadComparison
 from .heatmaps.api import heatmap
 from .heatmaps.difference import Difference, difference
@@ -42,7 +42,6 @@ __all__ = [
     "hide_special",
     "list_models",
     "load",
-    "merge_stats",
     "merge_words",
     "open_source",
     "page",

@@ -23,7 +23,7 @@ import typer
 from typer.core import TyperGroup
 
 from attnviz.cli import demo, doctor, generate, heads, heatmap, models, output, train, walkthrough
-from attnviz.cli.help import Command, CommandGroup, is_sentence, versions
+from attnviz.cli.help import REMOVED, Command, CommandGroup, is_sentence, versions
 from attnviz.cli.streams import open_output
 from attnviz.errors import AttnvizError, AttnvizWarning, InputError, OutputError, SettingsError
 from attnviz.releases import misuse_error, unfit_releases
@@ -31,7 +31,7 @@ from attnviz.text.display import visible
 from attnviz.text.suggest import suggest
 
 INTERRUPTED = 130  # the exit status after Ctrl-C in shells: 128 + SIGINT
-SENTENCE_COMMANDS = {"heatmap", "generate", "walkthrough", "compare-heads", "head"}
+SENTENCE_COMMANDS = {"heatmap", "generate", "walkthrough", "compare-heads"}
 
 app = typer.Typer(
     name="attnviz",
@@ -83,7 +83,6 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "verify": (walkthrough.verify, walkthrough.VERIFY_EXAMPLES),
     "compare-heads": (heads.compare_heads, heads.EXAMPLES),
     "head": (heads.head, heads.HEAD_EXAMPLES),
-    "merge": (heads.merge, heads.MERGE_EXAMPLES),
     "demo": (demo.demo, demo.EXAMPLES),
     "models": (models.models, models.EXAMPLES),
     "doctor": (doctor.doctor, doctor.EXAMPLES),
@@ -99,28 +98,6 @@ for _name, (_command, _examples) in COMMANDS.items():
         context_settings={"max_content_width": 100},
         epilog=f"\b\nExamples:\n{_indented}",
     )(_command)
-
-REPLACED = {
-    "--json": "-o - prints JSON",
-    "--open": "open the file that is written with your own program",
-    "--seed": "-m toy-random:seed=N",
-    "--d-model": "-m toy-random:d_model=N",
-    "--n-heads": "-m toy-random:n_heads=N",
-    "--n-layers": "-m toy-random:n_layers=N",
-    "--revision": "-m NAME@REVISION",
-    "--color": "the environment variables NO_COLOR and FORCE_COLOR",
-    "--dpi": "--style and --width, or dpi= in Python",
-    "--font-size": "--style and --width",
-    "--full": "--head names the heads to print, such as --head 1.0-5",
-    "--steps": "-o FILE.csv has each step by name",
-    "--layer": "--head LAYER.HEAD, or --whole-layer LAYER",
-    "--against": "compare_heads(..., against=...)",
-    "--cmap": "--palette",
-    "--colormap": "--palette",
-    "--transparent": "-o FILE.svg, and remove its background",
-    "--clustermap": "-o FILE.json has the divergences of all pairs of heads",
-}
-"""Advice for options that people may expect, since other commands and programs have them."""
 
 
 def main() -> NoReturn:
@@ -243,17 +220,14 @@ def _report_misuse(error: Any) -> int:
         options = [name for parameter in context.command.params for name in parameter.opts]
         known = [name.removeprefix("--") for name in options if name.startswith("--")]
         message = f"there is no option {typed}"
-        if re.match(r"-\d", typed):
-            message += ": put -- before a head that is counted from the end, as in head -- -1.-1"
-        elif typed in REPLACED:
-            message += f"; use instead: {REPLACED[typed]}"
+        if typed in REMOVED:
+            message += f": {REMOVED[typed]}"
         else:
             message += suggest(typed.lstrip("-"), known, ()).replace("mean ", "mean --")
     if "unexpected extra argument" in message and context:
         if context.info_name in SENTENCE_COMMANDS:
-            place = f" {context.params['head']}" if context.info_name == "head" else ""
             words = f"{context.params['text']} {message.partition(' (')[2].removesuffix(')')}"
-            message = f'put the sentence in quotation marks: {where}{place} "{words}"'
+            message = f'put the sentence in quotation marks: {where} "{words}"'
         elif context.info_name == "page":
             message = 'page takes no sentence: attnviz heatmap "I love" -o page.html writes one'
     return _fail(f"{message} (see {where} --help)", 2, where)

@@ -1,4 +1,4 @@
-"""``attnviz compare-heads``, ``attnviz head`` and ``attnviz merge``."""
+"""``attnviz compare-heads`` and ``attnviz head``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ import typer
 from attnviz.cli import options as opt
 from attnviz.cli.output import (
     JSON,
-    check_folder,
     check_look,
     check_outputs,
     default_picture,
     is_typed,
-    log_status,
     model_name,
     print_json,
     print_view,
@@ -32,14 +30,12 @@ from attnviz.errors import SelectionError, SettingsError
 from attnviz.heads.settings import (
     CONTROLS,
     DIVERGENCE,
-    STATS,
     CorpusSettings,
     ModelSettings,
     SurveySettings,
 )
 from attnviz.render.names import outputs, picture_path
 from attnviz.text.display import check_text, visible
-from attnviz.text.messages import _, in_language
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,16 +52,11 @@ EXAMPLES = """attnviz compare-heads --toy
 attnviz compare-heads "I love all you" --toy --roles
 attnviz compare-heads --corpus sample_inputs/english.txt -o english.stats
 attnviz compare-heads --load english.stats --layer 1
-attnviz compare-heads --corpus big.txt --shard 3/64 -o part-3.stats
-attnviz compare-heads --corpus big.txt --ray local -o big.stats
 attnviz compare-heads "I love all" -m toy-random:seed=1 --against toy-random
 attnviz compare-heads --toy --conllu sample_inputs/treebank.conllu"""
 
 HEAD_EXAMPLES = """attnviz head 1.5 --toy
 attnviz head 1.5 --load english.stats --full"""
-
-MERGE_EXAMPLES = """attnviz merge english.stats treebank.stats -o all.stats
-attnviz merge part-*.stats -o big.stats"""
 
 ENDINGS = "png, svg, pdf, html, csv, json, stats, or - to print JSON"
 
@@ -111,12 +102,6 @@ Controls = Annotated[
         panel=opt.SHOWN,
     ),
 ]
-Checkpoint = Annotated[
-    Path | None,
-    opt.option(
-        "--checkpoint", metavar="FILE", help="Continue from this .stats file.", panel=opt.FILES
-    ),
-]
 
 
 def compare_heads(
@@ -124,22 +109,6 @@ def compare_heads(
     text: Sentence = None,
     corpus: Corpus = None,
     treebank: Treebank = None,
-    shard: Annotated[
-        str | None,
-        opt.option(
-            metavar="I/N",
-            help="Measure only part I of N; see attnviz merge.",
-            panel=opt.INPUT,
-        ),
-    ] = None,
-    ray: Annotated[
-        str | None,
-        opt.option(
-            metavar="ADDRESS",
-            help="Share the file among the workers of a Ray cluster, or local.",
-            panel=opt.INPUT,
-        ),
-    ] = None,
     load: Load = None,
     against: Annotated[
         str | None,
@@ -174,7 +143,6 @@ def compare_heads(
     theme: opt.Theme = "auto",
     width: opt.Width = None,
     output: Annotated[list[Path] | None, opt.output_option(ENDINGS)] = None,
-    checkpoint: Checkpoint = None,
     quiet: opt.Quiet = False,
 ) -> None:
     """Find out what each head does, with confidence intervals.
@@ -183,13 +151,6 @@ def compare_heads(
     best head of models with random weights, the best fixed offset. A role is established
     if its whole interval reaches the role's threshold and lies above every control that
     could explain it away.
-
-    With --shard 3/64 only every 64th sentence is measured, from the third on, and -o names
-    the .stats file of this part. The same command continues a part that was interrupted,
-    and skips a finished one; attnviz merge makes the whole of all parts.
-
-    With --ray the workers of a Ray cluster measure the parts, each with the model opened
-    once: local starts Ray on this machine, auto finds its cluster, HOST:PORT names one.
     """
     paths = output or []
     layers, heads = opt.parse_heads(layer, head)
@@ -200,8 +161,6 @@ def compare_heads(
     thresholds = _parse_thresholds(threshold)
     places = CorpusSettings(text=_read(text), corpus=corpus, treebank=treebank, load=load)
     _check_files(context, paths, style, width)
-    part = None if shard is None else _parse_shard(context, shard, paths)
-    is_finished = part is not None and _is_finished(paths[0])
 
     def choose(n_layers: int, n_heads: int) -> tuple[list[int], list[int]]:
         return _indices(layers, n_layers, "layer"), _indices(heads, n_heads, "head")
@@ -213,14 +172,8 @@ def compare_heads(
         against=None if against is None else _model_settings(against, False, device, dtype),
         settings=SurveySettings(kind=kind, truncate=truncate, controls=controls),
         thresholds=thresholds,
-        checkpoint=checkpoint if part is None else paths[0],
-        shard=part,
-        ray=ray,
         roles=roles,
     )
-    if part is not None:
-        _log_part(paths[0], comparison, lang, is_finished=is_finished)
-        return
     if JSON in paths:
         from attnviz.heads.export import to_json
 
@@ -238,42 +191,6 @@ def compare_heads(
     if not output:
         with default_picture():
             write(comparison, _default_path(comparison, places), **look)
-
-
-def _parse_shard(context: typer.Context, text: str, paths: list[Path]) -> tuple[int, int]:
-    """Parse ``--shard``; refuse options that a part of a corpus does not take."""
-    from attnviz.heads.shards import parse_shard
-
-    shard = parse_shard(text)
-    if len(paths) != 1 or paths[0].suffix.lower() != STATS:
-        raise SettingsError("a shard is stored in one .stats file: name it with -o", "shard")
-    if is_typed(context, "checkpoint"):
-        raise SettingsError("the file of a shard is its own checkpoint: omit --checkpoint")
-    if is_typed(context, "table", "sort", "role", "layer", "head", "threshold"):
-        raise SettingsError("a shard is measured, not shown: merge all shards, then --load them")
-    return shard
-
-
-def _is_finished(path: Path) -> bool:
-    """Return whether a file holds the measurements of a finished run."""
-    from attnviz.heads.files import load_stats
-
-    return path.exists() and load_stats(path).n_lines is None
-
-
-def _log_part(path: Path, comparison: HeadComparison, lang: opt.Lang, *, is_finished: bool) -> None:
-    """Print which file holds a part of a corpus, and whether it was there before."""
-    from attnviz.heads.words import count_sentences, count_tokens
-
-    message = _("wrote {path}: {sentences}, {tokens}")
-    if is_finished:
-        message = _("skipped {path}, which is finished: {sentences}, {tokens}")
-    status = message.format(
-        path=visible(str(path)),
-        sentences=count_sentences(comparison.n_sentences),
-        tokens=count_tokens(comparison.n_tokens),
-    )
-    log_status(in_language(status, lang))
 
 
 def _view(
@@ -342,7 +259,6 @@ def head(
     output: Annotated[
         list[Path] | None, opt.output_option("png, svg, pdf, html, csv, json, stats")
     ] = None,
-    checkpoint: Checkpoint = None,
     quiet: opt.Quiet = False,
 ) -> None:
     """Show one head: what it does, how sure that is, and an example.
@@ -374,7 +290,6 @@ def head(
         model=_model_settings(model, toy, device, dtype, trust_remote_code),
         settings=SurveySettings(kind=kind, truncate=truncate, controls=controls),
         thresholds=thresholds,
-        checkpoint=checkpoint,
     )
     profile = comparison.head(place)
     print_view(
@@ -391,52 +306,6 @@ def head(
         with default_picture():
             path = picture_path("head", shown, comparison.model, pair=None, target=None)
             write(comparison, path, head=place, **look)
-
-
-def merge(
-    parts: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="STATS...",
-            help="The .stats files of the parts.",
-            show_default=False,
-            rich_help_panel=opt.INPUT,
-        ),
-    ],
-    output: Annotated[
-        Path,
-        opt.option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The .stats file to write.",
-            show_default=False,
-            panel=opt.FILES,
-        ),
-    ],
-    lang: opt.Lang = "en",
-    quiet: opt.Quiet = False,
-) -> None:
-    """Merge measurements from parts of a corpus.
-
-    Each part is a .stats file that compare-heads wrote, on this machine or another: all
-    shards of one corpus (compare-heads --shard), in any order, or different corpora. The
-    result is the same as one run over all parts, up to rounding; a sentence in two parts
-    counts twice. attnviz compare-heads --load FILE shows it.
-    """
-    if output.suffix.lower() != STATS:
-        raise SettingsError(f"{visible(str(output))}: the ending must be stats", "output")
-    check_folder(output)
-    from attnviz.heads.api import merge_stats
-    from attnviz.heads.words import count_sentences, count_tokens
-
-    survey = merge_stats(parts, output).survey
-    status = _("wrote {path}: {sentences}, {tokens}").format(
-        path=visible(str(output)),
-        sentences=count_sentences(survey.n_sentences),
-        tokens=count_tokens(survey.n_tokens),
-    )
-    log_status(in_language(status, lang))
 
 
 def _read(text: str | None) -> str | None:
@@ -590,8 +459,6 @@ def _progress_bar(expect: Callable[[int, int], object]) -> Iterator[tuple[Report
             bar.update(
                 task,
                 description=descriptions[progress.stage],
-                completed=progress.bytes_read,
-                total=progress.n_bytes,
                 refresh=True,
             )
 

@@ -14,6 +14,19 @@ from attnviz.cli.options import FILES, PANELS
 from attnviz.cli.output import refuse_own_inputs
 from attnviz.text.suggest import suggest
 
+REMOVED = {
+    "head": "attnviz compare-heads --head 2.3 shows what one head does",
+    "merge": "attnviz compare-heads --corpus FILE --ray ADDRESS measures a large corpus",
+    "--shard": "--ray ADDRESS shares a large corpus among processes",
+    "--checkpoint": "--ray ADDRESS shares a large corpus among processes",
+    "--sort": "--table shows all heads, -o FILE.csv sorts anywhere",
+    "--role": "--table shows the role of each head",
+    "--threshold": "-o FILE.json has every score, to be judged by another threshold",
+    "--controls": "compare_heads(..., settings=SurveySettings(controls=N)) in Python",
+    "--truncate": "a text that is too long is cut, and the first line says so",
+}
+"""Commands and options that went, each with what to use instead; read after a command line was refused."""
+
 
 def panels(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:
     """Return the options of a command with their descriptions, grouped by heading."""
@@ -72,9 +85,9 @@ class CommandGroup(TyperGroup):
         elif is_sentence(name):
             args = ["heatmap", *args]
         elif name not in self.commands and not name.startswith("-"):
-            advice = suggest(name, self.commands)
+            advice = f": {REMOVED[name]}" if name in REMOVED else suggest(name, self.commands)
             words = list(takewhile(lambda word: not word.startswith("-"), args))
-            if len(words) > 1 and "did you mean" not in advice:
+            if len(words) > 1 and name not in REMOVED and "did you mean" not in advice:
                 advice = (
                     f'; put the sentence in quotation marks: attnviz heatmap "{" ".join(words)}"'
                 )

@@ -245,11 +245,11 @@ def check_folder(path: Path) -> None:
 def refuse_own_inputs(parameters: Mapping[str, Any]) -> None:
     """Refuse to write over a file that the command reads; `parameters` are all that were given, by name.
 
-    A checkpoint is meant to be written over. Raises SettingsError.
+    Raises SettingsError.
     """
     outputs_given = _files_in(parameters.get("output"))
     for name, value in parameters.items():
-        if name in {"output", "checkpoint"}:
+        if name == "output":
             continue
         for file in _files_in(value):
             if any(os.path.samefile(file, output) for output in outputs_given):

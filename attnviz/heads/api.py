@@ -1,9 +1,9 @@
-"""The Python side of the commands ``compare-heads``, ``head`` and ``merge``."""
+"""The Python side of the commands ``compare-heads`` and ``head``."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,17 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attnviz import errors
 from attnviz.attention import parse_head
-from attnviz.heads import cluster, words
-from attnviz.heads.files import (
-    Shard,
-    Stats,
-    SurveyRun,
-    differences,
-    load_finished,
-    load_stats,
-    save_stats,
-    shard_name,
-)
+from attnviz.heads import words
+from attnviz.heads.files import Stats, SurveyRun, load_stats
 from attnviz.heads.measures import MEASURES, Entry, measures_of
 from attnviz.heads.roles import with_thresholds
 from attnviz.heads.settings import (
@@ -32,18 +23,10 @@ from attnviz.heads.settings import (
     SurveySettings,
     check_saved,
 )
-from attnviz.heads.shards import (
-    check_shard,
-    lines_of_shard,
-    merge_shards,
-    merge_surveys,
-    parse_shard,
-)
 from attnviz.heads.survey import Survey
 from attnviz.models.registry import names
-from attnviz.storage.corpora.corpus import Corpus, Fingerprint, fingerprint, read_corpus
+from attnviz.storage.corpora.corpus import Format, read_corpus
 from attnviz.storage.encoding import as_file_error, to_bytes
-from attnviz.storage.files import check_writable
 from attnviz.text.corpus import BadLine, CorpusLine
 from attnviz.text.display import check_text, clip, visible
 from attnviz.text.messages import expect_language
@@ -82,9 +65,7 @@ def open_model(model: ModelSettings) -> Source:
 class CorpusProgress:
     """The progress of a run over sentences."""
 
-    n_sentences: int  # number of sentences measured, those of an earlier run included
-    bytes_read: int = 0  # bytes read of the file of sentences
-    n_bytes: int | None = None  # size of the file; None if unknown
+    n_sentences: int  # number of sentences measured
     # number of layers and of heads per layer; None before the first sentences
     shape: tuple[int, int] | None = None
     # what is done now: reading the sentences, measuring the controls on some of them, or computing the roles
@@ -109,9 +90,6 @@ def compare_heads(
     settings: SurveySettings | None = None,
     thresholds: Mapping[str, float] | None = None,
     measures: Sequence[Entry] | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    shard: Shard | str | None = None,
-    ray: str | None = None,
     roles: bool | str | os.PathLike[str] | HeadComparison = False,
     progress: Callable[[CorpusProgress], object] | None = None,
     opening: Opening = open_model,
@@ -128,12 +106,6 @@ def compare_heads(
         settings: the settings of the measurement.
         thresholds: thresholds of roles by name, if they differ from the defaults.
         measures: the measures, `attnviz.heads.measures.MEASURES` if None.
-        checkpoint: a ``.stats`` file that is written while a file of sentences is read, and from which a later run
-            continues.
-        shard: the part of the file of sentences to measure, such as (3, 64) or ``"3/64"`` for the third of 64.
-            `merge_stats` merges the ``.stats`` files of all parts into the measurements of the whole file.
-        ray: the address of a Ray cluster, whose workers share the file of sentences: ``"local"`` starts Ray on this
-            machine, ``"auto"`` finds the cluster that it belongs to, ``"HOST:PORT"`` names one.
         roles: for one sentence, whether to give the roles of the heads too, as `HeadComparison.roles_on`. True measures
             them on the sentences that come with attnviz; or give a comparison of this model, or its ``.stats`` file.
         progress: called after each window of lines, and before the controls and the roles.
@@ -144,22 +116,17 @@ def compare_heads(
         in nats, distance in tokens.
 
     Raises:
-        SettingsError: settings that do not go together, a sentence that is the name of a file, or no Ray.
+        SettingsError: settings that do not go together, or a sentence that is the name of a file.
         InputError: no sentence is left, or the file cannot be read.
         ModelError: a model cannot be used, its weights are not proved, or two models do not fit together.
         SelectionError: no such attention, a threshold of no role, or roles of another model.
-        RecordError: the checkpoint is of another run, or a ``.stats`` file, or that of the model, cannot be used.
-        OutputError: the checkpoint cannot be written.
+        RecordError: a ``.stats`` file, or that of the model, cannot be used.
     """
     from attnviz.heads.compare import compare
 
     settings = settings or SurveySettings()
     entries = MEASURES if measures is None else tuple(measures)
     place, lines = _input_of(sentences)
-    shard = parse_shard(shard) if isinstance(shard, str) else shard
-    _check_place(place, checkpoint, shard)
-    if ray is not None:
-        _check_ray(place, [model, against], checkpoint, shard)
     with_thresholds(measures_of(entries), thresholds or {})
     roles = _saved_roles(place.roles or roles, lines, thresholds=thresholds, measures=entries)
     if against is not None:
@@ -176,9 +143,6 @@ def compare_heads(
         run,
         tokenizer=tokenizer,
         opening=opening,
-        checkpoint=checkpoint,
-        shard=shard,
-        ray=ray,
         measures=entries,
         progress=progress,
     )
@@ -225,57 +189,6 @@ def _roles_on(
         comparison.model, comparison.kind, range(comparison.n_layers), range(comparison.n_heads)
     )
     return roles
-
-
-def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> Stats:
-    """Merge the ``.stats`` files of parts of a corpus into one file, which `compare_heads` can load.
-
-    The parts are all shards of one corpus, in any order, or different corpora.
-
-    Raises:
-        RecordError: there is no part; or a part cannot be read, is a checkpoint, was measured with other settings than
-            the first, or has the same sentences as another part; or a shard is missing.
-        OutputError: the file cannot be written.
-    """
-    check_writable(Path(output))
-    paths = [Path(part) for part in parts]
-    if not paths:
-        raise errors.RecordError("give the .stats files of the parts")
-    is_sharded = load_finished(paths[0]).shard is not None
-    merged_stats = merge_shards(paths) if is_sharded else _merge_corpora(paths)
-    save_stats(merged_stats, output)
-    return merged_stats
-
-
-def _merge_corpora(paths: Sequence[Path]) -> Stats:
-    """Return the measurements of several corpora together."""
-    from attnviz.heads import survey
-
-    merged_stats: Stats | None = None
-    surveys: dict[str, Survey] = {}
-    for path in paths:
-        part, name = load_finished(path), visible(str(path))
-        if part.shard is not None:
-            raise errors.RecordError(
-                f"{name} is shard {shard_name(part.shard)}: merge the shards of a corpus on their own"
-            )
-        if merged_stats is None:
-            merged_stats = part
-        else:
-            try:
-                merged = survey.merge(merged_stats.survey, part.survey)
-            except errors.RecordError as error:
-                raise errors.RecordError(f"{name}: {error}") from None
-            corpora = (*merged_stats.corpora, *part.corpora)
-            merged_stats = Stats(survey=merged, corpora=corpora, run=merged_stats.run)
-        for other_name, other_survey in surveys.items():
-            if survey.same_sentences(other_survey, part.survey):
-                raise errors.RecordError(
-                    f"{name} has the very sentences of {other_name}: no part is counted twice"
-                )
-        surveys[name] = part.survey
-    assert merged_stats is not None  # there is at least one path
-    return merged_stats
 
 
 def example_patterns(
@@ -488,48 +401,6 @@ def _check_against(place: CorpusSettings, roles: object) -> None:
         )
 
 
-def _check_place(
-    place: CorpusSettings, checkpoint: str | os.PathLike[str] | None, shard: Shard | None
-) -> None:
-    """Refuse a checkpoint from which no run could continue, and a shard that could not be merged."""
-    if place.saved is not None:
-        if shard is not None:
-            raise errors.SettingsError("a saved file is shown as it was measured: omit shard")
-        return  # `check_saved` refuses the rest
-    if shard is None and checkpoint is None:
-        return
-    # Standard input or a pipe cannot be checked to be the same corpus.
-    path = place.path
-    with as_file_error(path or ""):  # a path that is too long
-        is_file = path is not None and path != "-" and not Path(path).is_fifo()
-    if shard is not None:
-        check_shard(shard)
-        if not is_file:
-            raise errors.SettingsError("a shard is a part of a file of sentences: give the file")
-    if checkpoint is not None:
-        if not is_file:
-            raise errors.SettingsError("a checkpoint needs a file of sentences")
-        if Path(checkpoint).suffix.lower() != STATS:
-            raise errors.SettingsError(f"{visible(str(checkpoint))}: a checkpoint ends in .stats")
-
-
-def _check_ray(
-    place: CorpusSettings,
-    models: Sequence[Model],
-    checkpoint: str | os.PathLike[str] | None,
-    shard: Shard | None,
-) -> None:
-    """Refuse settings that do not go together with Ray."""
-    if shard is not None or checkpoint is not None:
-        raise errors.SettingsError("Ray has shards of its own: omit shard and checkpoint", "ray")
-    if place.path is None or place.path == "-" or Path(place.path).is_fifo():
-        raise errors.SettingsError("workers read a file of sentences: give the file", "ray")
-    if not all(
-        model is None or isinstance(model, (str, os.PathLike, ModelSettings)) for model in models
-    ):
-        raise errors.SettingsError("workers open the model: give its name or folder", "ray")
-
-
 def _measure(
     place: CorpusSettings,
     texts: tuple[str, ...] | None,
@@ -538,9 +409,6 @@ def _measure(
     *,
     tokenizer: object,
     opening: Opening,
-    checkpoint: str | os.PathLike[str] | None,
-    shard: Shard | None,
-    ray: str | None,
     measures: tuple[Entry, ...],
     progress: Callable[[CorpusProgress], object] | None,
 ) -> tuple[Stats, Source | None]:
@@ -549,125 +417,47 @@ def _measure(
     Returns the measurements and the first model, which is None if no model was run.
     """
     if place.saved is not None:
-        check_saved(run.model, run.settings, checkpoint)
-        return load_finished(place.saved), None
+        check_saved(run.model, run.settings)
+        return load_stats(place.saved), None
     openers = [_opener(model, tokenizer, opening) for model in models]
-    checkpoint = None if checkpoint is None else Path(checkpoint)
-    # Check the sentences and the checkpoint before the slow loading of a model.
-    corpus, corpus_fingerprint, earlier = _read_corpus(place, checkpoint, run, shard)
+    # Check the sentences before the slow loading of a model.
+    kind: Format | None = None if place.treebank is None else "conllu"
+    corpus = None if place.path is None else read_corpus(place.path, kind=kind)
     from attnviz.heads.capture.survey import check_readable, survey_model
 
-    so_far, n_lines = None, 0
-    with nullcontext() if ray is None else cluster.connect(ray):
-        sources = [open_one() for open_one in openers]
-        if ray is not None:
-            job = cluster.Job(
-                path=place.path or "",
-                kind=None if place.treebank is None else "conllu",
-                fingerprint=corpus_fingerprint,
-                models=tuple(map(_settings_of, models)),
-                digests=tuple(source.digest() for source in sources),
-                settings=run.settings,
-                measures=measures,
-                folder=os.getcwd(),
-            )
-            so_far = merge_surveys(_report_shards(cluster.measure_shards(job), progress))
+    sources = [open_one() for open_one in openers]
     source, second = sources[0], sources[1] if len(sources) == 2 else None
-    if earlier is not None:
-        _check_weights(earlier.survey, sources, checkpoint)
-        if earlier.n_lines is None:  # the earlier run was finished
-            return earlier, source
-        so_far, n_lines = earlier.survey, earlier.n_lines
     if texts is not None and len(texts) == 1:  # so that an error does not mention "line 1"
         check_readable(texts[0], source, run.settings, second)
     lines: Iterable[CorpusLine | BadLine]
     if corpus is None:
         lines, name = _lines_of(texts, source)
     else:
-        lines, name = corpus if ray is None else (), corpus.name
-    if shard is not None:
-        lines = lines_of_shard(lines, shard)
+        lines, name = corpus, corpus.name
 
     def report(n_sentences: int, shape: tuple[int, int] | None = None) -> None:
         if progress is not None:
-            n_read, n_bytes = (0, None) if corpus is None else (corpus.read, corpus.size)
-            progress(
-                CorpusProgress(
-                    n_sentences=n_sentences, bytes_read=n_read, n_bytes=n_bytes, shape=shape
-                )
-            )
+            progress(CorpusProgress(n_sentences=n_sentences, shape=shape))
 
-    def save(model_survey: Survey, n_lines: int | None) -> Stats:
-        stats = Stats(
-            survey=model_survey,
-            corpora=(name,),
-            n_lines=n_lines,
-            fingerprint=corpus_fingerprint,
-            run=run,
-            shard=shard,
-        )
-        if checkpoint is not None:
-            save_stats(stats, checkpoint)
-        return stats
-
-    def on_window(model_survey: Survey, n_lines: int) -> None:
+    def on_window(model_survey: Survey) -> None:
         report(model_survey.n_sentences, model_survey.heads.sums.shape[1:3])
-        save(model_survey, n_lines)
 
     def on_controls(n_sentences: int) -> None:
         if progress is not None:
             progress(CorpusProgress(n_sentences=n_sentences, stage="controls"))
 
-    report(0 if so_far is None else so_far.n_sentences)
+    report(0)
     model_survey = survey_model(
         lines,
         source,
         run.settings,
         against=second,
         measures=measures,
-        so_far=so_far,
-        n_lines=n_lines,
         on_window=on_window,
         on_controls=on_controls,
-        corpus=name if shard is None else f"{name}, shard {shard_name(shard)}",
+        corpus=name,
     )
-    return save(model_survey, None), source
-
-
-def _report_shards(
-    parts: Iterable[tuple[str, Survey, float]],
-    progress: Callable[[CorpusProgress], object] | None,
-) -> Iterator[tuple[str, Survey]]:
-    """Report the progress of a run over shards, whose names and surveys are passed on."""
-    n_sentences = 0
-    if progress is not None:
-        progress(CorpusProgress(n_sentences=0))
-    for name, part, done in parts:
-        n_sentences += part.n_sentences
-        if progress is not None:
-            shape = part.heads.sums.shape[1:3]
-            progress(
-                CorpusProgress(
-                    n_sentences=n_sentences, bytes_read=round(done * 100), n_bytes=100, shape=shape
-                )
-            )
-        yield name, part
-
-
-def _read_corpus(
-    place: CorpusSettings, checkpoint: Path | None, run: SurveyRun, shard: Shard | None
-) -> tuple[Corpus | None, Fingerprint | None, Stats | None]:
-    """Return the file of sentences, its fingerprint, and the checkpoint; refuse the checkpoint of another run."""
-    path, corpus, corpus_fingerprint, earlier = place.path, None, None, None
-    if path is not None:
-        corpus = read_corpus(path, kind=None if place.treebank is None else "conllu")
-        corpus_fingerprint = fingerprint(path)
-    if checkpoint is not None:
-        if os.path.exists(checkpoint):
-            earlier = load_stats(checkpoint)
-            _check_same_run(checkpoint, earlier, corpus_fingerprint, run, shard)
-        check_writable(checkpoint)
-    return corpus, corpus_fingerprint, earlier
+    return Stats(survey=model_survey, corpus=name, run=run), source
 
 
 def _lines_of(
@@ -685,35 +475,3 @@ def _lines_of(
     if source.language is None:
         return source_lines(OWN), words.OWN
     return corpus_lines(OWN, language=source.language), words.OWN
-
-
-def _check_same_run(
-    checkpoint: Path,
-    earlier: Stats,
-    corpus: Fingerprint | None,
-    run: SurveyRun,
-    shard: Shard | None,
-) -> None:
-    """Raise RecordError, with the differences, if a checkpoint has other settings or another corpus."""
-    differing = differences(earlier, run, corpus)
-    if earlier.shard != shard:
-        now, before = (
-            "not given" if value is None else shard_name(value) for value in (shard, earlier.shard)
-        )
-        differing.append(f"shard is {now}, was {before}")
-    if differing:
-        raise _other_run_error(checkpoint, clip("; ".join(differing), 300))
-
-
-def _check_weights(measured: Survey, sources: Sequence[Source], checkpoint: Path | None) -> None:
-    """Raise RecordError if a checkpoint was measured with other weights under the same names."""
-    surveys = [measured] if measured.against is None else [measured, measured.against.survey]
-    for survey, source in zip(surveys, sources, strict=False):
-        if survey.about.weights != source.digest():
-            raise _other_run_error(checkpoint, f"{visible(source.name)} had other weights")
-
-
-def _other_run_error(checkpoint: object, why: str) -> errors.RecordError:
-    return errors.RecordError(
-        f"{visible(str(checkpoint))} is a checkpoint of another run: {why}; remove it to begin anew"
-    )

@@ -12,7 +12,7 @@ from attnviz.text.display import check_sentence
 
 CONTROLS = 50  # default number of sentences that controls are measured on
 DIVERGENCE = "divergence"  # sorts the table by the difference from the second model
-STATS = ".stats"  # the ending of files of measurements, which can be drawn, merged and continued
+STATS = ".stats"  # the ending of files of measurements, which can be drawn
 
 Place = str | tuple[int, int]  # a head: ``"1.2"`` or ``(1, 2)``, negative from the end
 
@@ -94,12 +94,11 @@ class SurveySettings:
             raise SettingsError(f"it must be at least 0, not {self.controls}", "controls")
 
 
-def check_saved(model: ModelSettings, survey: SurveySettings, checkpoint: object) -> None:
+def check_saved(model: ModelSettings, survey: SurveySettings) -> None:
     """Raise SettingsError if a saved file is given together with settings of a new measurement."""
     options = {
         "model": model.model is not None,
         "dtype": model.dtype != "auto",
-        "checkpoint": checkpoint is not None,
         "kind, truncate and controls": survey != SurveySettings(),
     }
     for name, is_given in options.items():

@@ -53,11 +53,8 @@ def survey_model(
     against: Source | None = None,
     measures: tuple[Entry, ...] = MEASURES,
     tokens: int = TOKENS,
-    so_far: Survey | None = None,
-    n_lines: int = 0,
-    on_window: Callable[[Survey, int], object] | None = None,
+    on_window: Callable[[Survey], object] | None = None,
     on_controls: Callable[[int], object] | None = None,
-    controls: bool = True,
     corpus: str = "",
 ) -> Survey:
     """Measure every head of a model on every sentence of a corpus, and measure the controls.
@@ -72,11 +69,8 @@ def survey_model(
             text that the first model generates.
         measures: the measures.
         tokens: the largest number of tokens per batch, padding included.
-        so_far: the survey of an earlier run over the first `n_lines` lines.
-        n_lines: the number of lines to skip.
-        on_window: called with the survey and the number of lines read, after each window of lines.
+        on_window: called with the survey after each window of lines.
         on_controls: called with the number of sentences, before the controls are measured.
-        controls: whether to measure the controls; a part of a corpus may leave them to the whole.
         corpus: the name of the lines in messages.
 
     Raises:
@@ -86,10 +80,10 @@ def survey_model(
         SelectionError: the first of two models has no such attention.
     """
     runners = _runners(source, against, settings, measures, tokens)
-    corpus_survey = so_far
+    corpus_survey: Survey | None = None
     # Bad lines that are not part of the survey yet, and how many more of them were not kept.
     bad, n_bad = list[BadLine](), 0
-    remaining = islice(lines, n_lines, None)
+    remaining = iter(lines)
     while window := list(islice(remaining, WINDOW)):
         bad += [line for line in window if isinstance(line, BadLine)]
         sentences = [line for line in window if isinstance(line, CorpusLine)]
@@ -97,7 +91,6 @@ def survey_model(
             corpus_survey = (
                 batch_survey if corpus_survey is None else survey.merge(corpus_survey, batch_survey)
             )
-        n_lines += len(window)
         bad.sort(key=lambda line: line.number)
         # Without any sentence yet, keep only the first bad lines, so that hours of them fit in memory.
         if corpus_survey is None:
@@ -106,13 +99,11 @@ def survey_model(
             corpus_survey = corpus_survey.with_bad(bad, n_bad + len(bad))
             n_bad, bad = 0, []
             if on_window is not None:
-                on_window(corpus_survey, n_lines)
+                on_window(corpus_survey)
     if corpus_survey is None:
         first_reason = f": line {bad[0].number}: {bad[0].reason}" if bad else ""
         start = f"{corpus}: " if corpus else ""
         raise InputError(f"{start}there is no sentence to measure heads on{first_reason}")
-    if not controls:
-        return corpus_survey
     if on_controls is not None:
         on_controls(corpus_survey.n_sentences)
     corpus_survey = runners[0].with_controls(corpus_survey)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import sys
@@ -10,7 +9,6 @@ import unicodedata
 import weakref
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from io import BufferedIOBase, BufferedReader
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
@@ -34,15 +32,6 @@ COMPRESSED = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fingerprint:
-    """The identity of a corpus, so that another one is not mistaken for it."""
-
-    name: str  # file name without its folder
-    size: int  # size in bytes
-    sha256: str  # hash of the content
-
-
 class Corpus:
     """The sentences of a file or of standard input, in order, with lines that cannot be used.
 
@@ -52,8 +41,6 @@ class Corpus:
 
     def __init__(self, path: str | os.PathLike[str], kind: Format) -> None:
         self._kind = kind
-        self.size: int | None = None  # size of the file in bytes; None if it is not a regular file
-        self.read = 0  # bytes read so far
         self._close: Callable[[], object] = int  # standard input is not ours to close
         if str(path) == STANDARD_INPUT:
             self.name = "standard input"
@@ -68,10 +55,8 @@ class Corpus:
             raise self._unreadable(error) from None
         self._stream = stream
         self._close = weakref.finalize(self, stream.close)
-        status = os.fstat(stream.fileno())
-        self.size = status.st_size if stat.S_ISREG(status.st_mode) else None
         try:
-            self._check_device(stream, status.st_mode)
+            self._check_device(stream)
             self._check_encoding(stream, Path(path).suffix.lower())
         except InputError:
             self._close()
@@ -86,7 +71,7 @@ class Corpus:
         """Yield each line without its line end, or the reason why it cannot be read."""
         number = 1
         try:
-            while (raw := self._readline(LONGEST + 2)) != b"":
+            while (raw := self._stream.readline(LONGEST + 2)) != b"":
                 yield self._line(raw, number)
                 number += 1
         except OSError as error:
@@ -94,19 +79,13 @@ class Corpus:
         finally:
             self._close()
 
-    def _readline(self, most: int) -> bytes:
-        """Return the next line, or its first `most` bytes, and count the bytes."""
-        raw = self._stream.readline(most)
-        self.read += len(raw)
-        return raw
-
     def _line(self, raw: bytes, number: int) -> str | BadLine:
         """Return a line as text without its line end; skip the rest of a line that is too long."""
         ended = raw.endswith(b"\n")
         raw = raw.removesuffix(b"\n").removesuffix(b"\r")
         if len(raw) > LONGEST:
             while not ended:
-                more = self._readline(LONGEST)
+                more = self._stream.readline(LONGEST)
                 ended = more.endswith(b"\n") or not more
             return BadLine(number=number, reason=f"longer than {LONGEST:,} bytes")
         if number == 1:
@@ -116,8 +95,9 @@ class Corpus:
         except InputError as error:
             return BadLine(number=number, reason=str(error))
 
-    def _check_device(self, stream: BufferedReader, mode: int) -> None:
+    def _check_device(self, stream: BufferedReader) -> None:
         """Refuse a device such as /dev/zero, which has no end; a pipe and a terminal are read."""
+        mode = os.fstat(stream.fileno()).st_mode
         if (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not stream.isatty():
             raise InputError(f"{self.name} is a device, not a file of sentences")
 
@@ -153,29 +133,6 @@ def read_corpus(path: str | os.PathLike[str], *, kind: Format | None = None) -> 
         how = "write one sentence a line, as jq -r .text FILE does"
         raise InputError(f"{visible(str(path))} holds JSON lines, which are not read: {how}")
     return Corpus(path, kind or ("conllu" if suffix == ".conllu" else "lines"))
-
-
-def fingerprint(path: str | os.PathLike[str]) -> Fingerprint | None:
-    """Return the fingerprint of a corpus; None for standard input and pipes, which can be read only once.
-
-    Raises InputError: the file cannot be read.
-    """
-    if str(path) == STANDARD_INPUT:
-        return None
-    path = Path(path)
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-            return None
-        with path.open("rb") as file:
-            digest = hashlib.sha256()
-            while block := file.read(1 << 20):
-                digest.update(block)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{visible(str(path))} cannot be read: {visible(str(getattr(error, 'strerror', error)))}"
-        ) from None
-    return Fingerprint(name=path.name, size=status.st_size, sha256=digest.hexdigest())
 
 
 def _sentences(lines: Iterator[str | BadLine]) -> Iterator[CorpusLine | BadLine]:
