@@ -1,4 +1,4 @@
-"""Batches joined from sentences that were encoded one by one, and batches with shuffled tokens."""
+"""Batches joined from sentences that were encoded one by one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -101,30 +100,6 @@ def in_batches(singles: Mapping[_Key, Batch], tokens: int) -> Iterator[dict[_Key
 def size_of(batch: Batch) -> int:
     """Return the larger of the batch's numbers of queries and keys."""
     return max(batch.real.shape[1], batch.real_keys.shape[1])
-
-
-def shuffle(single: Batch, seed: int) -> Batch | None:
-    """Return a batch of one sentence whose input tokens are in random order; special tokens stay at their positions.
-
-    Return None if the keys are tokens that the model itself generates.
-    """
-    (sentence,) = single.sentences
-    if single.kind == "decoder" and sentence.keys is not None:
-        return None
-    tokens = sentence.tokens if sentence.keys is None else sentence.keys
-    places = [place for place, token in enumerate(tokens) if not token.special]
-    order = np.arange(len(tokens))
-    order[places] = np.random.Generator(np.random.PCG64(seed)).permutation(places)
-    mixed_tokens = tuple(tokens[place] for place in order.tolist())
-    notes = (*sentence.notes, Note("tokens_shuffled"))
-    if sentence.keys is None:
-        shuffled = replace(sentence, tokens=mixed_tokens, notes=notes)
-    else:
-        shuffled = replace(sentence, keys=mixed_tokens, notes=notes)
-    inputs = {
-        name: tensor[:, order] if name in READ else tensor for name, tensor in single.inputs.items()
-    }
-    return replace(single, sentences=(shuffled,), inputs=inputs)
 
 
 def _stack(rows: Sequence[Tensor]) -> Tensor:

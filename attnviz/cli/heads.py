@@ -147,8 +147,8 @@ def compare_heads(
 ) -> None:
     """Find out what each head does, with confidence intervals.
 
-    Every measure has a 95% interval and controls: the same head on shuffled tokens, the
-    best head of models with random weights, the best fixed offset. A role is established
+    Every measure has a 95% interval and controls: the best
+    head of models with random weights, the best fixed offset. A role is established
     if its whole interval reaches the role's threshold and lies above every control that
     could explain it away.
     """

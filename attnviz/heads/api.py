@@ -94,7 +94,7 @@ def compare_heads(
     progress: Callable[[CorpusProgress], object] | None = None,
     opening: Opening = open_model,
 ) -> HeadComparison:
-    """Find out what each head of a model does, how sure that is, and which heads are alike.
+    """Find out what each head of a model does, and how sure that is.
 
     Args:
         sentences: one sentence; a file with one sentence per line, a treebank (``.conllu``) or earlier measurements

@@ -10,20 +10,17 @@ import numpy as np
 
 from attnviz.attention import Note
 from attnviz.heads import measures, relations, roles, selection, survey, tally
-from attnviz.heads.measures import CHANCE, MEASURES, OFFSET, SHUFFLED, UNTRAINED, Entry, Measure
+from attnviz.heads.measures import CHANCE, MEASURES, OFFSET, UNTRAINED, Entry, Measure
 from attnviz.heads.record import (
     Estimates,
     Example,
     HeadChange,
     HeadComparison,
     HeadProfile,
-    HeadSimilarity,
     Relation,
 )
-from attnviz.heads.similarity import cluster, cut
 from attnviz.heads.survey import Survey
 
-CLUSTERS = 8  # number of clusters of heads; fewer if the model has fewer heads
 Place: TypeAlias = tuple[str, str]  # a head, as layer.head, and a measure
 
 
@@ -66,10 +63,9 @@ def _compare_one(
     entries: Iterable[Entry],
 ) -> HeadComparison:
     """Return the comparison of the heads of one model, without a second model."""
-    known_measures = measures.named((*model_survey.measures, "variability"), entries)
-    of_rows = _with_peaks(model_survey.heads, known_measures)
-    variability = survey.variability(model_survey.places)
-    estimates = _clip_intervals(of_rows.with_one_more(variability), known_measures)
+    known_measures = measures.named(model_survey.measures, entries)
+    estimates = _with_peaks(model_survey.heads, known_measures)
+    estimates = _clip_intervals(estimates, known_measures)
     n_tested = len(measures.rules_of(known_measures))
     if model_survey.relations is not None:
         n_tested += len(model_survey.relations.names)
@@ -78,11 +74,7 @@ def _compare_one(
         model_survey, thresholds.get(measures.RELATION, relations.THRESHOLD), n_tested
     )
     roles_of_relations = relations.roles_of(candidates)
-    similarity = _similarity(model_survey)
     n_layers, n_heads = estimates.value.shape[:2]
-    clusters = None
-    if similarity is not None:
-        clusters = cut(similarity.linkage, min(CLUSTERS, n_layers * n_heads))
     judged = roles.with_thresholds(known_measures, thresholds)
     counts = _counts(model_survey)
 
@@ -95,7 +87,6 @@ def _compare_one(
             layer=layer,
             head=head,
             roles=tuple(sorted(head_roles, key=lambda role: role.clearness, reverse=True)),
-            cluster=None if clusters is None else int(clusters[layer * n_heads + head]),
         )
 
     heads = tuple(profile(layer, head) for layer, head in np.ndindex(n_layers, n_heads))
@@ -115,7 +106,6 @@ def _compare_one(
         estimates=estimates,
         controls=controls,
         heads=heads,
-        similarity=similarity,
         examples=_examples(model_survey, by_links),
         typical=_typical_examples(model_survey, heads, known_measures, by_links),
         relations=relations.best_of(candidates),
@@ -181,15 +171,12 @@ def _controls(model_survey: Survey, n_tested: int) -> dict[str, Estimates]:
 
     `n_tested` is the number of roles and relations that were tested.
     """
-    n_layers, n_heads, n_measures = model_survey.heads.sums.shape[1:]
-    # One more for `variability`, which has no control.
-    shape = n_layers, n_heads, n_measures + 1
+    shape = model_survey.heads.sums.shape[1:]
     sample, controls = model_survey.sample, {}
-    for name in (SHUFFLED, CHANCE):
-        if name in sample.controls:
-            sums, counts = sample.controls[name]
-            estimates = tally.tally_sentences(sums, counts[:, :, None], list(sample.texts))
-            controls[name] = _fill_in(estimates.estimate(), range(n_measures), shape)
+    if CHANCE in sample.controls:
+        sums, counts = sample.controls[CHANCE]
+        estimates = tally.tally_sentences(sums, counts[:, :, None], list(sample.texts))
+        controls[CHANCE] = _fill_in(estimates.estimate(), range(shape[2]), shape)
     if UNTRAINED in sample.controls:
         controls[UNTRAINED] = _untrained_control(model_survey, n_tested, shape)
     by_offset = model_survey.offsets.estimate()  # (offset, share), shares come first
@@ -244,14 +231,6 @@ def _fill_in(
         return all_values
 
     return estimates.map(fill_in)
-
-
-def _similarity(model_survey: Survey) -> HeadSimilarity | None:
-    """Return the similarity of heads; None if no row was kept to compare them."""
-    if model_survey.similarity.n_rows == 0:
-        return None
-    linkage = cluster(model_survey.similarity.distances())
-    return HeadSimilarity(divergences=model_survey.similarity.mean(), linkage=linkage)
 
 
 def _counts(model_survey: Survey) -> roles.Counts:

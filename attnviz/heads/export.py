@@ -25,7 +25,6 @@ SHORT = (
     "established",
     "reason",
     "score",
-    "cluster",
     "divergence",
     "role_after",
     "established_after",
@@ -37,9 +36,9 @@ Row = dict[str, object]
 def to_csv(comparison: HeadComparison) -> str:
     """Return a comparison as CSV: a header, then one row per head, ordered by layer.
 
-    ``role`` is the clearest role. ``established`` is empty if there is no role, ``cluster`` if heads were not compared,
+    ``role`` is the clearest role. ``established`` is empty if there is no role
     and a number if nothing was counted. Each measure has its value; ``_low`` and ``_high``, the ends of its 95%
-    interval; and the value of each control, such as ``_shuffled``. ``_untrained`` is the value of the best head of
+    interval; and the value of each control, such as ``_chance``. ``_untrained`` is the value of the best head of
     random weights, the mean over several seeds. With a second model there are also ``divergence`` in nats with both
     ends of its interval, ``role_after``, the clearest role in that model, and ``established_after``.
     """
@@ -84,7 +83,6 @@ def _row_of_head(comparison: HeadComparison, head: HeadProfile) -> Row:
         "established": role and role.established,
         "reason": (role and visible(reason(role.doubt))) or None,
         "score": role.score if role else math.nan,
-        "cluster": head.cluster,
     }
     if head.change is not None:
         second_role = head.change.role
@@ -128,7 +126,6 @@ def _comparison(comparison: HeadComparison) -> dict[str, Any]:
         "estimates": asdict(comparison.estimates),
         "controls": {name: asdict(control) for name, control in comparison.controls.items()},
         "heads": list(map(_head, comparison.heads)),
-        "similarity": None if comparison.similarity is None else asdict(comparison.similarity),
         "examples": _examples(comparison.examples),
         "typical": _examples({place: (item,) for place, item in comparison.typical.items()}),
         "relations": [_relation(item) for item in comparison.relations],
@@ -151,7 +148,6 @@ def _head(head: HeadProfile) -> dict[str, Any]:
     return {
         **_fields(head, "name", "words", "layer", "head"),
         "roles": list(map(_role, head.roles)),
-        "cluster": head.cluster,
         **_change(head),
     }
 

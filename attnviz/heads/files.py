@@ -9,7 +9,6 @@ from pathlib import Path
 from attnviz.heads import survey
 from attnviz.heads.relations import LinkHits, Relations
 from attnviz.heads.settings import ModelSettings, SurveySettings
-from attnviz.heads.similarity import Divergences
 from attnviz.heads.survey import Survey
 from attnviz.heads.tally import GROUPS, Tally
 from attnviz.storage import encoding
@@ -45,10 +44,8 @@ CLASSES = (
     Survey,
     survey.Against,
     survey.About,
-    survey.Places,
     survey.Examples,
     survey.Sample,
-    Divergences,
     Tally,
     Relations,
     LinkHits,
@@ -82,9 +79,7 @@ def is_whole(measured: Survey) -> bool:
         and len(measured.heads.sums) == GROUPS + 1
         and n_measures == len(measured.measures)
         and measured.heads.counts.shape[1:] == (n_layers, 1, n_measures)
-        and measured.places.sums.shape[1:3]
-        == measured.examples.scores.shape[:2]
-        == (n_layers, n_heads)
+        and measured.examples.scores.shape[:2] == (n_layers, n_heads)
         and len(measured.worst) == n_layers
     )
 

@@ -31,10 +31,9 @@ from typing import Any, Literal, TypeAlias
 
 from attnviz.text.messages import Phrase, _, pgettext
 
-CHANCE, SHUFFLED, UNTRAINED, OFFSET = "chance", "shuffled", "untrained", "offset"
-"""The controls. Three can rule a role out: the head's own weights assigned to keys at random, the best head of random
-weights, and the best fixed offset. The fourth is the head on sentences with shuffled tokens. It tells whether the head
-follows positions or words: a positional head attends to its position whatever the words are."""
+CHANCE, UNTRAINED, OFFSET = "chance", "untrained", "offset"
+"""The controls: the head's own weights assigned to keys at random, the best head of random weights, and the best fixed
+offset. Those in `RULED_OUT_BY` can rule a role out."""
 # The family, with one threshold, of all roles that are relations between words.
 RELATION = "relation"
 BROAD = round(3.8 / math.log(128), 3)
@@ -96,7 +95,7 @@ class RoleRule:
         return GROUPS[self.group][1]
 
 
-Takes: TypeAlias = Literal["keys", "rows", "received", "norms", "peaks", "places", "unknown"]
+Takes: TypeAlias = Literal["keys", "rows", "received", "peaks", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +108,10 @@ class Measure:
     unit: str = "share"  # 0 to 1, or ``nats`` or ``tokens``; empty for a measure of another version
     # The input of the measure:
     # ``keys``: `compute` takes `Rows` and returns a mask of keys; the measure is the weight on these keys. Such a share
-    # also gets a norm-based measure and the control of the best fixed offset.
+    # also has the control of the best fixed offset.
     # ``rows``: `compute` takes `Rows` and returns sums and counts, in the form of `Rows.total`.
     # ``received``: `compute` takes `Received`, the weight that each key of a layer received from all rows.
-    # ``norms``: like ``keys``, with norm-based weights.
     # ``peaks``: the share of rows whose largest weight is at `offset`.
-    # ``places``: how much the pattern varies between sentences.
     # ``unknown``: a measure of another version, read from a file.
     takes: Takes = "keys"
     # the computation; None if `takes` already determines it
@@ -368,15 +365,6 @@ MEASURES: tuple[Entry, ...] = (
         compute=lambda rows: rows.total(rows.distance) if rows.marks.square else rows.nothing(),
         meaning=_("mean distance of the keys"),
     ),
-    Measure(
-        name="spread",
-        label="± tokens",
-        unit="tokens",
-        takes="rows",
-        narrow=True,
-        compute=lambda rows: rows.total(rows.spread) if rows.marks.square else rows.nothing(),
-        meaning=_("standard deviation of that distance within a row"),
-    ),
     # mean of max A (Voita et al. 2019, section 4)
     Measure(
         name="confidence",
@@ -396,13 +384,6 @@ MEASURES: tuple[Entry, ...] = (
     AtOffsets(family="offset", at=_weight_at),  # A[i, i + o]
     # positional heads of Voita et al. 2019, section 5.1, which require 0.9 of the rows
     AtOffsets(family="peak", at=_peak_at),
-    # after Vig and Belinkov 2019; computed by `attnviz.heads.survey.variability`
-    Measure(
-        name="variability",
-        label="varies",
-        takes="places",
-        meaning=_("how far the pattern depends on the words"),
-    ),
 )
 """The measures of a head, unless a caller gives others."""
 
@@ -416,27 +397,8 @@ def measures_of(entries: Iterable[Entry] = MEASURES) -> tuple[Measure, ...]:
     return (
         *shares,
         *(entry for entry in measures if entry.takes in {"rows", "received"}),
-        *map(_norm_measure, shares),
         *(family.at(offset) for family in families for offset in OFFSETS),
-        *(entry for entry in measures if entry.takes == "places"),
     )
-
-
-def _norm_measure(share: Measure) -> Measure:
-    """Return the measure of the same keys with norm-based weights."""
-    return replace(
-        share,
-        name=f"norm_{share.name}",
-        label=f"|{share.label}|",
-        meaning=_("norm-based {measure}").format(measure=share.meaning),
-        takes="norms",
-        role=None,
-    )
-
-
-def of_rows(measures: Iterable[Measure]) -> tuple[Measure, ...]:
-    """Return the measures that single rows give: all but those that compare many sentences."""
-    return tuple(measure for measure in measures if measure.takes != "places")
 
 
 def named(names: Sequence[str], entries: Iterable[Entry] = MEASURES) -> tuple[Measure, ...]:

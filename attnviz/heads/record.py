@@ -50,11 +50,6 @@ class Estimates:
         """Return new estimates, with `change` applied to each of the three arrays."""
         return Estimates(value=change(self.value), low=change(self.low), high=change(self.high))
 
-    def with_one_more(self, other: Estimates) -> Estimates:
-        """Return estimates with one more measure of each head, on the last axis."""
-        parts = ((self.value, other.value), (self.low, other.low), (self.high, other.high))
-        return Estimates.of(*(np.concatenate([a, b[..., None]], axis=-1) for a, b in parts))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
@@ -64,8 +59,7 @@ class Control:
     value: float  # the value of the measure
     low: float  # the lower end of its interval; for random weights, the lower bound for the best head of another seed
     high: float  # the upper end; for random weights, the upper bound, corrected for the number of roles tested
-    # Whether the control can rule the role out: the role is not established if both intervals overlap. Shuffled tokens
-    # cannot: a head that attends to a position does so whatever the words are.
+    # Whether the control can rule the role out: the role is not established if both intervals overlap.
     rules_out: bool
     offset: int | None = None  # the best fixed offset in words, for relations between words
 
@@ -130,8 +124,6 @@ class HeadProfile:
     head: int  # the head, counted from 0
     # its roles, the clearest first; empty if no measure reaches its threshold
     roles: tuple[Role, ...]
-    # the number of its cluster of similar heads, from 0; None if heads were not compared
-    cluster: int | None = None
     # the difference from a second model; None if there is no second model
     change: HeadChange | None = None
 
@@ -191,17 +183,6 @@ class Relation:
         return next((control for control in self.role.controls if control.name == name), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class HeadSimilarity:
-    """The similarity of heads."""
-
-    # the mean Jensen-Shannon divergence of each pair of heads, in nats; heads are ordered by layer, then by number
-    divergences: Float64[np.ndarray, "one other"]
-    # the merges into clusters in the form of scipy: two clusters, their distance (the square root of the divergence,
-    # which is a metric), and the number of heads
-    linkage: Float64[np.ndarray, "merge 4"]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class HeadComparison:
     """The measures and roles of all heads of a model on a corpus."""
@@ -218,13 +199,11 @@ class HeadComparison:
     proves: Literal["weights", "output"] = "weights"
     measures: tuple[Measure, ...]  # the measures, in the order of the last axis of `estimates`
     estimates: Estimates  # each measure of each head, of shape (layer, head, measure)
-    # the same measures under each control, by name: ``chance`` and ``shuffled`` are measured for each head,
+    # the same measures under each control, by name: ``chance`` is measured for each head,
     # ``untrained`` with random weights; ``offset`` is the best fixed offset, for shares only, the same for
     # all heads
     controls: Mapping[str, Estimates]
     heads: tuple[HeadProfile, ...]  # all heads with their roles, ordered by layer, then by number
-    # how similar heads are; None if they were not compared
-    similarity: HeadSimilarity | None = None
     # by ``layer.head`` and measure: `examples` has the sentences with the highest score, `typical` has one typical
     # sentence for each role (see `attnviz.heads.selection.typical`)
     examples: Mapping[tuple[str, str], tuple[Example, ...]] = field(default_factory=dict)
@@ -296,15 +275,6 @@ class HeadComparison:
             if measure.family == "offset" and measure.offset is not None
         )
 
-    @property
-    def clusters(self) -> dict[int, list[str]]:
-        """The names of the heads in each cluster, by cluster number; empty if heads were not compared."""
-        clusters: dict[int, list[str]] = {}
-        for head in self.heads:
-            if head.cluster is not None:
-                clusters.setdefault(head.cluster, []).append(head.name)
-        return clusters
-
     def head(self, layer: Place | int, head: int | None = None) -> HeadProfile:
         """Return one head: ``head(1, 2)``, ``head("1.2")``, or ``comparison[1, 2]``.
 
@@ -314,19 +284,6 @@ class HeadComparison:
         (row,) = indices_of([layer], range(self.n_layers), "layer")
         (column,) = indices_of([head], range(self.n_heads), "head")
         return self.heads[row * self.n_heads + column]
-
-    def nearest(self, head: HeadProfile, n: int) -> list[tuple[HeadProfile, float]]:
-        """Return the `n` most similar heads, each with its mean divergence in nats; empty if unknown."""
-        if self.similarity is None:
-            return []
-        index = head.layer * self.n_heads + head.head
-        row = self.similarity.divergences[index]
-        order = [
-            int(other)
-            for other in np.argsort(row, kind="stable")
-            if other != index and np.isfinite(row[other])
-        ]
-        return [(self.heads[other], float(row[other])) for other in order[:n]]
 
     def __getitem__(self, place: Place) -> HeadProfile:
         """Return one head, as `head` does."""

@@ -17,7 +17,6 @@ from attnviz.heads.measures import (
     OFFSET,
     RELATION,
     RULED_OUT_BY,
-    SHUFFLED,
     UNTRAINED,
     Measure,
     RoleRule,
@@ -60,7 +59,6 @@ class ControlKind(NamedTuple):
 
 
 CONTROLS = {
-    SHUFFLED: ControlKind(_("shuffled"), _("this head on shuffled tokens")),
     UNTRAINED: ControlKind(_("random"), _("the best head of random weights")),
     OFFSET: ControlKind(pgettext("control", "offset"), _("the best fixed offset")),
     CHANCE: ControlKind(

@@ -7,37 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, UInt64
+from jaxtyping import Float, Float64, UInt64
 
 from attnviz.errors import RecordError
-from attnviz.heads import relations, tally
-from attnviz.heads.record import Estimates
+from attnviz.heads import relations
 from attnviz.heads.relations import LinkHits, Relations
-from attnviz.heads.similarity import Divergences
 from attnviz.heads.tally import Tally
 from attnviz.text.corpus import Annotation, BadLine
 
-GROUPS = 8  # number of groups of sentences with a table of positions each, for the jackknife
 EXAMPLES = 3  # number of sentences kept per head and measure: those with the highest score
 BAD_LINES = 20  # number of bad lines kept with line number and reason; all of them are counted
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Places:
-    """Sums of weights by place (row and column of a pattern), among the first tokens of sentences."""
-
-    # sums of the weights, by group of sentences
-    sums: Float64[np.ndarray, "group layer head row column"]
-    squares: Float64[np.ndarray, "group layer head row column"]  # sums of their squares
-    counts: Float64[np.ndarray, "group layer row column"]  # number of sentences that have the place
-
-    def __add__(self, other: Places) -> Places:
-        """Add the sums of two parts of a corpus."""
-        return Places(
-            sums=self.sums + other.sums,
-            squares=self.squares + other.squares,
-            counts=self.counts + other.counts,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -104,10 +83,8 @@ class Survey:
     measures: tuple[str, ...]  # the names of the measures, shares first
     heads: Tally  # the sums of each measure for each head
     offsets: Tally  # the same sums for imaginary heads that always attend to one fixed offset
-    places: Places  # weights by place, for the measure of variability
     examples: Examples  # the sentences with the highest scores
     sample: Sample  # the sentences that controls are measured on
-    similarity: Divergences  # the divergences of all pairs of heads
     # the links between words that heads find; None if no sentence is annotated
     relations: Relations | None = None
     n_tokens: int = 0  # number of tokens, special tokens included
@@ -147,18 +124,6 @@ class Against:
         )
 
 
-def same_sentences(first: Survey, second: Survey) -> bool:
-    """Return whether two surveys were measured on the same sentences.
-
-    The group of a sentence is a hash of its words, so equal sentences give equal counts in each group.
-    """
-    if first.measures != second.measures or "sink" not in first.measures:
-        return False
-    column = first.measures.index("sink")  # this measure is counted once per sentence
-    counts, second_counts = (survey.heads.counts[:, 0, 0, column] for survey in (first, second))
-    return first.n_sentences == second.n_sentences and np.array_equal(counts, second_counts)
-
-
 def merge(one: Survey, other: Survey) -> Survey:
     """Merge the surveys of two corpora.
 
@@ -172,10 +137,8 @@ def merge(one: Survey, other: Survey) -> Survey:
         one,
         heads=one.heads.merge(other.heads),
         offsets=one.offsets.merge(other.offsets),
-        places=one.places + other.places,
         examples=merge_examples(one.examples, other.examples),
         sample=merge_samples(one.sample, other.sample),
-        similarity=one.similarity + other.similarity,
         relations=link_counts,
         n_tokens=one.n_tokens + other.n_tokens,
         n_cut=one.n_cut + other.n_cut,
@@ -305,50 +268,3 @@ def examples_of(
         np.put_along_axis(scores, best, -np.inf, 0)
     strongest, strongest_keys = (np.stack(values, axis=-1) for values in zip(*ranked, strict=True))
     return _examples(strongest, strongest_keys, dict(zip(keys, texts, strict=True)))
-
-
-def places_of(
-    corner: Float[np.ndarray, "sentence layer head row column"],
-    seen: Bool[np.ndarray, "sentence layer row column"],
-    keys: Sequence[int],
-) -> Places:
-    """Return the sums of weights by place."""
-    sums, squares = np.zeros((2, GROUPS, *corner.shape[1:]))
-    counts = np.zeros((GROUPS, *seen.shape[1:]))
-    for key, weights, is_seen in zip(keys, corner, seen, strict=True):
-        group = key % GROUPS
-        sums[group] += weights
-        squares[group] += np.square(weights, dtype=np.float64)
-        counts[group] += is_seen
-    return Places(sums=sums, squares=squares, counts=counts)
-
-
-def variability(places: Places) -> Estimates:
-    """Return how much the pattern of a head changes with the words: 0 if it depends on positions only.
-
-    It is the variance of a weight over sentences, summed over places, as a share of the mean square; each place counts
-    by the number of sentences that have it. The interval is that of a jackknife over groups of sentences.
-
-    Source: after Vig and Belinkov 2019, "Analyzing the Structure of Attention in a Transformer Language Model", section
-    4.3 (attention variability), with squares in place of absolute differences, so that sums are enough.
-    """
-    return tally.interval(_without_each(places))
-
-
-def _without_each(places: Places) -> Float64[np.ndarray, "group layer head"]:
-    """Return the variability over all groups, then without each group; NaN without an empty group."""
-    n_groups = len(places.counts)
-    # Row 0 takes all groups, and row 1 + g all but group g.
-    group_weights = np.concatenate([np.ones((1, n_groups)), 1 - np.eye(n_groups)])
-    n, total, squares = (
-        np.tensordot(group_weights, values, 1)
-        for values in (places.counts[:, :, None], places.sums, places.squares)
-    )
-    has_variance = n > 1  # (group, L, 1, row, column)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        variances = np.where(has_variance, (squares - total**2 / n) * n / (n - 1), 0.0)
-        mean_squares = np.where(has_variance, squares, 0.0)
-        shares = variances.sum(axis=(3, 4)) / mean_squares.sum(axis=(3, 4))
-        share: np.ndarray = np.clip(shares, 0.0, 1.0)
-    share[1:][~places.counts.any(axis=(1, 2, 3))] = np.nan
-    return share

@@ -298,7 +298,6 @@ def draw_sentence(comparison: HeadComparison, record: Attention, out: Writer) ->
     more = _("More: --table (every head), attnviz heatmap with this sentence, -o heads.csv")
     return [
         *lines,
-        *_clusters(comparison, out),
         *_ending(comparison, out),
         *out.prose(more, "dim"),
     ]
@@ -314,7 +313,7 @@ def draw_table(
     heads: Sequence[int] = (),
     language: str = "en",
 ) -> list[Text]:
-    """Draw the table of all heads, their clusters, and all relations.
+    """Draw the table of all heads, and all relations.
 
     Raises SelectionError: there is no such measure, role, layer or head.
     """
@@ -334,7 +333,7 @@ def draw_table(
         if not (role or layers or heads):
             text = _("Heads without a clear role, shown by --role none: {n:,}.")
         lines += out.prose(text.format(n=hidden))
-    lines += [Text(), *_clusters(comparison, out)]
+    lines += [Text()]
     if comparison.relations:
         lines += out.prose(_("Relations between words, and the head that finds each best"))
         lines += [*out.table(tables.relation_table(comparison.relations)), *_relation_legend(out)]
@@ -361,22 +360,6 @@ def _head_lines(
 def _by_offset(comparison: HeadComparison, head: HeadProfile, reach: int) -> list[float]:
     """Return the mean weight of a head at each offset from -reach to +reach."""
     return [comparison.at_offset(offset, head)[0] for offset in range(-reach, reach + 1)]
-
-
-def _clusters(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
-    """Yield the clusters of similar heads, and the heads that are in no cluster with others."""
-    groups = [names for _number, names in sorted(comparison.clusters.items())]
-    if len(groups) < 2:
-        return
-    yield from out.prose(_("Similar heads (average linkage of Jensen-Shannon distances)"))
-    for names in groups:
-        if len(names) > 1:
-            yield from out.prose(f"{len(names):>4}  {' '.join(names)}", indent=6)
-    single_heads = [names[0] for names in groups if len(names) == 1]
-    if single_heads:
-        text = _("Each alone: {heads}").format(heads=" ".join(single_heads))
-        yield from (Text("      ") + line for line in out.prose(text))
-    yield Text()
 
 
 def _relation_legend(out: Writer) -> Iterator[Text]:
@@ -436,8 +419,6 @@ def draw_head(
         text = _("Mean weight by offset, from -{reach} to +{reach}: ").format(reach=reach)
         start = out.say(text)
         lines.append(Text.assemble(start, (pattern, role_style(profile.role, screen))))
-    if similar_heads := words.list_alike(comparison, profile):
-        lines += out.prose(similar_heads)
     lines += _ending(comparison, out)
     if not full:
         lines += out.prose(_("More: --full (all measures, controls and sentences)"), "dim")

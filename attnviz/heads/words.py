@@ -29,7 +29,6 @@ KINDS = {
 MARKS = {True: "●", False: "○"}  # the mark before a role, by whether it is established
 MISSING = "—"  # shown for a number that was not measured
 CLOSEST = 3  # number of roles named for a head without a role: the closest ones
-ALIKE = 4  # number of most similar heads named
 
 SENTENCE_TITLE = _("Heads on one sentence")
 ONE_SENTENCE = _(
@@ -265,19 +264,6 @@ def closest_roles(comparison: HeadComparison, profile: HeadProfile) -> Phrase:
         for score, rule in measured[:CLOSEST]
     ]
     return _("No clear role; closest: {roles}").format(roles=join_phrases(roles, ", "))
-
-
-def list_alike(comparison: HeadComparison, profile: HeadProfile) -> Phrase | None:
-    """Return the most similar heads with their roles; None if heads were not compared."""
-    similar_heads = [
-        _("{head} ({role})").format(
-            head=other.name, role=other.role.rule.short if other.role else NO_ROLE
-        )
-        for other, _divergence in comparison.nearest(profile, ALIKE)
-    ]
-    if not similar_heads:
-        return None
-    return _("Most similar heads: {heads}").format(heads=join_phrases(similar_heads, ", "))
 
 
 def changes(comparison: HeadComparison, second: HeadComparison) -> Phrase:

@@ -520,7 +520,7 @@ def _walkthrough_command(record: Attention) -> str:
     There is none if the model has no name that attnviz can load, or if the rows are no longer those of the sentence.
     """
     model = record.model.removesuffix(" (seed 0)")
-    changes = {"part", "words_merged", "specials_hidden", "sinks_hidden", "tokens_shuffled"}
+    changes = {"part", "words_merged", "specials_hidden", "sinks_hidden"}
     is_changed = any(note.code in changes for note in record.notes)
     # A text that a decoder continued has no command: walkthrough takes a target only for models that translate.
     is_continued = record.target is not None and record.key_tokens[0].segment != GENERATED

@@ -55,7 +55,6 @@ NOTES: Templates = {
         "Left out, because they do not attend from all tokens to all: {n:,} layers"
     ),
     "dropout": _("Dropout was on; these are the weights before dropout"),
-    "tokens_shuffled": _("Tokens shuffled"),
     "words_merged": _("Word pieces merged into words (sum over keys, mean over queries)"),
     "specials_hidden": _("Special tokens hidden ({tokens}); rows are not renormalised"),
     "sinks_hidden": _(

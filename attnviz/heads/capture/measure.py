@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from attnviz.attention import Token
 from attnviz.capture.observers import Batch, Block
-from attnviz.capture.projections import Call, projection_of, same
-from attnviz.capture.stream import Layer, for_each_head, visible_keys
+from attnviz.capture.projections import Call
+from attnviz.capture.stream import Layer, visible_keys
 from attnviz.errors import NoAttentionError, RecordError
 from attnviz.heads.capture.rows import (
     Marks,
@@ -30,18 +30,15 @@ from attnviz.heads.capture.rows import (
     SimilarWords,
     fixed_offsets,
     keys_of_shares,
-    norm_weights,
     peak_counts,
     permute_keys,
     rows_of,
     weight_on,
 )
-from attnviz.heads.measures import OFFSETS, Measure, measures_of, of_rows
+from attnviz.heads.measures import OFFSETS, Measure, measures_of
 from attnviz.heads.relations import LinkHits
 from attnviz.text.corpus import Annotation, Link
 
-# Patterns of different sentences are compared cell by cell, within the first 16 tokens only.
-CORNER = 16
 MOST_PAIRS = 2**17
 """Largest number of query-key pairs kept per sentence to compare heads. A sentence of up to 362 tokens keeps all its
 rows; a longer one keeps evenly spaced rows, so that it stays below this limit."""
@@ -65,9 +62,6 @@ class BatchMeasures:
     # the sum of each measure over the rows of a sentence
     sums: Float64[np.ndarray, "batch layer head measure"]
     counts: Float64[np.ndarray, "batch layer measure"]  # how many rows were counted
-    # weights among the first `CORNER` tokens; 0 after the end of the sentence
-    corner: Float[np.ndarray, "batch layer head 16 16"]
-    corner_seen: Bool[np.ndarray, "batch layer 16 16"]  # True if a weight was counted in this cell
     # Sums of the shares that have no fixed offset, for imaginary heads that always attend to one offset (the control
     # "offset"). They are computed in the first layer only, and only for keys that the model lets a row see.
     fixed: Float64[np.ndarray, "batch offset share"]
@@ -79,8 +73,6 @@ class MeasureCollector:
     """Observer that measures every head of every layer on each sentence of a batch.
 
     Args:
-        projections: the output projection of each layer, from `WeightFinder.projections`; without it, no norm-based
-            measure is counted.
         keep_rows: whether to keep rows of attention, which are needed to compare heads with one another.
         key_seeds: one seed per sentence. If given, the weights of each sentence are assigned to its keys in a random
             order (the control "chance").
@@ -90,7 +82,6 @@ class MeasureCollector:
 
     def __init__(
         self,
-        projections: Mapping[int, Float[Tensor, "head d_v small"]] | None = None,
         *,
         keep_rows: bool = False,
         key_seeds: Sequence[int] | None = None,
@@ -98,17 +89,17 @@ class MeasureCollector:
         embeddings: Float[Tensor, "word d"] | None = None,
     ) -> None:
         self._embeddings, self._key_seeds = embeddings, key_seeds
-        self.projections, self.keep_rows = projections or {}, keep_rows
-        self.measures = of_rows(measures_of()) if measures is None else measures
+        self.keep_rows = keep_rows
+        self.measures = measures_of() if measures is None else measures
         self.columns = {
             takes: [column for column, item in enumerate(self.measures) if item.takes == takes]
-            for takes in ("keys", "rows", "received", "norms", "peaks")
+            for takes in ("keys", "rows", "received", "peaks")
         }
         """The columns of measures in the results, by what they are computed from (`Measure.takes`)."""
         shares = [self.measures[column] for column in self.columns["keys"]]
         # `measures_of` puts the shares without a fixed offset first, so a slice from 0 selects them.
         self.without_offset = slice(sum(share.offset is None for share in shares))
-        """The shares without a fixed offset; each of them also has a norm-based measure."""
+        """The shares without a fixed offset."""
         number_of_offset = {
             share.offset: number for number, share in enumerate(shares) if share.family == "offset"
         }
@@ -181,9 +172,9 @@ class MeasureCollector:
             raise NoAttentionError(
                 f"the layers of this model have different numbers of heads ({numbers})"
             )
-        sums, counts, corner, seen = (
+        sums, counts = (
             torch.stack([getattr(layer, name) for layer in layers], dim=1).cpu().numpy()
-            for name in ("sums", "counts", "corner", "corner_seen")
+            for name in ("sums", "counts")
         )
         rows = None
         if self.keep_rows:
@@ -193,26 +184,18 @@ class MeasureCollector:
         return BatchMeasures(
             sums=sums,
             counts=counts,
-            corner=corner,
-            corner_seen=seen,
             fixed=layers[0].fixed.cpu().numpy(),
             fixed_counts=layers[0].fixed_counts.cpu().numpy(),
             rows=rows,
         )
 
 
-class WeightFinder:
-    """Observer that finds two weights which measures need: the output projection of each layer, and the embeddings.
-
-    A projection is recognised by its input, the context vectors of the heads; the embeddings, by token ids as input.
-    """
+class EmbeddingFinder:
+    """Observer that finds the word vectors of the vocabulary: the weight of the embedding that reads the token ids."""
 
     def __init__(self) -> None:
-        self.projections: dict[int, Float[Tensor, "head d_v small"]] = {}
-        """By layer, one matrix R per head such that |v R| is the norm of v after the output projection."""
         self.embeddings: Float[Tensor, "word d"] | None = None
-        """The word vectors of the vocabulary, before positions are added; None until they are found."""
-        self._layer: Layer | None = None
+        """The word vectors, before positions are added; None until they are found."""
 
     def begin(self, batch: Batch) -> None:
         """Read the token ids of the first sentence."""
@@ -221,30 +204,12 @@ class WeightFinder:
     def observe(self, block: Block) -> None:
         """Ignore blocks of weights."""
 
-    def observe_layer(self, layer: Layer) -> None:
-        """Remember the layer: one of the next calls may be its output projection."""
-        self._layer = layer
-
     def observe_call(self, call: Call) -> None:
-        """Keep the weight if this call is the output projection or the word embeddings."""
-        if self.embeddings is None and isinstance(call.module, nn.Embedding):
-            if self._reads_tokens(call):
-                self.embeddings = call.module.weight.detach()
+        """Keep the weight if this call is the word embeddings."""
+        if self.embeddings is not None or not isinstance(call.module, nn.Embedding):
             return
-        layer = self._layer
-        if layer is None or layer.number in self.projections:
-            return
-        if not same(call.given, layer.output.flatten(2)):
-            return
-        projection = projection_of(call, 0, call.made.shape[2])
-        if projection is not None:
-            n_heads, d_v = layer.output.shape[2:]
-            weight = projection.weight.reshape(n_heads, d_v, -1)  # (H, d_v, D)
-            dtype = torch.promote_types(weight.dtype, torch.float32)
-            # W = R Q with the rows of Q orthonormal, so |v W| = |v R|, with R as small as a head.
-            # (H, min(d_v, D), d_v)
-            r = torch.linalg.qr(weight.transpose(1, 2).to(dtype), mode="r").R
-            self.projections[layer.number] = r.transpose(1, 2)
+        if self._reads_tokens(call):
+            self.embeddings = call.module.weight.detach()
 
     def _reads_tokens(self, call: Call) -> bool:
         """Return whether the input of a call begins with the token ids of the sentence."""
@@ -299,16 +264,12 @@ class LayerMeasures:
 
     def __init__(self, collector: MeasureCollector, layer: Layer, *, is_first: bool) -> None:
         self._collector, self._scoring, self._is_first = collector, layer.scoring, is_first
-        projection = collector.projections.get(layer.number)
-        self._norms = None if projection is None else _norms(layer, projection)
         n_batch, n_heads = layer.query.shape[:2]
         n_keys = collector.marks.keys.shape[1]
         n_measures, n_shares = len(collector.measures), collector.without_offset.stop
         zeros = partial(torch.zeros, device=collector.marks.keys.device, dtype=torch.float64)
         # The fields without an underscore are those of `BatchMeasures`, for one layer.
         self.sums, self.counts = zeros(n_batch, n_heads, n_measures), zeros(n_batch, n_measures)
-        self.corner = zeros(n_batch, n_heads, CORNER, CORNER, dtype=torch.get_default_dtype())
-        self.corner_seen = zeros(n_batch, CORNER, CORNER, dtype=torch.bool)
         self.fixed = zeros(n_batch, len(OFFSETS), n_shares)
         self.fixed_counts = zeros(n_batch, n_shares)
         self.kept_rows: list[Tensor] = []
@@ -345,7 +306,6 @@ class LayerMeasures:
         self._received += rows.weights.sum(dim=2)
         self._seen_by += rows.seen.sum(dim=1)
         self._n_rows += rows.counted.sum(dim=1)
-        self._add_corner(rows)
         if collector.keep_rows:
             # Keep the rows 0, step, 2 step, ... of each sentence; a row that only others keep is not counted.
             numbers = torch.arange(first_row, first_row + n_rows, device=weights.device)
@@ -361,9 +321,6 @@ class LayerMeasures:
         if columns["peaks"]:
             counts = keys.counts[:, self._collector.shares_of_peaks]
             self._add(columns["peaks"], peak_counts(rows, OFFSETS), counts)
-        if self._norms is not None:
-            sums = weight_on(keys, norm_weights(rows, self._norms))
-            self._add(columns["norms"], sums[..., selected], keys.counts[:, selected])
         if self._is_first and rows.marks.square:
             self.fixed += weight_on(keys, fixed_offsets(rows, OFFSETS))[..., selected]
             self.fixed_counts += keys.counts[:, selected]
@@ -377,14 +334,6 @@ class LayerMeasures:
         """Add sums and counts of rows to these columns of the measures."""
         self.sums[:, :, columns] += sums
         self.counts[:, columns] += counts
-
-    def _add_corner(self, rows: Rows) -> None:
-        """Keep the weights among the first `CORNER` tokens."""
-        first, last = rows.first_row, min(CORNER, rows.first_row + rows.weights.shape[2])
-        n_keys = min(CORNER, rows.weights.shape[3])
-        if first < last:
-            self.corner[:, :, first:last, :n_keys] = rows.weights[:, :, : last - first, :n_keys]
-            self.corner_seen[:, first:last, :n_keys] = rows.seen[:, : last - first, :n_keys]
 
     def measure_received(self) -> None:
         """Add the measures of the weight that each key received, after all rows were added."""
@@ -410,15 +359,6 @@ def _random_orders(
 def is_punctuation(text: str) -> bool:
     """Return whether a token consists of punctuation marks only (the Unicode categories P)."""
     return bool(text) and all(unicodedata.category(character).startswith("P") for character in text)
-
-
-def _norms(
-    layer: Layer, projection: Float[Tensor, "head d_v small"]
-) -> Float[Tensor, "batch head key"]:
-    """Return the norm of each key's value through its head's part of the output projection."""
-    value = for_each_head(layer.value.to(projection.dtype), projection.shape[0])
-    norms: Tensor = torch.linalg.vector_norm(torch.matmul(value, projection), dim=-1)
-    return norms
 
 
 def _pad(rows: Sequence[Sequence[int]], real: Bool[Tensor, "batch token"], *, fill: int) -> Tensor:

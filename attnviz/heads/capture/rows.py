@@ -212,12 +212,6 @@ class Rows:
         return (self.weights * self._distances).sum(dim=-1)
 
     @cached_property
-    def spread(self) -> Float[Tensor, "batch head rows"]:
-        """The standard deviation of |i - j| under A, in tokens."""
-        squares = (self._distances - self.distance[..., None]).square_()
-        return squares.mul_(self.weights).sum(dim=-1).sqrt()
-
-    @cached_property
     def _distances(self) -> Float[Tensor, "rows key"]:
         return self.offsets.abs().to(self.weights)
 
@@ -351,16 +345,6 @@ def permute_keys(rows: Rows, order: Int[Tensor, "batch key"]) -> Rows:
         weights=rows.weights.gather(3, order_of_weights),
         seen=rows.seen.gather(2, order_of_seen),
     )
-
-
-def norm_weights(rows: Rows, norms: Float[Tensor, "batch head key"]) -> Rows:
-    """Return rows of norm-based weights: A times the norm of the transformed value, normalised to sum to 1.
-
-    The norms are ||(x_j W_V + b_V) W_O||. Source: Kobayashi et al. 2020, "Attention is Not Only a Weight", equation 4.
-    """
-    smallest = torch.finfo(norms.dtype).tiny  # avoids a division by 0
-    total = torch.matmul(rows.weights, norms[..., None]).clamp_min(smallest)
-    return replace(rows, weights=(rows.weights * norms[:, :, None]).div_(total))
 
 
 def _count_rows(counted: Bool[Tensor, "batch rows"]) -> Float[Tensor, " batch"]:

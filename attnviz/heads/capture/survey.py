@@ -12,27 +12,25 @@ import numpy as np
 import torch
 
 from attnviz.attention import Kind, Receipt
-from attnviz.capture.batching import first_sentence, in_batches, join, shuffle
+from attnviz.capture.batching import first_sentence, in_batches, join
 from attnviz.capture.observers import Batch, Observer
 from attnviz.capture.sources import Source, expect_kind
 from attnviz.errors import InputError, ModelError
 from attnviz.heads import relations, survey, tally
-from attnviz.heads.capture.divergences import divergence_between, divergences
+from attnviz.heads.capture.divergences import divergence_between
 from attnviz.heads.capture.measure import (
     BatchMeasures,
+    EmbeddingFinder,
     KeptRows,
     LinkFinder,
     MeasureCollector,
-    WeightFinder,
 )
 from attnviz.heads.measures import (
     CHANCE,
     MEASURES,
-    SHUFFLED,
     UNTRAINED,
     Entry,
     measures_of,
-    of_rows,
 )
 from attnviz.heads.relations import LinkHits
 from attnviz.heads.settings import SurveySettings
@@ -149,6 +147,8 @@ def _survey_batch(
             "heads are compared one by one, so both models need the same numbers of layers and heads: "
             f"{batch_survey.about.model} has {sizes[0]}, {second_survey.about.model} has {sizes[1]}"
         )
+    assert rows is not None  # both models keep their rows
+    assert second_rows is not None
     device = rows.weights.device
     if not torch.equal(rows.counted, second_rows.counted.to(device)):
         raise ModelError(
@@ -211,8 +211,8 @@ class Runner:
         self._settings, self._entries, self._of_two = settings, measures, of_two
         # The first of two models, if they generate text: this model is given the text that the leader generates.
         self.leader: Runner | None = None
-        self._measures = of_rows(measures_of(measures))
-        self._weights: WeightFinder | None = None  # None before the first batch
+        self._measures = measures_of(measures)
+        self._finder: EmbeddingFinder | None = None  # None before the first batch
 
     @cached_property
     def _digest(self) -> str:
@@ -228,11 +228,7 @@ class Runner:
         first.source.prepare([text for text, _pair in texts.values()])
         encoded = {key: self.encode(*text_pair) for key, text_pair in texts.items()}
         singles = {key: encoded[key] for key in sample.texts}
-        shuffled_or_none = {key: shuffle(single, key) for key, single in singles.items()}
-        shuffled = {key: batch for key, batch in shuffled_or_none.items() if batch is not None}
         controls = dict(sample.controls)
-        if len(shuffled) == len(singles):
-            controls[SHUFFLED] = self._measure_singles(shuffled)
         controls[CHANCE] = self._measure_singles(singles, permute_keys=True)
         sample = replace(sample, controls=controls)
         try:
@@ -291,8 +287,10 @@ class Runner:
             return self.encode(text, pair, generated)
         return batch
 
-    def run(self, batch: Batch, annotated: Sequence[Annotation | None]) -> tuple[KeptRows, Survey]:
-        """Measure a batch; return its rows of attention and its survey.
+    def run(
+        self, batch: Batch, annotated: Sequence[Annotation | None]
+    ) -> tuple[KeptRows | None, Survey]:
+        """Measure a batch; return its rows of attention, if two models are compared, and its survey.
 
         `annotated` has the links between words of each sentence, or None.
         """
@@ -304,9 +302,9 @@ class Runner:
             for item, sentence in zip(annotated, sentences, strict=True)
         ]
         find = LinkFinder(usable)
-        measured, receipt = self._stream(batch, [find] if any(usable) else [], keep_rows=True)
-        keys, sums, counts, rows = _keys(batch), measured.sums, measured.counts, measured.rows
-        assert rows is not None  # they were to be kept
+        others = [find] if any(usable) else []
+        measured, receipt = self._stream(batch, others, keep_rows=self._of_two)
+        keys, sums, counts = _keys(batch), measured.sums, measured.counts
         linked = _annotated_sentences(keys, usable, find.result()) if any(usable) else []
         link_counts = None
         if any(annotated):
@@ -315,7 +313,7 @@ class Runner:
             n_annotated = sum(item is not None for item in annotated)
             link_counts = replace(link_counts, n_other=n_annotated - len(linked))
         enough = np.array([item.enough_rows for item in self._measures], dtype=np.float64)
-        return rows, Survey(
+        return measured.rows, Survey(
             about=About(
                 model=self.source.name,
                 weights=self._digest,
@@ -325,12 +323,10 @@ class Runner:
             measures=tuple(item.name for item in self._measures),
             heads=tally.tally_sentences(sums, counts[:, :, None], keys),
             offsets=tally.tally_sentences(measured.fixed, measured.fixed_counts[:, None], keys),
-            places=survey.places_of(measured.corner, measured.corner_seen, keys),
             examples=survey.examples_of(
                 sums, counts, keys, [item.text for item in sentences], enough
             ),
             sample=self._sample(batch, keys, (sums, counts), linked),
-            similarity=divergences(rows.weights, rows.counted),
             relations=link_counts,
             n_tokens=int(batch.real.sum()),
             n_cut=sum(sentence.is_cut for sentence in sentences),
@@ -386,14 +382,13 @@ class Runner:
 
         `others` are further observers; `keep_rows` and `key_seeds` are those of `MeasureCollector`.
         """
-        if self._weights is None:
-            self._weights = WeightFinder()
-            self.source.stream(first_sentence(batch), [self._weights])
+        if self._finder is None:
+            self._finder = EmbeddingFinder()
+            self.source.stream(first_sentence(batch), [self._finder])
         observer = MeasureCollector(
-            self._weights.projections,
             keep_rows=keep_rows,
             key_seeds=key_seeds,
-            embeddings=self._weights.embeddings,
+            embeddings=self._finder.embeddings,
             measures=self._measures,
         )
         receipt = self.source.stream(batch, [observer, *others])

@@ -27,7 +27,7 @@ WIDTH, LEFT, SIDE, BARS = 10.0, 4.2, 3.6, 1.4
 """Sizes of the page of one head, in inches: width of the page and of its left column, side of the example pattern,
 height of the bars by offset."""
 NAMES, ROW = 1.4, 0.36  # inches: width of the names of measures, height of a row
-LANES = {"shuffled": -0.12, "untrained": 0.06, "offset": 0.24, "chance": 0.42}
+LANES = {"untrained": 0.06, "offset": 0.24, "chance": 0.42}
 OWN_LANE = -0.3
 """Where the marks of a head and of its controls stand within a row, in rows, so that none covers another."""
 MEASURE_NAMES = {
@@ -46,7 +46,7 @@ MEASURE_NAMES = {
     "variability": _("variation with the words"),
 }
 """The names of measures on the page of a head; another measure has its own name."""
-MARKERS = {"shuffled": ("x", 1), "untrained": ("^", 2), "offset": ("s", 7), "chance": ("D", 3)}
+MARKERS = {"untrained": ("^", 2), "offset": ("s", 7), "chance": ("D", 3)}
 """The marker of each control, and the index of its colour in the series of the theme."""
 
 
@@ -122,20 +122,16 @@ def title_of_head(profile: HeadProfile) -> Phrase:
 
 def _notes_of_head(comparison: HeadComparison, profile: HeadProfile) -> list[str]:
     """Return the notes at the foot of the page of one head."""
-    notes: list[str] = [words.proof(comparison)]
-    similar_heads = words.list_alike(comparison, profile)
-    if similar_heads is not None:
-        notes.append(similar_heads)
-    notes += map(words.note_words, comparison.notes)
+    notes = [words.proof(comparison), *map(words.note_words, comparison.notes)]
     return [*notes, words.TOO_NARROW, words.NOT_EXPLANATION]
 
 
 def _shares(comparison: HeadComparison) -> list[str]:
-    """Return the names of the shares, without those at fixed offsets and the norm-based ones."""
+    """Return the names of the shares, without those at fixed offsets."""
     return [
         measure.name
         for measure in comparison.measures
-        if measure.unit == "share" and measure.offset is None and measure.takes != "norms"
+        if measure.unit == "share" and measure.offset is None
     ]
 
 

@@ -268,7 +268,7 @@ def _notes(comparison: HeadComparison, profile: HeadProfile) -> list[str]:
     notes = [words.proof(comparison)]
     if profile.role is not None and profile.role.narrow:
         notes.append(words.TOO_NARROW)
-    return [*notes, _("All measures, controls and similar heads: --style sheet")]
+    return [*notes, _("All measures and controls: --style sheet")]
 
 
 def _draw_example(page: Page, sheet: Sheet, top: float, bottom: float, language: str) -> float:
