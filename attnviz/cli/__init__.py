@@ -82,7 +82,6 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "walkthrough": (walkthrough.walkthrough, walkthrough.EXAMPLES),
     "verify": (walkthrough.verify, walkthrough.VERIFY_EXAMPLES),
     "compare-heads": (heads.compare_heads, heads.EXAMPLES),
-    "head": (heads.head, heads.HEAD_EXAMPLES),
     "demo": (demo.demo, demo.EXAMPLES),
     "models": (models.models, models.EXAMPLES),
     "doctor": (doctor.doctor, doctor.EXAMPLES),

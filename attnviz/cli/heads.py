@@ -1,4 +1,4 @@
-"""``attnviz compare-heads`` and ``attnviz head``."""
+"""``attnviz compare-heads``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -18,7 +18,6 @@ from attnviz.cli.output import (
     check_look,
     check_outputs,
     default_picture,
-    is_typed,
     model_name,
     print_json,
     print_view,
@@ -26,10 +25,8 @@ from attnviz.cli.output import (
     shows_progress,
     write,
 )
-from attnviz.errors import SelectionError, SettingsError
+from attnviz.errors import SettingsError
 from attnviz.heads.settings import (
-    CONTROLS,
-    DIVERGENCE,
     CorpusSettings,
     ModelSettings,
     SurveySettings,
@@ -38,7 +35,7 @@ from attnviz.render.names import outputs, picture_path
 from attnviz.text.display import check_text, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rich.text import Text
 
@@ -51,13 +48,11 @@ if TYPE_CHECKING:
 EXAMPLES = """attnviz compare-heads --toy
 attnviz compare-heads "I love all you" --toy --roles
 attnviz compare-heads --corpus sample_inputs/english.txt -o english.stats
-attnviz compare-heads --load english.stats --layer 1
+attnviz compare-heads --load english.stats --head 1.5
 attnviz compare-heads "I love all" -m toy-random:seed=1 --against toy-random
 attnviz compare-heads --toy --conllu sample_inputs/treebank.conllu"""
 
-HEAD_EXAMPLES = """attnviz head 1.5 --toy
-attnviz head 1.5 --load english.stats --full"""
-
+MOST_CARDS = 2  # heads shown as cards; more are rows of the table
 ENDINGS = "png, svg, pdf, html, csv, json, stats, or - to print JSON"
 
 Sentence = Annotated[
@@ -83,25 +78,6 @@ Load = Annotated[
     Path | None,
     opt.option("--load", metavar="FILE", help="Show what a .stats file holds.", panel=opt.INPUT),
 ]
-Threshold = Annotated[
-    list[str] | None,
-    opt.option(
-        "--threshold",
-        metavar="ROLE=X",
-        help="The score that makes a role: previous=0.4.",
-        panel=opt.SHOWN,
-    ),
-]
-Controls = Annotated[
-    int,
-    opt.option(
-        "--controls",
-        metavar="N",
-        min=0,
-        help="Number of sentences for the controls.",
-        panel=opt.SHOWN,
-    ),
-]
 
 
 def compare_heads(
@@ -114,11 +90,9 @@ def compare_heads(
         str | None,
         opt.option(metavar="MODEL", help="A second model to compare with.", panel=opt.INPUT),
     ] = None,
-    truncate: opt.Truncate = False,
     model: opt.Model = None,
     toy: opt.Toy = False,
     device: opt.Device = "auto",
-    dtype: opt.Dtype = "auto",
     trust_remote_code: opt.TrustRemoteCode = False,
     layer: opt.Layer = None,
     head: opt.Head = None,
@@ -126,186 +100,101 @@ def compare_heads(
     table: Annotated[
         bool, opt.option("--table", help="A table of all heads.", panel=opt.SHOWN)
     ] = False,
-    sort: Annotated[
-        str, opt.option(metavar="NAME", help="By head, role, score or a measure.", panel=opt.SHOWN)
-    ] = "head",
-    role: Annotated[
-        list[str] | None,
-        opt.option(metavar="NAME", help="Only heads of this role; repeatable.", panel=opt.SHOWN),
-    ] = None,
     roles: Annotated[
         bool, opt.option("--roles", help="Roles of heads on the sentence given.", panel=opt.SHOWN)
     ] = False,
-    threshold: Threshold = None,
-    controls: Controls = CONTROLS,
     lang: opt.Lang = "en",
     style: opt.Style = "sheet",
     theme: opt.Theme = "auto",
-    width: opt.Width = None,
     output: Annotated[list[Path] | None, opt.output_option(ENDINGS)] = None,
     quiet: opt.Quiet = False,
 ) -> None:
     """Find out what each head does, with confidence intervals.
 
-    Every measure has a 95% interval and controls: the best
-    head of models with random weights, the best fixed offset. A role is established
+    Every measure has a 95% interval and controls: the head's own weights on keys at random,
+    the best head of models with random weights, the best fixed offset. A role is established
     if its whole interval reaches the role's threshold and lies above every control that
     could explain it away.
+
+    With --head 2.3 one head is shown: what it does, how sure that is, an example, and its
+    measures; with two such heads, both side by side.
     """
     paths = output or []
-    layers, heads = opt.parse_heads(layer, head)
-    is_table = table or is_typed(context, "sort", "role", "layer", "head")
+    paths = output or []
+    selections = [opt.parse_heads(layer, [one]) for one in head or ()]
+    if not selections and layer is not None:
+        selections = [opt.parse_heads(layer, None)]
     shows_roles = roles or (text is not None and load is not None)
-    _check_view(paths, is_table=is_table, shows_roles=shows_roles, has_second=against is not None)
-    _check_order(sort, role, has_second=against is not None or load is not None)
-    thresholds = _parse_thresholds(threshold)
-    places = CorpusSettings(text=_read(text), corpus=corpus, treebank=treebank, load=load)
-    _check_files(context, paths, style, width)
+    _check_view(
+        paths,
+        selects=table or bool(selections),
+        shows_roles=shows_roles,
+        has_second=against is not None,
+    )
+    corpus_settings = CorpusSettings(text=_read(text), corpus=corpus, treebank=treebank, load=load)
+    from attnviz.heads.record import HeadComparison
 
-    def choose(n_layers: int, n_heads: int) -> tuple[list[int], list[int]]:
-        return _indices(layers, n_layers, "layer"), _indices(heads, n_heads, "head")
-
+    check_outputs(paths, HeadComparison.ENDINGS)
+    check_look(context, paths or [outputs() / "heads.png"], style)
     comparison = _measure(
-        places,
-        choose,
-        model=_model_settings(model, toy, device, dtype, trust_remote_code),
-        against=None if against is None else _model_settings(against, False, device, dtype),
-        settings=SurveySettings(kind=kind, truncate=truncate, controls=controls),
-        thresholds=thresholds,
+        corpus_settings,
+        lambda n_layers, n_heads: _places(selections, n_layers, n_heads),
+        model=_model_settings(model, toy, device, trust_remote_code),
+        against=None if against is None else _model_settings(against, False, device),
+        settings=SurveySettings(kind=kind),
         roles=roles,
     )
+    chosen = _places(selections, comparison.n_layers, comparison.n_heads)
+    cards = chosen if head and not table and len(chosen) <= MOST_CARDS else []
     if JSON in paths:
         from attnviz.heads.export import to_json
 
         print_json(to_json(comparison))
     else:
-        chosen_layers, chosen_heads = choose(comparison.n_layers, comparison.n_heads)
-        options: dict[str, Any] = {"sort": sort, "role": role or ()}
-        options |= {"layers": chosen_layers, "heads": chosen_heads}
-        print_view(partial(_view, comparison, lang, options if is_table else None), theme=theme)
-    look: dict[str, Any] = {"lang": lang, "style": style, "theme": theme, "width": width}
+        is_table = table or bool(selections)
+
+        def view(screen: Screen) -> Sequence[Text]:
+            from attnviz.heads.terminal import draw_heads, draw_overview, draw_table
+
+            language = screen.language(lang)
+            if cards:
+                return draw_heads(comparison, cards, screen, language)
+            if is_table:
+                return draw_table(comparison, screen, chosen or None, language)
+            return draw_overview(comparison, screen, language)
+
+        print_view(view, theme=theme)
+    look: dict[str, Any] = {"lang": lang, "style": style, "theme": theme, "heads": cards}
     look["examples"] = cache(_examples)  # computed once for all pictures
     for path in paths:
         if path != JSON:
             write(comparison, path, **look)
     if not output:
         with default_picture():
-            write(comparison, _default_path(comparison, places), **look)
+            write(comparison, _default_path(comparison, corpus_settings, cards), **look)
 
 
-def _view(
-    comparison: HeadComparison, lang: opt.Lang, table: dict[str, Any] | None, screen: Screen
-) -> Sequence[Text]:
-    """Return the lines of the table with these options, or of the overview if `table` is None."""
-    from attnviz.heads.terminal import draw_overview, draw_table
-
-    language = screen.language(lang)
-    if table is None:
-        return draw_overview(comparison, screen, language)
-    return draw_table(comparison, screen, language=language, **table)
-
-
-def _default_path(comparison: HeadComparison, places: CorpusSettings) -> Path:
+def _default_path(
+    comparison: HeadComparison, corpus: CorpusSettings, heads: Sequence[tuple[int, int]]
+) -> Path:
     """Return a file in `outputs` named after the sentences and the models; the same command writes the same file."""
     name = comparison.model
     if comparison.against is not None:
         name = f"{name} against {comparison.against.model}"
-    return picture_path("compare-heads", places.shown, name, pair=None, target=None)
+    shown = " ".join([*(f"{layer}.{head}" for layer, head in heads), corpus.shown])
+    return picture_path("compare-heads", shown, name, pair=None, target=None)
 
 
 def _examples(
-    comparison: HeadComparison, head: tuple[int, int] | None = None
+    comparison: HeadComparison, heads: tuple[tuple[int, int], ...] = ()
 ) -> tuple[dict[tuple[str, str], Attention], str]:
     """Return `example_patterns`: the attention on examples, and why there is none, which is printed too."""
     from attnviz.heads.api import example_patterns
 
-    patterns, reason = example_patterns(comparison, head)
+    patterns, reason = example_patterns(comparison, heads)
     if reason:
         sys.stderr.write(f"attnviz: the picture shows no patterns of examples: {reason}\n")
     return patterns, reason
-
-
-def head(
-    context: typer.Context,
-    head: Annotated[
-        str,
-        typer.Argument(
-            metavar="LAYER.HEAD",
-            help="The head, counted from 0.",
-            show_default=False,
-            rich_help_panel=opt.INPUT,
-        ),
-    ],
-    text: Sentence = None,
-    corpus: Corpus = None,
-    treebank: Treebank = None,
-    load: Load = None,
-    truncate: opt.Truncate = False,
-    model: opt.Model = None,
-    toy: opt.Toy = False,
-    device: opt.Device = "auto",
-    dtype: opt.Dtype = "auto",
-    trust_remote_code: opt.TrustRemoteCode = False,
-    kind: opt.Kind = None,
-    full: Annotated[
-        bool, opt.option("--full", help="All measures, controls and sentences.", panel=opt.SHOWN)
-    ] = False,
-    threshold: Threshold = None,
-    controls: Controls = CONTROLS,
-    lang: opt.Lang = "en",
-    style: opt.Style = "sheet",
-    theme: opt.Theme = "auto",
-    width: opt.Width = None,
-    output: Annotated[
-        list[Path] | None, opt.output_option("png, svg, pdf, html, csv, json, stats")
-    ] = None,
-    quiet: opt.Quiet = False,
-) -> None:
-    """Show one head: what it does, how sure that is, and an example.
-
-    With --full every measure, with its interval, its controls and the sentences where it
-    is largest.
-    """
-    if text is not None and load is not None:
-        raise SettingsError("give one of a sentence and --load: they say where the sentences are")
-    from attnviz.attention import parse_head
-
-    try:
-        place = parse_head(head)
-    except SelectionError as error:
-        raise SettingsError(str(error), "head") from None
-    thresholds = _parse_thresholds(threshold)
-    places = CorpusSettings(text=_read(text), corpus=corpus, treebank=treebank, load=load)
-    paths = output or []
-    _check_files(context, paths, style, width, prints_json=False)
-    from attnviz.heads.terminal import draw_head
-
-    def expect(n_layers: int, n_heads: int) -> None:
-        _indices([place[0]], n_layers, "layer")
-        _indices([place[1]], n_heads, "head")
-
-    comparison = _measure(
-        places,
-        expect,
-        model=_model_settings(model, toy, device, dtype, trust_remote_code),
-        settings=SurveySettings(kind=kind, truncate=truncate, controls=controls),
-        thresholds=thresholds,
-    )
-    profile = comparison.head(place)
-    print_view(
-        lambda screen: draw_head(
-            comparison, *place, screen, full=full, language=screen.language(lang)
-        ),
-        theme=theme,
-    )
-    look: dict[str, Any] = {"lang": lang, "style": style, "theme": theme, "width": width}
-    for path in paths:
-        write(comparison, path, head=place, **look)
-    if not output:
-        shown = f"{profile.name} {places.shown}"
-        with default_picture():
-            path = picture_path("head", shown, comparison.model, pair=None, target=None)
-            write(comparison, path, head=place, **look)
 
 
 def _read(text: str | None) -> str | None:
@@ -317,29 +206,13 @@ def _read(text: str | None) -> str | None:
     return sentence
 
 
-def _check_files(
-    context: typer.Context,
-    paths: list[Path],
-    style: Any,
-    width: str | None,
-    *,
-    prints_json: bool = True,
-) -> None:
-    """Refuse files and options of pictures that cannot be used, before any work; see `check_outputs`."""
-    from attnviz.heads.record import HeadComparison
-
-    check_outputs(paths, HeadComparison.ENDINGS, prints_json=prints_json)
-    check_look(context, paths or [outputs() / "heads.png"], style, width)
-
-
 def _model_settings(
-    model: str | None, toy: bool, device: Any, dtype: Any, trust_remote_code: bool = False
+    model: str | None, toy: bool, device: Any, trust_remote_code: bool = False
 ) -> ModelSettings:
     """Return the settings of a model from the values of its options."""
     return ModelSettings(
         model=model_name(model, toy),
         device=device,
-        dtype=dtype,
         trust_remote_code=trust_remote_code,
     )
 
@@ -359,71 +232,30 @@ def _measure(
         return measure(places, progress=progress, opening=opening, **options)
 
 
-def _check_view(paths: list[Path], *, is_table: bool, shows_roles: bool, has_second: bool) -> None:
+def _check_view(paths: list[Path], *, selects: bool, shows_roles: bool, has_second: bool) -> None:
     """Refuse views that exclude each other."""
-    if is_table and JSON in paths:
-        raise SettingsError("-o - prints all heads: omit the options of the table")
+    if selects and JSON in paths:
+        raise SettingsError("-o - prints all heads: omit --table, --layer and --head")
     if shows_roles and (JSON in paths or has_second):
         raise SettingsError("the roles of heads on a sentence are a table of one model")
 
 
-def _check_order(sort: str, roles: list[str] | None, *, has_second: bool) -> None:
-    """Refuse an unknown order or role now, not after hours of measuring a corpus."""
-    if sort == DIVERGENCE and not has_second:
-        raise SettingsError("there is no second model to sort by: add --against", "sort")
-    if sort == "head" and not roles:
-        return
-    from attnviz.heads.measures import measures_of
-    from attnviz.heads.selection import ORDERS, find_measure, find_roles
+def _places(
+    selections: Iterable[tuple[list[int] | None, list[int] | None]], n_layers: int, n_heads: int
+) -> list[tuple[int, int]]:
+    """Return the layer and number of each selected head, in the order in which they were typed.
 
-    measures, option = measures_of(), "sort"
-    try:
-        if sort not in ORDERS:
-            find_measure(sort, measures)
-        option = "role"
-        for role in roles or ():
-            find_roles(role, measures)
-    except SelectionError as error:
-        raise SettingsError(str(error), option) from None
-
-
-def _parse_thresholds(typed: list[str] | None) -> dict[str, float]:
-    """Parse thresholds such as ``previous=0.4``.
-
-    Raises SettingsError: there is no such role, or the threshold is invalid.
-    """
-    if not typed:
-        return {}
-    from attnviz.heads.measures import measures_of
-    from attnviz.heads.roles import with_thresholds
-
-    thresholds: dict[str, float] = {}
-    for text in typed:
-        name, _, value = text.partition("=")
-        name = name.strip()
-        if name in thresholds:
-            raise SettingsError(f"{name!r} is given two thresholds", "threshold")
-        try:
-            thresholds[name] = float(value)
-        except ValueError:
-            raise SettingsError(
-                f"{text!r} is not ROLE=X, such as previous=0.4", "threshold"
-            ) from None
-    try:
-        with_thresholds(measures_of(), thresholds)
-    except SelectionError as error:
-        raise SettingsError(str(error), "threshold") from None
-    return thresholds
-
-
-def _indices(chosen: list[int] | None, n: int, what: str) -> list[int]:
-    """Return the chosen indices, counted from 0; an empty list stands for all.
-
-    Raises SelectionError: an index is out of range.
+    Raises SelectionError: there is no such layer or head.
     """
     from attnviz.attention import indices_of
 
-    return [] if chosen is None else indices_of(chosen, range(n), what)
+    places = []
+    for layers, heads in selections:
+        all_layers, all_heads = range(n_layers), range(n_heads)
+        rows = indices_of(all_layers if layers is None else layers, all_layers, "layer")
+        columns = indices_of(all_heads if heads is None else heads, all_heads, "head")
+        places += [(row, column) for row in rows for column in columns]
+    return list(dict.fromkeys(places))
 
 
 Report: TypeAlias = "Callable[[CorpusProgress], None]"

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attnviz import errors
-from attnviz.attention import parse_head
 from attnviz.heads import words
 from attnviz.heads.files import Stats, SurveyRun, load_stats
-from attnviz.heads.measures import MEASURES, Entry, measures_of
-from attnviz.heads.roles import with_thresholds
+from attnviz.heads.measures import MEASURES, Entry
 from attnviz.heads.settings import (
     STATS,
     CorpusSettings,
@@ -44,9 +42,11 @@ TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
 """The default sentences to compare heads on."""
 OWN = 600  # number of sentences for a trained home-built model, in its own language
 Examples: TypeAlias = Callable[
-    ["HeadComparison", tuple[int, int] | None], "tuple[Mapping[tuple[str, str], Attention], str]"
+    ["HeadComparison", tuple[tuple[int, int], ...]],
+    "tuple[Mapping[tuple[str, str], Attention], str]",
 ]
-"""A function that returns the patterns of examples by head and role, and a reason if there are none."""
+"""A function that returns the patterns of the examples of some heads, or of the clearest roles, by head and role, and a
+reason if there are none."""
 Model: TypeAlias = "str | Path | ModelSettings | Source | None"
 """A model: its name or folder, its settings, or an open model; None is the default."""
 Sentences: TypeAlias = str | os.PathLike[str] | Iterable[str] | CorpusSettings | None
@@ -88,7 +88,6 @@ def compare_heads(
     *,
     against: Model = None,
     settings: SurveySettings | None = None,
-    thresholds: Mapping[str, float] | None = None,
     measures: Sequence[Entry] | None = None,
     roles: bool | str | os.PathLike[str] | HeadComparison = False,
     progress: Callable[[CorpusProgress], object] | None = None,
@@ -104,7 +103,6 @@ def compare_heads(
         against: a second model with the same tokenizer and the same numbers of layers and heads, measured on the same
             sentences. Each head then has its `change`, and `HeadComparison.against` is the comparison of that model.
         settings: the settings of the measurement.
-        thresholds: thresholds of roles by name, if they differ from the defaults.
         measures: the measures, `attnviz.heads.measures.MEASURES` if None.
         roles: for one sentence, whether to give the roles of the heads too, as `HeadComparison.roles_on`. True measures
             them on the sentences that come with attnviz; or give a comparison of this model, or its ``.stats`` file.
@@ -119,7 +117,7 @@ def compare_heads(
         SettingsError: settings that do not go together, or a sentence that is the name of a file.
         InputError: no sentence is left, or the file cannot be read.
         ModelError: a model cannot be used, its weights are not proved, or two models do not fit together.
-        SelectionError: no such attention, a threshold of no role, or roles of another model.
+        SelectionError: no such attention, or roles of another model.
         RecordError: a ``.stats`` file, or that of the model, cannot be used.
     """
     from attnviz.heads.compare import compare
@@ -127,8 +125,7 @@ def compare_heads(
     settings = settings or SurveySettings()
     entries = MEASURES if measures is None else tuple(measures)
     place, lines = _input_of(sentences)
-    with_thresholds(measures_of(entries), thresholds or {})
-    roles = _saved_roles(place.roles or roles, lines, thresholds=thresholds, measures=entries)
+    roles = _saved_roles(place.roles or roles, lines, measures=entries)
     if against is not None:
         _check_against(place, roles)
     run = SurveyRun(
@@ -149,11 +146,9 @@ def compare_heads(
     if progress is not None:
         progress(CorpusProgress(n_sentences=stats.survey.n_sentences, stage="roles"))
     with as_file_error(place.saved) if place.saved else nullcontext():
-        comparison = compare(
-            stats.survey, corpus=stats.corpus, thresholds=thresholds, entries=entries
-        )
+        comparison = compare(stats.survey, corpus=stats.corpus, entries=entries)
     roles_comparison = _roles_on(
-        roles, comparison, source, run, thresholds=thresholds, measures=entries, progress=progress
+        roles, comparison, source, run, measures=entries, progress=progress
     )
     origin = Origin(stats=stats, model=run.model, source=source)
     return replace(
@@ -192,17 +187,19 @@ def _roles_on(
 
 
 def example_patterns(
-    comparison: HeadComparison, head: tuple[int, int] | None
+    comparison: HeadComparison, heads: Sequence[tuple[int, int]] = ()
 ) -> tuple[dict[tuple[str, str], Attention], str]:
-    """Return the attention on the example of each head and role; if the model is not available, nothing and the reason.
+    """Return the attention on the examples of some heads, or of the clearest roles, by head and role.
 
-    The model is opened again only if that needs no download, and its weights must be those that were measured.
+    The model is opened again only if that needs no download, and its weights must be those that were measured; if it
+    is not available, return nothing and the reason.
     """
-    from attnviz.heads.selection import own_card, strongest
+    from attnviz.heads.selection import own_cards, strongest
 
-    role_cards = (
-        strongest(comparison) if head is None else own_card(comparison.head(*head), comparison)
-    )
+    role_cards = strongest(comparison)
+    if heads:
+        profiles = map(comparison.head, heads)
+        role_cards = [card for profile in profiles for card in own_cards(profile, comparison)]
     cards = [(card, card.example.text) for card in role_cards if card.example is not None]
     origin = comparison.origin
     if not cards or not isinstance(origin, Origin):
@@ -218,7 +215,7 @@ def example_patterns(
                 kind=comparison.kind,
                 layers=[card.head.layer],
                 heads=[card.head.head],
-                truncate=True,  # cuts only sentences that were also cut when measured
+                truncate=True,
             )
             for card, text in cards
         }, ""
@@ -240,16 +237,15 @@ def stats(shown: HeadComparison) -> bytes:
 
 def draw(
     shown: HeadComparison,
-    head: Place | None = None,
+    heads: Sequence[Place] = (),
     *,
     examples: Examples | None = example_patterns,
     lang: str = "en",
     style: StyleName = "sheet",
     theme: ThemeName = "auto",
-    width: str | None = None,
     dpi: int | None = None,
 ) -> Picture:
-    """Draw a comparison, or one of its heads, as `HeadComparison.figure` does.
+    """Draw a comparison, or some of its heads, as `HeadComparison.figure` does.
 
     `examples` returns the patterns of examples, or the reason if there are none; None draws no patterns.
     """
@@ -258,27 +254,18 @@ def draw(
     from attnviz.render.theme import theme_of
 
     expect_language(lang)
-    picture_style, colours = style_of(style, width, dpi), theme_of(theme)
-    place = None if head is None else parse_head(head)
-    patterns, unseen = ({}, "") if examples is None else examples(shown, place)
-    if place is not None:
-        picture = figure.draw_head(
-            shown,
-            *place,
-            patterns=patterns,
-            language=lang,
-            style=picture_style,
-            theme=colours,
-        )
-    else:
-        picture = figure.draw(
-            shown,
-            patterns=patterns,
-            unseen=unseen,
-            language=lang,
-            style=picture_style,
-            theme=colours,
-        )
+    picture_style, colours = style_of(style, None, dpi), theme_of(theme)
+    places = [shown.head(place).place for place in heads]
+    patterns, unseen = ({}, "") if examples is None else examples(shown, tuple(places))
+    picture = figure.draw(
+        shown,
+        places,
+        patterns=patterns,
+        unseen=unseen,
+        language=lang,
+        style=picture_style,
+        theme=colours,
+    )
     return picture.fitted(picture_style)
 
 

@@ -28,7 +28,6 @@ def compare(
     measured: Survey,
     *,
     corpus: str,
-    thresholds: Mapping[str, float] | None = None,
     entries: Iterable[Entry] = MEASURES,
 ) -> HeadComparison:
     """Return what each head does, and how much it differs from the same head of a second model, if there is one.
@@ -36,16 +35,13 @@ def compare(
     Args:
         measured: the measurements of a corpus.
         corpus: a short description of the corpus.
-        thresholds: thresholds of roles by name, if they differ from the defaults.
         entries: the measures.
-
-    Raises SelectionError: a threshold of no role, or not between 0 and 1.
     """
     entries = tuple(entries)
-    comparison = _compare_one(measured, corpus, thresholds or {}, entries)
+    comparison = _compare_one(measured, corpus, entries)
     if measured.against is None:
         return comparison
-    second = _compare_one(measured.against.survey, corpus, thresholds or {}, entries)
+    second = _compare_one(measured.against.survey, corpus, entries)
     divergences = measured.against.divergences.estimate()
     heads = []
     for head, second_head in zip(comparison.heads, second.heads, strict=True):
@@ -59,7 +55,6 @@ def compare(
 def _compare_one(
     model_survey: Survey,
     corpus: str,
-    thresholds: Mapping[str, float],
     entries: Iterable[Entry],
 ) -> HeadComparison:
     """Return the comparison of the heads of one model, without a second model."""
@@ -70,17 +65,19 @@ def _compare_one(
     if model_survey.relations is not None:
         n_tested += len(model_survey.relations.names)
     controls = _controls(model_survey, n_tested)
-    candidates = _relation_candidates(
-        model_survey, thresholds.get(measures.RELATION, relations.THRESHOLD), n_tested
-    )
+    candidates = _relation_candidates(model_survey, n_tested)
     roles_of_relations = relations.roles_of(candidates)
     n_layers, n_heads = estimates.value.shape[:2]
-    judged = roles.with_thresholds(known_measures, thresholds)
     counts = _counts(model_survey)
 
     def profile(layer: int, head: int) -> HeadProfile:
         head_roles = roles.roles_of(
-            layer, head, measures=judged, estimates=estimates, controls=controls, counts=counts
+            layer,
+            head,
+            measures=known_measures,
+            estimates=estimates,
+            controls=controls,
+            counts=counts,
         )
         head_roles += roles_of_relations.get((layer, head), [])
         return HeadProfile(
@@ -113,9 +110,7 @@ def _compare_one(
     )
 
 
-def _relation_candidates(
-    model_survey: Survey, threshold: float, n_tested: int
-) -> dict[str, tuple[Relation, ...]]:
+def _relation_candidates(model_survey: Survey, n_tested: int) -> dict[str, tuple[Relation, ...]]:
     """Return the heads that may find each relation; empty if no sentence is annotated.
 
     `n_tested` is the number of roles and relations that were tested.
@@ -132,7 +127,6 @@ def _relation_candidates(
     return relations.candidates(
         model_survey.relations,
         untrained,
-        threshold,
         different=_different(model_survey),
         n_tested=n_tested,
     )

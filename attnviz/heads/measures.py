@@ -18,7 +18,7 @@ names heads after it. A share only has to say which keys it asks for::
 Thresholds of roles are those of Clark et al. 2019 (section 3) and Voita et al. 2019 (section 5.1) where they give one:
 previous and next token more than half of the weight; first token, separators and punctuation more than 0.6; broad an
 entropy of 3.8 nats on 128 tokens, which is 0.78 of the largest; a positional head has its largest weight at one fixed
-offset in 90% of its rows. All of them can be changed.
+offset in 90% of its rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from attnviz.text.messages import Phrase, _, pgettext
 CHANCE, UNTRAINED, OFFSET = "chance", "untrained", "offset"
 """The controls: the head's own weights assigned to keys at random, the best head of random weights, and the best fixed
 offset. Those in `RULED_OUT_BY` can rule a role out."""
-# The family, with one threshold, of all roles that are relations between words.
+# The family of all roles that are relations between words.
 RELATION = "relation"
 BROAD = round(3.8 / math.log(128), 3)
 """The smallest entropy of a head that Clark et al. call broad, as a share of the largest possible entropy."""
@@ -77,10 +77,9 @@ class RoleRule:
     words: str  # what the head does, in plain words
     threshold: float  # the smallest value of the measure that gives the role
     about: About = "content"  # subject of the role; it selects the controls (`RULED_OUT_BY`)
-    short: str = ""  # the name that users see and type
-    also: tuple[str, ...] = ()  # other names that users may type
+    short: str = ""  # the name that users see
     group: Group = "other"  # what the role is about, which gives its colour (`GROUPS`)
-    # the name of a group of roles that are selected together and share a threshold; by default the name of the role
+    # the name of a group of roles, such as those of all fixed offsets; by default the name of the role
     family: str = ""
 
     def __post_init__(self) -> None:
@@ -174,7 +173,6 @@ def _peak_at(offset: int) -> Measure:
         threshold=0.9,
         about="position",
         short=short.format(n=distance),
-        also=(f"{offset:+d}",),
         group="position",
         family="offset",
     )
@@ -216,7 +214,6 @@ MEASURES: tuple[Entry, ...] = (
             short=pgettext("role", "previous token"),
             group="position",
             words=_("attends to the previous token"),
-            also=("prev", "-1"),
             threshold=0.5,
             about="position",
         ),
@@ -232,7 +229,6 @@ MEASURES: tuple[Entry, ...] = (
             short=pgettext("role", "next token"),
             group="position",
             words=_("attends to the next token"),
-            also=("+1",),
             threshold=0.5,
             about="position",
         ),
@@ -248,7 +244,6 @@ MEASURES: tuple[Entry, ...] = (
             short=pgettext("role", "first token"),
             group="special",
             words=_("attends to the first token"),
-            also=("sink", "sink [cls]", "[cls]", "cls", "bos"),
             threshold=0.6,
         ),
     ),
@@ -263,7 +258,6 @@ MEASURES: tuple[Entry, ...] = (
             short=pgettext("role", "separator"),
             group="special",
             words=_("attends to the separator"),
-            also=("[sep]", "sep"),
             threshold=0.6,
         ),
     ),
@@ -279,7 +273,6 @@ MEASURES: tuple[Entry, ...] = (
             short=pgettext("role", "punctuation"),
             group="special",
             words=_("attends to punctuation"),
-            also=("punct",),
             threshold=0.6,
         ),
     ),
@@ -296,7 +289,6 @@ MEASURES: tuple[Entry, ...] = (
             short=pgettext("role", "same word"),
             group="reference",
             words=_("attends back to the same word"),
-            also=("duplicate",),
             threshold=0.5,
         ),
     ),
@@ -352,7 +344,6 @@ MEASURES: tuple[Entry, ...] = (
             short=pgettext("role", "similar meaning"),
             group="meaning",
             words=_("attends to words of similar meaning"),
-            also=("similar",),
             threshold=0.6,
         ),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -343,48 +343,46 @@ class HeadComparison:
 
     def figure(
         self,
-        head: Place | None = None,
+        heads: Sequence[Place] = (),
         *,
         lang: str = "en",
         style: StyleName = "sheet",
         theme: ThemeName = "auto",
-        width: str | None = None,
         dpi: int | None = None,
     ) -> Figure:
-        """Draw the sheet of all heads, or the page of one head (``(1, 2)`` or ``"1.2"``).
+        """Draw the sheet of all heads, or of some (``[(1, 2)]`` or ``["1.2"]``).
 
         Patterns of examples are drawn if the model is available.
 
         Raises:
             SelectionError: there is no such head or language.
-            SettingsError: a style, theme or width that no picture has.
+            SettingsError: a style or theme that no picture has.
         """
         from attnviz.heads.api import draw
 
-        return draw(self, head, lang=lang, style=style, theme=theme, width=width, dpi=dpi).figure
+        return draw(self, heads, lang=lang, style=style, theme=theme, dpi=dpi).figure
 
     def save(
         self,
         path: str | os.PathLike[str],
-        head: Place | None = None,
+        heads: Sequence[Place] = (),
         *,
         lang: str = "en",
         style: StyleName = "sheet",
         theme: ThemeName = "auto",
-        width: str | None = None,
         dpi: int | None = None,
         examples: Examples | None = None,
     ) -> Path:
         """Write the comparison to a file, in the format of its ending; a failed write leaves no partial file.
 
-        ``.png``, ``.svg`` and ``.pdf`` are pictures of all heads, or of one `head`; ``.html`` is an interactive page;
-        ``.csv`` and ``.json`` are tables of all numbers; ``.stats`` holds the measurements, which can be loaded,
-        merged and continued. `examples` gives the patterns of examples, as for `attnviz.heads.api.draw`.
+        ``.png``, ``.svg`` and ``.pdf`` are pictures of all heads, or of some `heads`; ``.html`` is an interactive page;
+        ``.csv`` and ``.json`` are tables of all numbers; ``.stats`` holds the measurements, which can be loaded.
+        `examples` gives the patterns of examples, as for `attnviz.heads.api.draw`.
 
         Raises:
             OutputError: another ending, or a file that cannot be written.
             SelectionError: there is no such head or language.
-            SettingsError: a style, theme or width that no picture has.
+            SettingsError: a style or theme that no picture has.
         """
         from attnviz.heads import api, export
         from attnviz.storage.files import check_ending, write_whole
@@ -403,12 +401,11 @@ class HeadComparison:
         else:
             picture = api.draw(
                 self,
-                head,
+                heads,
                 examples=examples or api.example_patterns,
                 lang=lang,
                 style=style,
                 theme=theme,
-                width=width,
                 dpi=dpi,
             )
             content = picture.fill

@@ -74,13 +74,3 @@ HEAD_WORDS = {
     "stand-in": pgettext("relation", "word that stands in"),
     "repair": pgettext("relation", "repair"),
 }
-# other names that users may type for a relation
-ALSO = {
-    "amod": ("adjective",),
-    "coreference": ("coref",),
-    "det": ("determiner",),
-    "nmod:poss": ("poss",),
-    "nsubj": ("subject",),
-    "obj": ("object", "dobj"),
-    "obl:agent": ("agent",),
-}

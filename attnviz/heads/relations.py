@@ -24,10 +24,10 @@ from attnviz.attention import Note
 from attnviz.heads import tally
 from attnviz.heads.measures import OFFSET, OFFSETS, RELATION, UNTRAINED, RoleRule
 from attnviz.heads.record import Control, Example, Relation, Role
-from attnviz.heads.relation_words import ALSO, HEAD_WORDS, OWN_RELATIONS, RELATIONS
-from attnviz.heads.roles import best_of_seeds, doubt, spelling
+from attnviz.heads.relation_words import HEAD_WORDS, OWN_RELATIONS, RELATIONS
+from attnviz.heads.roles import best_of_seeds, doubt
 from attnviz.text.corpus import Annotation, universal
-from attnviz.text.messages import Phrase, _, both, join_phrases
+from attnviz.text.messages import Phrase, _, join_phrases
 
 WAYS = 2  # directions: the word that this word attends to most; the word that attends most to it
 FORWARD, REVERSE = range(WAYS)
@@ -201,7 +201,7 @@ FAMILY = RoleRule(
 """The properties shared by all roles from relations between words."""
 
 
-def rule_of(relation: str, *, reverse: bool, threshold: float = THRESHOLD) -> RoleRule:
+def rule_of(relation: str, *, reverse: bool) -> RoleRule:
     """Return the role of a head that finds a relation: "subject to verb", or "verb to subject" if `reverse`.
 
     A subtype that is not known, such as ``nsubj:x``, has the governor of its relation.
@@ -218,16 +218,13 @@ def rule_of(relation: str, *, reverse: bool, threshold: float = THRESHOLD) -> Ro
     else:
         words = _("attends along “{relation}”").format(relation=relation)
     ends = [term if relation in RELATIONS else relation, HEAD_WORDS[governor]]
-    typed = [relation, governor]  # as in Universal Dependencies, such as "nsubj > verb"
     if reverse:
         ends.reverse()
-        typed.reverse()
     return RoleRule(
         name=name_of(relation, reverse=reverse),
         words=words,
-        threshold=threshold,
+        threshold=THRESHOLD,
         short=_("{query} to {key}").format(query=ends[0], key=ends[1]),
-        also=(" > ".join(typed),),
         group="reference" if relation == "coreference" else "grammar",
         family=FAMILY.name,
     )
@@ -246,30 +243,9 @@ def name_of(relation: str, *, reverse: bool) -> str:
     return f"{RELATION}_{relation}{'_reversed' if reverse else ''}"
 
 
-def names_of(relations: Sequence[str]) -> dict[str, set[str]]:
-    """Return the roles that each name means; the name of a relation means both directions.
-
-    Names are normalized by `attnviz.heads.roles.spelling`.
-    """
-    by_name: dict[str, set[str]] = {}
-    for relation in dict.fromkeys([*RELATIONS, *relations]):
-        rules = [rule_of(relation, reverse=reverse) for reverse in (False, True)]
-        other_names = ALSO.get(relation, ())
-        by_name |= {
-            spelling(name): {rule.name for rule in rules} for name in (relation, *other_names)
-        }
-        by_name |= {
-            spelling(name): {rule.name}
-            for rule in rules
-            for name in (rule.name, *both(rule.short), *rule.also)
-        }
-    return by_name
-
-
 def candidates(
     measured: Relations,
     untrained: Relations | None,
-    threshold: float = THRESHOLD,
     *,
     different: int,
     n_tested: int = 1,
@@ -283,7 +259,6 @@ def candidates(
         measured: the counts of the model.
         untrained: the counts of models with random weights, the layers of all seeds one after another; without them,
             nothing is established.
-        threshold: the smallest accuracy.
         different: the number of different sentences.
         n_tested: the number of roles and relations tested.
     """
@@ -296,8 +271,8 @@ def candidates(
         if random is not None:
             controls.append(random)
         by_relation[name] = tuple(
-            _score_head(measured, number, cell, controls, threshold, different)
-            for cell in _chosen(measured, number, threshold)
+            _score_head(measured, number, cell, controls, different)
+            for cell in _chosen(measured, number)
         )
     return by_relation
 
@@ -322,7 +297,6 @@ def _score_head(
     number: int,
     cell: tuple[int, int, int],
     controls: Sequence[Control],
-    threshold: float,
     different: int,
 ) -> Relation:
     """Return one relation with the accuracy of a candidate on the second half; `cell` is direction, layer and head."""
@@ -335,13 +309,13 @@ def _score_head(
         score,
         low,
         controls,
-        threshold=threshold,
+        threshold=THRESHOLD,
         needs=(OFFSET, UNTRAINED),
         cases=float(measured.counts[:, WHOLE, number].min()),
         sentences=float(tally.effective(counts)),
         different=different,
     )
-    rule = rule_of(name, reverse=is_reverse, threshold=threshold)
+    rule = rule_of(name, reverse=is_reverse)
     role = Role(
         rule=rule,
         measure=rule.name,
@@ -354,12 +328,10 @@ def _score_head(
     return Relation(name=name, n=n_cases, layer=layer, head=head, reverse=is_reverse, role=role)
 
 
-def _chosen(
-    relations: Relations, relation: int, threshold: float
-) -> Iterator[tuple[int, int, int]]:
+def _chosen(relations: Relations, relation: int) -> Iterator[tuple[int, int, int]]:
     """Yield direction, layer and head of the candidates for one relation, the best first."""
     hits = relations.hits[CHOOSE, WHOLE, relation]  # (direction, layer, head)
-    enough = threshold * relations.counts[CHOOSE, WHOLE, relation]
+    enough = THRESHOLD * relations.counts[CHOOSE, WHOLE, relation]
     for rank, flat_index in enumerate(np.argsort(-hits, axis=None, kind="stable").tolist()):
         direction, layer, head = map(int, np.unravel_index(flat_index, hits.shape))
         if rank > 0 and hits[direction, layer, head] < enough:

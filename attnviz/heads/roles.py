@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
 
 from attnviz.attention import Note
-from attnviz.errors import SelectionError
 from attnviz.heads.measures import (
     CHANCE,
     OFFSET,
-    RELATION,
     RULED_OUT_BY,
     UNTRAINED,
     Measure,
-    RoleRule,
-    rules_of,
 )
 from attnviz.heads.record import Control, Estimates, Role
 from attnviz.heads.tally import student
-from attnviz.text.display import clip
-from attnviz.text.messages import Phrase, _, both, pgettext
-from attnviz.text.suggest import suggest
+from attnviz.text.messages import Phrase, _, pgettext
 
 SEEN = 0.25
 """A fixed offset gives a role only if at least this share of the rows sees a key there. If the offset is almost as long
@@ -137,55 +131,6 @@ def _too_few(low: float, cases: float, sentences: float, different: int) -> Note
     if math.isnan(low) or sentences < FEWEST_SENTENCES:
         return Note.of("too_few_sentences", fewest=FEWEST_SENTENCES)
     return None
-
-
-def spelling(name: str) -> str:
-    """Normalize a name for comparison: lower case, with ``a -> b`` and ``a to b`` as ``a > b``."""
-    words = (
-        name.lower()
-        .replace("->", ">")
-        .replace("→", ">")
-        .replace("_", " ")
-        .replace(">", " > ")
-        .split()
-    )
-    return " ".join(">" if word == "to" else word for word in words)
-
-
-def names_of(rule: RoleRule) -> set[str]:
-    """Return all names that users may type for a role, normalized by `spelling`."""
-    return {spelling(name) for name in (rule.name, *both(rule.short), *rule.also)}
-
-
-def with_thresholds(
-    measures: Sequence[Measure], changed: Mapping[str, float]
-) -> tuple[Measure, ...]:
-    """Return the measures with other thresholds of their roles; ``offset`` changes those of all fixed offsets.
-
-    The threshold of ``relation`` is only checked here, because relations between words are not measures.
-
-    Raises SelectionError: there is no role of that name, or a threshold is not between 0 and 1.
-    """
-    known = {name: rule.family for _, rule in rules_of(measures) for name in names_of(rule)}
-    known |= {family: family for family in {*known.values(), RELATION}}
-    thresholds = {}
-    for name, value in changed.items():
-        family = known.get(spelling(name))
-        if family is None:
-            hint = suggest(spelling(name), known, sorted(set(known.values())))
-            raise SelectionError(f"there is no role {clip(name, 40)!r} to set a threshold of{hint}")
-        if not 0 < value <= 1:
-            raise SelectionError(
-                f"the threshold of {name} must be above 0 and at most 1, not {value:g}"
-            )
-        thresholds[family] = value
-    changed_measures = []
-    for measure in measures:
-        role = measure.role
-        if role is not None and role.family in thresholds:
-            role = replace(role, threshold=thresholds[role.family])
-        changed_measures.append(replace(measure, role=role))
-    return tuple(changed_measures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32
 
-from attnviz.attention import Attention, indices_of
-from attnviz.errors import SelectionError
-from attnviz.heads.measures import GROUPS, Group, Measure, rules_of
+from attnviz.attention import Attention
+from attnviz.heads.measures import GROUPS, Group
 from attnviz.heads.record import Example, HeadComparison, HeadProfile, Role
 from attnviz.heads.relations import FAMILY
-from attnviz.heads.relations import names_of as names_of_relations
-from attnviz.heads.roles import names_of, spelling
-from attnviz.heads.settings import DIVERGENCE
-from attnviz.text.display import clip
 from attnviz.text.messages import Phrase, _
-from attnviz.text.suggest import suggest
 
-NONE = "none"  # the name for no clear role, in the selection of roles
-ORDERS = ("head", "role", "score", DIVERGENCE)  # sort orders of heads; any measure is one too
 ABOUT = ("position", "content", "relation", "spread")  # the order of roles, by their subject
 MOST_CARDS = 8  # largest number of role cards, and of links of a sentence
 FEWEST_CARDS = 4  # smallest number of role cards, if there are enough heads with a role
@@ -39,111 +30,17 @@ class HeadRole(NamedTuple):
     role: Role | None
 
 
-def find_roles(wanted: str, measures: Sequence[Measure], relations: Sequence[str] = ()) -> set[str]:
-    """Return the roles and families of roles that a short or full name means.
-
-    Examples of names: ``previous``, ``sink``, ``nsubj``, ``nsubj > verb``, ``coref``, ``relation``, ``none``.
-
-    Raises SelectionError: there is no such role.
-    """
-    rules = [rule for _measure, rule in rules_of(measures)]
-    known = {name: {rule.name} for rule in rules for name in names_of(rule)}
-    families = dict.fromkeys([*(rule.family for rule in rules), FAMILY.name, NONE])
-    known |= {family: {family} for family in families} | names_of_relations(relations)
-    typed = spelling(wanted)
-    if typed in known:
-        return known[typed]
-    if wanted.startswith(f"{FAMILY.name}_"):
-        return {wanted}
-    raise SelectionError(f"there is no role {clip(wanted, 40)!r}{suggest(typed, known, families)}")
-
-
-def find_measure(wanted: str, measures: Sequence[Measure]) -> Measure:
-    """Return the measure with this name, beginning of a name, or heading in a table.
-
-    Raises SelectionError: there is no such measure, or more than one.
-    """
-    matches = [measure for measure in measures if wanted in {measure.name, measure.label}]
-    matches = matches or [
-        measure for measure in measures if wanted and measure.name.startswith(wanted)
-    ]
-    if len(matches) == 1:
-        return matches[0]
-    names = [measure.name for measure in measures]
-    shown_names = [measure.name for measure in measures if measure.offset in {None, -1}]
-    hint = suggest(wanted, (*ORDERS, *names), shown_names)
-    raise SelectionError(f"there is no measure {clip(wanted, 40)!r}{hint}")
-
-
-def choose_heads(
-    comparison: HeadComparison,
-    *,
-    sort: str = "head",
-    role: Sequence[str] = (),
-    layers: Sequence[int] = (),
-    heads: Sequence[int] = (),
+def clearest_roles(
+    comparison: HeadComparison, places: Collection[tuple[int, int]] | None = None
 ) -> list[HeadRole]:
-    """Return the selected heads in the given order.
+    """Return the heads at these places with their clearest roles, in the order of the model.
 
-    Without a selection, if there are more than `MOST` heads, return only those with a role.
-
-    Args:
-        comparison: the heads.
-        sort: ``head`` (as in the model), ``role`` (then by score), ``score``, ``divergence`` (from a second model), or
-            a measure, largest first.
-        role: select heads with any of these roles; ``none`` is no clear role.
-        layers: select layers; negative numbers count from the end; all if empty.
-        heads: select heads of each layer, in the same way.
-
-    Raises:
-        SelectionError: there is no such measure, role, layer or head, or no second model.
+    None stands for all heads; if there are more than `MOST`, for those with a role.
     """
-    relations = [relation.name for relation in comparison.relations]
-    wanted_roles = set[str]()
-    for item in role:
-        wanted_roles |= find_roles(item, comparison.measures, relations)
-    all_layers, all_heads = range(comparison.n_layers), range(comparison.n_heads)
-    rows = indices_of(layers or all_layers, all_layers, "layer")
-    columns = indices_of(heads or all_heads, all_heads, "head")
-    selected: list[HeadRole] = []
-    for head in comparison.heads:
-        if head.layer in rows and head.head in columns:
-            selected += _shown_role(head, wanted_roles)
-    if len(selected) > MOST and not (role or layers or heads):
-        selected = [item for item in selected if item.role is not None]
-    return selected if sort == "head" else sorted(selected, key=_order(comparison, sort))
-
-
-def _shown_role(head: HeadProfile, wanted: set[str]) -> Iterator[HeadRole]:
-    """Yield a head with its first role in `wanted`, if it has one; an empty set stands for all roles."""
-    if not head.roles and (not wanted or NONE in wanted):
-        yield HeadRole(head, None)
-    for role in head.roles:
-        if not wanted or {role.name, role.rule.family} & wanted:
-            yield HeadRole(head, role)
-            return
-
-
-def _order(
-    comparison: HeadComparison, sort: str
-) -> Callable[[HeadRole], tuple[tuple[int, int, str], float]]:
-    """Return the sort key of heads: largest value first, heads without a value last."""
-    if sort == DIVERGENCE and comparison.against is None:
-        raise SelectionError("there is no second model to sort by")
-    measure = None if sort in ORDERS else find_measure(sort, comparison.measures)
-
-    def key(row: HeadRole) -> tuple[tuple[int, int, str], float]:
-        value = math.nan
-        if measure is not None:
-            value = comparison.estimate(measure.name, *row.head.place)[0]
-        elif sort == DIVERGENCE and row.head.change is not None:
-            value = row.head.change.divergence
-        elif row.role is not None:
-            value = row.role.score
-        rank = role_order(comparison, row.role) if sort == "role" else (0, 0, "")
-        return rank, math.inf if math.isnan(value) else -value
-
-    return key
+    rows = [HeadRole(head, head.role) for head in comparison.heads]
+    if places is not None:
+        return [row for row in rows if row.head.place in places]
+    return rows if len(rows) <= MOST else [row for row in rows if row.role is not None]
 
 
 def role_order(comparison: HeadComparison, role: Role | None) -> tuple[int, int, str]:
@@ -242,9 +139,10 @@ def _words_if_short(example: Example) -> int:
     return n_words if n_words <= SHORT else 0
 
 
-def own_card(head: HeadProfile, comparison: HeadComparison) -> list[RoleCard]:
-    """Return the card of the clearest role of a head; empty if it has no role."""
-    return [RoleCard(head, role, example_of(comparison, head, role)) for role in head.roles[:1]]
+def own_cards(head: HeadProfile, comparison: HeadComparison) -> list[RoleCard]:
+    """Return the cards of a head's roles that have an example; empty if it has no role."""
+    cards = [RoleCard(head, role, example_of(comparison, head, role)) for role in head.roles]
+    return [card for card in cards if card.example is not None][:FEWEST_CARDS]
 
 
 def example_of(comparison: HeadComparison, head: HeadProfile, role: Role) -> Example | None:
@@ -255,16 +153,6 @@ def example_of(comparison: HeadComparison, head: HeadProfile, role: Role) -> Exa
     ranked = comparison.examples.get(place, ())
     short = [example for example in ranked if len(example.text.split()) <= SHORT]
     return next(iter([*short, *ranked]), None)
-
-
-def examples_of(comparison: HeadComparison, head: HeadProfile) -> list[tuple[str, Example]]:
-    """Return the sentence with the highest score for each measure of a head, measures of its roles first."""
-    names = [role.measure for role in head.roles]
-    names += [measure.name for measure in comparison.measures if measure.offset is None]
-    by_measure = [
-        (name, comparison.examples.get((head.name, name), ())) for name in dict.fromkeys(names)
-    ]
-    return [(name, ranked[0]) for name, ranked in by_measure if ranked]
 
 
 def typical(ranked: Sequence[Example]) -> Example | None:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 from attnviz.errors import SettingsError
-from attnviz.models.registry import Device, Dtype
+from attnviz.models.registry import Device
 from attnviz.text.display import check_sentence
 
 CONTROLS = 50  # default number of sentences that controls are measured on
-DIVERGENCE = "divergence"  # sorts the table by the difference from the second model
 STATS = ".stats"  # the ending of files of measurements, which can be drawn
 
 Place = str | tuple[int, int]  # a head: ``"1.2"`` or ``(1, 2)``, negative from the end
@@ -23,7 +22,6 @@ class ModelSettings:
 
     model: str | None = None  # None for the default
     device: Device = "auto"
-    dtype: Dtype = "auto"
     trust_remote_code: bool = False
 
 
@@ -85,8 +83,6 @@ class SurveySettings:
     """
 
     kind: Literal["encoder", "decoder", "cross"] | None = None
-    # whether to cut sentences that are too long, instead of leaving them out
-    truncate: bool = False
     controls: int = CONTROLS  # the number of sentences that controls are measured on
 
     def __post_init__(self) -> None:
@@ -98,8 +94,7 @@ def check_saved(model: ModelSettings, survey: SurveySettings) -> None:
     """Raise SettingsError if a saved file is given together with settings of a new measurement."""
     options = {
         "model": model.model is not None,
-        "dtype": model.dtype != "auto",
-        "kind, truncate and controls": survey != SurveySettings(),
+        "kind and controls": survey != SurveySettings(),
     }
     for name, is_given in options.items():
         if is_given:

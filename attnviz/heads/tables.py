@@ -11,17 +11,12 @@ from attnviz.heads.measures import CHANCE, OFFSET, UNTRAINED
 from attnviz.heads.record import Control, HeadComparison, HeadProfile, Relation, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import (
-    ORDERS,
     HeadRole,
     WordLink,
-    choose_heads,
-    examples_of,
-    find_measure,
     head_kinds,
     strongest_link,
     strongest_links,
 )
-from attnviz.heads.settings import DIVERGENCE
 from attnviz.heads.words import (
     MARKS,
     MISSING,
@@ -109,18 +104,14 @@ def _names(row: Sequence[HeadRole]) -> str:
     return f"{names} +{len(row) - NAMED}" if len(row) > NAMED else names
 
 
-def head_table(comparison: HeadComparison, rows: Sequence[HeadRole], sort: str) -> list[Column]:
-    """Return the table of heads with their roles, and the measure that they are sorted by."""
+def head_table(comparison: HeadComparison, rows: Sequence[HeadRole]) -> list[Column]:
+    """Return the table of heads with their roles."""
     heads, roles = [head for head, _role in rows], [role for _head, role in rows]
     columns = [
         Column(title=HEAD, cells=[head.name for head in heads]),
         Column(title=ROLE, cells=list(map(marked_role, roles)), least=22, roles=roles),
         *_score_columns(roles),
     ]
-    if sort not in ORDERS:
-        measure = find_measure(sort, comparison.measures)
-        values = [comparison.estimate(measure.name, *head.place)[0] for head in heads]
-        columns.append(Column(title=measure.label, cells=list(map(rounded, values)), right=True))
     if comparison.attention is not None:
         links = [strongest_link(comparison.attention, *head.place) for head in heads]
         columns.append(Column(title=_("strongest link"), cells=list(map(_link_words, links))))
@@ -184,8 +175,7 @@ def _up_to(control: Control | None) -> str:
 
 def change_table(comparison: HeadComparison, most: int) -> list[Column]:
     """Return the heads that differ most from the same heads of the second model."""
-    rows = choose_heads(comparison, sort=DIVERGENCE, layers=range(comparison.n_layers))[:most]
-    heads = [head for head, _role in rows]
+    heads = sorted(comparison.heads, key=_divergence, reverse=True)[:most]
     intervals = [interval(head.change.low, head.change.high) for head in heads if head.change]
     jsd, second_roles = _change_columns(heads)
     return [
@@ -195,6 +185,12 @@ def change_table(comparison: HeadComparison, most: int) -> list[Column]:
         Column(title=ROLE, cells=[marked_role(head.role) for head in heads]),
         second_roles,
     ]
+
+
+def _divergence(head: HeadProfile) -> float:
+    """Return how far a head is from the second model; minus infinity if no row was counted."""
+    value = math.nan if head.change is None else head.change.divergence
+    return -math.inf if math.isnan(value) else value
 
 
 def kind_table(roles_on: HeadComparison, record: Attention) -> list[Column]:
@@ -268,39 +264,3 @@ def measure_table(comparison: HeadComparison, profile: HeadProfile) -> list[Colu
             columns.append(Column(title=kind.title, cells=list(map(rounded, values)), right=True))
     meanings = [item.meaning for item in measures]
     return [*columns, Column(title=_("what it measures"), cells=meanings, least=24)]
-
-
-def offset_table(comparison: HeadComparison, profile: HeadProfile) -> list[Column]:
-    """Return the mean weight of one head at each fixed offset."""
-    estimates = [comparison.at_offset(offset, profile) for offset in comparison.offsets]
-    return [
-        Column(
-            title=_("offset"),
-            cells=[f"{offset:+d}" if offset else "0" for offset in comparison.offsets],
-            right=True,
-        ),
-        Column(
-            title=_("weight"), cells=[rounded(estimate[0]) for estimate in estimates], right=True
-        ),
-        Column(
-            title=INTERVAL, cells=[interval(*estimate[1:]) for estimate in estimates], right=True
-        ),
-    ]
-
-
-def example_table(comparison: HeadComparison, profile: HeadProfile) -> list[Column]:
-    """Return the sentence with the highest score for each measure of one head."""
-    examples = examples_of(comparison, profile)
-    return [
-        Column(title=_("measure"), cells=[name for name, _example in examples]),
-        Column(
-            title=pgettext("heads", "value"),
-            cells=[rounded(example.score) for _name, example in examples],
-            right=True,
-        ),
-        Column(
-            title=_("the sentence where it is largest"),
-            cells=[example.text for _name, example in examples],
-            least=20,
-        ),
-    ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from rich.style import Style
 from rich.text import Text
@@ -17,12 +18,10 @@ from attnviz.heads.relations import FAMILY, terms_of
 from attnviz.heads.roles import CONTROLS, TOO_FEW
 from attnviz.heads.selection import (
     MOST,
-    ORDERS,
     HeadRole,
     by_role,
-    choose_heads,
+    clearest_roles,
     example_of,
-    find_measure,
     groups_of,
     received_by_words,
 )
@@ -36,6 +35,7 @@ WIDE = 116  # columns of a window that is wide enough for descriptions beside th
 READABLE = 110  # longest line of prose; after longer lines it is hard to find the next one
 ROLES = 24  # number of roles in the overview
 CHANGED = 6  # number of heads in the table of those that differ most from a second model
+NARROWEST_CARD = 48  # columns of a card of one head beside another
 CELL = 6, 20  # smallest and largest width of a head on a map, in characters
 CELL_LINES = 3  # most lines of a head on a map; 1 in a model of more than `MOST` heads
 REACH = 4  # largest offset of a small pattern, before and after the query
@@ -128,7 +128,7 @@ def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "e
     lines += out.prose(words.ESTABLISHED, "dim")
     lines += out.prose(_("To beat: the highest control that could rule the role out."), "dim")
     best_head = rows[0][0].head
-    more = _("More: --table (all heads and relations), attnviz head {head}, -o heads.csv")
+    more = _("More: --table (all heads and relations), --head {head}, -o heads.csv")
     return [*lines, *_ending(comparison, out), *out.prose(more.format(head=best_head.name), "dim")]
 
 
@@ -306,32 +306,18 @@ def draw_sentence(comparison: HeadComparison, record: Attention, out: Writer) ->
 def draw_table(
     comparison: HeadComparison,
     screen: Screen,
-    *,
-    sort: str = "head",
-    role: Sequence[str] = (),
-    layers: Sequence[int] = (),
-    heads: Sequence[int] = (),
+    places: Collection[tuple[int, int]] | None = None,
     language: str = "en",
 ) -> list[Text]:
-    """Draw the table of all heads, and all relations.
-
-    Raises SelectionError: there is no such measure, role, layer or head.
-    """
+    """Draw the table of all heads, or of those at these places, and all relations."""
     out = Writer(screen, language)
-    rows = choose_heads(comparison, sort=sort, role=role, layers=layers, heads=heads)
+    rows = clearest_roles(comparison, places)
     lines = _heading(_("What each head does"), comparison, out)
-    if sort not in ORDERS:
-        measure = find_measure(sort, comparison.measures)
-        meaning = _("Sorted by {name}: {meaning}").format(name=sort, meaning=measure.meaning)
-        lines += out.prose(meaning, "dim")
-    if rows:
-        lines += _head_lines(comparison, rows, out, sort)
-    else:
-        lines += out.prose(_("No head has such a role here."))
+    lines += _head_lines(comparison, rows, out)
     if hidden := len(comparison.heads) - len(rows):
         text = _("Heads not shown: {n:,}.")
-        if not (role or layers or heads):
-            text = _("Heads without a clear role, shown by --role none: {n:,}.")
+        if places is None:
+            text = _("Heads without a clear role, shown by --layer: {n:,}.")
         lines += out.prose(text.format(n=hidden))
     lines += [Text()]
     if comparison.relations:
@@ -342,10 +328,10 @@ def draw_table(
 
 
 def _head_lines(
-    comparison: HeadComparison, rows: Sequence[HeadRole], out: Writer, sort: str
+    comparison: HeadComparison, rows: Sequence[HeadRole], out: Writer
 ) -> Iterator[Text]:
     """Yield the table of heads, with a small pattern by offset if all its offsets were measured."""
-    columns = list(map(out.column, tables.head_table(comparison, rows, sort)))
+    columns = list(map(out.column, tables.head_table(comparison, rows)))
     if set(range(-REACH, REACH + 1)) <= set(comparison.offsets):
         patterns: list[Text | str] = [
             Text(
@@ -395,34 +381,43 @@ def _legend(comparison: HeadComparison, rows: Sequence[HeadRole], out: Writer) -
     yield from out.prose(words.NOT_EXPLANATION, "dim")
 
 
-def draw_head(
+def draw_heads(
     comparison: HeadComparison,
-    layer: int,
-    head: int,
+    places: Sequence[tuple[int, int]],
     screen: Screen,
-    *,
-    full: bool = False,
     language: str = "en",
 ) -> list[Text]:
-    """Draw one head; `full` adds all its measures, controls and sentences.
+    """Draw the cards of one head or two: side by side in a wide window, else one below the other."""
+    out = Writer(screen, language)
+    half = (screen.width - 3) // 2
+    if len(places) == 2 and half >= NARROWEST_CARD:
+        narrow = Writer(replace(screen, width=half), language)
+        left, right = (list(_card(comparison, place, narrow)) for place in places)
+        lines = []
+        for one, other in zip_longest(left, right, fillvalue=Text()):
+            one.truncate(half, pad=True)
+            lines.append(Text.assemble(one, "   ", other))
+    else:
+        lines = [line for place in places for line in _card(comparison, place, out)]
+    table = words.model_names(comparison)
+    lines += out.prose(join_phrases([table, words.sample(comparison)], " · "), "dim")
+    return [*lines, *_ending(comparison, out), *out.prose(words.NOT_EXPLANATION, "dim")]
 
-    Raises SelectionError: there is no such head.
-    """
-    profile, out = comparison.head(layer, head), Writer(screen, language)
-    title = _("Layer {layer}, head {head}").format(layer=profile.layer, head=profile.head)
-    lines = [*_heading(title, comparison, out), *_roles(profile, comparison, out), Text()]
-    if full:
-        lines += _details(profile, comparison, out)
-    elif comparison.offsets:
-        reach = max(comparison.offsets)
-        pattern = bars(_by_offset(comparison, profile, reach), screen)
-        text = _("Mean weight by offset, from -{reach} to +{reach}: ").format(reach=reach)
-        start = out.say(text)
-        lines.append(Text.assemble(start, (pattern, role_style(profile.role, screen))))
-    lines += _ending(comparison, out)
-    if not full:
-        lines += out.prose(_("More: --full (all measures, controls and sentences)"), "dim")
-    return lines
+
+def _card(comparison: HeadComparison, place: tuple[int, int], out: Writer) -> Iterator[Text]:
+    """Yield what one head does, how sure that is, with an example, its weight by offset, and its measures."""
+    profile = comparison.head(place)
+    yield from out.prose(words.describe(profile), "bold")
+    yield from _roles(profile, comparison, out)
+    if comparison.offsets:
+        reach = min(max(comparison.offsets), (out.screen.width - 1) // 2)
+        text = _("Mean weight by offset, from -{reach} to +{reach}:").format(reach=reach)
+        yield from out.prose(text)
+        pattern = bars(_by_offset(comparison, profile, reach), out.screen)
+        yield Text(pattern, role_style(profile.role, out.screen))
+    yield Text()
+    yield from out.table(tables.measure_table(comparison, profile))
+    yield Text()
 
 
 def _roles(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Iterator[Text]:
@@ -447,24 +442,3 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Ite
             divergence=words.with_interval(change.divergence, change.low, change.high),
         )
         yield from out.prose(text)
-
-
-def _details(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Iterator[Text]:
-    """Yield all measures of a head with their controls, its weight by offset, its sentences and relations."""
-    yield from out.table(tables.measure_table(comparison, profile))
-    yield Text()
-    if comparison.offsets:
-        yield from out.prose(_("Mean weight by offset (0 is the token itself, -1 the one before)"))
-        values = [comparison.at_offset(item, profile)[0] for item in comparison.offsets]
-        bar_cells = [bar(value, out.screen) for value in values]
-        yield from out.table(tables.offset_table(comparison, profile), render.Column("", bar_cells))
-        yield Text()
-    yield from out.table(tables.example_table(comparison, profile))
-    yield Text()
-    relations = [item for item in comparison.relations if (item.layer, item.head) == profile.place]
-    if relations:
-        yield from out.table(tables.relation_table(relations))
-        yield from _relation_legend(out)
-    yield from out.prose(words.ESTABLISHED, "dim")
-    yield from out.prose(words.TOO_NARROW, "dim")
-    yield from out.prose(words.NOT_EXPLANATION, "dim")

@@ -249,6 +249,15 @@ def role_score(role: Role) -> Phrase:
     )
 
 
+def describe(profile: HeadProfile) -> Phrase:
+    """Return the layer and number of a head, and what it does."""
+    place = _("Layer {layer}, head {head}").format(layer=profile.layer, head=profile.head)
+    title = join_phrases([place, profile.words], ": ")
+    if profile.role and not profile.role.established:
+        return _("{title} (not established)").format(title=title)
+    return title
+
+
 def closest_roles(comparison: HeadComparison, profile: HeadProfile) -> Phrase:
     """Return the roles whose thresholds a head without a role comes closest to."""
     scores = [

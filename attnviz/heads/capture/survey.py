@@ -276,12 +276,8 @@ class Runner:
         """Encode one sentence as a batch; if two models generate text, both get the text of the first model."""
         if target is None and self.leader is not None:
             target = self.leader.encode(text, pair).sentences[0].target
-        settings = self._settings
-        # A generated text without an end is one word longer than the limit; truncating it makes both texts equal.
-        truncate = settings.truncate or target is not None
-        batch = self.source.encode(
-            [text], [pair], truncate=truncate, kind=settings.kind, targets=[target]
-        )
+        kind = self._settings.kind
+        batch = self.source.encode([text], [pair], truncate=True, kind=kind, targets=[target])
         generated = batch.sentences[0].target
         if self._of_two and target is None and generated is not None:
             return self.encode(text, pair, generated)

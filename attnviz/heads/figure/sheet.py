@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from attnviz.attention import Attention
 from attnviz.heads import tables, words
-from attnviz.heads.figure.cards import AXES, Patterns, cards_of, draw_cards
+from attnviz.heads.figure.cards import AXES, Patterns, card_of, cards_of, draw_cards
 from attnviz.heads.figure.parts import (
     ABOVE,
     BESIDE,
@@ -31,7 +31,7 @@ from attnviz.heads.figure.parts import (
 )
 from attnviz.heads.measures import GROUPS
 from attnviz.heads.record import HeadComparison
-from attnviz.heads.selection import by_role, groups_of
+from attnviz.heads.selection import by_role, groups_of, own_cards
 from attnviz.heads.tables import Column
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, lines
@@ -46,6 +46,7 @@ WIDTH = 12.0  # width of the sheet in inches
 LEAST_CELL, WIDEST_CELL, HIGHEST_CELL = 0.16, 1.05, 0.42
 WORD = (0.84, 0.26)  # largest width and height of a cell with a word, in inches
 HIGHEST = 9.0  # largest height of the map in inches; cells shrink to fit
+MOST_ROLES = 4  # roles of a head that are shown
 CHANGED = 12  # number of heads in the table of those that differ most from a second model
 
 
@@ -83,6 +84,37 @@ def draw_sheet(
         if cards:
             lower_end = draw_cards(page, cards, card_title, lower_end)
         finish(page, page.write(lines(pen, notes, text_width), lower_end) + MARGIN)
+    return picture_of(pen, title, comparison)
+
+
+def draw_some(
+    comparison: HeadComparison,
+    heads: Sequence[tuple[int, int]],
+    patterns: Patterns,
+    theme: Theme,
+    language: str,
+) -> Picture:
+    """Draw some heads: what each does, how sure that is, and its clearest roles with their examples."""
+    profiles = [comparison.head(place) for place in heads]
+    title = say(join_phrases([words.describe(profile) for profile in profiles], "; "), language)
+    roles = [role for profile in profiles for role in profile.roles[:MOST_ROLES]]
+    sure = [join_phrases([words.role_score(role), words.how_sure(role)], ". ") for role in roles]
+    sure += [words.closest_roles(comparison, item) for item in profiles if not item.roles]
+    places = [card for profile in profiles for card in own_cards(profile, comparison)]
+    cards = [card_of(card, patterns.get(card.key), language) for card in places]
+    source = join_phrases([words.model_names(comparison), words.sample(comparison)], " · ")
+    body = [say(text, language) for text in (source, *sure)]
+    foot = [say(text, language) for text in (words.proof(comparison), words.NOT_EXPLANATION)]
+    axes = say(AXES, language)
+    with usual_settings(theme):
+        card_texts = [text for card in cards for text in card.texts]
+        pen = blank_figure([title, axes, *body, *foot, *card_texts, "√→–·●○≤"], theme)
+        page, text_width = begin(pen, WIDTH), WIDTH - 2 * MARGIN
+        heading = [*lines(pen, [title], text_width, 1.35 * TITLE, leading=1.5)]
+        top = page.write([*heading, *lines(pen, body, text_width)], MARGIN) + 0.16
+        if cards:
+            top = draw_cards(page, cards, axes, top)
+        finish(page, page.write(lines(pen, foot, text_width), top) + MARGIN)
     return picture_of(pen, title, comparison)
 
 

@@ -1,4 +1,4 @@
-"""Slides of heads: the map of all heads with a legend, and one head with an example.
+"""The slide of all heads: their map with a legend.
 
 A slide has one main panel and little text. It is drawn in the letters of a sheet, on a page that `Picture.fitted`
 enlarges by `SCALE` to the size of a slide: labels are then 12 points, and no letters are below 9.
@@ -13,14 +13,8 @@ from dataclasses import replace
 from attnviz.errors import AttnvizWarning
 from attnviz.heads import tables, words
 from attnviz.heads.figure.cards import (
-    AXES,
-    Patterns,
-    card_of,
     cut_lines,
-    draw_pattern,
-    label_room,
 )
-from attnviz.heads.figure.head import draw_offsets, has_offsets, title_of_head
 from attnviz.heads.figure.parts import (
     ABOVE,
     BESIDE,
@@ -39,14 +33,13 @@ from attnviz.heads.figure.parts import (
     texts_of,
     translated,
 )
-from attnviz.heads.record import HeadComparison, HeadProfile
-from attnviz.heads.selection import by_role, own_card
+from attnviz.heads.record import HeadComparison
+from attnviz.heads.selection import by_role
 from attnviz.heads.tables import Column
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines, page_of
-from attnviz.render.figure.pen import MARGIN, POINT, TEXT, TITLE
+from attnviz.render.figure.pen import MARGIN, POINT, TITLE
 from attnviz.render.figure.style import Style
-from attnviz.render.sheet import Sheet
 from attnviz.render.theme import Theme
 from attnviz.text.display import clip
 from attnviz.text.messages import _, join_phrases
@@ -58,11 +51,6 @@ BAR = 1.5  # width kept for the colour bar at the foot, in inches
 WIDEST_CELL = 2.0  # largest width of a cell of the map, in inches
 BELOW = 4  # a table of at most this many rows stands below the map, a longer one beside it
 WIDEST_TABLE = 3.4  # largest width of a table beside the map, if two columns are not wider
-PATTERN = 4.4  # largest width of the example of a head with its labels, in inches
-LARGEST_CELL = 0.6  # largest side of a cell of the example, in inches
-CHART = 1.8  # height of the chart beside an example, in inches
-LEAST_CHART, TITLE_OF_CHART = 0.7, 0.4  # inches: smallest height of the chart, room for its title
-MOST_LINES = 7  # most lines of a text beside the example
 CLIPPED = 32  # letters of two words in the table of links
 CHANGED = 12  # most heads in the table of those that differ most from a second model
 
@@ -197,93 +185,3 @@ def _cell_of_map(comparison: HeadComparison, width: float, height: float) -> Inc
     """Return the largest cell with which the map and its numbers are not wider or higher than this."""
     across = min(WIDEST_CELL, (width - BESIDE) / comparison.n_heads)
     return across, min(across, (height - ABOVE) / comparison.n_layers)
-
-
-# One head.
-
-
-def draw_head_slide(
-    comparison: HeadComparison,
-    profile: HeadProfile,
-    patterns: Patterns,
-    style: Style,
-    theme: Theme,
-    language: str,
-) -> Picture:
-    """Draw the clearest role of a head: its example, its score in words, and the head's weight by offset.
-
-    Without an example, the weight by offset is the main panel.
-    """
-    cards = [
-        card_of(card, patterns.get(card.key), language) for card in own_card(profile, comparison)
-    ]
-    title = say(title_of_head(profile), language)
-    texts = [say(text, language) for text in _role_texts(comparison, profile)]
-    foot = [say(text, language) for text in _notes(comparison, profile)]
-    drawn_texts = [*texts, *foot, *(text for card in cards for text in card.texts)]
-    with usual_settings(theme):
-        page, top = _begin(comparison, title, drawn_texts, style, theme, language)
-        pen = page.pen
-        bottom = _write_foot(page, foot)
-        left = MARGIN
-        for card in cards:
-            if card.sheet is None:
-                texts.append(card.sentence)
-            else:
-                texts.append(card.link)
-                left = _draw_example(page, card.sheet, top, bottom, language) + GAP
-        width = WIDTH - MARGIN - left
-        # The role and its score are larger.
-        n_large = 0 if profile.role is None else 2
-        sizes = [TITLE if index < n_large else TEXT for index in range(len(texts))]
-        written = [
-            Line(line, size, pen.ink, 1.4 * size * POINT)
-            for text, size in zip(texts, sizes, strict=True)
-            for line in cut_lines(pen, text, width, MOST_LINES, size)
-        ]
-        chart_top = page.write(written, top, left) + TITLE_OF_CHART
-        chart_left, lower_end = left + 0.35, bottom - 0.15
-        if left > MARGIN:
-            chart_top = max(chart_top, lower_end - CHART)
-        if has_offsets(comparison, profile) and lower_end - chart_top > LEAST_CHART:
-            place = chart_left, chart_top, WIDTH - MARGIN - chart_left, lower_end - chart_top
-            draw_offsets(page.axes(place), pen, comparison, profile, language)
-    return picture_of(pen, title, comparison)
-
-
-def _role_texts(comparison: HeadComparison, profile: HeadProfile) -> list[str]:
-    """Return the clearest role of a head, its score, and how sure it is."""
-    role = profile.role
-    if role is None:
-        return [words.closest_roles(comparison, profile)]
-    score = _("Score {score}, 95% interval {interval}").format(
-        score=words.rounded(role.score),
-        interval=words.interval(role.low, role.high, narrow=role.narrow),
-    )
-    return [role.rule.short, score, words.how_sure(role)]
-
-
-def _notes(comparison: HeadComparison, profile: HeadProfile) -> list[str]:
-    """Return the receipt, and where to find what the slide leaves out."""
-    notes = [words.proof(comparison)]
-    if profile.role is not None and profile.role.narrow:
-        notes.append(words.TOO_NARROW)
-    return [*notes, _("All measures and controls: --style sheet")]
-
-
-def _draw_example(page: Page, sheet: Sheet, top: float, bottom: float, language: str) -> float:
-    """Draw the weights of a head on its example, with numbers or a colour bar; return the right end."""
-    caption = lines(page.pen, [say(AXES, language)], PATTERN, colour=page.pen.quiet)
-    label_width, label_height = label_room(page.pen, [sheet])
-    pattern_top = page.write(caption, top) + label_height + 0.06
-    side = min(PATTERN - label_width, bottom - pattern_top)
-    right, _lower_end = draw_pattern(
-        page,
-        sheet,
-        (MARGIN + label_width, pattern_top),
-        side,
-        largest_cell=LARGEST_CELL,
-        has_numbers=True,
-    )
-    caption_width = page.pen.widest([line.text for line in caption])
-    return max(right, MARGIN + caption_width)
