@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from attnviz.pages import WebPage
 
 
+COMPARISON, WALKTHROUGH = "attnviz-comparison", "attnviz-walkthrough"  # the formats of JSON files
+
+
 class Result(Protocol):
     """A result that can be saved and shown as a page: a record, a walkthrough, a comparison of heads."""
 
@@ -48,7 +51,7 @@ def page(
         look: further options. Every page takes ``theme``: ``light`` or ``dark``, or ``auto`` (the default), which
             follows the reader's system. A record and a page without a result take ``palette`` and ``scale`` (the
             initial end of the colour scale), as for `attnviz.heatmap`, and ``roles``: the result of `compare_heads` for
-            the same model, or the path of its ``.stats`` file, which gives each head with an established role its sign.
+            the same model, or the path of its ``.json`` file, which gives each head with an established role its sign.
             A walkthrough takes ``precision``, ``steps`` and ``blanks``, as for its `figure`.
 
     Returns:
@@ -83,11 +86,11 @@ def save(result: Result, path: str | os.PathLike[str], **look: Any) -> Path:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a saved record, walkthrough, or measurements of heads.
+    """Read a saved record, walkthrough, or comparison of heads.
 
     Args:
         path: a record (``.safetensors``, ``.npz``, ``.json``), also one written by another program (see docs/files.md);
-            a walkthrough (``.json``); or the measurements of `attnviz.compare_heads` (``.stats``).
+            a walkthrough or the result of `attnviz.compare_heads` (``.json``).
 
     Raises:
         FileFormatError: the file cannot be read, holds something else, or was changed after its receipt was issued.
@@ -96,16 +99,17 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix == ".stats":
-        from attnviz.heads.api import compare_heads
+    kind = _format_of(path) if suffix == ".json" else None
+    if suffix == ".stats" or kind == COMPARISON:
+        from attnviz.heads import files as heads_files
 
-        return compare_heads(path)
-    if suffix == ".json" and _is_walkthrough(path):
-        from attnviz.walkthroughs.files import load as load_walkthrough
+        return heads_files.load(path)
+    if kind == WALKTHROUGH:
+        from attnviz.walkthroughs import files as walkthrough_files
 
-        return load_walkthrough(path)
+        return walkthrough_files.load(path)
     if suffix not in record_files.SUFFIXES:
-        suffixes = listed([*record_files.SUFFIXES, ".stats"])
+        suffixes = listed(record_files.SUFFIXES)
         raise FileFormatError(
             visible(f"{path}: what was saved is read from {suffixes}, not {suffix!r}")
         )
@@ -115,9 +119,10 @@ def load(path: str | os.PathLike[str]) -> Any:
 def load_record(path: str | os.PathLike[str]) -> Attention:
     """Read a record. Raises FileFormatError: the file holds something else, or cannot be read."""
     path = Path(path)
-    if path.suffix.lower() == ".stats":
-        holds, command = "measurements of heads", "attnviz compare-heads --load"
-    elif path.suffix.lower() == ".json" and _is_walkthrough(path):
+    kind = _format_of(path) if path.suffix.lower() == ".json" else None
+    if kind == COMPARISON:
+        holds, command = "a comparison of heads", "attnviz compare-heads --load"
+    elif kind == WALKTHROUGH:
         holds, command = "a walkthrough", "attnviz verify"
     else:
         record: Attention = load(path)
@@ -125,14 +130,12 @@ def load_record(path: str | os.PathLike[str]) -> Attention:
     raise FileFormatError(visible(f"{path}: it holds {holds}, no record: {command} reads it"))
 
 
-def _is_walkthrough(path: Path) -> bool:
-    """Return whether the format field of a JSON file names a walkthrough."""
-    from attnviz.walkthroughs.files import FORMAT
-
+def _format_of(path: Path) -> object:
+    """Return the format field of a JSON file; None if it cannot be read, which its reader will say."""
     if not os.path.isfile(path):  # reading a pipe here would block, or consume its data
-        return False
+        return None
     try:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(content, dict) and content.get("format") == FORMAT
+        return None
+    return content.get("format") if isinstance(content, dict) else None

@@ -47,13 +47,13 @@ if TYPE_CHECKING:
 
 EXAMPLES = """attnviz compare-heads --toy
 attnviz compare-heads "I love all you" --toy --roles
-attnviz compare-heads --corpus sample_inputs/english.txt -o english.stats
-attnviz compare-heads --load english.stats --head 1.5
+attnviz compare-heads --corpus sample_inputs/english.txt -o english.json
+attnviz compare-heads --load english.json --head 1.5
 attnviz compare-heads "I love all" -m toy-random:seed=1 --against toy-random
 attnviz compare-heads --toy --conllu sample_inputs/treebank.conllu"""
 
 MOST_CARDS = 2  # heads shown as cards; more are rows of the table
-ENDINGS = "png, svg, pdf, html, csv, json, stats, or - to print JSON"
+ENDINGS = "png, svg, pdf, html, csv, json, or - to print JSON"
 
 Sentence = Annotated[
     str | None,
@@ -76,7 +76,7 @@ Treebank = Annotated[
 ]
 Load = Annotated[
     Path | None,
-    opt.option("--load", metavar="FILE", help="Show what a .stats file holds.", panel=opt.INPUT),
+    opt.option("--load", metavar="FILE", help="Show a saved comparison (.json).", panel=opt.INPUT),
 ]
 
 
@@ -147,7 +147,7 @@ def compare_heads(
     chosen = _places(selections, comparison.n_layers, comparison.n_heads)
     cards = chosen if head and not table and len(chosen) <= MOST_CARDS else []
     if JSON in paths:
-        from attnviz.heads.export import to_json
+        from attnviz.heads.files import to_json
 
         print_json(to_json(comparison))
     else:

@@ -168,7 +168,7 @@ Title = Annotated[
 ]
 Roles = Annotated[
     Path | None,
-    option("--roles", metavar="FILE", help="Roles of heads, from a .stats file.", panel=LOOK),
+    option("--roles", metavar="FILE", help="Roles of heads, from a saved comparison.", panel=LOOK),
 ]
 
 # Files

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from attnviz import errors
-from attnviz.heads import words
-from attnviz.heads.files import Stats, SurveyRun, load_stats
+from attnviz.heads import files, words
 from attnviz.heads.measures import MEASURES, Entry
+from attnviz.heads.record import HeadComparison, Origin
 from attnviz.heads.settings import (
-    STATS,
     CorpusSettings,
     ModelSettings,
     Place,
@@ -24,7 +22,6 @@ from attnviz.heads.settings import (
 from attnviz.heads.survey import Survey
 from attnviz.models.registry import names
 from attnviz.storage.corpora.corpus import Format, read_corpus
-from attnviz.storage.encoding import as_file_error, to_bytes
 from attnviz.text.corpus import BadLine, CorpusLine
 from attnviz.text.display import check_text, clip, visible
 from attnviz.text.messages import expect_language
@@ -32,12 +29,11 @@ from attnviz.text.messages import expect_language
 if TYPE_CHECKING:
     from attnviz.attention import Attention
     from attnviz.capture.sources import Source
-    from attnviz.heads.record import HeadComparison
     from attnviz.render.figure.export import Picture
     from attnviz.render.figure.style import StyleName
     from attnviz.render.theme import ThemeName
 
-ONE_MODEL = "roles are of the heads of one model on one sentence: give a sentence"  # the message that refuses roles
+SAVED = {".json", ".stats"}  # the endings of comparisons; the second is refused with the reason
 TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
 """The default sentences to compare heads on."""
 OWN = 600  # number of sentences for a trained home-built model, in its own language
@@ -72,15 +68,6 @@ class CorpusProgress:
     stage: Literal["sentences", "controls", "roles"] = "sentences"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """The measurements and the model behind a comparison."""
-
-    stats: Stats  # the measurements
-    model: ModelSettings  # how to load the model again
-    source: Any = None  # the open model; None if no model was run
-
-
 def compare_heads(
     sentences: Sentences = None,
     model: Model = None,
@@ -97,7 +84,7 @@ def compare_heads(
 
     Args:
         sentences: one sentence; a file with one sentence per line, a treebank (``.conllu``) or earlier measurements
-            (``.stats``); several sentences; None takes those that come with attnviz.
+            (``.json``); several sentences; None takes those that come with attnviz.
         model: the model: its name or folder, `ModelSettings`, an open source, or a model in memory.
         tokenizer: the tokenizer of a model in memory.
         against: a second model with the same tokenizer and the same numbers of layers and heads, measured on the same
@@ -105,7 +92,7 @@ def compare_heads(
         settings: the settings of the measurement.
         measures: the measures, `attnviz.heads.measures.MEASURES` if None.
         roles: for one sentence, whether to give the roles of the heads too, as `HeadComparison.roles_on`. True measures
-            them on the sentences that come with attnviz; or give a comparison of this model, or its ``.stats`` file.
+            them on the sentences that come with attnviz; or give a comparison of this model, or its ``.json`` file.
         progress: called after each window of lines, and before the controls and the roles.
         opening: opens a model; by default as `open_source` does.
 
@@ -118,72 +105,82 @@ def compare_heads(
         InputError: no sentence is left, or the file cannot be read.
         ModelError: a model cannot be used, its weights are not proved, or two models do not fit together.
         SelectionError: no such attention, or roles of another model.
-        RecordError: a ``.stats`` file, or that of the model, cannot be used.
+        RecordError: a ``.json`` file, or that of the model, cannot be used.
     """
     from attnviz.heads.compare import compare
 
-    settings = settings or SurveySettings()
     entries = MEASURES if measures is None else tuple(measures)
-    place, lines = _input_of(sentences)
-    roles = _saved_roles(place.roles or roles, lines, measures=entries)
-    if against is not None:
-        _check_against(place, roles)
-    run = SurveyRun(
-        model=_settings_of(model),
-        settings=settings,
-        against=None if against is None else _settings_of(against).model,
+    settings = settings or SurveySettings()
+    place, texts = _input_of(sentences)
+    named_model = _settings_of(model)
+    if against is not None and place.saved is not None:
+        raise errors.SettingsError(
+            "a saved file is shown as it was measured: omit the second model"
+        )
+    roles = _saved_roles(place.roles or roles, texts, is_alone=against is None)
+    if place.saved is not None:
+        check_saved(named_model, settings)
+        return _opened_as(files.load(place.saved), named_model)
+    models = [model] if against is None else [model, against]
+    run = _Run(settings, entries, progress or (lambda _progress: None))
+    sources, survey, corpus = _measure(
+        place, texts, [_opener(item, tokenizer, opening) for item in models], run
     )
-    stats, source = _measure(
-        place,
-        lines,
-        [model] if against is None else [model, against],
-        run,
-        tokenizer=tokenizer,
-        opening=opening,
-        measures=entries,
-        progress=progress,
+    run.progress(CorpusProgress(n_sentences=survey.n_sentences, stage="roles"))
+    comparison = compare(survey, corpus=corpus, entries=entries)
+    source = sources[0]
+    origin = Origin(
+        model=replace(named_model, model=named_model.model or survey.about.model),
+        weights=survey.about.weights,
+        source=source,
+        trust_remote_code=named_model.trust_remote_code,
     )
-    if progress is not None:
-        progress(CorpusProgress(n_sentences=stats.survey.n_sentences, stage="roles"))
-    with as_file_error(place.saved) if place.saved else nullcontext():
-        comparison = compare(stats.survey, corpus=stats.corpus, entries=entries)
-    roles_comparison = _roles_on(
-        roles, comparison, source, run, measures=entries, progress=progress
-    )
-    origin = Origin(stats=stats, model=run.model, source=source)
-    return replace(
-        comparison,
-        origin=origin,
-        attention=_only_sentence(comparison, origin),
-        roles_on=roles_comparison,
-    )
+    record = None
+    if texts is not None and len(texts) == 1 and against is None:
+        from attnviz.capture.attend import attend
+
+        record = attend(texts[0], source, kind=comparison.kind, truncate=True)
+    if roles is True:
+        roles = compare_heads(model=source, settings=settings, measures=measures, progress=progress)
+    if isinstance(roles, HeadComparison):
+        _check_same_model(roles, comparison)
+    return replace(comparison, origin=origin, attention=record, roles_on=roles if roles else None)
 
 
 def _saved_roles(
-    roles: bool | str | os.PathLike[str] | HeadComparison, lines: tuple[str, ...] | None, **how: Any
+    roles: bool | str | os.PathLike[str] | HeadComparison,
+    texts: tuple[str, ...] | None,
+    *,
+    is_alone: bool,
 ) -> bool | HeadComparison:
     """Return the comparison that gives the roles, read from a file if need be; or whether to measure it."""
-    if roles and (lines is None or len(lines) != 1):
-        raise errors.SettingsError(ONE_MODEL)
-    if isinstance(roles, str | os.PathLike):
-        return compare_heads(CorpusSettings(load=Path(roles)), **how)
-    return roles
+    if roles and not (texts is not None and len(texts) == 1 and is_alone):
+        raise errors.SettingsError(
+            "roles are of the heads of one model on one sentence: give a sentence"
+        )
+    return files.load(roles) if isinstance(roles, str | os.PathLike) else roles
 
 
-def _roles_on(
-    roles: bool | HeadComparison,
-    comparison: HeadComparison,
-    source: Source | None,
-    run: SurveyRun,
-    **how: Any,
-) -> HeadComparison | None:
-    """Return the comparison that gives the roles, measured now if `roles` is True; refuse one of another model."""
-    if isinstance(roles, bool):
-        return compare_heads(model=source, settings=run.settings, **how) if roles else None
-    roles.signs.among(
-        comparison.model, comparison.kind, range(comparison.n_layers), range(comparison.n_heads)
+def _check_same_model(roles: HeadComparison, comparison: HeadComparison) -> None:
+    """Raise SelectionError if the roles are those of another model."""
+    for what in ("model", "kind", "n_layers", "n_heads"):
+        of_roles, own = getattr(roles, what), getattr(comparison, what)
+        if of_roles != own:
+            raise errors.SelectionError(
+                f"these roles are of {visible(roles.model)} ({what}: {of_roles}, not {own})"
+            )
+
+
+def _opened_as(comparison: HeadComparison, model: ModelSettings) -> HeadComparison:
+    """Return a comparison from a file whose model is opened, for pictures, as the settings now say."""
+    if comparison.origin is None:
+        return comparison
+    origin = replace(
+        comparison.origin,
+        model=replace(comparison.origin.model, device=model.device),
+        trust_remote_code=model.trust_remote_code,
     )
-    return roles
+    return replace(comparison, origin=origin)
 
 
 def example_patterns(
@@ -202,7 +199,7 @@ def example_patterns(
         role_cards = [card for profile in profiles for card in own_cards(profile, comparison)]
     cards = [(card, card.example.text) for card in role_cards if card.example is not None]
     origin = comparison.origin
-    if not cards or not isinstance(origin, Origin):
+    if not cards or origin is None:
         return {}, ""
     try:
         source = origin.source or reopen_model(origin)
@@ -221,18 +218,6 @@ def example_patterns(
         }, ""
     except errors.AttnvizError as error:
         return {}, clip(str(error), 300)
-
-
-def stats(shown: HeadComparison) -> bytes:
-    """Return the content of a ``.stats`` file with the measurements of a comparison.
-
-    Raises OutputError: the comparison was not measured here.
-    """
-    if not isinstance(shown.origin, Origin):
-        raise errors.OutputError(
-            f"this comparison was not measured here: there is no {STATS} of it"
-        )
-    return to_bytes(shown.origin.stats)
 
 
 def draw(
@@ -269,21 +254,6 @@ def draw(
     return picture.fitted(picture_style)
 
 
-def _only_sentence(comparison: HeadComparison, origin: Origin) -> Attention | None:
-    """Return the attention on the sentence, if the comparison has one model and one sentence."""
-    texts = list(origin.stats.survey.sample.texts.values())
-    if origin.source is None or comparison.against is not None:
-        return None
-    if comparison.n_sentences != 1 or len(texts) != 1:
-        return None
-    text, pair = texts[0]
-    if pair is not None:
-        return None
-    from attnviz.capture.attend import attend
-
-    return attend(text, origin.source, kind=comparison.kind, truncate=True)
-
-
 def reopen_model(origin: Origin) -> Source:
     """Open the measured model again with the same settings, without a download.
 
@@ -292,27 +262,19 @@ def reopen_model(origin: Origin) -> Source:
     Raises UnreachableModelError: the model is not on this machine; ModelError: its code is not allowed to run, or its
     weights differ from those measured.
     """
-    old_settings, new_settings = origin.stats.run.model, origin.model
-    about = origin.stats.survey.about
-    name = old_settings.model or about.model
+    settings = origin.model
+    name = settings.model or ""
     shown_name = clip(visible(name), 100)
     if not _is_here(name):
         raise errors.UnreachableModelError(
             f"{shown_name} is not here, and no model is downloaded for a picture"
         )
-    if old_settings.trust_remote_code and not new_settings.trust_remote_code:
+    if settings.trust_remote_code and not origin.trust_remote_code:
         raise errors.ModelError(
             f"{shown_name} comes with code of its own, which runs only with trust_remote_code"
         )
-    source = open_model(
-        replace(
-            old_settings,
-            model=name,
-            device=new_settings.device,
-            trust_remote_code=new_settings.trust_remote_code,
-        )
-    )
-    if source.digest() != about.weights:
+    source = open_model(settings)
+    if source.digest() != origin.weights:
         raise errors.ModelError(
             f"{visible(source.name)} is another model than was measured: its weights differ"
         )
@@ -366,7 +328,7 @@ def _input_of(sentences: Sentences) -> tuple[CorpusSettings, tuple[str, ...] | N
         sentences = CorpusSettings(text=sentences)
     elif isinstance(sentences, os.PathLike):
         path = Path(sentences)
-        is_saved = path.name.lower().endswith(STATS)
+        is_saved = path.suffix.lower() in SAVED
         sentences = CorpusSettings(load=path) if is_saved else CorpusSettings(corpus=str(path))
     elif sentences is None:
         sentences = CorpusSettings()
@@ -378,35 +340,21 @@ def _input_of(sentences: Sentences) -> tuple[CorpusSettings, tuple[str, ...] | N
     return sentences, (sentences.text,)
 
 
-def _check_against(place: CorpusSettings, roles: object) -> None:
-    """Refuse a second model that cannot be measured on the sentences of the first."""
-    if roles:
-        raise errors.SettingsError(ONE_MODEL)
-    if place.saved is not None:
-        raise errors.SettingsError(
-            "a saved file is shown as it was measured: omit the second model"
-        )
+class _Run(NamedTuple):
+    """How to measure."""
+
+    settings: SurveySettings
+    measures: tuple[Entry, ...]
+    progress: Callable[[CorpusProgress], object]
 
 
 def _measure(
     place: CorpusSettings,
     texts: tuple[str, ...] | None,
-    models: Sequence[Model],
-    run: SurveyRun,
-    *,
-    tokenizer: object,
-    opening: Opening,
-    measures: tuple[Entry, ...],
-    progress: Callable[[CorpusProgress], object] | None,
-) -> tuple[Stats, Source | None]:
-    """Measure one model or two on the sentences, or load the measurements from a file.
-
-    Returns the measurements and the first model, which is None if no model was run.
-    """
-    if place.saved is not None:
-        check_saved(run.model, run.settings)
-        return load_stats(place.saved), None
-    openers = [_opener(model, tokenizer, opening) for model in models]
+    openers: Sequence[Callable[[], Source]],
+    run: _Run,
+) -> tuple[list[Source], Survey, str]:
+    """Measure one model or two on the sentences; return the models, the survey, and the name of the sentences."""
     # Check the sentences before the slow loading of a model.
     kind: Format | None = None if place.treebank is None else "conllu"
     corpus = None if place.path is None else read_corpus(place.path, kind=kind)
@@ -416,35 +364,24 @@ def _measure(
     source, second = sources[0], sources[1] if len(sources) == 2 else None
     if texts is not None and len(texts) == 1:  # so that an error does not mention "line 1"
         check_readable(texts[0], source, run.settings, second)
-    lines: Iterable[CorpusLine | BadLine]
-    if corpus is None:
-        lines, name = _lines_of(texts, source)
-    else:
-        lines, name = corpus, corpus.name
+    lines, name = _lines_of(texts, source) if corpus is None else (corpus, corpus.name)
 
-    def report(n_sentences: int, shape: tuple[int, int] | None = None) -> None:
-        if progress is not None:
-            progress(CorpusProgress(n_sentences=n_sentences, shape=shape))
+    def on_window(survey: Survey) -> None:
+        shape = survey.heads.sums.shape[1:3]
+        run.progress(CorpusProgress(n_sentences=survey.n_sentences, shape=shape))
 
-    def on_window(model_survey: Survey) -> None:
-        report(model_survey.n_sentences, model_survey.heads.sums.shape[1:3])
-
-    def on_controls(n_sentences: int) -> None:
-        if progress is not None:
-            progress(CorpusProgress(n_sentences=n_sentences, stage="controls"))
-
-    report(0)
-    model_survey = survey_model(
+    run.progress(CorpusProgress(n_sentences=0))
+    survey = survey_model(
         lines,
         source,
         run.settings,
         against=second,
-        measures=measures,
+        measures=run.measures,
         on_window=on_window,
-        on_controls=on_controls,
+        on_controls=lambda n: run.progress(CorpusProgress(n_sentences=n, stage="controls")),
         corpus=name,
     )
-    return Stats(survey=model_survey, corpus=name, run=run), source
+    return sources, survey, name
 
 
 def _lines_of(

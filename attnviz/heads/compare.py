@@ -103,7 +103,7 @@ def _compare_one(
         estimates=estimates,
         controls=controls,
         heads=heads,
-        examples=_examples(model_survey, by_links),
+        examples=_examples(model_survey, heads, by_links),
         typical=_typical_examples(model_survey, heads, known_measures, by_links),
         relations=relations.best_of(candidates),
         notes=tuple(_notes(model_survey)),
@@ -262,19 +262,25 @@ def _typical_examples(
 
 
 def _examples(
-    model_survey: Survey, by_links: Mapping[Place, list[Example]]
+    model_survey: Survey,
+    heads: Sequence[HeadProfile],
+    by_links: Mapping[Place, list[Example]],
 ) -> dict[Place, tuple[Example, ...]]:
-    """Return the sentences with the highest score, by head and measure."""
-    examples: dict[Place, list[Example]] = {}
+    """Return the sentences with the highest score, by head and the measure of each of its roles."""
     stored = model_survey.examples
-    for layer, head, measure, rank in np.argwhere(np.isfinite(stored.scores)).tolist():
-        place = layer, head, measure, rank
-        example = Example(
-            text=stored.texts[int(stored.keys[place])], score=float(stored.scores[place])
+    examples: dict[Place, tuple[Example, ...]] = {}
+    for head, role in ((head, role) for head in heads for role in head.roles):
+        place = head.name, role.measure
+        if role.measure not in model_survey.measures:  # a relation between words
+            examples[place] = tuple(by_links.get(place, [])[: survey.EXAMPLES])
+            continue
+        column = *head.place, model_survey.measures.index(role.measure)
+        examples[place] = tuple(
+            Example(text=stored.texts[int(key)], score=float(score))
+            for key, score in zip(stored.keys[column], stored.scores[column], strict=True)
+            if np.isfinite(score)
         )
-        examples.setdefault((f"{layer}.{head}", model_survey.measures[measure]), []).append(example)
-    examples |= {place: ranked[: survey.EXAMPLES] for place, ranked in by_links.items()}
-    return {place: tuple(ranked) for place, ranked in examples.items()}
+    return examples
 
 
 def _ranked(model_survey: Survey, head: HeadProfile, measure: Measure) -> list[Example]:

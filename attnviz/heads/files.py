@@ -1,98 +1,293 @@
-"""``.stats`` files: the measurements of a corpus."""
+"""A comparison as a JSON file, which every view loads again, and as a tidy CSV table."""
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import io
+import json
+import math
 import os
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from itertools import product
 from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
 
-from attnviz.heads import survey
-from attnviz.heads.relations import LinkHits, Relations
-from attnviz.heads.settings import ModelSettings, SurveySettings
-from attnviz.heads.survey import Survey
-from attnviz.heads.tally import GROUPS, Tally
-from attnviz.storage import encoding
-from attnviz.text.corpus import Annotation, Link
+import numpy as np
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SurveyRun:
-    """The model and settings of a run."""
-
-    model: ModelSettings = field(default_factory=ModelSettings)  # the model, and how it was loaded
-    settings: SurveySettings = field(default_factory=SurveySettings)  # how it was measured
-    against: str | None = None  # the second model, if there is one
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
-    """A survey, its corpus and its settings."""
-
-    survey: Survey  # the survey
-    corpus: str  # a short description of the corpus
-    run: SurveyRun  # the model and settings
-
-    def __repr__(self) -> str:
-        return f"<Stats of {self.survey.about.model!r}: {self.corpus}, {self.survey.n_sentences:,} sentences>"
-
-
-CLASSES = (
-    Stats,
-    SurveyRun,
-    ModelSettings,
-    SurveySettings,
-    Survey,
-    survey.Against,
-    survey.About,
-    survey.Examples,
-    survey.Sample,
-    Tally,
-    Relations,
-    LinkHits,
-    Annotation,
-    Link,
+from attnviz.errors import FileFormatError
+from attnviz.heads.measures import CHANCE, OFFSET, UNTRAINED, measures_of, named, rules_of
+from attnviz.heads.record import (
+    Estimates,
+    Example,
+    HeadComparison,
+    HeadProfile,
+    Origin,
+    Role,
 )
-"""The classes whose values a file may hold."""
+from attnviz.heads.relations import rule_of
+from attnviz.heads.settings import ModelSettings
+from attnviz.heads.words import reason
+from attnviz.storage.encoding import from_text, to_text, with_nulls
+from attnviz.storage.files import as_file_error, check_is_file
+from attnviz.text.display import inert, visible
+
+_T = TypeVar("_T")
+FORMAT, VERSION = "attnviz-comparison", 2
+LARGEST = 2**29  # bytes; a model of 40 layers of 40 heads has 40 MB
+# The fields of a comparison that JSON holds as they are.
+PLAIN = (
+    *("model", "kind", "corpus", "n_sentences", "n_tokens", "n_bad", "bad", "differences"),
+    *("proves", "notes", "heads", "relations"),
+)
+# Numbers that are null in a file where nothing was counted.
+MEASURED = {"value", "low", "high", "score", "divergence"}
 
 
-def save_stats(stats: Stats, path: str | os.PathLike[str]) -> Path:
-    """Write a survey to a file; a failed write leaves no partial file.
+def to_json(comparison: HeadComparison) -> str:
+    """Return a comparison as JSON, with a digest by which a file that was changed is recognised.
 
-    Raises OutputError: another ending, or the file cannot be written.
+    Raises RecordError: a text has half a character (a lone surrogate).
     """
-    return encoding.write(stats, path)
+    content = {"format": FORMAT, "version": VERSION, **_content(comparison)}
+    plain_content = json.loads(to_text(with_nulls(content), "the comparison"))
+    return to_text(plain_content | {"digest": _digest(plain_content)}, "the comparison")
 
 
-def load_stats(path: str | os.PathLike[str]) -> Stats:
-    """Read a survey that attnviz saved.
+def _content(comparison: HeadComparison) -> dict[str, Any]:
+    """Return the fields of the file; those of a second model are nested under ``against``."""
+    origin = comparison.origin
+    return {
+        **{name: _plain(getattr(comparison, name)) for name in PLAIN},
+        "axes": ["layer", "head", "measure"],
+        "measures": [
+            {"name": item.name, "unit": item.unit, "meaning": item.meaning}
+            for item in comparison.measures
+        ],
+        "estimates": asdict(comparison.estimates),
+        "controls": {name: asdict(control) for name, control in comparison.controls.items()},
+        "examples": _by_head(comparison.examples),
+        "typical": _by_head(comparison.typical),
+        "loaded": None if origin is None else asdict(origin.model),
+        "weights": None if origin is None else origin.weights,
+        "against": None if comparison.against is None else _content(comparison.against),
+    }
 
-    Raises FileFormatError: the file cannot be read, or holds no survey.
+
+def _plain(value: Any) -> Any:
+    """Return a value with its dataclasses as dictionaries."""
+    if isinstance(value, tuple):
+        return [
+            item if isinstance(item, str | int | float | tuple) else asdict(item) for item in value
+        ]
+    return value
+
+
+def _by_head(examples: Mapping[tuple[str, str], Any]) -> dict[str, dict[str, Any]]:
+    """Return examples by head, then by measure."""
+    by_head: dict[str, dict[str, Any]] = {}
+    for (head, measure), held in examples.items():
+        by_head.setdefault(head, {})[measure] = (
+            asdict(held) if isinstance(held, Example) else [asdict(example) for example in held]
+        )
+    return by_head
+
+
+def _digest(content: Mapping[str, object]) -> str:
+    """Return a digest of all fields."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def load(path: str | os.PathLike[str]) -> HeadComparison:
+    """Read a comparison that attnviz saved.
+
+    Raises FileFormatError: the file cannot be read, holds something else, is of another version, or was changed.
     """
-    return encoding.read(path, CLASSES, Stats, lambda stats: is_whole(stats.survey))
+    import msgspec
+
+    path = Path(path)
+    with as_file_error(path, "a comparison"):
+        if path.suffix.lower() == ".stats":
+            raise FileFormatError(
+                "it was made by an earlier version of attnviz: make it again, as .json"
+            )
+        check_is_file(path, LARGEST)
+        content = from_text(path.read_bytes())
+        if content.get("format") != FORMAT:
+            raise FileFormatError("it holds no comparison of heads")
+        if content.get("version") != VERSION:
+            raise FileFormatError("it was made by another version of attnviz: make it again")
+        if content.pop("digest", None) != _digest(content):
+            raise FileFormatError("it was changed after attnviz wrote it")
+        try:
+            return _read(_with_nan(content))
+        except (msgspec.ValidationError, LookupError, TypeError, ValueError, AttributeError):
+            raise FileFormatError("it is damaged, or was not written by attnviz") from None
 
 
-def is_whole(measured: Survey) -> bool:
-    """Return whether the parts of a survey fit together."""
-    n_layers, n_heads, n_measures = measured.heads.sums.shape[1:]
-    return (
-        _fits_against(measured)
-        and len(measured.heads.sums) == GROUPS + 1
-        and n_measures == len(measured.measures)
-        and measured.heads.counts.shape[1:] == (n_layers, 1, n_measures)
-        and measured.examples.scores.shape[:2] == (n_layers, n_heads)
-        and len(measured.worst) == n_layers
+def _with_nan(value: Any) -> Any:
+    """Return a value from JSON with NaN in place of null where a number was measured."""
+    if isinstance(value, dict):
+        return {
+            name: math.nan if entry is None and name in MEASURED else _with_nan(entry)
+            for name, entry in value.items()
+        }
+    return [_with_nan(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _read(content: dict[str, Any]) -> HeadComparison:
+    """Return the comparison of a file. Raises an error of any kind: the file does not hold one."""
+    import msgspec
+
+    measures = named([item["name"] for item in content["measures"]])
+    estimates = _estimates(content["estimates"])
+    controls = {str(name): _estimates(item) for name, item in content["controls"].items()}
+    types = get_type_hints(HeadComparison)
+    fields = {name: msgspec.convert(content[name], types[name]) for name in PLAIN}
+    places = [(int(layer), int(head)) for layer, head in np.ndindex(estimates.value.shape[:2])]
+    shapes = {item.value.shape for item in (estimates, *controls.values())}
+    if shapes != {(*estimates.value.shape[:2], len(measures))}:
+        raise ValueError("the measures do not fit together")
+    if [head.place for head in fields["heads"]] != places:
+        raise ValueError("the heads do not fit together")
+    rules = {rule.name: rule for _measure, rule in rules_of(measures_of())}
+    for relation, reverse in product(fields["relations"], (False, True)):
+        rule = rule_of(relation.name, reverse=reverse)
+        rules[rule.name] = rule
+
+    def known(role: Role) -> Role:
+        # The texts of a role in other languages are not in the file.
+        return replace(role, rule=rules.get(role.name, role.rule))
+
+    fields["heads"] = tuple(
+        replace(head, roles=tuple(map(known, head.roles))) for head in fields["heads"]
+    )
+    fields["relations"] = tuple(
+        replace(relation, role=known(relation.role)) for relation in fields["relations"]
+    )
+    origin = None
+    if content["loaded"] is not None:
+        model = msgspec.convert(content["loaded"], ModelSettings)
+        origin = Origin(model=model, weights=str(content["weights"]))
+    examples = msgspec.convert(content["examples"], dict[str, dict[str, tuple[Example, ...]]])
+    typical = msgspec.convert(content["typical"], dict[str, dict[str, Example]])
+    return HeadComparison(
+        **fields,
+        measures=measures,
+        estimates=estimates,
+        controls=controls,
+        examples=_by_place(examples),
+        typical=_by_place(typical),
+        origin=origin,
+        against=None if content["against"] is None else _read(content["against"]),
     )
 
 
-def _fits_against(measured: Survey) -> bool:
-    """Return whether the survey of a second model, if any, has the same heads and sentences."""
-    if measured.against is None:
-        return True
-    second_survey, divergences = measured.against.survey, measured.against.divergences
-    return (
-        second_survey.against is None
-        and is_whole(second_survey)
-        and second_survey.heads.sums.shape == measured.heads.sums.shape
-        and divergences.sums.shape == measured.heads.sums.shape[:3]
-        and second_survey.n_sentences == divergences.n_sentences == measured.n_sentences
-    )
+def _estimates(content: Mapping[str, Any]) -> Estimates:
+    """Return estimates from lists of numbers, null where nothing was counted."""
+    ends = (np.array(content[name], dtype=np.float64) for name in ("value", "low", "high"))
+    estimates = Estimates.of(*ends)
+    if not estimates.value.shape == estimates.low.shape == estimates.high.shape:
+        raise ValueError("the ends of intervals do not fit together")
+    return estimates
+
+
+def _by_place(by_head: Mapping[str, Mapping[str, _T]]) -> dict[tuple[str, str], _T]:
+    """Return examples by head and measure: the inverse of `_by_head`."""
+    return {
+        (head, measure): held
+        for head, by_measure in by_head.items()
+        for measure, held in by_measure.items()
+    }
+
+
+# Tables: one row a head and measure, and a short one with one row a head.
+
+Row = dict[str, object]  # the cells by the name of the column; None is an empty cell
+
+
+def to_csv(comparison: HeadComparison) -> str:
+    """Return a comparison as CSV: a header, then a row per head and measure, and per head and relation that it finds.
+
+    ``value`` has both ends of its 95% interval, and is empty if nothing was counted. ``role`` is the name of the role
+    that the head has by this measure. ``chance``, ``random`` and ``offset`` are the values of the controls. With a
+    second model, ``divergence`` is how far the head is from the same head of that model, in nats, and ``role_after``
+    its clearest role there.
+    """
+    rows = [row for head in comparison.heads for row in _rows(comparison, head)]
+    buffer = io.StringIO()
+    table = csv.DictWriter(buffer, rows[0], lineterminator="\n")
+    table.writeheader()
+    for row in rows:
+        cells = {
+            name: inert(cell) if isinstance(cell, str) else with_nulls(cell)
+            for name, cell in row.items()
+        }
+        table.writerow(cells)
+    return buffer.getvalue()
+
+
+def frame(comparison: HeadComparison, *, full: bool) -> Any:
+    """Return a pandas data frame: the table of the CSV file if `full`, else one row a head with its clearest role.
+
+    Empty cells are NaN or None.
+    """
+    from pandas import DataFrame
+
+    if full:
+        return DataFrame([row for head in comparison.heads for row in _rows(comparison, head)])
+    return DataFrame([_short_row(head) for head in comparison.heads])
+
+
+def _rows(comparison: HeadComparison, head: HeadProfile) -> Iterator[Row]:
+    """Yield a row for each measure of a head, and for each relation that it finds."""
+    roles = {role.measure: role for role in head.roles}
+    names = [*comparison.names, *(name for name in roles if name not in comparison.names)]
+    for name in names:
+        role = roles.get(name)
+        if name in comparison.names:
+            value, low, high = comparison.estimate(name, *head.place)
+            controls = {
+                control: comparison.control(control, name, head) for control in comparison.controls
+            }
+        else:  # a relation between words, which is no measure
+            assert role is not None
+            value, low, high = role.score, role.low, role.high
+            controls = {control.name: control.value for control in role.controls}
+        yield {
+            "layer": head.layer,
+            "head": head.head,
+            "measure": name,
+            "value": value,
+            "low": low,
+            "high": high,
+            **_role_cells(role),
+            "chance": controls.get(CHANCE),
+            "random": controls.get(UNTRAINED),
+            "offset": controls.get(OFFSET),
+            **_change_cells(head),
+        }
+
+
+def _short_row(head: HeadProfile) -> Row:
+    """Return the cells of a head with its clearest role."""
+    score = math.nan if head.role is None else head.role.score
+    row: Row = {"layer": head.layer, "head": head.head, **_role_cells(head.role)}
+    return row | {"words": str(head.words), "score": score, **_change_cells(head)}
+
+
+def _role_cells(role: Role | None) -> Row:
+    """Return the cells of a role; empty if there is none."""
+    if role is None:
+        return {"role": None, "established": None, "reason": None}
+    why = visible(reason(role.doubt)) or None
+    return {"role": role.name, "established": role.established, "reason": why}
+
+
+def _change_cells(head: HeadProfile) -> Row:
+    """Return the cells of the difference from a second model; none without one."""
+    if head.change is None:
+        return {}
+    role = head.change.role
+    return {"divergence": head.change.divergence, "role_after": role and role.name}

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from attnviz.attention import Attention, Kind, Note, indices_of, parse_head
 from attnviz.errors import SelectionError
 from attnviz.heads.measures import RELATION, Measure, RoleRule
-from attnviz.heads.settings import Place
+from attnviz.heads.settings import ModelSettings, Place
 from attnviz.render.sheet import HeadSign, HeadSigns
 from attnviz.text.messages import _, both
 
@@ -183,11 +183,22 @@ class Relation:
         return next((control for control in self.role.controls if control.name == name), None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The model that was measured, so that its patterns of examples can be drawn."""
+
+    model: ModelSettings  # how it was loaded
+    weights: str  # the digest of its weights
+    source: Any = None  # the open model; None if the measurements were loaded from a file
+    # Whether code that comes with the model may run now; the setting of the measurement does not allow it again.
+    trust_remote_code: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class HeadComparison:
     """The measures and roles of all heads of a model on a corpus."""
 
-    ENDINGS = (".png", ".svg", ".pdf", ".html", ".csv", ".json", ".stats")
+    ENDINGS = (".png", ".svg", ".pdf", ".html", ".csv", ".json")
 
     model: str  # the name of the model
     kind: Kind  # the kind of attention
@@ -214,8 +225,7 @@ class HeadComparison:
     bad: tuple[tuple[int, str], ...] = ()  # the first of these lines: number and reason
     # caveats for the reader; `attnviz.heads.words.note_words` puts them into words
     notes: tuple[Note, ...] = ()
-    # an `attnviz.heads.api.Origin`: the measurements and the model; None if unknown
-    origin: object = None
+    origin: Origin | None = None  # the model that was measured; None if unknown
     # all weights, if one sentence was measured; None for several sentences, or if no model was run
     attention: Attention | None = None
     # a comparison on many sentences that gives the roles of the heads, if one sentence was measured
@@ -315,10 +325,9 @@ class HeadComparison:
     def to_frame(self, full: bool = False) -> Any:
         """Return a pandas data frame with one row per head: its layer and number, and its clearest role with the score.
 
-        With `full`, the frame has all columns of the CSV file: every measure, its interval and its controls. Missing
-        numbers are NaN.
+        With `full`, it is the table of the CSV file: one row per head and measure. Missing numbers are NaN.
         """
-        from attnviz.heads.export import frame
+        from attnviz.heads.files import frame
 
         return frame(self, full=full)
 
@@ -376,7 +385,7 @@ class HeadComparison:
         """Write the comparison to a file, in the format of its ending; a failed write leaves no partial file.
 
         ``.png``, ``.svg`` and ``.pdf`` are pictures of all heads, or of some `heads`; ``.html`` is an interactive page;
-        ``.csv`` and ``.json`` are tables of all numbers; ``.stats`` holds the measurements, which can be loaded.
+        ``.csv`` is a table of all numbers; ``.json`` holds everything, and can be loaded.
         `examples` gives the patterns of examples, as for `attnviz.heads.api.draw`.
 
         Raises:
@@ -384,18 +393,16 @@ class HeadComparison:
             SelectionError: there is no such head or language.
             SettingsError: a style or theme that no picture has.
         """
-        from attnviz.heads import api, export
+        from attnviz.heads import api, files
         from attnviz.storage.files import check_ending, write_whole
 
         path = Path(path)
         ending = check_ending(path, self.ENDINGS, "a comparison is")
         content: str | bytes | Callable[[Path], object]
         if ending == ".csv":
-            content = export.to_csv(self)
+            content = files.to_csv(self)
         elif ending == ".json":
-            content = export.to_json(self)
-        elif ending == ".stats":
-            content = api.stats(self)
+            content = files.to_json(self)
         elif ending == ".html":
             content = self.page(lang, theme=theme).html
         else:

@@ -1,4 +1,4 @@
-"""The settings of a run: sentences, measurement and model, as ``.stats`` files keep them."""
+"""The settings of a run: sentences, measurement and model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from attnviz.models.registry import Device
 from attnviz.text.display import check_sentence
 
 CONTROLS = 50  # default number of sentences that controls are measured on
-STATS = ".stats"  # the ending of files of measurements, which can be drawn
 
 Place = str | tuple[int, int]  # a head: ``"1.2"`` or ``(1, 2)``, negative from the end
 
@@ -35,7 +34,7 @@ class CorpusSettings:
     text: str | None = None  # one sentence
     corpus: str | None = None  # a file with one sentence per line; ``-`` is standard input
     treebank: str | None = None  # a treebank, which has the relations between words
-    # a ``.stats`` file; together with a sentence, it gives the roles of the heads
+    # a saved comparison (``.json``); together with a sentence, it gives the roles of the heads
     load: Path | None = None
 
     def __post_init__(self) -> None:
@@ -43,7 +42,7 @@ class CorpusSettings:
             "a sentence": self.text,
             "a corpus": self.corpus,
             "a treebank": self.treebank,
-            "a .stats file": self.saved,
+            "a saved comparison": self.saved,
         }
         named_places = [name for name, value in places.items() if value is not None]
         if len(named_places) > 1:

@@ -57,6 +57,7 @@ def check_ending(path: str | os.PathLike[str], endings: Collection[str], what: s
 PAGE_PLAYS = "no films are written; a page (.html) plays the steps"
 REPLACED = {
     ".gif": PAGE_PLAYS,
+    ".stats": "a comparison is kept as .json, which --load and attnviz.load read",
     ".mp4": PAGE_PLAYS,
     ".tex": "no LaTeX is written; use .md or .html, or to_frame().to_latex() in Python",
 }

@@ -360,7 +360,7 @@ def _check_numbers(value: list[object], n_axes: int = 1) -> None:
 # The contents of attnviz's other JSON files, by the format that they name.
 OTHER = {
     "attnviz-walkthrough": "a walkthrough: attnviz verify computes it again, and attnviz.load reads it",
-    "attnviz-comparison": "the numbers of heads compared, for other programs: attnviz compare-heads reads .stats",
+    "attnviz-comparison": "a comparison of heads: attnviz compare-heads --load reads it",
     "attnviz-story": "the numbers of a story, for other programs: attnviz demo tells it again",
 }
 

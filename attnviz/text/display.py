@@ -15,7 +15,7 @@ JOINERS = "\u200c\u200d"
 UNITS = "%|nats?|pt|s|MB|GiB"  # units that follow a number after a space
 HELD = "\ue000"  # replaces a non-breaking space while a library breaks lines at any Unicode space
 # the endings of the files that attnviz reads
-READ = (".json", ".npz", ".safetensors", ".stats", ".txt", ".conllu")
+READ = (".json", ".npz", ".safetensors", ".txt", ".conllu")
 
 
 def check_sentence(text: str | None) -> None:
