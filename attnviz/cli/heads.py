@@ -49,6 +49,7 @@ EXAMPLES = """attnviz compare-heads --toy
 attnviz compare-heads "I love all you" --toy --roles
 attnviz compare-heads --corpus sample_inputs/english.txt -o english.json
 attnviz compare-heads --load english.json --head 1.5
+attnviz compare-heads --corpus big.txt --ray local -o big.json
 attnviz compare-heads "I love all" -m toy-random:seed=1 --against toy-random
 attnviz compare-heads --toy --conllu sample_inputs/treebank.conllu"""
 
@@ -86,6 +87,14 @@ def compare_heads(
     corpus: Corpus = None,
     treebank: Treebank = None,
     load: Load = None,
+    ray: Annotated[
+        str | None,
+        opt.option(
+            metavar="ADDRESS",
+            help="Share the sentences among the workers of a Ray cluster, or local.",
+            panel=opt.INPUT,
+        ),
+    ] = None,
     against: Annotated[
         str | None,
         opt.option(metavar="MODEL", help="A second model to compare with.", panel=opt.INPUT),
@@ -142,6 +151,7 @@ def compare_heads(
         model=_model_settings(model, toy, device, trust_remote_code),
         against=None if against is None else _model_settings(against, False, device),
         settings=SurveySettings(kind=kind),
+        ray=ray,
         roles=roles,
     )
     chosen = _places(selections, comparison.n_layers, comparison.n_heads)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from attnviz import errors
 from attnviz.heads import files, words
+from attnviz.heads import ray as cluster
 from attnviz.heads.measures import MEASURES, Entry
 from attnviz.heads.record import HeadComparison, Origin
 from attnviz.heads.settings import (
@@ -76,6 +78,7 @@ def compare_heads(
     against: Model = None,
     settings: SurveySettings | None = None,
     measures: Sequence[Entry] | None = None,
+    ray: str | None = None,
     roles: bool | str | os.PathLike[str] | HeadComparison = False,
     progress: Callable[[CorpusProgress], object] | None = None,
     opening: Opening = open_model,
@@ -91,6 +94,8 @@ def compare_heads(
             sentences. Each head then has its `change`, and `HeadComparison.against` is the comparison of that model.
         settings: the settings of the measurement.
         measures: the measures, `attnviz.heads.measures.MEASURES` if None.
+        ray: the address of a Ray cluster, whose workers share the sentences: ``"local"`` starts Ray on this machine,
+            ``"auto"`` finds the cluster that it belongs to, ``"HOST:PORT"`` names one.
         roles: for one sentence, whether to give the roles of the heads too, as `HeadComparison.roles_on`. True measures
             them on the sentences that come with attnviz; or give a comparison of this model, or its ``.json`` file.
         progress: called after each window of lines, and before the controls and the roles.
@@ -101,7 +106,7 @@ def compare_heads(
         in nats, distance in tokens.
 
     Raises:
-        SettingsError: settings that do not go together, or a sentence that is the name of a file.
+        SettingsError: settings that do not go together, a sentence that is the name of a file, or no Ray.
         InputError: no sentence is left, or the file cannot be read.
         ModelError: a model cannot be used, its weights are not proved, or two models do not fit together.
         SelectionError: no such attention, or roles of another model.
@@ -122,7 +127,15 @@ def compare_heads(
         check_saved(named_model, settings)
         return _opened_as(files.load(place.saved), named_model)
     models = [model] if against is None else [model, against]
-    run = _Run(settings, entries, progress or (lambda _progress: None))
+    if ray is not None and not all(map(_can_be_sent, models)):
+        raise errors.SettingsError("workers open the model: give its name or folder", "ray")
+    run = _Run(
+        settings,
+        entries,
+        progress or (lambda _progress: None),
+        models=tuple(map(_settings_of, models)),
+        ray=ray,
+    )
     sources, survey, corpus = _measure(
         place, texts, [_opener(item, tokenizer, opening) for item in models], run
     )
@@ -145,6 +158,11 @@ def compare_heads(
     if isinstance(roles, HeadComparison):
         _check_same_model(roles, comparison)
     return replace(comparison, origin=origin, attention=record, roles_on=roles if roles else None)
+
+
+def _can_be_sent(model: Model) -> bool:
+    """Return whether a worker on another machine can open a model."""
+    return model is None or isinstance(model, (str, os.PathLike, ModelSettings))
 
 
 def _saved_roles(
@@ -308,7 +326,7 @@ def _settings_of(model: Any) -> ModelSettings:
 
 def _opener(model: Any, tokenizer: object, opening: Opening) -> Callable[[], Source]:
     """Return a function that opens a model, or wraps one that is in memory."""
-    if model is None or isinstance(model, (str, os.PathLike, ModelSettings)):
+    if _can_be_sent(model):
         if tokenizer is not None:
             raise errors.SettingsError(
                 "a tokenizer goes with a model that is in memory: this one has its own"
@@ -346,6 +364,8 @@ class _Run(NamedTuple):
     settings: SurveySettings
     measures: tuple[Entry, ...]
     progress: Callable[[CorpusProgress], object]
+    models: tuple[ModelSettings, ...]
+    ray: str | None  # the address of a cluster; None measures in this process
 
 
 def _measure(
@@ -358,29 +378,35 @@ def _measure(
     # Check the sentences before the slow loading of a model.
     kind: Format | None = None if place.treebank is None else "conllu"
     corpus = None if place.path is None else read_corpus(place.path, kind=kind)
-    from attnviz.heads.capture.survey import check_readable, survey_model
+    from attnviz.heads.capture.survey import add_controls, check_readable, measure_lines
 
-    sources = [open_one() for open_one in openers]
-    source, second = sources[0], sources[1] if len(sources) == 2 else None
-    if texts is not None and len(texts) == 1:  # so that an error does not mention "line 1"
-        check_readable(texts[0], source, run.settings, second)
-    lines, name = _lines_of(texts, source) if corpus is None else (corpus, corpus.name)
+    with nullcontext() if run.ray is None else cluster.connect(run.ray):
+        sources = [open_one() for open_one in openers]
+        if texts is not None and len(texts) == 1:  # so that an error does not mention "line 1"
+            check_readable(texts[0], sources, run.settings)
+        lines, name = _lines_of(texts, sources[0]) if corpus is None else (corpus, corpus.name)
+        run.progress(CorpusProgress(n_sentences=0))
 
-    def on_window(survey: Survey) -> None:
-        shape = survey.heads.sums.shape[1:3]
-        run.progress(CorpusProgress(n_sentences=survey.n_sentences, shape=shape))
+        def report(survey: Survey) -> None:
+            shape = survey.heads.sums.shape[1:3]
+            run.progress(CorpusProgress(n_sentences=survey.n_sentences, shape=shape))
 
-    run.progress(CorpusProgress(n_sentences=0))
-    survey = survey_model(
-        lines,
-        source,
-        run.settings,
-        against=second,
-        measures=run.measures,
-        on_window=on_window,
-        on_controls=lambda n: run.progress(CorpusProgress(n_sentences=n, stage="controls")),
-        corpus=name,
-    )
+        if run.ray is None:
+            survey = measure_lines(
+                lines, sources, run.settings, measures=run.measures, on_window=report, corpus=name
+            )
+        else:
+            job = cluster.Job(
+                models=run.models,
+                digests=tuple(source.digest() for source in sources),
+                settings=run.settings,
+                measures=run.measures,
+                folder=os.getcwd(),
+            )
+            for survey in cluster.measure_blocks(lines, job):
+                report(survey)
+    run.progress(CorpusProgress(n_sentences=survey.n_sentences, stage="controls"))
+    survey = add_controls(survey, sources, run.settings, measures=run.measures)
     return sources, survey, name
 
 

@@ -269,7 +269,7 @@ def _examples(
     """Return the sentences with the highest score, by head and the measure of each of its roles."""
     stored = model_survey.examples
     examples: dict[Place, tuple[Example, ...]] = {}
-    for head, role in ((head, role) for head in heads for role in head.roles):
+    for head, role in ((profile, role) for profile in heads for role in profile.roles):
         place = head.name, role.measure
         if role.measure not in model_survey.measures:  # a relation between words
             examples[place] = tuple(by_links.get(place, [])[: survey.EXAMPLES])

@@ -43,32 +43,28 @@ SEEDS = 8  # number of models with random weights, whose best heads are a contro
 WINDOW = 512  # number of lines that are sorted by length before they are cut into batches
 
 
-def survey_model(
+def measure_lines(
     lines: Iterable[CorpusLine | BadLine],
-    source: Source,
-    settings: SurveySettings | None = None,
+    sources: Sequence[Source],
+    settings: SurveySettings,
     *,
-    against: Source | None = None,
     measures: tuple[Entry, ...] = MEASURES,
     tokens: int = TOKENS,
     on_window: Callable[[Survey], object] | None = None,
-    on_controls: Callable[[int], object] | None = None,
     corpus: str = "",
 ) -> Survey:
-    """Measure every head of a model on every sentence of a corpus, and measure the controls.
+    """Measure every head of a model, or of two, on every sentence of a corpus.
 
     Lines that cannot be used, or that a model cannot read, are counted, and the first of them are kept.
 
     Args:
         lines: the sentences.
-        source: the model.
+        sources: the model, or two models that are measured on the same sentences. If they generate text, the second
+            is given the text that the first generates.
         settings: the settings of the measurement.
-        against: a second model, which is measured on the same sentences. If the models generate text, it is given the
-            text that the first model generates.
         measures: the measures.
         tokens: the largest number of tokens per batch, padding included.
         on_window: called with the survey after each window of lines.
-        on_controls: called with the number of sentences, before the controls are measured.
         corpus: the name of the lines in messages.
 
     Raises:
@@ -77,7 +73,7 @@ def survey_model(
             different numbers of layers or heads.
         SelectionError: the first of two models has no such attention.
     """
-    runners = _runners(source, against, settings, measures, tokens)
+    runners = _runners(sources, settings, measures, tokens)
     corpus_survey: Survey | None = None
     # Bad lines that are not part of the survey yet, and how many more of them were not kept.
     bad, n_bad = list[BadLine](), 0
@@ -102,13 +98,27 @@ def survey_model(
         first_reason = f": line {bad[0].number}: {bad[0].reason}" if bad else ""
         start = f"{corpus}: " if corpus else ""
         raise InputError(f"{start}there is no sentence to measure heads on{first_reason}")
-    if on_controls is not None:
-        on_controls(corpus_survey.n_sentences)
-    corpus_survey = runners[0].with_controls(corpus_survey)
-    if corpus_survey.against is None:
-        return corpus_survey
-    second_survey = runners[1].with_controls(corpus_survey.against.survey)
-    return replace(corpus_survey, against=replace(corpus_survey.against, survey=second_survey))
+    return corpus_survey
+
+
+def add_controls(
+    measured: Survey,
+    sources: Sequence[Source],
+    settings: SurveySettings,
+    *,
+    measures: tuple[Entry, ...] = MEASURES,
+    tokens: int = TOKENS,
+) -> Survey:
+    """Return a survey with its controls, measured on its sample of sentences.
+
+    Raises ModelError: a model cannot be run, or its weights are not proved.
+    """
+    runners = _runners(sources, settings, measures, tokens)
+    with_controls = runners[0].with_controls(measured)
+    if with_controls.against is None:
+        return with_controls
+    second = runners[1].with_controls(with_controls.against.survey)
+    return replace(with_controls, against=replace(with_controls.against, survey=second))
 
 
 def _measure(
@@ -417,28 +427,25 @@ class Runner:
         return {key: hits[key] for key in annotated if key in hits}
 
 
-def check_readable(
-    text: str, source: Source, settings: SurveySettings | None = None, against: Source | None = None
-) -> None:
+def check_readable(text: str, sources: Sequence[Source], settings: SurveySettings) -> None:
     """Make sure that a model can read a sentence, and two models the same tokens of it.
 
     Raises InputError: a model cannot read it; ModelError: two models read different tokens, or have different kinds of
     attention; SelectionError: the first of two models has no such attention.
     """
-    _encode(_runners(source, against, settings), text)
+    _encode(_runners(sources, settings), text)
 
 
 def _runners(
-    source: Source,
-    against: Source | None,
-    settings: SurveySettings | None,
+    sources: Sequence[Source],
+    settings: SurveySettings,
     measures: tuple[Entry, ...] = MEASURES,
     tokens: int = TOKENS,
 ) -> list[Runner]:
     """Return a runner per model; the kind of attention is fixed if two models could differ in it."""
-    settings = settings or SurveySettings()
-    if against is None:
-        return [Runner(source, settings, measures, tokens)]
+    if len(sources) == 1:
+        return [Runner(sources[0], settings, measures, tokens)]
+    source, against = sources
     kind = expect_kind(source, settings.kind, None)
     _expect_both(source, against, kind)
     if len(source.kinds) > 1 or len(against.kinds) > 1:
