@@ -10,7 +10,6 @@ from .heads.api import compare_heads
 from .heads.record import HeadComparison
 from .heatmaps.api import heatmap
 from .heatmaps.difference import Difference, difference
-from .heatmaps.lines import heatmap_all
 from .heatmaps.words import hide_sinks, hide_special, merge_words
 from .models.training.run import train
 from .results import load, page, save
@@ -37,7 +36,6 @@ __all__ = [
     "doctor",
     "generate",
     "heatmap",
-    "heatmap_all",
     "hide_sinks",
     "hide_special",
     "list_models",

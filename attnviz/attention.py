@@ -380,7 +380,6 @@ class Attention(ReadOnly):
         palette: Palette | None = None,
         scale: Scale = "shared",
         lang: str = "en",
-        roles: Any = None,
         title: str | None = "auto",
         style: StyleName = "sheet",
         theme: ThemeName = "auto",
@@ -413,7 +412,7 @@ class Attention(ReadOnly):
         elif ending == ".safetensors":
             content = record_files.safetensors(self)
         elif ending == ".html":
-            content = self.page(lang, palette=palette, scale=scale, roles=roles, theme=theme).html
+            content = self.page(lang, palette=palette, scale=scale, theme=theme).html
         else:
             from attnviz.heatmaps.figure import draw_record
 
@@ -422,7 +421,6 @@ class Attention(ReadOnly):
                 palette=palette,
                 scale=scale,
                 lang=lang,
-                roles=roles,
                 title=title,
                 style=style,
                 theme=theme,
@@ -469,13 +467,12 @@ class Attention(ReadOnly):
         *,
         palette: Palette | None = None,
         scale: Scale = "shared",
-        roles: Any = None,
         theme: ThemeName = "auto",
     ) -> WebPage:
         """Make an interactive page, as `attnviz.page` does."""
         from attnviz.heatmaps.html import page
 
-        return page(self, lang=lang, palette=palette, scale=scale, roles=roles, theme=theme)
+        return page(self, lang=lang, palette=palette, scale=scale, theme=theme)
 
     def to_frame(self) -> DataFrame:
         """Return the weights as a pandas frame: one row per layer, head, query and key, with both tokens."""

@@ -50,9 +50,8 @@ def page(
         lang: the initial language, ``en`` or ``ko``; the page has both.
         look: further options. Every page takes ``theme``: ``light`` or ``dark``, or ``auto`` (the default), which
             follows the reader's system. A record and a page without a result take ``palette`` and ``scale`` (the
-            initial end of the colour scale), as for `attnviz.heatmap`, and ``roles``: the result of `compare_heads` for
-            the same model, or the path of its ``.json`` file, which gives each head with an established role its sign.
-            A walkthrough takes ``precision``, ``steps`` and ``blanks``, as for its `figure`.
+            initial end of the colour scale), as for `attnviz.heatmap`. A walkthrough takes ``precision``, ``steps``
+            and ``blanks``, as for its `figure`.
 
     Returns:
         The page, which a notebook shows and `save` writes.
@@ -61,7 +60,6 @@ def page(
         OutputError: the path does not end in ``.html``, or cannot be written.
         SelectionError: there is no such language, palette, scale, step or model.
         SettingsError: `result` is no result, a model is given beside a result, or the theme or precision is impossible.
-        FileFormatError: the file of roles cannot be read.
     """
     if result is None:
         from attnviz.heatmaps.html import tour

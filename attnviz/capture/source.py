@@ -386,3 +386,18 @@ def _dtype(name: Dtype) -> torch.dtype | None:
 def _warn(line: str) -> None:
     """Show a line as a warning at the place in the user's code that called attnviz."""
     warnings.warn(line, AttnvizWarning, stacklevel=6)
+
+
+def is_model(text: str) -> bool:
+    """Return whether a text names a model and is no sentence.
+
+    A model is a home-built name, an existing path, in the cache, or a name with a slash and no space, ``owner/name``.
+    """
+    name, _, revision = text.partition("@")
+    if text.partition(":")[0] in names() or ("/" in text and " " not in text.strip()):
+        return True
+    try:
+        is_path = bool(text.strip()) and Path(text).expanduser().exists()
+        return is_path or is_cached(name, revision or None, needs_weights=False)
+    except (OSError, RuntimeError, ValueError):  # the text is no valid name of a file or a model
+        return False

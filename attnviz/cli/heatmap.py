@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,7 +10,6 @@ import typer
 from attnviz.cli import options as opt
 from attnviz.cli.output import (
     JSON,
-    check_folder,
     check_look,
     check_outputs,
     default_picture,
@@ -22,12 +20,11 @@ from attnviz.cli.output import (
     print_json,
     print_view,
     read_text,
-    shows_progress,
     write,
 )
-from attnviz.errors import InputError, SettingsError
+from attnviz.errors import SettingsError
 from attnviz.render.names import DEFAULT, outputs, picture_path, slug
-from attnviz.text.display import check_text, visible
+from attnviz.text.display import check_text, clip, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,14 +33,13 @@ if TYPE_CHECKING:
 
     from attnviz.attention import Attention
     from attnviz.capture.sources import Source
-    from attnviz.heatmaps.finding import Signs
     from attnviz.render.terminal.screen import Screen
 
 EXAMPLES = """attnviz heatmap "I love all you"
 attnviz heatmap --toy "the animal is tired" --head 1.3 -o animal.svg
 attnviz heatmap -m toy-random:n_heads=2,d_model=16 "나는 너를 사랑해"
 attnviz heatmap --toy "it was too tired" --against "it was too wide"
-attnviz heatmap --toy --file sample_inputs/sentences.txt -o book.pdf"""
+attnviz heatmap -m toy-random --against toy-random:seed=1 "I love all you\""""
 
 MeanLayer = Annotated[
     list[str] | None,
@@ -74,7 +70,6 @@ def heatmap(
     file: opt.File = None,
     pair: opt.Pair = None,
     target: opt.Target = None,
-    truncate: opt.Truncate = False,
     load: Annotated[
         Path | None,
         opt.option(metavar="FILE", help="Draw a saved record instead.", panel=opt.INPUT),
@@ -82,23 +77,15 @@ def heatmap(
     against: Annotated[
         str | None,
         opt.option(
-            "--against", metavar="TEXT", help="Draw the change to this sentence.", panel=opt.INPUT
+            "--against",
+            metavar="TEXT",
+            help="A sentence or model: draw what differs, this minus that.",
+            panel=opt.INPUT,
         ),
     ] = None,
     model: opt.Model = None,
     toy: opt.Toy = False,
-    against_model: Annotated[
-        str | None,
-        opt.option(
-            "--against-model",
-            metavar="NAME",
-            help="Draw the change to this model.",
-            autocompletion=opt.complete_models,
-            panel=opt.MODEL,
-        ),
-    ] = None,
     device: opt.Device = "auto",
-    dtype: opt.Dtype = "auto",
     trust_remote_code: opt.TrustRemoteCode = False,
     layer: MeanLayer = None,
     head: MeanHead = None,
@@ -123,33 +110,28 @@ def heatmap(
         str | None, opt.option(metavar="N-N", help="Only these keys.", panel=opt.SHOWN)
     ] = None,
     scale: Annotated[
-        Literal["shared", "panel", "unit", "log"],
+        Literal["shared", "panel", "log"],
         opt.option(help="Range of the colours.", panel=opt.LOOK),
     ] = "shared",
     palette: opt.Palette = DEFAULT,
     lang: opt.Lang = "en",
-    roles: opt.Roles = None,
     style: opt.Style = "sheet",
     theme: opt.Theme = "auto",
-    width: opt.Width = None,
-    title: opt.Title = "auto",
     output: Annotated[list[Path] | None, opt.output_option(RECORD_ENDINGS)] = None,
     quiet: opt.Quiet = False,
 ) -> None:
     """See what every head of a model attends to in a sentence.
 
     Prints all heads as thumbnails and one of them large; with --head, those heads
-    large. Each line of --file is drawn into a folder or a PDF named with -o. With
-    --against or --against-model, draws what changes: the second minus the first.
+    large. With --against, draws what differs: this minus the other sentence or model.
     """
     paths = output or []
-    compares = against is not None or against_model is not None
-    if compares:
+    if against is not None:
         _refuse(
             context,
-            ("load", "without_sinks", "rows", "keys", "roles", "palette"),
-            "--against and --against-model compare whole sentences, and cannot be combined with --load, "
-            "--without-sinks, --rows, --keys, --roles or --palette",
+            ("load", "without_sinks", "rows", "keys", "palette"),
+            "--against compares whole sentences, and cannot be combined with --load, --without-sinks, "
+            "--rows, --keys or --palette",
         )
         if scale == "log":
             raise SettingsError("a change has a sign, and no logarithm: choose another", "scale")
@@ -164,34 +146,14 @@ def heatmap(
         "lang": lang,
         "style": style,
         "theme": theme,
-        "width": width,
-        "title": None if title == "none" else title,
     }
     model_options: dict[str, Any] = {
         "device": device,
-        "dtype": dtype,
         "trust_remote_code": trust_remote_code,
     }
-    if file is not None and load is None and len(paths) == 1 and _holds_many(paths[0]):
-        _refuse(
-            context,
-            (
-                *("pair", "target", "words", "hide_special", "without_sinks", "rows", "keys"),
-                *("roles", "against", "against_model"),
-            ),
-            "pair, target, words, hide-special, without-sinks, rows, keys, roles, against and against-model are for "
-            "one sentence, not for a file of lines",
-        )
-        if averaged:
-            raise SettingsError("mean is for one sentence, not for a file of lines")
-        choose = {"kind": kind, "layers": layers, "heads": heads, "truncate": truncate}
-        lines = read_text(text, file).splitlines()
-        _draw_lines(lines, paths[0], name, model_options, choose, look)
-        return
-
-    _check_files(context, paths, style, width, is_difference=compares)
+    _check_files(context, paths, style, is_difference=against is not None)
     if averaged:
-        _check_mean(paths, roles)
+        _check_mean(paths)
     window: dict[str, Any] = {
         "rows": opt.parse_slice(rows, "rows"),
         "keys": opt.parse_slice(keys, "keys"),
@@ -210,7 +172,7 @@ def heatmap(
         attend_options = {
             "target": target,
             "kind": kind,
-            "truncate": truncate,
+            "truncate": True,
             "layers": layers,
             "heads": heads,
             **window,
@@ -218,31 +180,37 @@ def heatmap(
         sentence = read_text(text, file)
         check_text(sentence)
         pair = _read(pair, "the second sentence")
-        against = _read(against, "the sentence of --against")
         source = open_model(name, reads=sentence, **model_options)
         record = _attend(sentence, pair, source, attend_options, averaged=averaged)
     record = _merge(record, words=words, hide_special=hide_special, without_sinks=without_sinks)
     if averaged:
         record = record.mean(*averaged)
-    if compares:
-        if against is not None:
-            sentence = against
-        if against_model is not None:
-            source = open_model(against_model, reads=sentence, **model_options)
-        second = _attend(sentence, pair, source, attend_options, averaged=averaged)
-        second = _merge(second, words=words, hide_special=hide_special, without_sinks=False)
+    if against is not None:
+        from attnviz.capture.source import is_model
+
+        if is_model(against):
+            log_status(f"--against {visible(against)}: a model")
+            other_sentence, other_source = (
+                sentence,
+                open_model(against, reads=sentence, **model_options),
+            )
+        else:
+            log_status(f"--against “{clip(visible(against), 60)}”: a sentence")
+            check_text(against, "the sentence of --against")
+            other_sentence, other_source = against, source
+        other = _attend(other_sentence, pair, other_source, attend_options, averaged=averaged)
+        other = _merge(other, words=words, hide_special=hide_special, without_sinks=False)
         if averaged:
-            second = second.mean(*averaged)
-        _show_difference(record, second, paths, look, layer=layer, head=head)
+            other = other.mean(*averaged)
+        _show_difference(record, other, paths, look, layer=layer, head=head)
         return
-    look["roles"] = roles
     _show_record(record, paths, look, full=head is not None)
     if not paths:
         with default_picture():
             write(record, _default_path(record, target, shows_all=not (layer or head)), **look)
 
 
-SENTENCE_OPTIONS = ("text", "file", "pair", "target", "truncate", "kind")
+SENTENCE_OPTIONS = ("text", "file", "pair", "target", "kind")
 """Options about the sentence, which a saved record does not accept."""
 
 
@@ -250,7 +218,6 @@ def _check_files(
     context: typer.Context,
     paths: Sequence[Path],
     style: opt.Style,
-    width: str | None,
     *,
     is_difference: bool,
 ) -> None:
@@ -261,18 +228,16 @@ def _check_files(
     if is_difference:
         endings = tuple(ending for ending in endings if ending not in Attention.DATA_ENDINGS)
     check_outputs(paths, endings, prints_json=not is_difference)
-    check_look(context, paths or [outputs() / "heatmap.png"], style, width)
+    check_look(context, paths or [outputs() / "heatmap.png"], style)
 
 
-def _check_mean(paths: Sequence[Path], roles: Path | None) -> None:
-    """Refuse data files and ``--roles`` of a mean, before any work."""
+def _check_mean(paths: Sequence[Path]) -> None:
+    """Refuse data files of a mean, before any work."""
     from attnviz.attention import MEAN_IN_DATA, Attention
 
     for path in paths:
         if path == JSON or path.suffix.lower() in Attention.DATA_ENDINGS:
             raise SettingsError(f"{visible(str(path))}: {MEAN_IN_DATA}")
-    if roles is not None:
-        raise SettingsError("roles are those of single heads, not of a mean", "roles")
 
 
 def _is_page(path: Path) -> bool:
@@ -286,24 +251,14 @@ def _show_record(
 
     `look` has the arguments of `Attention.save`; with `full`, each head is printed in full size.
     """
-    # Build pages and read roles first, so that those of another model are refused before anything is printed.
-    page_options = {name: look[name] for name in ("palette", "scale", "lang", "roles", "theme")}
-    signs = None
-    if look["roles"] is not None:
-        from attnviz.heatmaps.finding import role_signs
-
-        signs = role_signs(look["roles"], record)
-    pages = {path: record.page(**page_options) for path in paths if _is_page(path)}
     if JSON in paths:
         from attnviz.storage.record_files import to_json
 
         print_json(to_json(record))
     else:
-        _print_heads(record, look, full=full, signs=signs)
+        _print_heads(record, look, full=full)
     for path in paths:
-        if path in pages:
-            write(pages[path], path)
-        elif path != JSON:
+        if path != JSON:
             write(record, path, **look)
 
 
@@ -353,14 +308,7 @@ def _show_difference(
             write(shown, path, **look)
 
 
-def _holds_many(path: Path) -> bool:
-    """Return whether a path is a folder or a PDF, which can hold the pictures of many sentences."""
-    return path != JSON and path.suffix.lower() in {"", ".pdf"}
-
-
-def _print_heads(
-    record: Attention, look: dict[str, Any], *, full: bool, signs: Signs | None
-) -> None:
+def _print_heads(record: Attention, look: dict[str, Any], *, full: bool) -> None:
     """Print the record in the terminal; with `full`, each head in full size."""
 
     def view(screen: Screen) -> list[Text]:
@@ -368,7 +316,7 @@ def _print_heads(
         from attnviz.render.sheet import resolve
 
         sheet = resolve(record, look["scale"], screen.language(look["lang"]))
-        return terminal.draw(sheet, screen, full=full, signs=signs)
+        return terminal.draw(sheet, screen, full=full)
 
     print_view(view, look["palette"], look["theme"])
 
@@ -422,48 +370,6 @@ def _merge(record: Attention, *, words: bool, hide_special: bool, without_sinks:
     return record
 
 
-def _draw_lines(
-    lines: Sequence[str],
-    path: Path,
-    model: str | None,
-    model_options: dict[str, Any],
-    choose: dict[str, Any],
-    look: dict[str, Any],
-) -> None:
-    """Draw each line of a file, and report the lines that failed at the end.
-
-    `choose` has the options that choose layers and heads, `look` those of the pictures.
-    """
-    from rich.console import Console
-    from rich.progress import Progress
-
-    from attnviz.heatmaps.lines import heatmap_all
-    from attnviz.storage.files import check_writable
-
-    check_folder(path)
-    check_writable(path if path.suffix else path / "heatmap.png")
-    sentences = [line for line in lines if line.strip()]
-    source = open_model(model, reads=sentences[0] if sentences else "", **model_options)
-    n = len(sentences)
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not shows_progress()) as bar:
-        task = bar.add_task("drawing lines", total=n)
-        failures = heatmap_all(
-            lines,
-            path,
-            source,
-            choose=choose,
-            on_done=lambda done: bar.update(task, completed=done),
-            **look,
-        )
-    shown_path = f"{visible(str(path))}{'' if path.suffix else '/'}"
-    log_status(f"wrote {shown_path}: {n - len(failures)} of {n} lines")
-    for failure in failures:
-        sys.stderr.write(f"attnviz: {failure}\n")
-    if failures:
-        raise InputError(f"{len(failures)} of {n} lines could not be drawn")
-
-
 def _default_path(
     record: Attention, target: str | None, *, shows_all: bool, second: Attention | None = None
 ) -> Path:
@@ -506,7 +412,6 @@ def page(
     ] = "toy",
     palette: opt.Palette = DEFAULT,
     lang: opt.Lang = "en",
-    roles: opt.Roles = None,
     theme: opt.Theme = "auto",
     output: Annotated[
         list[Path] | None, opt.output_option("html", "outputs/page-MODEL.html")
@@ -522,6 +427,6 @@ def page(
     check_outputs(paths, {".html"}, prints_json=False)
     from attnviz.heatmaps import html
 
-    web_page = html.tour(model, palette=palette, lang=lang, roles=roles, theme=theme)
+    web_page = html.tour(model, palette=palette, lang=lang, theme=theme)
     for path in paths:
         write(web_page, path)

@@ -23,6 +23,12 @@ REMOVED = {
     "--role": "--table shows the role of each head",
     "--threshold": "-o FILE.json has every score, to be judged by another threshold",
     "--controls": "compare_heads(..., settings=SurveySettings(controls=N)) in Python",
+    "--roles": "attnviz compare-heads shows the roles of heads",
+    "--against-model": "--against NAME takes a sentence or a model",
+    "--title": "-o FILE.svg has a title that can be edited; heatmap(title=) in Python",
+    "--width": "--style paper fits a column, --style slides a slide; figsize= in Python",
+    "--dtype": "in Python, open the model in another number format and give it to attend()",
+    "--causal": "attnviz demo mask shows a causal mask beside none",
     "--truncate": "a text that is too long is cut, and the first line says so",
 }
 """Commands and options that went, each with what to use instead; read after a command line was refused."""

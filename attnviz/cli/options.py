@@ -166,10 +166,6 @@ Width = Annotated[
 Title = Annotated[
     str, option("--title", metavar="TEXT", help="Title of pictures, or none.", panel=LOOK)
 ]
-Roles = Annotated[
-    Path | None,
-    option("--roles", metavar="FILE", help="Roles of heads, from a saved comparison.", panel=LOOK),
-]
 
 # Files
 Quiet = Annotated[

@@ -212,7 +212,7 @@ def to_csv(comparison: HeadComparison) -> str:
 
     ``value`` has both ends of its 95% interval, and is empty if nothing was counted. ``role`` is the name of the role
     that the head has by this measure. ``chance``, ``random`` and ``offset`` are the values of the controls. With a
-    second model, ``divergence`` is how far the head is from the same head of that model, in nats, and ``role_after``
+    second model, ``divergence`` is how far the head is from the same head of that model, in nats, and ``role_before``
     its clearest role there.
     """
     rows = [row for head in comparison.heads for row in _rows(comparison, head)]
@@ -290,4 +290,4 @@ def _change_cells(head: HeadProfile) -> Row:
     if head.change is None:
         return {}
     role = head.change.role
-    return {"divergence": head.change.divergence, "role_after": role and role.name}
+    return {"divergence": head.change.divergence, "role_before": role and role.name}

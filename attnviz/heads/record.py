@@ -15,10 +15,9 @@ from numpy.typing import ArrayLike
 
 from attnviz.attention import Attention, Kind, Note, indices_of, parse_head
 from attnviz.errors import SelectionError
-from attnviz.heads.measures import RELATION, Measure, RoleRule
+from attnviz.heads.measures import Measure, RoleRule
 from attnviz.heads.settings import ModelSettings, Place
-from attnviz.render.sheet import HeadSign, HeadSigns
-from attnviz.text.messages import _, both
+from attnviz.text.messages import _
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -230,7 +229,8 @@ class HeadComparison:
     attention: Attention | None = None
     # a comparison on many sentences that gives the roles of the heads, if one sentence was measured
     roles_on: HeadComparison | None = None
-    against: HeadComparison | None = None  # a second model on the same sentences
+    # a second model on the same sentences, such as this one before it was trained further
+    against: HeadComparison | None = None
     names: tuple[str, ...] = field(init=False)  # the names of the measures
 
     def __post_init__(self) -> None:
@@ -253,23 +253,6 @@ class HeadComparison:
     def n_established(self) -> int:
         """The number of heads with an established role."""
         return sum(any(role.established for role in head.roles) for head in self.heads)
-
-    @property
-    def signs(self) -> HeadSigns:
-        """The sign of the clearest role of each head, if it is established, for other pictures of the model."""
-        signs = {
-            head.place: HeadSign(
-                head.role.rule.short,
-                head.role.rule.colour,
-                both(head.role.rule.words),
-                is_relation=head.role.rule.family == RELATION,
-            )
-            for head in self.heads
-            if head.role and head.role.established
-        }
-        return HeadSigns(
-            model=self.model, kind=self.kind, n_layers=self.n_layers, n_heads=self.n_heads, of=signs
-        )
 
     @property
     def n_heads(self) -> int:

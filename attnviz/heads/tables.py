@@ -132,7 +132,7 @@ def _change_columns(heads: Sequence[HeadProfile]) -> list[Column]:
     return [
         Column(title=_("JSD"), cells=divergences, right=True),
         Column(
-            title=_("role after"),
+            title=_("role before"),
             cells=list(map(marked_role, second_roles)),
             least=10,
             roles=second_roles,

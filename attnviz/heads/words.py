@@ -137,10 +137,10 @@ def count_tokens(n: int) -> Phrase:
 
 
 def model_names(comparison: HeadComparison) -> str:
-    """Return the name of the model, and of the second model after an arrow."""
+    """Return the name of the model, after that of the second model, which stands for before, and an arrow."""
     if comparison.against is None:
         return comparison.model
-    return f"{comparison.model} → {comparison.against.model}"
+    return f"{comparison.against.model} → {comparison.model}"
 
 
 def description(comparison: HeadComparison) -> Phrase:

@@ -15,7 +15,7 @@ import numpy as np
 
 from attnviz.attention import Attention, HeadChoice, LayerChoice, MeanAxis, parse_head
 from attnviz.errors import AttnvizWarning, SelectionError, SettingsError
-from attnviz.heatmaps.finding import NO_CHANGE, Change, Finding, Roles, Signs, find, role_signs
+from attnviz.heatmaps.finding import NO_CHANGE, Change, Finding, find
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines, page_of, scale_marks
 from attnviz.render.figure.pattern import (
@@ -72,12 +72,11 @@ def draw(
     annot: bool | None = None,
     style: Style = STYLES["sheet"],
     theme: Theme = LIGHT,
-    signs: Signs | None = None,
     change: Change | None = None,
 ) -> Picture:
     """Draw a sheet: one pattern large, or all panels on a grid; the arguments are as for `attnviz.heatmap`.
 
-    The title of a grid names the link that stands out most, and its head has a ring; `signs` has the roles of heads.
+    The title of a grid names the link that stands out most, and its head has a ring.
     That of a difference names the `change`. Without a `title`, the line with the model is left out too. The layout fits
     the width of the `style`; an `AttnvizWarning` says if names of tokens have no room.
 
@@ -93,7 +92,7 @@ def draw(
     if title == "auto" and sheet.quantity == "difference" and change is None:
         title = sheet.say(NO_CHANGE)
     if title == "auto":
-        finding = find(sheet.record, signs) if sheet.quantity == "weight" else change
+        finding = find(sheet.record) if sheet.quantity == "weight" else change
     answer = "" if finding is None else sheet.say(finding.sentence)
     with usual_settings(theme):
         pen = blank_figure([*texts_of(sheet), answer, title or ""], theme)
@@ -143,17 +142,16 @@ def draw_record(
     palette: Palette | None = None,
     scale: Scale = "shared",
     lang: str = "en",
-    roles: Roles = None,
     title: str | None = "auto",
     style: StyleName = "sheet",
     theme: ThemeName = "auto",
     width: str | None = None,
     dpi: int | None = None,
 ) -> Picture:
-    """Return the picture of a record; the arguments are as for `heatmap`, and `roles` as for `attnviz.page`.
+    """Return the picture of a record; the arguments are as for `heatmap`.
 
     Raises:
-        SelectionError: no such layer, head, palette, scale or language, or roles of another model.
+        SelectionError: no such layer, head, palette, scale or language.
         SettingsError: an unknown style or theme, or an impossible width or title.
     """
     expect_language(lang)
@@ -166,7 +164,6 @@ def draw_record(
         title=check_title(title),
         style=style_of(style, width, dpi),
         theme=theme_of(theme, palette),
-        signs=None if roles is None else role_signs(roles, record),
     )
 
 

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from attnviz import text
 from attnviz.attention import Attention, MeanAxis, Token
-from attnviz.errors import SelectionError
-from attnviz.render.sheet import HeadSign, HeadSigns
-from attnviz.text.display import clip, visible
+from attnviz.text.display import clip
 from attnviz.text.messages import Phrase, _
 
 # Added to the standard deviation of a head's weights, so that a head whose weights hardly differ is not chosen.
 LEAST_DEVIATION = 0.02
-# A head with an established role is named first if it gives at least this weight to one word.
-CLEAR = 0.5
 LONGEST_WORD = 24  # in the sentence, in characters
 NO_CHANGE = _("No weight differs")  # of a difference
-
-# A `HeadComparison`, the path of its file, or None.
-Roles: TypeAlias = Any
-# The signs of heads with an established role, by layer and head.
-Signs: TypeAlias = Mapping[tuple[int, int], HeadSign]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +33,6 @@ class Finding:
     words: tuple[str, str]  # the query and the key
     # Whether the query is the token that was chosen in this row, as in a generated text.
     is_step: bool = False
-    role: str | None = None  # the established role for which the head was chosen
 
     @property
     def sentence(self) -> Phrase:
@@ -59,22 +47,14 @@ class Finding:
             sentence = _(
                 "“{query}” attends most to “{key}” ({percent:.0f}%): layer {layer}, head {head}"
             )
-        sentence = sentence.format(
+        return sentence.format(
             query=query, key=key, percent=100 * self.weight, layer=self.layer, head=self.head
         )
-        if self.role is None:
-            return sentence
-        return _("{sentence} (established role: {role})").format(sentence=sentence, role=self.role)
 
     @property
     def reason(self) -> Phrase:
         """How the finding was chosen; `find` says it exactly."""
-        if self.role is None:
-            return _("Named first: the clearest link between two content words")
-        return _(
-            "Named first: the clearest link between two content words in a head with an "
-            "established role"
-        )
+        return _("Named first: the clearest link between two content words")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,70 +108,26 @@ def percentages(before: float, after: float) -> tuple[str, str]:
     return texts
 
 
-def role_signs(roles: Roles, record: Attention) -> Signs:
-    """Return the signs of the record's heads that have an established role.
-
-    Raises SelectionError: there are no roles in the file, they are those of another model, or the record is a mean.
-    """
-    if record.averaged:
-        raise SelectionError("roles are those of single heads, not of a mean")
-    return read_signs(roles).among(record.model, record.kind, record.layers, record.heads)
-
-
-def read_signs(roles: Roles) -> HeadSigns:
-    """Return the signs of a comparison of heads, or of its file. Raises SelectionError: there are none."""
-    comparison = roles
-    if isinstance(roles, str | os.PathLike):
-        from attnviz.results import load
-
-        comparison = load(roles)
-    signs = getattr(comparison, "signs", None)
-    if not isinstance(signs, HeadSigns):
-        raise SelectionError(
-            f"{visible(str(roles))} holds no roles of heads: attnviz compare-heads writes them"
-        )
-    return signs
-
-
-def find(record: Attention, signs: Signs | None = None) -> Finding | None:
+def find(record: Attention) -> Finding | None:
     """Return the link that stands out most among those to the largest weight of a row; None for a pooled record.
 
     These are links between two content words, or else between two words, or else between any tokens. The one that
     stands out most is furthest above the mean weight of such links in its head, in standard deviations.
 
-    With `signs`, it is chosen among the links between two content words in heads whose established role is a relation
-    between words, if such a head gives a word at least `CLEAR` of its attention. There is none for a mean of heads or
-    layers, whose weights are no head's own.
+    There is none for a mean of heads or layers, whose weights are no head's own.
     """
     if record.cell > 1 or record.averaged:
         return None
-    if signs:
-        has_role = np.array(
-            [
-                [(layer, head) in signs and signs[layer, head].is_relation for head in record.heads]
-                for layer in record.layers
-            ]
-        )
-        finding = _clearest(record, (_is_content_word,), has_role)
-        if finding is not None and finding.weight >= CLEAR:
-            return replace(finding, role=signs[finding.layer, finding.head].sign)
     return _clearest(record, (_is_content_word, _is_word, _is_token))
 
 
 def _clearest(
-    record: Attention,
-    choices: Sequence[Callable[[Token | None], bool]],
-    is_candidate: Bool[np.ndarray, "layer head"] | None = None,
+    record: Attention, choices: Sequence[Callable[[Token | None], bool]]
 ) -> Finding | None:
-    """Return the link that stands out most between tokens of the first choice that has any; None if none has.
-
-    Only heads that are candidates count; None stands for all.
-    """
+    """Return the link that stands out most between tokens of the first choice that has any; None if none has."""
     weights = record.weights
     largest = weights.max(axis=-1, keepdims=True)
     is_largest = weights == largest
-    if is_candidate is not None:
-        is_largest &= is_candidate[..., None, None]
     is_visible = weights.max(axis=(0, 1)) > 0
     for is_chosen in choices:
         queries = [is_chosen(token) for token in _first_pieces(record.query_tokens)]

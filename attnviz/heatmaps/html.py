@@ -28,12 +28,8 @@ from attnviz.errors import SelectionError
 from attnviz.heatmaps.finding import (
     NO_CHANGE,
     Change,
-    Roles,
-    Signs,
     find,
     function_words,
-    read_signs,
-    role_signs,
 )
 from attnviz.heatmaps.words import merged_tokens, token_level_summary, word_groups
 from attnviz.models import registry
@@ -168,17 +164,11 @@ def tour(
     palette: str = DEFAULT,
     scale: Scale = "shared",
     lang: str = "en",
-    roles: Roles = None,
     theme: ThemeName = "auto",
 ) -> WebPage:
     """Make a page to type in, in which `toy` or `toy-ko` runs; the arguments are as for `attnviz.page`."""
     theme_of(theme, palette)
-    content = _tour(model, palette, scale, lang)
-    if roles is not None:
-        labels = content.labels
-        signs = read_signs(roles).among(model, labels["is"], labels["layers"], labels["heads"])
-        content = _with_role_signs(content, signs)
-    return _page(content, theme, MODEL)
+    return _page(_tour(model, palette, scale, lang), theme, MODEL)
 
 
 def page(
@@ -187,7 +177,6 @@ def page(
     palette: Palette | None = None,
     scale: Scale = "shared",
     lang: str = "en",
-    roles: Roles = None,
     theme: ThemeName = "auto",
 ) -> WebPage:
     """Make one HTML page of a record; the arguments are as for `attnviz.page`."""
@@ -195,9 +184,7 @@ def page(
     palette = DEFAULT if palette is None else palette
     theme_of(theme, palette)
     content = _explore(record, palette, scale, lang)
-    signs = None if roles is None else role_signs(roles, record)
-    content = _open_on_finding(content, record, lang, signs)
-    return _page(content if signs is None else _with_role_signs(content, signs), theme)
+    return _page(_open_on_finding(content, record, lang), theme)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,16 +212,14 @@ def _page(content: Content, theme: ThemeName, more: Sequence[Path] = ()) -> WebP
     )
 
 
-def _open_on_finding(
-    content: Content, record: Attention, lang: str, signs: Signs | None
-) -> Content:
+def _open_on_finding(content: Content, record: Attention, lang: str) -> Content:
     """Let a page begin with the link that stands out most, and open on its head and its query.
 
     Pages of generated texts open on the first new token, and those of pooled texts on all heads.
     """
     labels = content.labels
     is_pooled = max(labels["cell"]) > 1
-    finding = None if is_pooled or labels["steps"] else find(record, signs)
+    finding = None if is_pooled or labels["steps"] else find(record)
     if finding is None:
         return content
     labels = labels | {
@@ -243,23 +228,6 @@ def _open_on_finding(
     }
     head = [("finding", in_language(finding.sentence, lang)), *content.head]
     return replace(content, labels=labels, head=head)
-
-
-def _with_role_signs(content: Content, sign_of_head: Signs) -> Content:
-    """Add to the labels the signs of the heads' roles, each once, and for each head the index of its sign."""
-    labels = content.labels
-    unique_signs = list(dict.fromkeys(sign_of_head.values()))
-    role_labels = {
-        "signs": [
-            {"sign": both(sign.sign), "colour": sign.colour, "words": sign.words}
-            for sign in unique_signs
-        ],
-        "roles": {
-            f"{layer}.{head}": unique_signs.index(sign)
-            for (layer, head), sign in sign_of_head.items()
-        },
-    }
-    return replace(content, labels=labels | role_labels)
 
 
 def story(

@@ -17,7 +17,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.heatmaps.finding import NO_CHANGE, Change, Signs, find
+from attnviz.heatmaps.finding import NO_CHANGE, Change, find
 from attnviz.heatmaps.words import token_level_summary
 from attnviz.render.palette import MIDDLE, levels, signed_levels
 from attnviz.render.sheet import AXES, BLANK, LOG_LEAST, Panel, Sheet, blank_below, pool
@@ -55,13 +55,12 @@ def draw(
     screen: Screen,
     *,
     full: bool = False,
-    signs: Signs | None = None,
     changes: Sequence[Change] = (),
 ) -> list[Text]:
     """Return the lines of a sheet: the head with the link that stands out most, then an overview of all heads.
 
-    With `full`, and of a mean of heads or layers, every pattern in full size instead. `signs` has the roles of heads,
-    `changes` the largest changes of a difference, which begins with them.
+    With `full`, and of a mean of heads or layers, every pattern in full size instead. A difference begins with
+    its largest `changes`.
     """
     sheet = replace(
         sheet,
@@ -70,7 +69,7 @@ def draw(
         has_blanks=screen.has_blanks,
     )
     if not full and not sheet.record.averaged and len(sheet.panels) > 1:
-        return _draw_overview(sheet, screen, signs, changes)
+        return _draw_overview(sheet, screen, changes)
     if len(sheet.panels) == 1:
         scaled, cell = _fit_single(sheet, screen)
     else:
@@ -87,16 +86,14 @@ def draw(
     ]
 
 
-def _draw_overview(
-    sheet: Sheet, screen: Screen, signs: Signs | None, changes: Sequence[Change]
-) -> list[Text]:
+def _draw_overview(sheet: Sheet, screen: Screen, changes: Sequence[Change]) -> list[Text]:
     """Return one head in full size, below a sentence that says why, and thumbnails of all heads.
 
     It is the head with the link that stands out most or, in a pooled record, the one that differs most from the others;
     of a difference, the one with the largest change.
     """
     reasons = []
-    finding = None if sheet.quantity == "difference" else find(sheet.record, signs)
+    finding = None if sheet.quantity == "difference" else find(sheet.record)
     if finding is not None:
         reasons = [sheet.say(finding.reason)]
         panel = _panel_at(sheet, finding.layer, finding.head)

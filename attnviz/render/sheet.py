@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Literal, TypeAlias, get_args
@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from jaxtyping import Float, Int
 
-from attnviz.attention import Attention, Kind, MeanAxis, Note, count
+from attnviz.attention import Attention, Kind, MeanAxis, Note
 from attnviz.errors import SelectionError
 from attnviz.text.display import clip, visible
 from attnviz.text.messages import Phrase, _, in_language, join_phrases
@@ -252,51 +252,6 @@ class Sheet:
         is_list = 1 in {len(self.layers), len(self.heads)} and len(averaged) < 2
         size = join_phrases(names, ", " if is_list else " x ")
         return self.say(_("mean of {many}").format(many=size) if len(averaged) == 2 else size)
-
-
-@dataclass(frozen=True, slots=True)
-class HeadSign:
-    """The short name of a head's role, a colour (``#rrggbb``) and a description."""
-
-    sign: Phrase | str
-    colour: str
-    words: tuple[str, str]  # in English and in Korean
-    # Whether the role is a relation between two words, such as an adjective and its noun.
-    is_relation: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadSigns:
-    """The signs of a model's heads, by layer and head; a head without a sign has no established role."""
-
-    model: str
-    kind: str  # the kind of attention, such as ``encoder``
-    n_layers: int
-    n_heads: int
-    of: Mapping[tuple[int, int], HeadSign]
-
-    def among(
-        self, model: str, kind: str, layers: Sequence[int], heads: Sequence[int]
-    ) -> dict[tuple[int, int], HeadSign]:
-        """Return the signs of the heads of these layers.
-
-        Raises SelectionError: the signs belong to another model, or to another kind of its attention.
-        """
-        if (
-            (model, kind) != (self.model, self.kind)
-            or max(layers) >= self.n_layers
-            or max(heads) >= self.n_heads
-        ):
-            raise SelectionError(
-                f"these roles were measured on {self.model} ({self.kind}, {count(self.n_layers, 'layer')} x "
-                f"{count(self.n_heads, 'head')}), but the record is of {model} ({kind}, up to layer {max(layers)} and "
-                f"head {max(heads)}): run attnviz compare-heads on the same model"
-            )
-        return {
-            place: sign
-            for place, sign in self.of.items()
-            if place[0] in layers and place[1] in heads
-        }
 
 
 def check_scale(scale: str) -> None:

@@ -82,13 +82,6 @@ function strongestLink(values, labels) {
   return null;
 }
 
-/** The sign of a role on its colour. @param {{sign: string[], colour: string}} role */
-function signOf({ sign, colour }) {
-  const made = el("span", { class: "role-sign", "aria-hidden": "true" }, spoken(sign));
-  Object.assign(made.style, { background: colour, color: luminance(rgbOf(colour.slice(1))) > 0.179 ? "#000" : "#fff" });
-  return made;
-}
-
 /** All heads as thumbnails: layers downward, heads across, and the means at the ends. */
 class Overview {
   /** @param {Labels} labels @param {Weights} weights @param {(head: string) => void} choose */
@@ -111,37 +104,23 @@ class Overview {
       return el("td", {}, button);
     })));
     this.hint = el("caption");
-    this.legend = el("ul", { class: "roles", hidden: !labels.signs });
     this.table = el("table", { class: "thumbs" }, this.hint,
       el("thead", {}, el("tr", {}, this.corner, ...this.across)), el("tbody", {}, ...lines));
     this.tip = el("p", { class: "tip", id: "thumb-tip", role: "tooltip", hidden: true });
-    this.node = el("div", { class: "overview" }, this.table, this.legend, this.tip);
+    this.node = el("div", { class: "overview" }, this.table, this.tip);
     this.node.style.setProperty("--across", String(columns.length));
   }
 
-  /** The sign of the role that a head has, if it has one. @param {string} name */
-  sign(name) {
-    const role = this.labels.roles?.[name];
-    return role === undefined ? [] : [signOf(/** @type {any} */ (this.labels.signs)[role])];
-  }
-
-  /** A head in words, with its role. @param {string} name */
-  named(name) {
-    const role = this.labels.roles?.[name];
-    return role === undefined ? titleOf(name) : `${titleOf(name)}: ${spoken(/** @type {any} */ (this.labels.signs)[role].words)}`;
-  }
-
-  /** Says below a thumbnail what its head does: its strongest link between words, and its role. @param {string} name */
+  /** Says below a thumbnail what its head does: its strongest link between words. @param {string} name */
   tell(name) {
     const place = this.places.get(name);
     this.tip.hidden = !place;
     if (!place) return;
     const link = !this.labels.signed && strongestLink(this.weights.of(headsOf(name, this.labels)).values, this.labels);
-    const { queries, keys, signs, roles } = this.labels, role = roles?.[name];
+    const { queries, keys } = this.labels;
     const said = link && `${clip(queries.texts[link.row], 24)} → ${clip((keys ?? queries).texts[link.column], 24)} ${Math.round(100 * link.weight)}%`;
     const title = name.includes("*") ? titleOf(name) : name;
-    this.tip.replaceChildren(said ? `${title}: ${said}` : title,
-      ...(role === undefined ? [] : [el("br"), spoken(/** @type {any} */ (signs)[role].words)]));
+    this.tip.replaceChildren(said ? `${title}: ${said}` : title);
     const tile = place.button.getBoundingClientRect(), around = this.node.getBoundingClientRect();
     this.tip.style.top = `${tile.bottom - around.top + 6}px`;
     this.tip.style.left = `${Math.max(0, Math.min(tile.left - around.left, around.width - this.tip.offsetWidth))}px`;
@@ -185,8 +164,7 @@ class Overview {
       const { values, top } = this.smalls.get(name);
       const end = ["shared", "log"].includes(state.scale) ? shared : state.scale === "unit" ? 1 : top;
       if (this.look !== look) paint(values, wide, end, blankBelow(end, colours), colours, canvas);
-      button.replaceChildren(canvas, ...this.sign(name));
-      button.setAttribute("aria-label", this.named(name));
+      button.setAttribute("aria-label", titleOf(name));
       if (name === state.head) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
       button.tabIndex = name === holder ? 0 : -1;
@@ -197,11 +175,6 @@ class Overview {
       titles.forEach((title, i) => (title.textContent = names[i] === "*" ? say("mean") : names[i]));
     }
     this.hint.textContent = say("headsHint");
-    const { signs } = this.labels;
-    if (signs) {
-      this.legend.replaceChildren(el("li", {}, say(signs.length ? "roles" : "noRoles")),
-        ...signs.map((one) => el("li", {}, signOf(one), ` ${spoken(one.words)}`)));
-    }
   }
 
   /** The picture of all heads as it is saved. @param {State} state @param {Colours} colours */

@@ -7,7 +7,7 @@
  *   command: string, absent: string[], steps: number[], exact?: string[][], tokens?: {queries: string[], keys: string[] | null},
  *   vectors?: {d_k: number, d_v: number, scaling: number[]},
  *   notes: string[][], palette: {light: string, dark: string}, toy?: ToyPlan,
- *   signs?: {sign: string[], colour: string, words: string[]}[], roles?: Record<string, number>, at?: number, opens?: Partial<State>,
+ *   at?: number, opens?: Partial<State>,
  *   signed?: boolean, finding?: string[]}} Labels of one record; `at` is its number, `opens` the view it opens on, `finding` what it begins with;
  *   `signed`: its numbers are differences
  */

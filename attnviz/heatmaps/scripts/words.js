@@ -2,8 +2,6 @@
 const WORDS = {
   heads: gettext("All heads"),
   headsHint: gettext("One row per layer, one column per head; choose a head to open it. In each pattern, rows are queries and columns are keys."),
-  roles: gettext("Signs: established roles, measured by attnviz compare-heads"),
-  noRoles: gettext("No head of this model has an established role in these measurements."),
   head: gettext("head {0}"),
   mean: gettext("mean"),
   meanOfLayer: gettext("mean over the heads of layer {0}"),
