@@ -20,7 +20,7 @@ from attnviz.cli.output import (
 )
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.render.names import DEFAULT, outputs
-from attnviz.stories import CHAPTERS, DEMOS, WITH_A_MODEL, check
+from attnviz.stories import CHAPTERS, DEMOS, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 EXAMPLES = """attnviz demo
 attnviz demo positions
-attnviz demo reference -m distilbert-base-uncased
 attnviz demo library --lang ko -o library.html"""
 
 
@@ -52,22 +51,10 @@ def demo(
             rich_help_panel=opt.INPUT,
         ),
     ] = None,
-    model: Annotated[
-        str | None,
-        opt.option(
-            "--model",
-            "-m",
-            metavar="NAME",
-            help=f"Tell {', '.join(WITH_A_MODEL)} with this model.",
-            autocompletion=opt.complete_models,
-            panel=opt.MODEL,
-        ),
-    ] = None,
     palette: opt.Palette = DEFAULT,
     lang: opt.Lang = "en",
     style: opt.Style = "sheet",
     theme: opt.Theme = "auto",
-    width: opt.Width = None,
     output: Annotated[
         list[Path] | None,
         opt.output_option("png, svg, pdf, html, json, or - to print JSON", "outputs/demo-NAME.png"),
@@ -76,10 +63,10 @@ def demo(
 ) -> None:
     """Tell a short story about attention, with its numbers.
 
-    All numbers are computed live, by the models that ship with attnviz or by yours.
+    All numbers are computed live, by the models that ship with attnviz.
     """
     if name is None:
-        if output or model is not None or is_typed(context, "style", "width"):
+        if output or is_typed(context, "style"):
             raise SettingsError(f"give the name of a demo: {', '.join(DEMOS)}")
         from attnviz.stories import terminal
 
@@ -89,7 +76,7 @@ def demo(
         print_view(view_of_list, palette, theme)
         return
     try:
-        check(name, model)
+        check(name)
     except SelectionError as error:
         raise SettingsError(str(error)) from None
     from attnviz.stories.record import Story, to_json
@@ -97,10 +84,10 @@ def demo(
     picture = outputs() / f"demo-{name}.png"
     paths = output or [picture]
     check_outputs(output or [], Story.ENDINGS)
-    check_look(context, paths, style, width)
+    check_look(context, paths, style)
     from attnviz.stories import tell
 
-    english = tell(name, model=model)
+    english = tell(name)
     story = english.translated(lang)
     if JSON in paths:
         print_json(to_json(story))
@@ -111,7 +98,7 @@ def demo(
             return terminal.draw(english.translated(screen.language(lang)), screen)
 
         print_view(view, palette, theme)
-    look = {"palette": palette, "style": style, "theme": theme, "width": width}
+    look = {"palette": palette, "style": style, "theme": theme}
     for path in output or []:
         if path != JSON:
             write(story, path, **look)

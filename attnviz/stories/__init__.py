@@ -11,7 +11,6 @@ from attnviz.text.messages import Phrase, _, expect_language
 from attnviz.text.suggest import suggest
 
 if TYPE_CHECKING:
-    from attnviz.capture.source import Model
     from attnviz.stories.record import Story
 
 # The name and the subject of each demo, by chapter, in reading order.
@@ -42,37 +41,27 @@ CHAPTERS: dict[Phrase, dict[str, Phrase]] = {
     },
 }
 DEMOS = {name: about for chapter in CHAPTERS.values() for name, about in chapter.items()}
-WITH_A_MODEL = ("word-order", "pairs", "reference")  # demos that also work with the user's model
 
 
-def tell(name: str, lang: str = "en", model: Model = None) -> Story:
+def tell(name: str, lang: str = "en") -> Story:
     """Compute one demo.
 
     Args:
         name: one of `DEMOS`.
         lang: the language of the text, `en` or `ko`.
-        model: another model for one of `WITH_A_MODEL`, as `attnviz.attend` takes it; None for the models that come with
-            attnviz.
 
     Raises:
-        SelectionError: the demo or language is unknown, or the demo does not take another model.
-        ModelError: the model cannot be used, or has no self-attention.
+        SelectionError: the demo or language is unknown.
         FileFormatError: the file of a home-built model is damaged.
-        InputError: the model knows none of the words of the story, or cannot be shown word by word.
     """
     expect_language(lang)
-    check(name, model)
+    check(name)
     lesson = import_module(f"attnviz.stories.lessons.{name.replace('-', '_')}")
-    story: Story = lesson.build_story() if model is None else lesson.build_story(model)
+    story: Story = lesson.build_story()
     return replace(story, name=name).translated(lang)
 
 
-def check(name: str, model: object = None) -> None:
-    """Raise SelectionError if the demo is unknown, or if a model is given for a demo that does not take one."""
+def check(name: str) -> None:
+    """Raise SelectionError if the demo is unknown."""
     if name not in DEMOS:
         raise SelectionError(f"there is no demo {name!r}{suggest(name, DEMOS)}")
-    if model is not None and name not in WITH_A_MODEL:
-        demos = ", ".join(WITH_A_MODEL)
-        raise SelectionError(
-            f"the demo {name} is told with its own models: another model goes with {demos}"
-        )

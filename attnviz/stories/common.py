@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, SupportsFloat, TypeAlias, TypeVar
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from attnviz.attention import Attention, Kind, Note
+from attnviz.attention import Attention
 from attnviz.capture.attend import attend_all
-from attnviz.capture.source import Model as AnyModel
-from attnviz.capture.source import as_source
-from attnviz.capture.sources import Source
-from attnviz.capture.sources.home_built import TrainedSource
-from attnviz.errors import FileFormatError, InputError, ModelError, TooLongError
+from attnviz.errors import FileFormatError
 from attnviz.heads.tally import wilson
-from attnviz.heatmaps.words import hide_special, merge_words
 from attnviz.models.language.sentences import GoldSentence
 from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.language_models import LanguageEncoder
@@ -29,18 +22,13 @@ from attnviz.models.training.files import ModelCard, load_home_built
 from attnviz.models.training.measure import Head
 from attnviz.models.training.tasks import Model, pad_numbers
 from attnviz.stories.record import Matrix, StoryView
-from attnviz.text.display import clip, visible
 from attnviz.text.messages import Phrase, _
-from attnviz.text.notes import proof, sentence
+from attnviz.text.notes import proof
 from attnviz.text.words import split_words
 
 M = TypeVar("M", bound=Model)
 
 CERTAIN = 1.96  # standard errors on each side of a mean in its 95% interval
-# Sentences for choosing a head of the user's model, and as many others for testing it.
-OWN_SENTENCES = 100
-BATCH = 50
-SELF_ATTENTION: tuple[Kind, ...] = ("encoder", "decoder")
 
 TopKeys: TypeAlias = Callable[[Sequence[GoldSentence]], Tensor]
 """A function from sentences to the key with the largest weight [sentence, layer, head, query].
@@ -53,7 +41,6 @@ class TopKeyFinders(NamedTuple):
 
     of_model: TopKeys
     of_random_weights: TopKeys  # the same model with random weights
-    n_sentences: int  # number of sentences to choose heads on, and as many others to test them on
 
 
 class Estimate(NamedTuple):
@@ -167,104 +154,24 @@ def translation_panel(title: str, record: Attention, head: Head) -> Matrix:
     )
 
 
-def open_own(model: AnyModel) -> Source:
-    """Open the user's model for a story. Raises ModelError: it has no self-attention."""
-    source = as_source(model)
-    if not set(source.kinds) & set(SELF_ATTENTION):
-        raise ModelError(
-            f"{source.name} has no self-attention, which this story is about: it has {source.kinds[0]}"
-        )
-    return source
+def read_words(texts: Sequence[str]) -> list[Attention]:
+    """Return the attention of toy on sentences, word by word."""
+    return attend_all(texts, TOY)
 
 
-def read_words(source: Source, texts: Sequence[str]) -> Iterator[Attention]:
-    """Yield the self-attention of sentences by word, with pieces merged and special tokens left out.
-
-    Raises:
-        InputError: the model knows none of the words of a sentence, or has no separate token for one of them.
-        TooLongError: a sentence is too long for the model.
-    """
-    kind = next(kind for kind in SELF_ATTENTION if kind in source.kinds)
-    translates = isinstance(source, TrainedSource) and source.generates
-    for first in range(0, len(texts), BATCH):
-        batch = texts[first : first + BATCH]
-        # A home-built translator is given a short target, since encoder attention needs no generated translation.
-        targets = ["."] * len(batch) if translates else None
-        try:
-            records = attend_all(batch, source, kind=kind, targets=targets)
-        except TooLongError:
-            raise TooLongError(
-                f"a sentence of this story has more tokens than {source.name} takes"
-            ) from None
-        yield from map(_by_word, records)
-
-
-def _by_word(record: Attention) -> Attention:
-    """Return a record by word, with a note on unknown words. Raises InputError: see `read_words`."""
-    words = words_of(record.text)
-    merged = hide_special(merge_words(record))
-    indices = [token.word for token in merged.query_tokens]
-    # Each word of the sentence must have one token of its own.
-    if indices != list(range(len(words))):
-        missing = next((word for i, word in enumerate(words) if i not in indices), "a space")
-        raise InputError(
-            f"{record.model} cannot be shown word by word: it has no token of its own for “{missing}”"
-        )
-    # A token such as "quokka→[UNK]" is a word that the model reads as unknown.
-    unknown = sorted({t.word or 0 for t in record.query_tokens if not t.special and "→" in t.text})
-    if len(unknown) == len(words):
-        raise InputError(f"{record.model} knows none of the words of “{clip(record.text, 60)}”")
-    if unknown and all(note.code != "unknown_words" for note in merged.notes):
-        note = Note.of("unknown_words", words=", ".join(words[i] for i in unknown))
-        return replace(merged, notes=(*merged.notes, note))
-    return merged
-
-
-def top_keys(source: Source, n: int) -> TopKeyFinders:
-    """Return functions that find the keys with the largest weights, for toy on n sentences, else on `OWN_SENTENCES`."""
-    if source.name != TOY:
-        untrained = source.untrained()
-        return TopKeyFinders(
-            partial(_top_keys, source), partial(_top_keys, untrained), OWN_SENTENCES
-        )
+def top_keys() -> TopKeyFinders:
+    """Return functions that find the keys with the largest weights: of toy, and of toy with random weights."""
     _card, toy = open_model(TOY, LanguageEncoder)
-    untrained_toy = measure.untrained(toy.config)
-    return TopKeyFinders(
-        partial(_top_keys_of_toy, toy), partial(_top_keys_of_toy, untrained_toy), n
-    )
+    untrained = measure.untrained(toy.config)
+    return TopKeyFinders(partial(_top_keys, toy), partial(_top_keys, untrained))
 
 
-def _top_keys_of_toy(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> Tensor:
-    """Return the top keys of toy, which reads the sentences in one batch."""
+def _top_keys(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> Tensor:
+    """Return the top keys of a model, which reads the sentences in one batch."""
     return measure.weights(model, sentences).argmax(dim=-1)
-
-
-def _top_keys(source: Source, sentences: Sequence[GoldSentence]) -> Tensor:
-    """Return the top keys of any model, word by word."""
-    texts = [sentence_text(item) for item in sentences]
-    tops = [torch.from_numpy(item.weights.argmax(axis=-1)) for item in read_words(source, texts)]
-    # Shorter sentences are padded with -1, which is no key.
-    longest = max(top.shape[-1] for top in tops)
-    return torch.stack(
-        [torch.nn.functional.pad(top, (0, longest - top.shape[-1]), value=-1) for top in tops]
-    )
 
 
 def sentence_text(gold: GoldSentence) -> str:
     """Return a sentence of the small language in normal spelling."""
     text = " ".join(gold.words)
     return text[0].upper() + text[1:].replace(" .", ".").replace(" ,", ",").replace(" i ", " I ")
-
-
-def short_name(source: Source) -> str:
-    """Return the name of a model without its folder or owner, shortened to 30 letters."""
-    return clip(visible(source.name.rstrip("/").rpartition("/")[2]), 30)
-
-
-def notes_of(records: Sequence[Attention]) -> list[Phrase]:
-    """Return the notes of the records, such as unknown words, as paragraphs."""
-    notes = dict.fromkeys(note for record in records for note in record.notes)
-    paragraphs = [_("Note: {note}.").format(note=sentence(note)) for note in notes]
-    if records[0].kind == "decoder":
-        paragraphs.append(_("This model reads from left to right: no word attends to a later one."))
-    return paragraphs

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from attnviz.capture.source import Model
 from attnviz.models.language import splits
 from attnviz.models.language.grammar import load_grammar
 from attnviz.models.language.sentences import GoldSentence
@@ -89,12 +88,11 @@ def better_ways(rates_of_ways: Sequence[Rate]) -> list[int]:
 
 
 @torch.inference_mode()
-def build_story(model: Model = None) -> Story:
+def build_story() -> Story:
     """Measure how often the words of three pairs attend to each other, in heads chosen on other sentences."""
-    source = common.open_own(model or TOY)
-    (record,) = common.read_words(source, [SENTENCE])
-    name = common.short_name(source)
-    tops_of, random_tops_of, n = common.top_keys(source, N_SENTENCES)
+    (record,) = common.read_words([SENTENCE])
+    tops_of, random_tops_of = common.top_keys()
+    n = N_SENTENCES
     heads, test_rates = choose(tops_of, n)
     random_rates = [rate.there for rate in choose(random_tops_of, n)[1]]
     weights = record.weights
@@ -145,7 +143,7 @@ def build_story(model: Model = None) -> Story:
             "A head of {name} links {second} in {second_share} of sentences (here "
             "→{second_here}), another {first} in {first_share} (here →{first_here})"
         ).format(
-            name=name,
+            name=TOY,
             first=NAMES[best_ways[0]],
             first_share=shares[0],
             first_here=here[best_ways[0]],
@@ -159,7 +157,7 @@ def build_story(model: Model = None) -> Story:
                 "In “{sentence}” we expect eating and apple to attend to each other much (what is "
                 "eaten?), green and apple too (what is green?), eating and green little. Does {name} "
                 "do so? Equal attention to all words would give each 1/{n} = {even:.3f}."
-            ).format(sentence=SENTENCE, name=name, n=len(WORDS), even=1 / len(WORDS)),
+            ).format(sentence=SENTENCE, name=TOY, n=len(WORDS), even=1 / len(WORDS)),
             _(
                 "For each way, a head was chosen on {n} unseen sentences that end with a verb, an "
                 "article, an adjective and a noun. A head may always attend to the next word, so the "
@@ -189,19 +187,18 @@ def build_story(model: Model = None) -> Story:
                 "prefer another word in this one. Averaged over all heads, the three pairs get a "
                 "weight of {first:.3f}, {second:.3f} and {third:.3f}."
             ).format(first=pair_means[0], second=pair_means[1], third=pair_means[2]),
-            *common.notes_of([record]),
         ],
         main=-1,
         picture=[
             *(
-                common.weights_panel(common.head_title(name, head), weights[head], WORDS, largest)
+                common.weights_panel(common.head_title(TOY, head), weights[head], WORDS, largest)
                 for head in shown_heads
             ),
             Bars(
                 _("How often the largest weight goes there"),
                 NAMES,
                 [
-                    Series(name, [rate.there for rate in test_rates]),
+                    Series(TOY, [rate.there for rate in test_rates]),
                     Series(_("elsewhere"), [rate.elsewhere for rate in test_rates]),
                     Series(_("random weights"), random_rates),
                 ],
@@ -209,5 +206,4 @@ def build_story(model: Model = None) -> Story:
             ),
         ],
         views=views,
-        records=() if source.name == TOY else [record],
     )

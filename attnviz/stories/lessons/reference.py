@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from attnviz.attention import Attention
-from attnviz.capture.source import Model
 from attnviz.models.language.sentences import GoldSentence, Reference
 from attnviz.models.registry import TOY
 from attnviz.models.training import measure
@@ -128,15 +127,14 @@ def other_constructions() -> tuple[list[GoldSentence], list[GoldSentence]]:
     return sentences
 
 
-def build_story(model: Model = None) -> Story:
+def build_story() -> Story:
     """Show the row of "it" in two sentences that differ in one word, and test the head on other sentences."""
-    source = common.open_own(model or TOY)
-    name, is_toy = common.short_name(source), source.name == TOY
-    records = list(common.read_words(source, (TIRED, WIDE)))
+    records = common.read_words((TIRED, WIDE))
     words = [common.words_of(text) for text in (TIRED, WIDE)]
-    tops_of, random_tops_of, n = common.top_keys(source, N_SENTENCES)
+    tops_of, random_tops_of = common.top_keys()
+    n = N_SENTENCES
     head = best_head(tops_of, n)
-    results = resolutions(name, tops_of, random_tops_of, head, n)
+    results = resolutions(TOY, tops_of, random_tops_of, head, n)
     right_twice = common.Estimate.of_share(results[0].both, n)
     elsewhere = other_constructions()
     hits = torch.stack(
@@ -155,7 +153,7 @@ def build_story(model: Model = None) -> Story:
             "“it” attends to {first} ({weight:.2f}) if it was tired, to {second} "
             "({other_weight:.2f}) if it was wide: {name}, {head}"
         ).format(
-            name=name,
+            name=TOY,
             head=common.head_name(head),
             first=words[0][tops[0]],
             weight=rows[0][tops[0]],
@@ -168,7 +166,7 @@ def build_story(model: Model = None) -> Story:
                 "“{sentence}”: what was tired? The animal. With “wide” instead, it is the street. Of "
                 "the heads of {name}, {head} attends from “it” to the right noun most often in {n} "
                 "other sentences of this kind."
-            ).format(sentence=TIRED, name=name, head=common.head_name(head), n=n),
+            ).format(sentence=TIRED, name=TOY, head=common.head_name(head), n=n),
             Table(
                 _("The row of “it”"),
                 [_("word"), *(f"... {sentence[-2]}" for sentence in words)],
@@ -205,7 +203,6 @@ def build_story(model: Model = None) -> Story:
                 right=common.percent(hits.double().mean()),
                 both=common.percent(hits.all(dim=0).double().mean()),
             ),
-            *common.notes_of(records),
         ],
         main=2,
         picture=[
@@ -222,19 +219,17 @@ def build_story(model: Model = None) -> Story:
                 _("weight"),
             ),
         ],
-        views=_views(records, head, is_toy=is_toy),
-        records=() if is_toy else records,
+        views=_views(records, head),
     )
 
 
-def _views(records: Sequence[Attention], head: Head, *, is_toy: bool) -> list[StoryView]:
-    """Return views of the row of "it", of one of its scores (if toy runs in the page), and of all heads."""
+def _views(records: Sequence[Attention], head: Head) -> list[StoryView]:
+    """Return views of the row of "it", of one of its scores, and of all heads."""
     views = [common.row_view(record, head, IT, i) for i, record in enumerate(records)]
-    if is_toy:
-        key = int(records[0].pattern(*head)[IT].argmax())
-        text = _("How that weight is computed: query times key of “it” and “{word}”.").format(
-            word=records[0].key_tokens[key].text
-        )
-        views.append(replace(views[0], text=text, key=key, step="score"))
+    key = int(records[0].pattern(*head)[IT].argmax())
+    text = _("How that weight is computed: query times key of “it” and “{word}”.").format(
+        word=records[0].key_tokens[key].text
+    )
+    views.append(replace(views[0], text=text, key=key, step="score"))
     text = _("All heads: which others change with the last word?")
     return [*views, StoryView(text=text, sentence=TIRED)]

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from attnviz.attention import Attention
-from attnviz.capture.source import Model
 from attnviz.models.language import splits
 from attnviz.models.language_models import LanguageEncoder
 from attnviz.models.registry import TOY
@@ -76,37 +75,18 @@ def other_pairs(n: int = N_PAIRS) -> list[str]:
     return texts
 
 
-def build_story(model: Model = None) -> Story:
+def build_story() -> Story:
     """Read two pairs of sentences; both sentences of a pair have the same words in different orders."""
-    source = common.open_own(model or TOY)
-    name = common.short_name(source)
-    records = list(common.read_words(source, [*SHORT, *LONG]))
-    short_shares, shares = moved_shares(records)
-    other_shares = moved_shares(common.read_words(source, other_pairs()))
+    records = common.read_words([*SHORT, *LONG])
+    _short_shares, shares = moved_shares(records)
+    other_shares = moved_shares(common.read_words(other_pairs()))
     head = common.largest(
         np.mean([share.mean(axis=-1, keepdims=True) for share in other_shares], axis=0)
     )
     patterns = [record.weights for record in records[-2:]]
     words = [common.words_of(text) for text in LONG]
     largest = float(max(pattern[head].max() for pattern in patterns))
-    if source.name == TOY:
-        title, parts, bars = _vectors_of_toy()
-    else:
-        title = _("{name}: two orders of the same words move {share} of a row's weight").format(
-            name=name, share=common.percent(shares.mean())
-        )
-        parts = [
-            _(
-                "In the short pair, {share} of a row's weight moves to other words. What remains "
-                "without positions is shown with toy, by `attnviz demo word-order`."
-            ).format(share=common.percent(short_shares.mean()))
-        ]
-        bars = Bars(
-            _("Weight moved between the two sentences"),
-            words[0],
-            [Series(_("with positions"), shares.mean(axis=(0, 1)).tolist())],
-            _("share of the row, mean over heads"),
-        )
+    title, parts, bars = _vectors_of_toy()
     return Story(
         title=title,
         receipt=common.receipt_of(records[-2]),
@@ -117,14 +97,13 @@ def build_story(model: Model = None) -> Story:
                 "do. Here {name} reads the same words in two orders: “{short}” and “{short_turned}”, "
                 "then “{long}” and “{long_turned}”"
             ).format(
-                name=name, short=SHORT[0], short_turned=SHORT[1], long=LONG[0], long_turned=LONG[1]
+                name=TOY, short=SHORT[0], short_turned=SHORT[1], long=LONG[0], long_turned=LONG[1]
             ),
             *parts,
             _(
                 "On average {share} of a row's weight moves to other words in the long pair. The "
                 "picture shows {head}, whose rows moved most in {n} other pairs of this kind."
             ).format(share=common.percent(shares.mean()), head=common.head_name(head), n=N_PAIRS),
-            *common.notes_of(records),
         ],
         main=2,
         picture=[
@@ -140,14 +119,13 @@ def build_story(model: Model = None) -> Story:
             common.row_view(record, head, words[i].index("not"), i)
             for i, record in enumerate(records[-2:])
         ],
-        records=() if source.name == TOY else records[-2:],
     )
 
 
 def _vectors_of_toy() -> tuple[Phrase, list[Phrase | Table], Bars]:
-    """Compare the vectors of toy with and without positions, which cannot be removed from other models.
+    """Compare the vectors of toy with and without positions.
 
-    Returns the title of the story, the parts that only toy has, and a chart of how far each vector moves.
+    Returns the title of the story, its parts about the vectors, and a chart of how far each vector moves.
     """
     card, model = common.open_model(TOY, LanguageEncoder)
     model = model.double()  # so that rounding is far below the differences
