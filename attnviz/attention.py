@@ -380,10 +380,8 @@ class Attention(ReadOnly):
         palette: Palette | None = None,
         scale: Scale = "shared",
         lang: str = "en",
-        title: str | None = "auto",
         style: StyleName = "sheet",
         theme: ThemeName = "auto",
-        width: str | None = None,
         dpi: int | None = None,
     ) -> Path:
         """Write the record to a file in the format that the path's ending names.
@@ -395,7 +393,7 @@ class Attention(ReadOnly):
             OutputError: the path has another ending, the file cannot be written, or it would hold a mean in the place
                 of the heads.
             SelectionError: there is no such palette, scale or language.
-            SettingsError: there is no such style or theme, or the width is impossible.
+            SettingsError: there is no such style or theme.
         """
         from attnviz.storage import record_files
         from attnviz.storage.files import check_ending, write_whole
@@ -421,10 +419,8 @@ class Attention(ReadOnly):
                 palette=palette,
                 scale=scale,
                 lang=lang,
-                title=title,
                 style=style,
                 theme=theme,
-                width=width,
                 dpi=dpi,
             ).fill
         return write_whole(path, content)
@@ -437,10 +433,8 @@ class Attention(ReadOnly):
         palette: Palette | None = None,
         scale: Scale = "shared",
         lang: str = "en",
-        title: str | None = "auto",
         style: StyleName = "sheet",
         theme: ThemeName = "auto",
-        width: str | None = None,
         dpi: int | None = None,
     ) -> Figure:
         """Draw the record as a Matplotlib figure, as `attnviz.heatmap` does."""
@@ -453,10 +447,8 @@ class Attention(ReadOnly):
             palette=palette,
             scale=scale,
             lang=lang,
-            title=title,
             style=style,
             theme=theme,
-            width=width,
             dpi=dpi,
         )
         return picture.figure

@@ -14,7 +14,6 @@ from attnviz.cli.output import (
     check_outputs,
     default_picture,
     is_typed,
-    log_status,
     model_name,
     open_model,
     print_json,
@@ -24,7 +23,8 @@ from attnviz.cli.output import (
 )
 from attnviz.errors import SettingsError
 from attnviz.render.names import DEFAULT, outputs, picture_path, slug
-from attnviz.text.display import check_text, clip, visible
+from attnviz.text.display import check_text, visible
+from attnviz.text.messages import Phrase, _, in_language
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -189,20 +189,22 @@ def heatmap(
         from attnviz.capture.source import is_model
 
         if is_model(against):
-            log_status(f"--against {visible(against)}: a model")
+            subtracted = _("This model minus the model {name}").format(name=visible(against))
             other_sentence, other_source = (
                 sentence,
                 open_model(against, reads=sentence, **model_options),
             )
         else:
-            log_status(f"--against “{clip(visible(against), 60)}”: a sentence")
+            subtracted = _("This sentence minus the sentence “{text}”").format(
+                text=visible(against)
+            )
             check_text(against, "the sentence of --against")
             other_sentence, other_source = against, source
         other = _attend(other_sentence, pair, other_source, attend_options, averaged=averaged)
         other = _merge(other, words=words, hide_special=hide_special, without_sinks=False)
         if averaged:
             other = other.mean(*averaged)
-        _show_difference(record, other, paths, look, layer=layer, head=head)
+        _show_difference(record, other, paths, look, subtracted=subtracted, layer=layer, head=head)
         return
     _show_record(record, paths, look, full=head is not None)
     if not paths:
@@ -268,30 +270,31 @@ def _show_difference(
     paths: Sequence[Path],
     look: dict[str, Any],
     *,
+    subtracted: Phrase,
     layer: list[str] | None,
     head: list[str] | None,
 ) -> None:
-    """Print the difference of two records, and write it to the paths.
+    """Print the difference of two records below a line that says what was `subtracted`, and write it to the paths.
 
     A picture shows the head with the largest change, unless layers or heads were chosen; a page has all.
     """
     from attnviz.heatmaps import terminal
     from attnviz.heatmaps.difference import difference
+    from attnviz.render.terminal.text import wrap
 
     change = difference(first, second)
     changes = change.largest(MOST_CHANGES)
     page = None
     if any(map(_is_page, paths)):
         page = change.page(look["lang"], scale=look["scale"], theme=look["theme"])
-    print_view(
-        lambda screen: terminal.draw(
-            change.sheet(look["scale"], screen.language(look["lang"])),
-            screen,
-            full=head is not None,
-            changes=changes,
-        ),
-        theme=look["theme"],
-    )
+
+    def view(screen: Screen) -> list[Text]:
+        language = screen.language(look["lang"])
+        sheet = change.sheet(look["scale"], language)
+        drawn = terminal.draw(sheet, screen, full=head is not None, changes=changes)
+        return [*wrap(in_language(subtracted, language), screen, "dim"), *drawn]
+
+    print_view(view, theme=look["theme"])
     shown = change
     if not (layer or head) and changes:
         shown = change.select([changes[0].layer], [changes[0].head])

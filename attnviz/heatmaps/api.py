@@ -8,7 +8,6 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from jaxtyping import Float
 
 from attnviz.attention import ROW_TOLERANCE, Attention, HeadChoice, LayerChoice, Token, count
 from attnviz.errors import RecordError, SelectionError, SettingsError
@@ -23,16 +22,14 @@ from attnviz.render.sheet import (
     Scale,
     Sheet,
     TickLabels,
-    as_number,
     resolve,
     with_labels,
     with_limits,
-    with_values,
 )
 from attnviz.render.theme import ThemeName, theme_of
 from attnviz.storage.record_files import adopt
-from attnviz.text.display import readable_pieces, visible
-from attnviz.text.messages import _, expect_language, in_language
+from attnviz.text.display import readable_pieces
+from attnviz.text.messages import expect_language
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,8 +40,6 @@ Labels: TypeAlias = Sequence[Any] | tuple[Sequence[Any], Sequence[Any]]
 def heatmap(
     attention: Attention | Difference | Any,
     *place: Labels | LayerChoice | HeadChoice,
-    normalized: bool = True,
-    center: float | None = None,
     tokens: Labels | None = None,
     layer: LayerChoice = None,
     head: HeadChoice = None,
@@ -62,7 +57,6 @@ def heatmap(
     lang: str = "en",
     style: StyleName = "sheet",
     theme: ThemeName = "auto",
-    width: str | None = None,
     figsize: tuple[float, float] | None = None,
     dpi: int | None = None,
 ) -> Axes:
@@ -70,7 +64,7 @@ def heatmap(
 
     Where pyplot is imported, and in a notebook, the drawing is on pyplot's current figure, so that ``plt.savefig`` and
     ``plt.show`` find it, and a notebook shows it. One pattern is drawn on the current axes, as ``sns.heatmap`` does, if
-    they are empty; everything else, and what has a style, theme, width or dpi, becomes a new figure.
+    they are empty; everything else, and what has a style, theme, size or dpi, becomes a new figure.
 
     Args:
         attention: a record; weights as an array of shape (query, key), (head, query, key) or (layer, head, query,
@@ -79,10 +73,6 @@ def heatmap(
             Only a record has a receipt; the others are marked as not verified.
         place: the layer and the head, as in ``heatmap(record, 1, 2)``; or the tokens of an array, and then its layer
             and head.
-        normalized: whether each row of an array is a distribution over keys; False draws any finite numbers, such as
-            scores or gradients, marked as having no receipt, and around 0 if one is negative.
-        center: the number in the middle of a diverging scale, whose ends are equally far from it; None is 0 for signed
-            numbers, and gives a scale from 0 on for others.
         tokens: the labels of an array: one list for queries and keys, or a pair of lists; None numbers them.
         layer: its number, counted from 0, negative from the end; ``"mean"`` for the mean over layers; None draws all
             layers.
@@ -94,10 +84,10 @@ def heatmap(
             has the end nearest to white, unless the name ends in ``_r``.
         cmap: another name of `palette`.
         scale: the weight with the strongest colour: ``shared``, the largest weight of all heads of the record;
-            ``panel``, the largest of each head; ``unit``, 1. ``log`` is ``shared`` with a logarithmic scale, which
+            ``panel``, the largest of each head. ``log`` is ``shared`` with a logarithmic scale, which
             begins at 0.0001.
-        vmin: the weight with the weakest colour, on the shared scale; None is 0. With a center, the larger distance of
-            `vmin` and `vmax` from it holds for both sides.
+        vmin: the weight with the weakest colour, on the shared scale; None is 0. Of a difference, the larger distance
+            of `vmin` and `vmax` from 0 holds for both sides.
         vmax: the weight with the strongest colour, on the shared scale; None is the largest weight.
         cbar: whether there is a colour bar; None draws one on a new figure only.
         annot: whether weights are printed in the cells; None prints them if they are large enough to read.
@@ -108,19 +98,17 @@ def heatmap(
         style: what a new figure is for: ``sheet``, ``slides`` or ``paper``.
         theme: ``light`` or ``dark``; ``auto`` is light on a new figure, and follows the background of the figure of
             an `ax`.
-        width: the width of a new figure, such as ``"8cm"``.
-        figsize: width and height of a new figure, in inches, instead of `width`.
+        figsize: width and height of a new figure, in inches.
         dpi: the resolution of a new figure, in dots per inch.
 
     Returns:
         The axes with the drawing; its `figure` can be saved.
 
     Raises:
-        RecordError: the array is no attention: it has other axes, its rows do not sum to 1, or tokens do not fit it; or
-            it holds NaN or infinity, or both attention and signed numbers.
-        SelectionError: the layer, head, scale, colormap or language is unknown, the ends of the scale, its center or
-            the tick labels do not fit, or `ax` is given for several patterns.
-        SettingsError: the style, theme, width, size or title is invalid, or one of a new figure is given with an `ax`.
+        RecordError: the array is no attention: it has other axes, its rows do not sum to 1, or tokens do not fit it.
+        SelectionError: the layer, head, scale, colormap or language is unknown, the ends of the scale or the tick
+            labels do not fit, or `ax` is given for several patterns.
+        SettingsError: the style, theme, size or title is invalid, or one of a new figure is given with an `ax`.
     """
     tokens, layer, head = _by_position(place, tokens, layer, head)
     if isinstance(attention, Attention | Difference) and tokens is not None:
@@ -134,14 +122,8 @@ def heatmap(
         palette = cmap
     palette = DEFAULT if palette is None else palette
     expect_language(lang)
-    sheet, whole = _sheets(attention, tokens, layer, head, scale, lang, normalized=normalized)
-    if center is not None:
-        center = as_number(center, "center")
-        sheet, whole = (
-            with_values(one, [panel.matrix for panel in one.panels], one.quantity, center)
-            for one in (sheet, whole)
-        )
-    is_plain = (style, theme, width, figsize, dpi) == ("sheet", "auto", None, None, None)
+    sheet, whole = _sheets(attention, tokens, layer, head, scale, lang)
+    is_plain = (style, theme, figsize, dpi) == ("sheet", "auto", None, None)
     if ax is None and is_plain and len(sheet.panels) == 1:
         ax = current_axes()
     if ax is not None:
@@ -157,7 +139,7 @@ def heatmap(
             title=title,
             cbar=cbar is not False,
             annot=annot,
-            style=style_of(style, width, dpi, figsize),
+            style=style_of(style, dpi=dpi, figsize=figsize),
             theme=theme_of(theme, DEFAULT if sheet.center is not None else palette),
             change=_largest_change(attention, sheet),
         )
@@ -167,7 +149,7 @@ def heatmap(
         return axes
     if not is_plain:
         raise SettingsError(
-            "style, theme, width, figsize and dpi are of a new figure; an ax has its size and its background"
+            "style, theme, figsize and dpi are of a new figure; an ax has its size and its background"
         )
     draw_on(ax, sheet, palette, title=title, cbar=bool(cbar), annot=annot)
     return ax
@@ -202,32 +184,14 @@ def _sheets(
     head: HeadChoice,
     scale: Scale,
     lang: str,
-    *,
-    normalized: bool,
 ) -> tuple[Sheet, Sheet]:
     """Return the sheet of the chosen layer and head, and that of all; the arguments are as for `heatmap`."""
     if isinstance(attention, Difference):
         chosen_heads = attention.select(*attention.numbers(layer, head))
         return chosen_heads.sheet(scale, lang), attention.sheet(scale, lang)
-    if isinstance(attention, Attention) or normalized:
-        record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
-        record, chosen = choose(record, layer, head)
-        return resolve(chosen, scale, lang), resolve(record, scale, lang)
-    values = _values_of(attention)
-    # A record holds attention only: this one has the labels, with even weights, and the panels have the numbers.
-    labels = record_of(np.full(values.shape, 1 / values.shape[-1]), tokens)
-    if "mean" in (layer, head):
-        raise SelectionError("a mean is of attention: average the array before it is drawn")
-    _record, chosen = choose(labels, layer, head)
-    sheets = []
-    for part in (chosen, labels):
-        matrices = values[np.ix_(part.layers, part.heads)].reshape(-1, *values.shape[-2:])
-        sheet = resolve(part, scale, lang)
-        center = 0.0 if values.min() < 0 else None
-        sheet = with_values(sheet, [*matrices], "value", center)
-        unproved = in_language(_("no receipt; rows not normalised"), lang)
-        sheets.append(replace(sheet, proof=unproved, model=visible(part.model)))
-    return sheets[0], sheets[1]
+    record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
+    record, chosen = choose(record, layer, head)
+    return resolve(chosen, scale, lang), resolve(record, scale, lang)
 
 
 def _largest_change(attention: Any, sheet: Sheet) -> Change | None:
@@ -236,32 +200,6 @@ def _largest_change(attention: Any, sheet: Sheet) -> Change | None:
         return None
     changes = attention.select(sheet.layers, sheet.heads).largest(1)
     return changes[0] if changes else None
-
-
-def _values_of(attention: Any) -> Float[np.ndarray, "layer head query key"]:
-    """Return an array, or a tuple of layers, as numbers of all layers and heads.
-
-    Raises RecordError: there is none, it has other axes, a number is not finite, or a matrix is attention and another
-    one is signed.
-    """
-    _expect_weights(attention)
-    values = _array_of(attention)
-    _check_shape(values)
-    values = values.reshape((1,) * (4 - values.ndim) + values.shape).astype(np.float64)
-    if not np.isfinite(values).all():
-        raise RecordError("the numbers to draw must be finite: there is NaN or infinity")
-    is_signed = (values < 0).any(axis=(-2, -1))
-    sums = values.sum(axis=-1)
-    is_attention = ~is_signed & (np.abs(sums - 1) <= ROW_TOLERANCE).all(axis=-1)
-    if is_signed.any() and is_attention.any():
-        signed, unsigned = (
-            "layer {}, head {}".format(*np.argwhere(which)[0])
-            for which in (is_signed, is_attention)
-        )
-        raise RecordError(
-            f"{unsigned} is attention, and {signed} has signed numbers: draw them in two figures"
-        )
-    return values
 
 
 def _check_shape(values: np.ndarray) -> None:
@@ -293,7 +231,7 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
         if _may_be_dropped(weights):
             advice = "if the model was in training mode, call model.eval() before it runs; "
         raise RecordError(
-            f"{error}: {advice}normalized=False draws numbers that are no attention"
+            f"{error}: {advice}numbers that are no attention are drawn by seaborn.heatmap"
         ) from None
 
 

@@ -7,23 +7,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float32
 
 from attnviz.attention import EXACT, POOLED, Attention, HeadChoice, LayerChoice, Place, Token, count
 from attnviz.errors import SelectionError, SettingsError
-from attnviz.heatmaps.figure import check_title, choose, draw
+from attnviz.heatmaps.figure import choose, draw
 from attnviz.heatmaps.finding import Change
 from attnviz.heatmaps.words import merge_words
 from attnviz.render.figure.export import Picture
 from attnviz.render.figure.style import StyleName, style_of
-from attnviz.render.sheet import Scale, Sheet, resolve, with_values
+from attnviz.render.sheet import Scale, Sheet, resolve, with_differences
 from attnviz.render.theme import ThemeName, theme_of
 from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.display import clip, visible
-from attnviz.text.messages import Phrase, _, expect_language, in_language, join_phrases, ngettext
+from attnviz.text.messages import Phrase, _, expect_language, in_language, ngettext
 from attnviz.text.notes import proof, sentence
 
 if TYPE_CHECKING:
@@ -32,61 +32,67 @@ if TYPE_CHECKING:
     from attnviz.pages import WebPage
 
 LONGEST_TEXT = 120  # characters of each of two texts, so that a title has room for both
-MOST_NAMED = 8  # tokens without partner that a note names
+MOST_NAMED = 8  # tokens that a note names
 # What a part of a record says of the numbers of its tokens; tokens of a difference are counted from 0.
 PLACES = {"part", "sinks_hidden", "row_generates_word", "row_generates_token"}
 
 
+class Pairs(NamedTuple):
+    """The indices of tokens that align: in `x`, and in `y`."""
+
+    x: tuple[int, ...]
+    y: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Difference:
-    """The attention of a second record minus that of a first one, where their tokens align.
+    """The attention of record `x` minus that of record `y`, where their tokens align.
 
-    A positive number is a weight that is larger in `b`. The difference has no receipt of its own: each of the two
+    A positive number is a weight that is larger in `x`. The difference has no receipt of its own: each of the two
     records has one.
     """
 
     ENDINGS = (".png", ".svg", ".pdf", ".html")
 
-    a: Attention  # the first record: the layers and heads that both have
-    b: Attention  # the second record: the same layers and heads
-    # The indices of tokens that align: in `a`, and in `b`.
-    query_pairs: tuple[tuple[int, int], ...]
-    key_pairs: tuple[tuple[int, int], ...]
+    x: Attention  # the layers and heads that both have
+    y: Attention  # the same layers and heads
+    queries: Pairs  # the rows that align
+    keys: Pairs  # the columns that align
     notes: tuple[Phrase, ...] = ()  # what is compared, and what is left out
 
     def __repr__(self) -> str:
         n_layers, n_heads, n_queries, n_keys = self.weights.shape
         changes = self.largest(1)
         change = changes[0].sentence if changes else "no weight differs"
-        models = " minus ".join(dict.fromkeys((repr(self.b.model), repr(self.a.model))))
+        models = " minus ".join(dict.fromkeys((repr(self.x.model), repr(self.y.model))))
         return (
-            f"<Difference of {models} ({self.b.kind}): {count(n_layers, 'layer')} x {count(n_heads, 'head')}, "
+            f"<Difference of {models} ({self.x.kind}): {count(n_layers, 'layer')} x {count(n_heads, 'head')}, "
             f"{count(n_queries, 'query', 'queries')} x {count(n_keys, 'key')}; {change}>"
         )
 
     @property
     def layers(self) -> tuple[int, ...]:
         """The numbers of the layers."""
-        return self.b.layers
+        return self.x.layers
 
     @property
     def heads(self) -> tuple[int, ...]:
         """The numbers of the heads."""
-        return self.b.heads
+        return self.x.heads
 
     @property
     def query_tokens(self) -> tuple[Token, ...]:
-        """The tokens of the rows, as the second record has them."""
-        return tuple(self.b.query_tokens[index] for _, index in self.query_pairs)
+        """The tokens of the rows; one that stands for another has both texts, such as ``wide → tired``."""
+        return _pair_tokens(self.x.query_tokens, self.y.query_tokens, self.queries)
 
     @property
     def key_tokens(self) -> tuple[Token, ...]:
-        """The tokens of the columns, as the second record has them."""
-        return tuple(self.b.key_tokens[index] for _, index in self.key_pairs)
+        """The tokens of the columns, in the same form."""
+        return _pair_tokens(self.x.key_tokens, self.y.key_tokens, self.keys)
 
     @property
     def weights(self) -> Float32[np.ndarray, "layer head query key"]:
-        """The weights of `b` minus those of `a`, from -1 to 1.
+        """The weights of `x` minus those of `y`, from -1 to 1.
 
         The rows of both records sum to 1, so a row sums to 0 if no key is left out.
         """
@@ -95,32 +101,30 @@ class Difference:
     def _aligned(
         self, place: Place = slice(None)
     ) -> tuple[Float32[np.ndarray, "*axis query key"], Float32[np.ndarray, "*axis query key"]]:
-        """Return the weights of `a` and of `b` between the tokens that align, in these layers and heads."""
-        a_queries, b_queries = zip(*self.query_pairs, strict=True)
-        a_keys, b_keys = zip(*self.key_pairs, strict=True)
+        """Return the weights of `x` and of `y` between the tokens that align, in these layers and heads."""
         return (
-            self.a[place][..., a_queries, :][..., a_keys],
-            self.b[place][..., b_queries, :][..., b_keys],
+            self.x[place][..., self.queries.x, :][..., self.keys.x],
+            self.y[place][..., self.queries.y, :][..., self.keys.y],
         )
 
     @property
     def proof(self) -> Phrase:
         """The receipts of the two records in words; the difference has none of its own."""
-        return _("no receipt of its own; first: {first}; second: {second}").format(
-            first=proof(self.a.receipt), second=proof(self.b.receipt)
+        return _("no receipt of its own; this: {x}; the other: {y}").format(
+            x=proof(self.x.receipt), y=proof(self.y.receipt)
         )
 
     def __getitem__(self, place: Place) -> Float32[np.ndarray, "*axis query key"]:
-        """Return the changes in layers and heads, which are named as those of a record are.
+        """Return the differences in layers and heads, which are named as those of a record are.
 
         ``difference[2, 4]`` is one head's matrix (query, key), and ``difference[2]`` one layer (head, query, key).
         Raises SelectionError: a layer or head is not in both records.
         """
-        before, after = self._aligned(place)
-        return np.asarray(after - before)
+        x, y = self._aligned(place)
+        return np.asarray(x - y)
 
     def __iter__(self) -> Iterator[Float32[np.ndarray, "head query key"]]:
-        """Return the changes in each layer, in the order of `layers`."""
+        """Return the differences in each layer, in the order of `layers`."""
         return iter(self.weights)
 
     def __len__(self) -> int:
@@ -136,7 +140,7 @@ class Difference:
 
         Special tokens, such as ``[CLS]``, are left out unless there are no others.
         """
-        before, after = self._aligned()
+        after, before = self._aligned()
         sizes = np.abs(after - before)
         queries, keys = self.query_tokens, self.key_tokens
         is_named = np.outer(
@@ -147,32 +151,31 @@ class Difference:
         # Sorting all weights of a long text would take seconds; of equal ones the first in order comes first.
         n_smaller = max(0, sizes.size - max(n, 1))
         least = np.partition(sizes, n_smaller, axis=None)[n_smaller]
-        candidates = np.flatnonzero(sizes >= least)
+        candidates = np.flatnonzero((sizes >= least) & (sizes > 0))
         order = candidates[np.argsort(-sizes.ravel()[candidates], kind="stable")]
         changes = []
         for flat in order[:n]:
             place = np.unravel_index(flat, sizes.shape)
             layer, head, query, key = map(int, place)
-            if sizes[place] > 0:
-                changes.append(
-                    Change(
-                        layer=self.layers[layer],
-                        head=self.heads[head],
-                        query=query,
-                        key=key,
-                        before=float(before[place]),
-                        after=float(after[place]),
-                        words=(queries[query].text, keys[key].text),
-                        averaged=tuple(self.b.averaged),
-                    )
+            changes.append(
+                Change(
+                    layer=self.layers[layer],
+                    head=self.heads[head],
+                    query=query,
+                    key=key,
+                    before=float(before[place]),
+                    after=float(after[place]),
+                    words=(queries[query].text, keys[key].text),
+                    averaged=tuple(self.x.averaged),
                 )
+            )
         return changes
 
     def select(
         self, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None
     ) -> Difference:
         """Return the difference in these layers and heads; None keeps all. Raises SelectionError, as for a record."""
-        return replace(self, a=self.a.select(layers, heads), b=self.b.select(layers, heads))
+        return replace(self, x=self.x.select(layers, heads), y=self.y.select(layers, heads))
 
     def numbers(
         self, layer: LayerChoice = None, head: HeadChoice = None
@@ -183,31 +186,29 @@ class Difference:
         """
         if "mean" in (layer, head):
             raise SelectionError(
-                "take the mean of both records first, as in difference(a.mean(), b.mean())"
+                "take the mean of both records first, as in difference(x.mean(), y.mean())"
             )
-        _record, chosen = choose(self.b, layer, head)
+        _record, chosen = choose(self.x, layer, head)
         return chosen.layers, chosen.heads
 
     def sheet(self, scale: Scale = "shared", lang: str = "en") -> Sheet:
         """Return the content of a picture, on a diverging scale around 0. Raises SelectionError: an unknown scale."""
-        weights = self.weights
-        labels = self.b.derive(
-            weights=self._aligned()[1],
+        labels = self.x.derive(
+            weights=self._aligned()[0],
             query_tokens=self.query_tokens,
             key_tokens=self.key_tokens,
-            short_rows=tuple(dict.fromkeys((*self.b.short_rows, "dropped"))),
-            notes=tuple(note for note in self.b.notes if note.code not in PLACES),
+            short_rows=tuple(dict.fromkeys((*self.x.short_rows, "dropped"))),
+            notes=tuple(note for note in self.x.notes if note.code not in PLACES),
             vectors=None,
             exact=None,
         )
         sheet = resolve(labels, scale, lang)
-        matrices = [*weights.reshape(-1, *weights.shape[2:])]
-        names = dict.fromkeys(visible(record.model) for record in (self.a, self.b))
+        names = dict.fromkeys(visible(record.model) for record in (self.y, self.x))
         kind = sheet.model.rpartition(" · ")[2]
-        texts = dict.fromkeys(resolve(record).sentence for record in (self.a, self.b))
+        texts = dict.fromkeys(resolve(record).sentence for record in (self.y, self.x))
         longest = LONGEST_TEXT if len(texts) > 1 else max(map(len, texts))
         return replace(
-            with_values(sheet, matrices, "difference", 0.0),
+            with_differences(sheet, [*self.weights.reshape(-1, *self.weights.shape[2:])]),
             sentence=" → ".join(clip(text, longest) for text in texts if text),
             model=f"{' → '.join(names)} · {kind}",
             notes=tuple(in_language(note, lang) for note in self.notes),
@@ -222,15 +223,13 @@ class Difference:
         *,
         scale: Scale = "shared",
         lang: str = "en",
-        title: str | None = "auto",
         style: StyleName = "sheet",
         theme: ThemeName = "auto",
-        width: str | None = None,
         dpi: int | None = None,
     ) -> Figure:
         """Draw the difference as a Matplotlib figure: all heads, or one; the arguments are as for `attnviz.heatmap`."""
         chosen = self.select(*self.numbers(layer, head))
-        return chosen._picture(scale, lang, title, style, theme, width, dpi).figure
+        return chosen._picture(scale, lang, style, theme, dpi).figure
 
     def save(
         self,
@@ -238,10 +237,8 @@ class Difference:
         *,
         scale: Scale = "shared",
         lang: str = "en",
-        title: str | None = "auto",
         style: StyleName = "sheet",
         theme: ThemeName = "auto",
-        width: str | None = None,
         dpi: int | None = None,
     ) -> Path:
         """Write a picture (``.png``, ``.svg``, ``.pdf``) or a page (``.html``); the two records hold the numbers.
@@ -249,12 +246,11 @@ class Difference:
         Raises:
             OutputError: the path has another ending, or the file cannot be written.
             SelectionError: there is no such scale or language.
-            SettingsError: there is no such style or theme, or the width is impossible.
+            SettingsError: there is no such style or theme.
         """
         if check_ending(path, self.ENDINGS, "a difference is") == ".html":
             return self.page(lang, scale=scale, theme=theme).save(path)
-        picture = self._picture(scale, lang, title, style, theme, width, dpi)
-        return write_whole(path, picture.fill)
+        return write_whole(path, self._picture(scale, lang, style, theme, dpi).fill)
 
     def page(
         self, lang: str = "en", *, scale: Scale = "shared", theme: ThemeName = "auto"
@@ -270,68 +266,46 @@ class Difference:
 
     def _repr_png_(self) -> bytes:
         """Return the picture, for notebooks that show no page."""
-        return self._picture("shared", "en", "auto", "sheet", "auto", None, None).png()
+        return self._picture("shared", "en", "sheet", "auto", None).png()
 
     def _picture(
-        self,
-        scale: Scale,
-        lang: str,
-        title: str | None,
-        style: StyleName,
-        theme: ThemeName,
-        width: str | None,
-        dpi: int | None,
+        self, scale: Scale, lang: str, style: StyleName, theme: ThemeName, dpi: int | None
     ) -> Picture:
         expect_language(lang)
         changes = self.largest(1)
         return draw(
             self.sheet(scale, lang),
-            title=check_title(title),
-            style=style_of(style, width, dpi),
+            style=style_of(style, dpi=dpi),
             theme=theme_of(theme),
             change=changes[0] if changes else None,
         )
 
 
-def difference(a: Attention, b: Attention) -> Difference:
-    """Return the attention of `b` minus that of `a`, where the tokens, layers and heads of both align.
+def difference(x: Attention, y: Attention) -> Difference:
+    """Return the attention of `x` minus that of `y`, where the tokens, layers and heads of both align.
 
-    Equal tokens align one to one; otherwise the longest common runs of tokens do (`difflib.SequenceMatcher`), of two
-    models with different tokens after merging word pieces into words. A token without partner is left out, with its
-    row and column, and a note says so.
+    Equal tokens align one to one, or by their longest common runs (`difflib.SequenceMatcher`); those of two models with
+    different tokenizers after word pieces are merged into words. Between two such runs, equally many other tokens stand
+    for one another. A token without partner is left out, with its row and column, and a note says so.
 
     Args:
-        a: the first record, such as that of the model before a change.
-        b: the second record. A weight that is larger in `b` gives a positive number.
+        x: a record. A weight that is larger in `x` gives a positive number.
+        y: the record to subtract, such as that of the model before a change.
 
     Raises:
         SelectionError: the records have different kinds of attention, no token, layer or head in common, or one of them
             is pooled or a mean of other axes.
         SettingsError: one of the two is no record.
     """
-    for record in (a, b):
-        if not isinstance(record, Attention):
-            raise SettingsError(
-                f"a difference is of two records, such as attnviz.attend returns, not of {type(record).__name__}"
-            )
-        if record.cell > 1:
-            raise SelectionError(
-                f"{POOLED}: choose a part of its rows and keys, or give it more memory"
-            )
-    if a.kind != b.kind:
-        raise SelectionError(
-            f"the first record is {a.kind} attention and the second {b.kind}: a difference is of one kind"
-        )
-    if a.averaged.keys() != b.averaged.keys():
-        raise SelectionError("take the mean of both records over the same axes, or of neither")
+    _check_comparable(x, y)
     layers, heads = (
-        [number for number in getattr(a, axis) if number in getattr(b, axis)]
+        [number for number in getattr(x, axis) if number in getattr(y, axis)]
         for axis in ("layers", "heads")
     )
     if not layers or not heads:
         raise SelectionError("the two records have no layer or no head in common")
     notes: list[Phrase] = []
-    if (a.layers, a.heads) != (b.layers, b.heads):
+    if (x.layers, x.heads) != (y.layers, y.heads):
         compared = _("Compared by number: {layers}; {heads}, which both have")
         layer_words = ngettext("layer {numbers}", "layers {numbers}", len(layers))
         head_words = ngettext("head {numbers}", "heads {numbers}", len(heads))
@@ -341,30 +315,45 @@ def difference(a: Attention, b: Attention) -> Difference:
                 heads=head_words.format(numbers=_span(heads)),
             )
         )
-    a, b = a.select(layers, heads), b.select(layers, heads)
-    has_equal_tokens = _pieces(a.key_tokens) == _pieces(b.key_tokens)
+    x, y = x.select(layers, heads), y.select(layers, heads)
+    has_equal_tokens = [token.piece for token in x.key_tokens] == [t.piece for t in y.key_tokens]
     # One tokenizer does not read one text in two ways, so these are two tokenizers.
-    by_words = not has_equal_tokens and (a.model != b.model or a.text == b.text)
+    by_words = not has_equal_tokens and (x.model != y.model or x.text == y.text)
     if by_words:
-        a, b = _in_words(a), _in_words(b)
+        x, y = _in_words(x), _in_words(y)
         notes.append(_("The models have different tokens: words are compared"))
-    query_pairs = _align(a.query_tokens, b.query_tokens, fold_case=by_words)
-    key_pairs = _align(a.key_tokens, b.key_tokens, fold_case=by_words)
-    if not query_pairs or not key_pairs:
+    queries = _align(x.query_tokens, y.query_tokens, fold_case=by_words)
+    keys = _align(x.key_tokens, y.key_tokens, fold_case=by_words)
+    if not queries.x or not keys.x:
         raise SelectionError(
             "the two records have no token in common, so no weights can be compared"
         )
-    notes.append(_alignment(a, b, key_pairs))
-    if len(key_pairs) < max(len(a.key_tokens), len(b.key_tokens)):
-        notes.append(_("Keys are left out, so the rows of the difference need not sum to 0"))
+    notes += _left_out(x, y, keys)
     notes += dict.fromkeys(
-        sentence(note) for note in (*a.notes, *b.notes) if note.code not in PLACES
+        sentence(note) for note in (*y.notes, *x.notes) if note.code not in PLACES
     )
-    return Difference(a=a, b=b, query_pairs=query_pairs, key_pairs=key_pairs, notes=tuple(notes))
+    return Difference(x=x, y=y, queries=queries, keys=keys, notes=tuple(notes))
 
 
-def _pieces(tokens: Sequence[Token]) -> list[str]:
-    return [token.piece for token in tokens]
+def _check_comparable(x: object, y: object) -> None:
+    """Raise an error if one of the two is no record of single tokens, or if they are of different kinds."""
+    for record in (x, y):
+        if not isinstance(record, Attention):
+            raise SettingsError(
+                f"a difference is of two records, such as attnviz.attend returns, not of {type(record).__name__}"
+            )
+        if record.cell > 1:
+            raise SelectionError(
+                f"{POOLED}: choose a part of its rows and keys, or give it more memory"
+            )
+    assert isinstance(x, Attention)
+    assert isinstance(y, Attention)
+    if x.kind != y.kind:
+        raise SelectionError(
+            f"the first record is {x.kind} attention and the second {y.kind}: a difference is of one kind"
+        )
+    if x.averaged.keys() != y.averaged.keys():
+        raise SelectionError("take the mean of both records over the same axes, or of neither")
 
 
 def _in_words(record: Attention) -> Attention:
@@ -373,47 +362,55 @@ def _in_words(record: Attention) -> Attention:
     return record if all(token.word is None for token in tokens) else merge_words(record)
 
 
-def _align(
-    a: Sequence[Token], b: Sequence[Token], *, fold_case: bool
-) -> tuple[tuple[int, int], ...]:
-    """Return the pairs of indices of tokens that align, in ascending order.
+def _align(x: Sequence[Token], y: Sequence[Token], *, fold_case: bool) -> Pairs:
+    """Return the tokens that align, in ascending order; none if no token is in both.
 
     With `fold_case`, upper and lower case are equal: one of two models may know lower case only.
     """
-    a_texts, b_texts = (
+    x_texts, y_texts = (
         [token.text.casefold() if fold_case else token.text for token in tokens]
-        for tokens in (a, b)
+        for tokens in (x, y)
     )
-    matcher = SequenceMatcher(None, a_texts, b_texts, autojunk=False)
-    return tuple(
-        (block.a + index, block.b + index)
-        for block in matcher.get_matching_blocks()
-        for index in range(block.size)
-    )
-
-
-def _alignment(a: Attention, b: Attention, pairs: Sequence[tuple[int, int]]) -> Phrase:
-    """Return in words which key tokens align, and which ones have no partner."""
-    a_indices, b_indices = (set(indices) for indices in zip(*pairs, strict=True))
-    lacking = [
-        [token.text for index, token in enumerate(record.key_tokens) if index not in indices]
-        for record, indices in ((a, a_indices), (b, b_indices))
+    blocks = SequenceMatcher(None, y_texts, x_texts, autojunk=False).get_opcodes()
+    if not any(name == "equal" for name, *_places in blocks):
+        return Pairs((), ())
+    pairs = [
+        (x_index, y_index)
+        for name, y_first, y_last, x_first, x_last in blocks
+        if name == "equal" or (name == "replace" and y_last - y_first == x_last - x_first)
+        for x_index, y_index in zip(range(x_first, x_last), range(y_first, y_last), strict=True)
     ]
-    if not any(lacking):
-        all_align = ngettext("The only token aligns", "All {n:,} tokens align", len(pairs))
-        return all_align.format(n=len(pairs))
-    counts = ngettext(
-        "{n:,} token aligns, of {of_first:,} and {of_second:,}",
-        "{n:,} tokens align, of {of_first:,} and {of_second:,}",
-        len(pairs),
-    ).format(n=len(pairs), of_first=len(a.key_tokens), of_second=len(b.key_tokens))
-    parts = [counts]
-    templates = (_("left out of the first: {tokens}"), _("left out of the second: {tokens}"))
+    x_indices, y_indices = zip(*pairs, strict=True)
+    return Pairs(x_indices, y_indices)
+
+
+def _pair_tokens(x: Sequence[Token], y: Sequence[Token], pairs: Pairs) -> tuple[Token, ...]:
+    """Return the tokens of `x` that align; one that stands for another in `y` has both texts."""
+    tokens = []
+    for x_index, y_index in zip(*pairs, strict=True):
+        token, other = x[x_index], y[y_index]
+        if token.text.casefold() != other.text.casefold():
+            token = replace(token, text=f"{other.text} → {token.text}")
+        tokens.append(token)
+    return tuple(tokens)
+
+
+def _left_out(x: Attention, y: Attention, keys: Pairs) -> Iterator[Phrase]:
+    """Yield notes about the keys that have no partner, if there are any."""
+    templates = (
+        _("Left out, since the other has no such word: {tokens}"),
+        _("Left out, since only the other has it: {tokens}"),
+    )
+    lacking = []
+    for record, aligned in ((x, keys.x), (y, keys.y)):
+        indices = set(aligned)
+        lacking.append([t.text for i, t in enumerate(record.key_tokens) if i not in indices])
     for template, tokens in zip(templates, lacking, strict=True):
         if tokens:
             named = ", ".join(f"“{clip(token, 24)}”" for token in tokens[:MOST_NAMED])
-            parts.append(template.format(tokens=named + (" …" if len(tokens) > MOST_NAMED else "")))
-    return join_phrases(parts, "; ")
+            yield template.format(tokens=named + (" …" if len(tokens) > MOST_NAMED else ""))
+    if any(lacking):
+        yield _("Keys are left out, so the rows of the difference need not sum to 0")
 
 
 def _span(numbers: Sequence[int]) -> str:

@@ -142,17 +142,15 @@ def draw_record(
     palette: Palette | None = None,
     scale: Scale = "shared",
     lang: str = "en",
-    title: str | None = "auto",
     style: StyleName = "sheet",
     theme: ThemeName = "auto",
-    width: str | None = None,
     dpi: int | None = None,
 ) -> Picture:
     """Return the picture of a record; the arguments are as for `heatmap`.
 
     Raises:
         SelectionError: no such layer, head, palette, scale or language.
-        SettingsError: an unknown style or theme, or an impossible width or title.
+        SettingsError: an unknown style or theme.
     """
     expect_language(lang)
     _, record = choose(record, layer, head)
@@ -161,8 +159,7 @@ def draw_record(
     return draw(
         sheet,
         palette,
-        title=check_title(title),
-        style=style_of(style, width, dpi),
+        style=style_of(style, dpi=dpi),
         theme=theme_of(theme, palette),
     )
 

@@ -285,7 +285,7 @@ def difference_page(
     """Make one page of a difference, which opens on its largest change, and of its two records."""
     expect_language(lang)
     theme_of(theme)
-    records = (difference.a, difference.b)
+    records = (difference.x, difference.y)
     contents = [_changes(difference, lang, scale)]
     contents += [_explore(record, DEFAULT, scale, lang) for record in records]
     changes = difference.largest(3)
@@ -293,13 +293,13 @@ def difference_page(
         {"texts": both(change.sentence), "state": {"record": 0, **_place_of(change)}}
         for change in changes
     ] or [{"texts": both(NO_CHANGE), "state": {"record": 0}}]
-    names = (_("The first: {title}"), _("The second: {title}"))
+    names = (_("This: {title}"), _("The other: {title}"))
     for at, (name, record, content) in enumerate(zip(names, records, contents[1:], strict=True)):
         title = f"{content.title} · {visible(record.model)}"
         state: dict[str, object] = {"record": at + 1}
         if changes:  # the same head and the same two tokens, by their numbers in this record
-            query = difference.query_pairs[changes[0].query][at]
-            key = difference.key_pairs[changes[0].key][at]
+            query = difference.queries[at][changes[0].query]
+            key = difference.keys[at][changes[0].key]
             state |= _place_of(replace(changes[0], query=query, key=key))
         steps.append({"texts": both(name.format(title=title)), "state": state})
     opens = [_place_of(changes[0]) if changes else {}, {}, {}]

@@ -17,9 +17,9 @@ from attnviz.text.display import clip, visible
 from attnviz.text.messages import Phrase, _, in_language, join_phrases
 from attnviz.text.notes import proof, sentence
 
-Scale = Literal["shared", "panel", "unit", "log"]
-# What the numbers of a sheet are: attention, any numbers, or the difference of two records' attention.
-Quantity = Literal["weight", "value", "difference"]
+Scale = Literal["shared", "panel", "log"]
+# What the numbers of a sheet are: attention, or the difference of two records' attention.
+Quantity = Literal["weight", "difference"]
 TickLabels: TypeAlias = bool | Literal["auto"] | Sequence[Any]
 
 BLANK = 0.005  # cells with a weight below this stay blank, because it would be printed as 0.00
@@ -84,7 +84,7 @@ class Sheet:
     key_labels: tuple[str, ...]  # one per column
     model: str  # the model's name and kind of attention
     sentence: str  # the input, in quotation marks
-    scale: Scale  # `shared`, `panel`, `unit` or `log`
+    scale: Scale  # `shared`, `panel` or `log`
     notes: tuple[str, ...]  # the record's notes, as sentences
     proof: str  # the receipt, in words
     is_proved: bool  # whether there is a receipt
@@ -123,8 +123,8 @@ class Sheet:
     @property
     def legend(self) -> str:
         """The meaning of the colours, in words."""
-        if self.center is not None or self.quantity == "value":
-            return self._legend_of_values()
+        if self.quantity == "difference":
+            return self._legend_of_differences()
         top = max(panel.top for panel in self.panels)
         overall_max = max(float(panel.matrix.max()) for panel in self.panels)
         blank_look = _("blank") if self.has_blanks else _("coloured as 0")
@@ -133,8 +133,6 @@ class Sheet:
             weight = _("weight, 0 to the largest of each panel (max)")
             # whichever is less: see `blank_below`
             blank_note = _("{blank}: below {least} or a fiftieth of that")
-        elif self.scale == "unit":
-            weight, blank_note = _("weight 0 to 1"), _("{blank}: below {least}")
         elif self.scale == "log":
             weight = _("weight {least} to {largest:.3g}, logarithmic scale").format(
                 least=f"{LOG_LEAST:.4f}", largest=top
@@ -148,7 +146,7 @@ class Sheet:
             blank_note, threshold = _("{blank}: below {least}"), f"{least_visible:.{digits}g}"
         parts = [weight]
         # The scale of a large pooled pattern ends below its largest weight: see `_panels`.
-        if overall_max > top and self.scale != "unit":
+        if overall_max > top:
             parts.append(_(" (strongest colour above, up to {over:.3g})").format(over=overall_max))
         if self.scale in {"shared", "log"} and len(self.panels) > 1:
             parts.append(_(", same scale in all panels"))
@@ -158,20 +156,12 @@ class Sheet:
             notes.append(_("hatched: masked"))
         return self.say(join_phrases(notes, "; "))
 
-    def _legend_of_values(self) -> str:
-        """Return the meaning of the colours of a diverging scale, or of numbers that are no weights."""
+    def _legend_of_differences(self) -> str:
+        """Return the meaning of the colours of differences."""
         panel = max(self.panels, key=lambda panel: panel.top)
-        least, top = f"{panel.bottom:.3g}".replace("-", "−"), f"{panel.top:.3g}"
-        if self.quantity == "difference":
-            top = f"+{top}"
-            template = _("difference {least} to {top}: + (red) is more attention, − (blue) less")
-        elif self.quantity == "weight":
-            template = _("weight {least} to {top}, centred on {center}")
-        elif self.center is not None:
-            template = _("values {least} to {top}, centred on {center}")
-        else:
-            template = _("values {least} to {top}")
-        parts = [template.format(least=least, top=top, center=f"{panel.center or 0:g}")]
+        least, top = f"{panel.bottom:.3g}".replace("-", "−"), f"+{panel.top:.3g}"
+        template = _("difference {least} to {top}: + (red) is more attention, − (blue) less")
+        parts = [template.format(least=least, top=top)]
         if self.scale == "panel" and len(self.panels) > 1:
             parts = [_("each panel has its own scale; the largest: {scale}").format(scale=parts[0])]
         elif len(self.panels) > 1:
@@ -344,23 +334,16 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
     )
 
 
-def with_values(
-    sheet: Sheet,
-    matrices: Sequence[Float[np.ndarray, "query key"]],
-    quantity: Quantity,
-    center: float | None,
-) -> Sheet:
-    """Return the sheet with other numbers in its panels, on a diverging scale around `center`, if there is one.
+def with_differences(sheet: Sheet, matrices: Sequence[Float[np.ndarray, "query key"]]) -> Sheet:
+    """Return the sheet with differences in its panels, on a diverging scale around 0.
 
-    Raises SelectionError: the scale is logarithmic, or the center is not finite.
+    Raises SelectionError: the scale is logarithmic.
     """
     if sheet.scale == "log":
-        raise SelectionError("a logarithmic scale is of weights only: it has no center and no sign")
-    if center is not None and not math.isfinite(center):
-        raise SelectionError(f"center must be a number, not {center}")
+        raise SelectionError("a difference has a sign, and no logarithm: choose another scale")
     places = [(panel.layer, panel.head) for panel in sheet.panels]
-    panels = _panels(places, matrices, sheet.scale, pooled=False, center=center)
-    return replace(sheet, panels=panels, quantity=quantity)
+    panels = _panels(places, matrices, sheet.scale, pooled=False, center=0.0)
+    return replace(sheet, panels=panels, quantity="difference")
 
 
 def as_number(value: Any, name: str) -> float:
@@ -467,11 +450,9 @@ def _panels(
     more.
     """
     panel_tops = [float(matrix.max()) for matrix in matrices]
-    unit = 1.0
     if center is not None:
         # If all numbers are the center, the scale still needs a length.
         panel_tops = [center + (float(np.abs(matrix - center).max()) or 1.0) for matrix in matrices]
-        unit = center + max(1.0 - center, center)
     elif pooled and min(matrices[0].shape) >= MANY and scale != "log":
         panel_tops = [
             max(top / 20, float(np.quantile(weights, 0.995)))
@@ -480,7 +461,6 @@ def _panels(
     tops = {
         "shared": [max(panel_tops)] * len(panel_tops),
         "panel": panel_tops,
-        "unit": [unit] * len(panel_tops),
         "log": [max(panel_tops)] * len(panel_tops),
     }[scale]
     return tuple(

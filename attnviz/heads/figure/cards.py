@@ -16,7 +16,7 @@ from attnviz.render.figure.page import Line, Page, height_of, lines
 from attnviz.render.figure.pattern import number_size, write_numbers
 from attnviz.render.figure.pen import MARGIN, POINT, TEXT, Pen
 from attnviz.render.palette import DEFAULT
-from attnviz.render.sheet import Sheet, pool, resolve
+from attnviz.render.sheet import Sheet, pool, resolve, with_limits
 from attnviz.text.display import clip, visible
 from attnviz.text.messages import _, join_phrases
 
@@ -103,7 +103,9 @@ def _strongest_link(card: RoleCard, record: Attention, language: str) -> str:
 
 def _weights(record: Attention, layer: int, head: int) -> Sheet:
     """Return the pattern of a head, pooled if it has too many tokens."""
-    return pool(resolve(record.select([layer], [head]), "unit"), MOST_TOKENS, MOST_TOKENS)
+    return pool(
+        with_limits(resolve(record.select([layer], [head])), 0.0, 1.0), MOST_TOKENS, MOST_TOKENS
+    )
 
 
 def _labels(tokens: Iterable[str]) -> list[str]:

@@ -67,7 +67,7 @@ function controlsOf(app) {
       ...(hasPair(labels)
         ? [choice("part", "part", [["", () => say("partAll")], ...["AA", "AB", "BA", "BB"].map(pair)])]
         : []),
-      choice("scale", "scale", ["shared", "panel", "unit", ...(labels.signed ? [] : ["log"])].map((one) => [one, () => say(one)])),
+      choice("scale", "scale", ["shared", "panel", ...(labels.signed ? [] : ["log"])].map((one) => [one, () => say(one)])),
       ...(labels.signed ? [] : [el("label", { class: "least" }, leastText, least, leastValue)]))),
     el("div", { class: "group zoom" }, zoomBy("zoomOut", "−", 1.5), zoomBy("zoomIn", "+", 1 / 1.5)),
     el("div", { class: "group end" }, save,

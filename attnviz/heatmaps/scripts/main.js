@@ -174,7 +174,6 @@ class App {
   /** Where colours end. */
   get top() {
     const { state, labels, held, shown } = this;
-    if (state.scale === "unit") return 1;
     if (["shared", "log"].includes(state.scale) && Math.max(...labels.cell) === 1) return Math.max(shown.top, ...labels.tops);
     held.own ??= topOf(shown.values, Math.min(shown.rows.length, shown.columns.length) >= MOST);
     return held.own;

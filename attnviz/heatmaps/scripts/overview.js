@@ -162,7 +162,7 @@ class Overview {
     const holder = this.places.has(state.head) ? state.head : [...this.places.keys()][0];
     for (const [name, { button, canvas }] of this.places) {
       const { values, top } = this.smalls.get(name);
-      const end = ["shared", "log"].includes(state.scale) ? shared : state.scale === "unit" ? 1 : top;
+      const end = ["shared", "log"].includes(state.scale) ? shared : top;
       if (this.look !== look) paint(values, wide, end, blankBelow(end, colours), colours, canvas);
       button.setAttribute("aria-label", titleOf(name));
       if (name === state.head) button.setAttribute("aria-current", "true");

@@ -9,7 +9,7 @@
  * @property {boolean} special whether special tokens are hidden
  * @property {boolean} words whether word pieces go together
  * @property {string} part of a sentence pair: "AB" shows queries of the first and keys of the second; "" all
- * @property {"shared"|"panel"|"unit"|"log"} scale where colours end
+ * @property {"shared"|"panel"|"log"} scale where colours end
  * @property {number} least the least weight that is shown
  * @property {string} find a word that is looked for
  * @property {string} more other heads whose lines are shown, such as "1.4,1.5"
@@ -31,7 +31,7 @@ const ALLOWED = {
   special: /^1$/,
   words: /^1$/,
   part: /^[AB]{2}$/,
-  scale: /^(shared|panel|unit|log)$/,
+  scale: /^(shared|panel|log)$/,
   least: /^(0?\.\d{1,4}|0|1)$/,
   find: /^[^\0]{1,80}$/,
   more: /^\d{1,4}\.\d{1,4}(,\d{1,4}\.\d{1,4}){0,63}$/,

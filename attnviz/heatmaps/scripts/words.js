@@ -33,7 +33,6 @@ const WORDS = {
   scale: gettext("Colour scale up to"),
   shared: gettext("largest weight of all"),
   panel: gettext("largest weight of each head"),
-  unit: ["1", "1"],
   log: gettext("largest weight of all, logarithmic"),
   least: gettext("Smallest weight shown"),
   find: gettext("Find a word"),
