@@ -285,6 +285,15 @@ class Attention(ReadOnly):
     layers: tuple[int, ...] = ()  # the number of each layer in the model, counted from 0
     heads: tuple[int, ...] = ()  # the number of each head in the model, counted from 0
     short_rows: tuple[ShortRows, ...] = ()  # why rows may not sum to 1; empty if they do
+    cell: int = 1  # the number of tokens per row and per column; above 1 if the record is pooled
+    pooled_from: tuple[int, int] | None = None  # the query and key tokens of a pooled record
+    # The numbers of the first query token and the first key token: above 0 in a part of a record, and in a generation,
+    # whose rows begin at the end of the prompt.
+    first: tuple[int, int] = (0, 0)
+    hidden_keys: tuple[int, ...] = ()  # the numbers of the keys that were left out as sinks
+    # The number of layers, or of heads, whose mean the weights are; empty if they are each head's own.
+    averaged: dict[MeanAxis, int] = field(default_factory=dict)
+    by_step: bool = False  # whether each row is the step of a generation that chose its token
     notes: tuple[Note, ...] = ()  # changes made to the input or the weights; every view shows them
     # The queries, keys and values behind the weights, if they are small; not saved to files.
     vectors: QKV | None = field(default=None, compare=False)
@@ -536,41 +545,11 @@ class Attention(ReadOnly):
         return replace(self, proved_weights=None, **changes)
 
     @property
-    def cell(self) -> int:
-        """The number of tokens per row and column: 1, or more if the record is pooled."""
-        return next(
-            (int(dict(note.fields)["cell"]) for note in self.notes if note.code == "pooled"), 1
-        )
-
-    @property
-    def first(self) -> tuple[int, int]:
-        """The numbers of the first query token and the first key token.
-
-        They are above 0 in a part of a record, and in a generation, whose rows begin at the end of the prompt.
-        """
-        part = dict(next((note.fields for note in self.notes if note.code == "part"), ()))
-        step = dict(next((n.fields for n in self.notes if n.code.startswith("row_generates")), ()))
-        first_query = int(part.get("query_first", 0)) + int(step.get("query_first", 0))
-        return first_query, int(part.get("key_first", 0))
-
-    @property
-    def averaged(self) -> dict[MeanAxis, int]:
-        """The number of layers, or of heads, whose mean the weights are; empty if each is a head's own."""
-        counts = {note.code: dict(note.fields) for note in self.notes}
-        return {
-            axis: int(counts[f"mean_of_{axis}"]["n"])
-            for axis in get_args(MeanAxis)
-            if f"mean_of_{axis}" in counts
-        }
-
-    @property
     def key_numbers(self) -> list[int]:
         """The number of each key token; sinks that are left out leave gaps."""
-        hidden = next((dict(n.fields)["keys"] for n in self.notes if n.code == "sinks_hidden"), "")
-        gaps = {int(number) for number in str(hidden).split()}
         first = self.first[1]
-        all_numbers = range(first, first + len(self.key_tokens) + len(gaps))
-        return [number for number in all_numbers if number not in gaps]
+        all_numbers = range(first, first + len(self.key_tokens) + len(self.hidden_keys))
+        return [number for number in all_numbers if number not in self.hidden_keys]
 
     def mean(self, *axes: MeanAxis) -> Attention:
         """Return the mean over heads, over layers, or over both: ``record.mean("heads")``; without axes, over both.
@@ -582,7 +561,7 @@ class Attention(ReadOnly):
         Raises:
             SelectionError: there is no such axis, or there is only one layer or head.
         """
-        weights, notes = self.weights, self.notes
+        weights, notes, averaged = self.weights, self.notes, dict(self.averaged)
         numbers: dict[str, tuple[int, ...]] = {"layers": self.layers, "heads": self.heads}
         for axis in axes or get_args(MeanAxis):
             if axis not in get_args(MeanAxis):
@@ -597,9 +576,14 @@ class Attention(ReadOnly):
                 axis=get_args(MeanAxis).index(axis), keepdims=True, dtype=np.float64
             )
             numbers[axis] = (0,)
-            notes = (*notes, Note.of(f"mean_of_{axis}", n=n))
+            notes, averaged[axis] = (*notes, Note.of(f"mean_of_{axis}", n=n)), n
         return self.derive(
-            weights=weights.astype(np.float32), notes=notes, vectors=None, exact=None, **numbers
+            weights=weights.astype(np.float32),
+            notes=notes,
+            averaged=averaged,
+            vectors=None,
+            exact=None,
+            **numbers,
         )
 
     def part(self, rows: slice | None = None, keys: slice | None = None) -> Attention:
@@ -611,10 +595,12 @@ class Attention(ReadOnly):
             return self
         if self.cell > 1:
             raise SelectionError(f"{POOLED}: run the model again, with rows and keys")
-        if any(note.code == "sinks_hidden" for note in self.notes):
+        if self.hidden_keys:
             raise SelectionError("take the part first, and leave out its sinks then")
         part_labels = cut(self.query_tokens, self.key_tokens, rows, keys)
         part_labels["notes"] = (*self.notes, *part_labels["notes"])
+        query, key = part_labels["first"]
+        part_labels["first"] = (self.first[0] + query, self.first[1] + key)
         part_labels["short_rows"] = tuple(
             dict.fromkeys((*self.short_rows, *part_labels["short_rows"]))
         )
@@ -768,7 +754,7 @@ def _available(held: Sequence[int], what: str) -> str:
 def cut(
     queries: Sequence[Token], keys: Sequence[Token], rows: slice | None, columns: slice | None
 ) -> dict[str, Any]:
-    """Return the fields that differ in a part of a record, by name: tokens, reasons for short rows, and a note.
+    """Return the fields that differ in a part of a record, by name: tokens, their first numbers, short rows, a note.
 
     `queries` and `keys` are the tokens of the record, `rows` and `columns` those of the part; None keeps all. Raises
     SelectionError: the part is empty.
@@ -790,6 +776,7 @@ def cut(
     if rows is not None or columns is not None:
         labels["notes"] = (Note.of("part", **note_fields),)
         labels["short_rows"] = ("truncated",) if len(labels["key_tokens"]) < len(keys) else ()
+    labels["first"] = (note_fields["query_first"], note_fields["key_first"])
     return labels
 
 
@@ -815,6 +802,10 @@ def _check_labels(record: Attention) -> None:
             raise RecordError(f"{axis} are numbers from 0, each once: got {numbers}")
     if record.kind not in get_args(Kind):
         raise RecordError(f"kind must be one of {', '.join(get_args(Kind))}, not {record.kind!r}")
+    if record.cell < 1 or min(record.first) < 0:
+        raise RecordError(
+            f"a cell has at least 1 token, and numbers begin at 0: got {record.cell} and {record.first}"
+        )
     for reason in record.short_rows:
         if reason not in get_args(ShortRows):
             raise RecordError(

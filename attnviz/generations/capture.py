@@ -144,7 +144,7 @@ class Generation:
         unit = "word" if receipt.native == "home-built" else "token"
         # A decoder chooses its first token at the last token of the prompt.
         first = len(sentence.tokens) - 1 if decoding.kind == "decoder" else 0
-        all_notes = [*sentence.notes, Note.of(f"row_generates_{unit}", query_first=first)]
+        all_notes = [*sentence.notes, Note(f"row_generates_{unit}")]
         if decoding.has_sinks:
             all_notes.append(Note("sinks"))
         return Attention(
@@ -159,6 +159,8 @@ class Generation:
             layers=self.kept[0],
             heads=self.kept[1],
             short_rows=("sink",) if decoding.has_sinks else (),
+            first=(first, 0),
+            by_step=True,
             notes=(*all_notes, *notes),
         )
 

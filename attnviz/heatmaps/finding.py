@@ -151,7 +151,7 @@ def _clearest(
         key=key,
         weight=float(weights[layer, head, query, key]),
         words=(record.query_tokens[query].text, record.key_tokens[key].text),
-        is_step=any(note.code.startswith("row_generates") for note in record.notes),
+        is_step=record.by_step,
     )
 
 

@@ -115,11 +115,11 @@ def hide_sinks(record: Attention) -> Attention:
         "sinks_hidden",
         tokens=", ".join(dict.fromkeys(record.key_tokens[key].text for key in hidden)),
         percent=round(100 * float(share)),
-        keys=" ".join(str(record.first[1] + key) for key in hidden),
     )
     return record.derive(
         weights=weights[..., ~is_hidden],
         key_tokens=tuple(record.key_tokens[key] for key in np.flatnonzero(~is_hidden)),
+        hidden_keys=tuple(record.first[1] + key for key in hidden),
         vectors=None,
         short_rows=tuple(dict.fromkeys((*record.short_rows, "dropped"))),
         notes=(*record.notes, note),
@@ -136,7 +136,7 @@ def _expect_tokens(record: Attention) -> None:
         raise SelectionError(
             f"{POOLED}: choose a part of its rows and keys, or give it more memory"
         )
-    if any(note.code == "sinks_hidden" for note in record.notes):
+    if record.hidden_keys:
         raise SelectionError("the sinks of this record are left out already: do that last")
 
 

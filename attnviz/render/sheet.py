@@ -266,11 +266,6 @@ def resolve(record: Attention, scale: Scale = "shared", language: str = "en") ->
         text += f" + “{visible(record.pair)}”"
     if record.target is not None:
         text += f" → “{visible(record.target)}”"
-    n_tokens: dict[str, str | int] = {
-        "n_queries": len(record.query_tokens),
-        "n_keys": len(record.key_tokens),
-    }
-    n_tokens |= next((dict(note.fields) for note in record.notes if note.code == "pooled"), {})
     matrices = [*record.weights.reshape(-1, *record.weights.shape[2:])]
     return Sheet(
         record=record,
@@ -290,7 +285,7 @@ def resolve(record: Attention, scale: Scale = "shared", language: str = "en") ->
         language=language,
         proof=in_language(proof(record.receipt), language),
         is_proved=record.receipt is not None,
-        tokens=(int(n_tokens["n_queries"]), int(n_tokens["n_keys"])),
+        tokens=record.pooled_from or (len(record.query_tokens), len(record.key_tokens)),
     )
 
 

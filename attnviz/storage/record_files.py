@@ -37,7 +37,7 @@ from attnviz.storage.files import as_file_error, check_is_file
 from attnviz.text.display import visible
 
 FORMAT = "attnviz"
-VERSION = 1
+VERSION = 2
 # The arrays of a pooled record beside its weights, and their number formats.
 LINKS = {"link_keys": np.int32, "link_weights": np.float32}
 _WEIGHT_NAMES = ("weights", "attention", "attentions")  # names that other programs use for weights
@@ -237,7 +237,9 @@ def rebuild(content: Mapping[str, object]) -> Attention:
     Raises RecordError: a label is missing, of another type, or changed since; FileFormatError: of another version.
     """
     version = decode(content.get("version"), int, "version")
-    if version != VERSION:
+    if version < VERSION:
+        raise FileFormatError("it was made by an earlier version of attnviz: make it again")
+    if version > VERSION:
         raise FileFormatError(
             f"it is of version {version}, but this attnviz reads version {VERSION}: update attnviz"
         )
