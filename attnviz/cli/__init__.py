@@ -118,6 +118,9 @@ REPLACED = {
     "--cmap": "--palette",
     "--colormap": "--palette",
     "--transparent": "-o FILE.svg, and remove its background",
+    "--causal": "attnviz demo mask, or causal: true in a file for --input",
+    "--dtype": "dtype= in Python",
+    "--truncate": "nothing, as a text that is too long is always cut",
     "--clustermap": "-o FILE.json has the divergences of all pairs of heads",
 }
 """Advice for options that people may expect, since other commands and programs have them."""

@@ -46,8 +46,8 @@ VERIFY_EXAMPLES = """attnviz walkthrough --toy -o walk.json
 attnviz verify walk.json"""
 
 OF_MODEL = (
-    *("model", "toy", "device", "dtype", "trust_remote_code"),
-    *("text", "pair", "target", "head", "whole_layer", "kind", "score", "causal"),
+    *("model", "toy", "device", "trust_remote_code"),
+    *("text", "pair", "target", "head", "whole_layer", "kind", "score"),
 )
 """Options that a calculation by hand does not accept."""
 
@@ -79,7 +79,6 @@ def walkthrough(
     model: opt.Model = None,
     toy: opt.Toy = False,
     device: opt.Device = "auto",
-    dtype: opt.Dtype = "auto",
     trust_remote_code: opt.TrustRemoteCode = False,
     head: Annotated[
         str | None,
@@ -104,9 +103,6 @@ def walkthrough(
     score: Annotated[
         Score, opt.option(panel=opt.SHOWN, help="How queries and keys make scores.")
     ] = "scaled",
-    causal: Annotated[
-        bool, opt.option("--causal", panel=opt.SHOWN, help="Hide the words after each word.")
-    ] = False,
     full: Annotated[
         bool, opt.option("--full", panel=opt.SHOWN, help="Every step, with one cell worked out.")
     ] = False,
@@ -146,7 +142,6 @@ def walkthrough(
             "text": read_pipe() if text is None else read_text(text),
             "model": name,
             "device": device,
-            "dtype": dtype,
             "trust_remote_code": trust_remote_code,
             "pair": None if pair is None else read_text(pair, None, "the second sentence"),
             "target": target,
@@ -155,7 +150,6 @@ def walkthrough(
             "whole_layer": whole_layer is not None,
             "kind": kind,
             "score": score,
-            "causal": causal,
         }
         with loading(name) as notify:
             walk = calculate(notify=notify, **follow)

@@ -176,7 +176,6 @@ class Walkthrough:
         palette: str = "teal",
         style: StyleName = "sheet",
         theme: ThemeName = "auto",
-        width: str | None = None,
         dpi: int | None = None,
     ) -> Figure:
         """Draw the whole calculation as a Matplotlib figure.
@@ -185,12 +184,12 @@ class Walkthrough:
 
         Raises:
             SelectionError: the language or palette is unknown.
-            SettingsError: the style, theme, width, resolution or precision is invalid.
+            SettingsError: the style, theme, resolution or precision is invalid.
         """
         from attnviz.walkthroughs.figure.sheet import draw
 
         view = self._view(lang, precision, blanks)
-        return draw(view, palette=palette, style=style, theme=theme, width=width, dpi=dpi).figure
+        return draw(view, palette=palette, style=style, theme=theme, dpi=dpi).figure
 
     def page(
         self,
@@ -215,7 +214,6 @@ class Walkthrough:
         palette: str = "teal",
         style: StyleName = "sheet",
         theme: ThemeName = "auto",
-        width: str | None = None,
         dpi: int | None = None,
     ) -> Path:
         """Write the calculation to a file in the format of its ending; the other arguments are those of `figure`.
@@ -231,7 +229,7 @@ class Walkthrough:
         Raises:
             OutputError: the ending is unknown, or the file cannot be written.
             SelectionError: the language or palette is unknown.
-            SettingsError: blank cells in JSON, or an invalid style, theme, width, resolution or precision.
+            SettingsError: blank cells in JSON, or an invalid style, theme, resolution or precision.
         """
         from attnviz.storage.files import check_ending, write_whole
 
@@ -252,11 +250,11 @@ class Walkthrough:
         elif style == "slides":
             from attnviz.walkthroughs.figure.slides import save_slides
 
-            return save_slides(view, path, palette=palette, theme=theme, width=width, dpi=dpi)[0]
+            return save_slides(view, path, palette=palette, theme=theme, dpi=dpi)[0]
         else:
             from attnviz.walkthroughs.figure.sheet import draw
 
-            picture = draw(view, palette=palette, style=style, theme=theme, width=width, dpi=dpi)
+            picture = draw(view, palette=palette, style=style, theme=theme, dpi=dpi)
             content = picture.fill
         return write_whole(path, content)
 

@@ -318,11 +318,10 @@ def draw(
     palette: str = DEFAULT,
     style: StyleName = "sheet",
     theme: ThemeName = "auto",
-    width: str | None = None,
     dpi: int | None = None,
 ) -> Picture:
-    """Draw the whole calculation. Raises SettingsError: the style, theme, width or resolution is invalid."""
-    page_style = style_of(style, width, dpi)
+    """Draw the whole calculation. Raises SettingsError: the style, theme or resolution is invalid."""
+    page_style = style_of(style, dpi=dpi)
     colours = theme_of(theme, palette)
     with usual_settings(colours):
         page = (
@@ -341,8 +340,7 @@ def heading_texts(view: View) -> tuple[str, str, str]:
 
 def note_texts(view: View, *, left_out: bool) -> Iterator[str]:
     """Yield the receipt, if there is one, and the notes; `left_out` says that numbers are left out."""
-    if view.receipt:
-        yield view.receipt
+    yield from filter(None, (view.cut, view.receipt))
     yield view.say(_("Red: positive; blue: negative, scaled per matrix"))
     if left_out:
         yield view.say(_("… stands for numbers left out; -o FILE.md has more, FILE.csv all"))

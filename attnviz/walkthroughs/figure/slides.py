@@ -52,15 +52,14 @@ def save_slides(
     *,
     palette: str = DEFAULT,
     theme: ThemeName = "auto",
-    width: str | None = None,
     dpi: int | None = None,
 ) -> list[Path]:
     """Write all slides as pages of one PDF, or as ``NAME-1.png``, ``NAME-2.png`` ...; a single slide as `path` itself.
 
-    Return the files. Raises OutputError: a file cannot be written; SettingsError: the theme, width or resolution is
+    Return the files. Raises OutputError: a file cannot be written; SettingsError: the theme or resolution is
     invalid.
     """
-    slides = draw_slides(view, palette=palette, theme=theme, width=width, dpi=dpi)
+    slides = draw_slides(view, palette=palette, theme=theme, dpi=dpi)
     first = slides[0]
     if path.suffix.lower() == ".pdf" and len(slides) > 1:
         fill = partial(
@@ -84,7 +83,6 @@ def draw_slides(
     *,
     palette: str = DEFAULT,
     theme: ThemeName = "auto",
-    width: str | None = None,
     dpi: int | None = None,
 ) -> list[Picture]:
     """Draw the calculation on slides; an exercise, which is one table, on one slide.
@@ -92,9 +90,9 @@ def draw_slides(
     An `AttnvizWarning` says if a matrix is so large that its letters become too small. Raises SettingsError: the theme,
     width or resolution is invalid.
     """
-    style, colours = style_of("slides", width, dpi), theme_of(theme, palette)
+    style, colours = style_of("slides", dpi=dpi), theme_of(theme, palette)
     if view.is_exercise:
-        return [draw(view, palette=palette, style="slides", theme=theme, width=width, dpi=dpi)]
+        return [draw(view, palette=palette, style="slides", theme=theme, dpi=dpi)]
     with usual_settings(colours):
         sheet = prepare_sheet(view, palette, colours)
         layouts = [_lay_out(sheet, style, size / TEXT) for size in SIZES]
