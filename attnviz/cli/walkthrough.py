@@ -13,13 +13,11 @@ import typer
 from attnviz.cli import options as opt
 from attnviz.cli.output import (
     JSON,
-    PICTURE_ENDINGS,
     check_look,
     check_outputs,
     default_picture,
     is_typed,
     loading,
-    log_status,
     model_name,
     print_json,
     print_view,
@@ -161,14 +159,14 @@ def walkthrough(
         print_json(to_json(walk, blanks=blanks))
     else:
         _print_walk(walk, view, palette, theme, full=full, interactive=interactive)
-    look: dict[str, Any] = {"palette": palette, "style": style, "theme": theme}
+    look = view | {"palette": palette, "style": style, "theme": theme}
     for path in paths:
         if path != JSON:
-            _write(walk, view, path, **look)
+            write(walk, path, **look)
     if not output and not interactive:
         with default_picture():
             path = _default_path(walk, example, numbers, exercise, solution=solution)
-            _write(walk, view, path, **look)
+            write(walk, path, **look)
 
 
 def _check(context: typer.Context, paths: Sequence[Path], style: opt.Style) -> None:
@@ -224,26 +222,6 @@ def _print_walk(
         from attnviz.walkthroughs.terminal.steps import draw_overview, draw_walk
 
         print_view(partial(draw_walk if full else draw_overview, walk_view), palette, theme)
-
-
-def _write(
-    walk: Walkthrough,
-    view: dict[str, Any],
-    path: Path,
-    *,
-    palette: str,
-    style: opt.Style,
-    theme: opt.Theme,
-) -> None:
-    """Write a file, or one or several slides, and print a message for each."""
-    if style != "slides" or path.suffix.lower() not in PICTURE_ENDINGS:
-        write(walk, path, palette=palette, style=style, theme=theme, **view)
-        return
-    from attnviz.walkthroughs.figure.slides import save_slides
-    from attnviz.walkthroughs.view import View
-
-    for slide in save_slides(View(walk=walk, **view), path, palette=palette, theme=theme):
-        log_status(f"wrote {visible(str(slide))}")
 
 
 def _default_path(

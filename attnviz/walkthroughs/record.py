@@ -219,12 +219,11 @@ class Walkthrough:
         """Write the calculation to a file in the format of its ending; the other arguments are those of `figure`.
 
         ``.json`` stores everything and can be loaded and verified; ``.md`` and ``.html`` are pages, ``.csv`` has the
-        numbers, ``.png``, ``.svg`` and ``.pdf`` are pictures. With ``style="slides"``, a calculation that is
-        too large for one slide is split: ``walk.png`` becomes ``walk-1.png``, ``walk-2.png`` ..., and a PDF has one
-        page per slide. `figure` draws it on one slide in smaller letters.
+        numbers, ``.png``, ``.svg`` and ``.pdf`` are pictures. ``style="slides"`` draws the steps of attention
+        alone, on one slide.
 
         Returns:
-            The path of the file, or of the first slide.
+            The path of the file.
 
         Raises:
             OutputError: the ending is unknown, or the file cannot be written.
@@ -247,10 +246,6 @@ class Walkthrough:
             from attnviz.walkthroughs.pages import markdown
 
             content = markdown.csv(view) if ending == ".csv" else markdown.markdown(view)
-        elif style == "slides":
-            from attnviz.walkthroughs.figure.slides import save_slides
-
-            return save_slides(view, path, palette=palette, theme=theme, dpi=dpi)[0]
         else:
             from attnviz.walkthroughs.figure.sheet import draw
 
