@@ -43,12 +43,11 @@ KINDS: list[tuple[Callable[[], Any], dict[str, Any]]] = [
 ]
 
 
-def slides(kind: Any, options: dict[str, Any], theme: str) -> list[Image.Image]:
-    """Return the slides of a kind of picture in a theme; a long walkthrough has several."""
+def draw_slide(kind: Any, options: dict[str, Any], theme: str) -> Image.Image:
+    """Return the slide of a kind of picture in a theme."""
     with tempfile.TemporaryDirectory() as folder:
-        kind.save(Path(folder) / "slide.png", style="slides", theme=theme, **options)
-        paths = sorted(Path(folder).iterdir())
-        return [Image.open(path).convert("RGB").resize(SLIDE) for path in paths]
+        path = kind.save(Path(folder) / "slide.png", style="slides", theme=theme, **options)
+        return Image.open(path).convert("RGB").resize(SLIDE)
 
 
 def photograph_pages() -> None:
@@ -72,8 +71,7 @@ def main() -> None:
     pairs: list[list[Image.Image]] = []
     for compute, options in KINDS:
         kind = compute()
-        drawn = [slides(kind, options, theme) for theme in ("light", "dark")]
-        pairs += [list(pair) for pair in zip(*drawn, strict=True)]
+        pairs.append([draw_slide(kind, options, theme) for theme in ("light", "dark")])
     n_rows = -(-len(pairs) // ACROSS)
     width, height = 2 * SLIDE[0] + GAP, SLIDE[1]
     sheet = Image.new("RGB", (ACROSS * (width + 3 * GAP), n_rows * (height + 3 * GAP)), "#808080")

@@ -54,6 +54,12 @@ class Opening(TypedDict, total=False):
 # A model's name or a model in memory; see `as_source`.
 Model: TypeAlias = "str | Path | Source | Module | Pipeline | None"
 
+# What to use instead of keywords that earlier versions had.
+REMOVED_KEYWORDS = {
+    "causal": "attnviz demo mask shows a causal mask",
+    "truncate": "a text that is too long is always cut, and a note says so",
+}
+
 NOT_DRAWN = "weights are drawn at random of a model on the hub or in a folder, which must be named"
 
 
@@ -66,6 +72,10 @@ def check_keywords(
     """
     for name in given:
         if name not in known:
+            if name in REMOVED_KEYWORDS:
+                raise TypeError(
+                    f"{function.__name__}() has no {name!r} any more: {REMOVED_KEYWORDS[name]}"
+                )
             meant = difflib.get_close_matches(name, [*signature(function).parameters, *known], 1)
             hint = f". Did you mean {meant[0]!r}?" if meant else ""
             raise TypeError(

@@ -13,13 +13,11 @@ import typer
 from attnviz.cli import options as opt
 from attnviz.cli.output import (
     JSON,
-    PICTURE_ENDINGS,
     check_look,
     check_outputs,
     default_picture,
     is_typed,
     loading,
-    log_status,
     model_name,
     print_json,
     print_view,
@@ -46,8 +44,8 @@ VERIFY_EXAMPLES = """attnviz walkthrough --toy -o walk.json
 attnviz verify walk.json"""
 
 OF_MODEL = (
-    *("model", "toy", "device", "dtype", "trust_remote_code"),
-    *("text", "pair", "target", "head", "whole_layer", "kind", "score", "causal"),
+    *("model", "toy", "device", "trust_remote_code"),
+    *("text", "pair", "target", "head", "whole_layer", "kind", "score"),
 )
 """Options that a calculation by hand does not accept."""
 
@@ -79,7 +77,6 @@ def walkthrough(
     model: opt.Model = None,
     toy: opt.Toy = False,
     device: opt.Device = "auto",
-    dtype: opt.Dtype = "auto",
     trust_remote_code: opt.TrustRemoteCode = False,
     head: Annotated[
         str | None,
@@ -104,9 +101,6 @@ def walkthrough(
     score: Annotated[
         Score, opt.option(panel=opt.SHOWN, help="How queries and keys make scores.")
     ] = "scaled",
-    causal: Annotated[
-        bool, opt.option("--causal", panel=opt.SHOWN, help="Hide the words after each word.")
-    ] = False,
     full: Annotated[
         bool, opt.option("--full", panel=opt.SHOWN, help="Every step, with one cell worked out.")
     ] = False,
@@ -146,7 +140,6 @@ def walkthrough(
             "text": read_pipe() if text is None else read_text(text),
             "model": name,
             "device": device,
-            "dtype": dtype,
             "trust_remote_code": trust_remote_code,
             "pair": None if pair is None else read_text(pair, None, "the second sentence"),
             "target": target,
@@ -155,7 +148,6 @@ def walkthrough(
             "whole_layer": whole_layer is not None,
             "kind": kind,
             "score": score,
-            "causal": causal,
         }
         with loading(name) as notify:
             walk = calculate(notify=notify, **follow)
@@ -167,14 +159,14 @@ def walkthrough(
         print_json(to_json(walk, blanks=blanks))
     else:
         _print_walk(walk, view, palette, theme, full=full, interactive=interactive)
-    look: dict[str, Any] = {"palette": palette, "style": style, "theme": theme}
+    look = view | {"palette": palette, "style": style, "theme": theme}
     for path in paths:
         if path != JSON:
-            _write(walk, view, path, **look)
+            write(walk, path, **look)
     if not output and not interactive:
         with default_picture():
             path = _default_path(walk, example, numbers, exercise, solution=solution)
-            _write(walk, view, path, **look)
+            write(walk, path, **look)
 
 
 def _check(context: typer.Context, paths: Sequence[Path], style: opt.Style) -> None:
@@ -230,26 +222,6 @@ def _print_walk(
         from attnviz.walkthroughs.terminal.steps import draw_overview, draw_walk
 
         print_view(partial(draw_walk if full else draw_overview, walk_view), palette, theme)
-
-
-def _write(
-    walk: Walkthrough,
-    view: dict[str, Any],
-    path: Path,
-    *,
-    palette: str,
-    style: opt.Style,
-    theme: opt.Theme,
-) -> None:
-    """Write a file, or one or several slides, and print a message for each."""
-    if style != "slides" or path.suffix.lower() not in PICTURE_ENDINGS:
-        write(walk, path, palette=palette, style=style, theme=theme, **view)
-        return
-    from attnviz.walkthroughs.figure.slides import save_slides
-    from attnviz.walkthroughs.view import View
-
-    for slide in save_slides(View(walk=walk, **view), path, palette=palette, theme=theme):
-        log_status(f"wrote {visible(str(slide))}")
 
 
 def _default_path(

@@ -31,7 +31,6 @@ def walkthrough(
     exercise: int | None = None,
     pair: str | None = None,
     target: str | None = None,
-    truncate: bool = False,
     layer: int | None = None,
     head: int | str | None = None,
     query: str | int | None = None,
@@ -39,14 +38,14 @@ def walkthrough(
     whole_layer: bool = False,
     kind: Kind | None = None,
     score: Score = "scaled",
-    causal: bool = False,
     full: bool = False,
     **loading: Unpack[Opening],
 ) -> Walkthrough:
     """Follow one word through one head of a model, or a calculation by hand, with every number.
 
     Args:
-        text: the sentence; None is "I love all you", or an example in the language of the model.
+        text: the sentence; None is "I love all you", or an example in the language of the model. A text that is too
+            long for the model is cut, with a note; with a target it is refused.
         model: as for `attnviz.attend`.
         tokenizer: as for `attnviz.attend`.
         example: a calculation by hand instead of a model: ``seq2seq``, ``seq2seq-word`` or ``self-attention``.
@@ -55,7 +54,6 @@ def walkthrough(
             that a learner fills in.
         pair: a second sentence, for models that read two sentences.
         target: the translation that a model is made to generate (teacher forcing).
-        truncate: whether to cut a text that is too long for the model.
         layer: its number, counted from 0, negative from the end; None is the first.
         head: its number, counted like the layer; or layer and head, ``"2.3"``; None is the first.
         query: a word or its number; None is the first word, or the last one for a decoder.
@@ -63,7 +61,6 @@ def walkthrough(
         whole_layer: whether to follow all heads, and then the rest of the layer.
         kind: the kind of attention, if the model has several.
         score: the score function; only home-built models allow another one than ``scaled``.
-        causal: whether to mask the words after each word; for home-built models only.
         full: whether to keep the projections of a large layer, which makes a file of about 160 MB.
         loading: options for loading the model: ``device``, ``dtype``, ``revision``, ``trust_remote_code``.
 
@@ -85,8 +82,7 @@ def walkthrough(
     query_name = None if query is None else str(query)
     if [example, numbers, exercise].count(None) < 3:
         of_model = (text, model, tokenizer, pair, target, layer, head, kind, score != "scaled")
-        options = (truncate, whole_layer, causal, loading)
-        if any(value not in (None, False) for value in of_model) or any(options):
+        if any(value not in (None, False) for value in of_model) or whole_layer or loading:
             raise SettingsError(
                 "a calculation by hand needs no model: it takes no sentence and no settings of a model"
             )
@@ -112,10 +108,8 @@ def walkthrough(
         whole_layer=whole_layer,
         kind=kind,
         score=score,
-        causal=causal,
         pair=pair,
         target=target,
-        truncate=truncate,
         full=full,
     )
 

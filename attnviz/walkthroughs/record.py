@@ -176,7 +176,6 @@ class Walkthrough:
         palette: str = "teal",
         style: StyleName = "sheet",
         theme: ThemeName = "auto",
-        width: str | None = None,
         dpi: int | None = None,
     ) -> Figure:
         """Draw the whole calculation as a Matplotlib figure.
@@ -185,12 +184,12 @@ class Walkthrough:
 
         Raises:
             SelectionError: the language or palette is unknown.
-            SettingsError: the style, theme, width, resolution or precision is invalid.
+            SettingsError: the style, theme, resolution or precision is invalid.
         """
         from attnviz.walkthroughs.figure.sheet import draw
 
         view = self._view(lang, precision, blanks)
-        return draw(view, palette=palette, style=style, theme=theme, width=width, dpi=dpi).figure
+        return draw(view, palette=palette, style=style, theme=theme, dpi=dpi).figure
 
     def page(
         self,
@@ -215,23 +214,21 @@ class Walkthrough:
         palette: str = "teal",
         style: StyleName = "sheet",
         theme: ThemeName = "auto",
-        width: str | None = None,
         dpi: int | None = None,
     ) -> Path:
         """Write the calculation to a file in the format of its ending; the other arguments are those of `figure`.
 
         ``.json`` stores everything and can be loaded and verified; ``.md`` and ``.html`` are pages, ``.csv`` has the
-        numbers, ``.png``, ``.svg`` and ``.pdf`` are pictures. With ``style="slides"``, a calculation that is
-        too large for one slide is split: ``walk.png`` becomes ``walk-1.png``, ``walk-2.png`` ..., and a PDF has one
-        page per slide. `figure` draws it on one slide in smaller letters.
+        numbers, ``.png``, ``.svg`` and ``.pdf`` are pictures. ``style="slides"`` draws the steps of attention
+        alone, on one slide.
 
         Returns:
-            The path of the file, or of the first slide.
+            The path of the file.
 
         Raises:
             OutputError: the ending is unknown, or the file cannot be written.
             SelectionError: the language or palette is unknown.
-            SettingsError: blank cells in JSON, or an invalid style, theme, width, resolution or precision.
+            SettingsError: blank cells in JSON, or an invalid style, theme, resolution or precision.
         """
         from attnviz.storage.files import check_ending, write_whole
 
@@ -249,14 +246,10 @@ class Walkthrough:
             from attnviz.walkthroughs.pages import markdown
 
             content = markdown.csv(view) if ending == ".csv" else markdown.markdown(view)
-        elif style == "slides":
-            from attnviz.walkthroughs.figure.slides import save_slides
-
-            return save_slides(view, path, palette=palette, theme=theme, width=width, dpi=dpi)[0]
         else:
             from attnviz.walkthroughs.figure.sheet import draw
 
-            picture = draw(view, palette=palette, style=style, theme=theme, width=width, dpi=dpi)
+            picture = draw(view, palette=palette, style=style, theme=theme, dpi=dpi)
             content = picture.fill
         return write_whole(path, content)
 

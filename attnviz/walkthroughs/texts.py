@@ -213,8 +213,5 @@ NOTES: Templates = {
         "to compare with"
     ),
     "score_drawn": _("The weights of the score are random, drawn from seed {seed}"),
-    "made_causal": _(
-        "Later words are hidden, not as in the model: there is no context of its own to compare with"
-    ),
 }
 """Titles and notes by their codes, including those of attention records."""

@@ -33,6 +33,9 @@ ALIKE = 0.005  # weights that differ by less look equal with two digits
 MOST_SMALL = 4  # small weights that are listed
 LEAST = 4  # vectors with at most this many numbers are never shortened
 
+# The notes that a text was cut to what the model reads.
+CUT = ("input_truncated_words", "input_truncated_tokens")
+
 # Steps that occur once per head in a walkthrough of a layer.
 OF_HEADS = {
     *("query", "keys", "values", "split_query", "split_keys", "split_values", "context"),
@@ -205,9 +208,16 @@ class View:
         return text
 
     @property
+    def cut(self) -> str:
+        """The note that the text was cut to what the model reads, which comes first; empty if it was not."""
+        notes = (note for note in self.walk.notes if note.code in CUT)
+        return " ".join(in_language(sentence(note, NOTES), self.lang) for note in notes)
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        """The notes on the input, one sentence each."""
-        return tuple(in_language(sentence(note, NOTES), self.lang) for note in self.walk.notes)
+        """The other notes on the input, one sentence each."""
+        notes = (note for note in self.walk.notes if note.code not in CUT)
+        return tuple(in_language(sentence(note, NOTES), self.lang) for note in notes)
 
     @property
     def small_weights(self) -> str:

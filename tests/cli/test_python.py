@@ -65,13 +65,12 @@ def test_heatmap(
         (
             [
                 *("-m", "toy-random", "I love you", "--score", "additive"),
-                *("--causal", "--all-queries", "--head", "0.2"),
+                *("--all-queries", "--head", "0.2"),
             ],
             {
                 "text": "I love you",
                 "model": "toy-random",
                 "score": "additive",
-                "causal": True,
                 "all_queries": True,
                 "head": 2,
             },

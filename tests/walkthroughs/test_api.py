@@ -35,8 +35,8 @@ NUMBERS = (
         (("--toy", "--all-queries"), {"model": "toy", "all_queries": True}),
         (("--toy", "--whole-layer", "1"), {"model": "toy", "layer": 1, "whole_layer": True}),
         (
-            ("-m", "toy-random", "--score", "general", "--causal"),
-            {"model": "toy-random", "score": "general", "causal": True},
+            ("-m", "toy-random", "--score", "general"),
+            {"model": "toy-random", "score": "general"},
         ),
         (
             ("-m", "toy-seq2seq", "--target", "나는 너를"),
@@ -67,6 +67,8 @@ def test_a_source_that_is_open() -> None:
     assert to_json(second) == to_json(named)
     with pytest.raises(SettingsError, match="the model is loaded already: dtype cannot be chosen"):
         attnviz.walkthrough(model=source, dtype="float64")
+    with pytest.raises(TypeError, match="has no 'causal' any more: attnviz demo mask shows"):
+        attnviz.walkthrough(model=source, causal=True)  # type: ignore[call-arg]
 
 
 def test_it_shows_itself() -> None:

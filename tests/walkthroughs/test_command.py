@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SEE = "(see attnviz walkthrough --help)"
 BY_HAND = "a calculation by hand needs no model: it takes no sentence and no option of a model"
 BLANK = "JSON holds every number: an exercise with blank cells cannot be written so"
-WHOLE = "a whole layer is followed as the model computed it: no other score or mask can be chosen"
+WHOLE = "a whole layer is followed as the model computed it: no other score can be chosen"
 ENDINGS = "the ending must be one of png, svg, pdf, html, json, md, csv"
 NUMBERS = '{"query": [[1, 0]], "keys": [[1, 2], [3, 4]], "values": [[5], [6]]}'
 
@@ -102,7 +102,7 @@ def test_exercise(typed: Typed, here: Path) -> None:
         (["--target", "나는"], "toy-random (seed 0) generates nothing, so it takes no target"),
         ([""], "the text is empty"),
         (["a\ud800"], r"the text is not valid Unicode: character 2 is a lone surrogate (\ud800)"),
-        (["--whole-layer", "0", "--causal"], WHOLE),
+        (["--whole-layer", "0", "--score", "dot"], WHOLE),
         (["-o", "/dev/null/x.png"], None),
     ],
 )
@@ -131,6 +131,14 @@ def test_refused(refused: Refused, arguments: list[str], line: str | None) -> No
         (["--solution"], "--solution fills in the blank cells of an --exercise"),
         (["--toy", "-o", "walk.doc"], f"Invalid value for '--output' / '-o': walk.doc: {ENDINGS}"),
         (["--toy", "--precision", "99"], None),
+        (
+            ["--toy", "--causal"],
+            "there is no option --causal; use instead: attnviz demo mask, or causal: true in a file for --input",
+        ),
+        (
+            ["--toy", "--dtype", "float32"],
+            "there is no option --dtype; use instead: dtype= in Python",
+        ),
         (["--toy", "--score", "cosine"], None),
     ],
 )
@@ -140,6 +148,19 @@ def test_misused(refused: Refused, arguments: list[str], line: str | None) -> No
     assert status == 2
     assert said.endswith(SEE)
     assert line is None or said == f"attnviz walkthrough: {line} {SEE}"
+
+
+def test_a_text_that_is_too_long(typed: Typed, refused: Refused, here: Path) -> None:
+    """It is cut to what the model reads, which the first line says; with a target it is refused."""
+    words = ("walkthrough", "love you " * 70, "-o", "a.md", "-o", "a.html", "-m")
+    cut = "Input truncated: 128 of 140 words"
+    assert typed(*words, "toy-decoder").output.startswith(f"{cut}\n“you” attends most to ")
+    assert (here / "a.md").read_text(encoding="utf-8").startswith(f"{cut}\n\n# “you”")
+    page = (here / "a.html").read_text(encoding="utf-8")
+    assert page.index(f'<p class="cut">{cut}</p>') < page.index('<p class="source">')
+    status, said = refused(*words, "toy-seq2seq", "--target", "나는")
+    assert status == 1
+    assert "the text has 140 words, but toy-seq2seq reads at most 128" in said
 
 
 def test_no_model_library(typed: Typed, monkeypatch: pytest.MonkeyPatch, here: Path) -> None:

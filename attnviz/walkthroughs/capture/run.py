@@ -85,16 +85,13 @@ class HeadRun:
         for name, grid in zip(self.names, self.own(), strict=True):
             calculation.give(name, grid)
 
-    def write_attention(
-        self, calculation: Calculation, score: Score = "scaled", *, causal: bool = False
-    ) -> str:
+    def write_attention(self, calculation: Calculation, score: Score = "scaled") -> str:
         """Write down the attention of queries, keys and values; return the name of the context."""
-        terms = terms_of(self, score, causal=causal)
-        return calculation.write_attention(terms, *self.names, self.suffix)
+        return calculation.write_attention(terms_of(self, score), *self.names, self.suffix)
 
 
-def terms_of(run: HeadRun, score: Score, *, causal: bool) -> Terms:
-    """Return the terms of the model's scores, changed by `score` and `causal` if the user chose other ones."""
+def terms_of(run: HeadRun, score: Score) -> Terms:
+    """Return the terms of the model's scores, with another score function if the user chose one."""
     layer, scoring = run.layer, run.layer.scoring
     n_queries, n_keys = layer.query.shape[2], layer.key.shape[2]
     bias = None if scoring.bias is None else _of_head(scoring.bias, run)
@@ -109,13 +106,12 @@ def terms_of(run: HeadRun, score: Score, *, causal: bool) -> Terms:
             mask_bias = mask.masked_fill(~allowed, 0.0)
             if mask_bias.any():
                 bias = mask_bias if bias is None else bias + mask_bias
-    if causal or (scoring.causal and allowed is None):
+    if scoring.causal and allowed is None:
         positions = torch.arange(n_queries, device=layer.query.device)
         rows = run.rows_of(positions)
-        is_earlier = torch.arange(n_keys, device=layer.query.device) <= rows[:, None]
-        allowed = is_earlier if allowed is None else allowed & is_earlier
+        allowed = torch.arange(n_keys, device=layer.query.device) <= rows[:, None]
     # A mask that hides nothing is left out, except in a decoder, where it belongs to the method.
-    if allowed is not None and allowed.all() and not causal and run.kind != "decoder":
+    if allowed is not None and allowed.all() and run.kind != "decoder":
         allowed = None
     sink = None
     if scoring.sinks is not None:

@@ -47,10 +47,8 @@ def follow(
     whole_layer: bool = False,
     kind: Kind | None = None,
     score: Score = "scaled",
-    causal: bool = False,
     pair: str | None = None,
     target: str | None = None,
-    truncate: bool = False,
     full: bool = False,
 ) -> Walkthrough:
     """Follow one word, or all words, through one head or a whole layer of a model; see `attnviz.walkthrough`.
@@ -61,20 +59,21 @@ def follow(
 
     Raises:
         InputError: the model cannot read the text.
-        SelectionError: the layer, head or query does not exist, several words are equal, or another score or mask is
-            chosen for a model that is not home-built.
+        SelectionError: the layer, head or query does not exist, several words are equal, or another score is chosen
+            for a model that is not home-built.
         ModelError: query, key and value are not found or not verified, or the layer has an unknown structure.
     """
 
     def encode(kind: Kind | None) -> Batch:
+        # A text is cut to what the model reads, but not if it was translated: the target is that of all words.
+        truncate = target is None
         return source.encode([text], [pair], truncate=truncate, kind=kind, targets=[target])
 
     batch = encode(kind)
     followed_kind = batch.kind or source.kinds[0]
-    causal = causal and followed_kind != "decoder"  # a decoder always has a causal mask
-    _check_changes(source, followed_kind, score, causal=causal, whole_layer=whole_layer)
+    _check_score(source, score, whole_layer=whole_layer)
     tokens = batch.sentences[0].tokens
-    query_row = find_query(tokens, query, "decoder" if causal else followed_kind)
+    query_row = find_query(tokens, query, followed_kind)
     walks_all = all_queries or (whole_layer and query is None)
     collector = ProjectionCollector(layer)
     receipt = source.stream(batch, [collector])
@@ -84,46 +83,38 @@ def follow(
         source=source, batch=batch, collector=collector, kind=followed_kind, head=head, row=row
     )
     if not whole_layer:
-        return _write_head(run, score, receipt, causal=causal)
+        return _write_head(run, score, receipt)
     other_run = None
     if followed_kind != "encoder" and {"decoder", "cross"} <= set(source.kinds):
         other_run, receipt = _other_attention(run, encode, receipt)
     return _write_layer(run, other_run, receipt, full=full)
 
 
-def _check_changes(
-    source: Source, kind: Kind, score: Score, *, causal: bool, whole_layer: bool
-) -> None:
-    """Raise SelectionError if the score or mask cannot be changed."""
-    if (score != "scaled" or causal) and not isinstance(source, HomeBuilt):
+def _check_score(source: Source, score: Score, *, whole_layer: bool) -> None:
+    """Raise SelectionError if the score cannot be changed."""
+    if score == "scaled":
+        return
+    if not isinstance(source, HomeBuilt):
         raise SelectionError(
-            f"{source.name} has its own score and mask: another is for the home-built models alone"
+            f"{source.name} has its own score: another is for the home-built models alone"
         )
-    if whole_layer and (score != "scaled" or causal):
+    if whole_layer:
         raise SelectionError(
-            "a whole layer is followed as the model computed it: no other score or mask can be chosen"
-        )
-    if causal and kind == "cross":
-        raise SelectionError(
-            "cross attention attends to another sentence: none of its words comes after the query"
+            "a whole layer is followed as the model computed it: no other score can be chosen"
         )
 
 
-def _write_head(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -> Walkthrough:
-    """Return the walkthrough of one head, compared with the model's own context unless score or mask is changed."""
+def _write_head(run: HeadRun, score: Score, receipt: Receipt) -> Walkthrough:
+    """Return the walkthrough of one head, compared with the model's own context unless the score is another one."""
     calculation = Calculation()
     notes = list(run.batch.sentences[0].notes)
     notes += write_projections(calculation, run, Inputs(calculation, run))
-    context = run.write_attention(calculation, score, causal=causal)
-    kind: Kind = "decoder" if causal else run.kind
-    if score != "scaled" or causal:
-        if score != "scaled":
-            notes.append(Note.of("other_score", score=score))
+    context = run.write_attention(calculation, score)
+    if score != "scaled":
+        notes.append(Note.of("other_score", score=score))
         if SCORE_WEIGHTS[score]:
             notes.append(Note.of("score_drawn", seed=SCORE_SEED))
-        if causal:
-            notes.append(Note("made_causal"))
-        return _finish(calculation, run, notes, receipt=receipt, head=run.head, kind=kind)
+        return _finish(calculation, run, notes, receipt=receipt, head=run.head)
     notes += [*write_output(calculation, run), *write_words(calculation, run)]
     own_context = numbers(run.rows_of(run.layer.output[0, :, run.head]))
     # `difference` compares the context that follows from the model's own query, keys and values with the model's;
@@ -208,7 +199,6 @@ def _finish(
     *,
     receipt: Receipt,
     head: int | None = None,
-    kind: Kind | None = None,
     own: str | None = None,
     difference: float | None = None,
     from_input: float | None = None,
@@ -230,7 +220,7 @@ def _finish(
         layer=run.layer.number,
         head=head,
         receipt=receipt,
-        kind=kind or run.kind,
+        kind=run.kind,
         own=own,
         difference=difference,
         from_input=from_input,

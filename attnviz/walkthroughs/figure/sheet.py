@@ -1,6 +1,7 @@
 """A walkthrough on one sheet: the finding, a drawing of the projections, then one card per step with its matrices.
 
-If only one query is followed, its steps have one row per key. Lengths are in inches, font sizes in points.
+If only one query is followed, its steps have one row per key. A slide has the steps of attention alone. Lengths are in
+inches, font sizes in points.
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ from typing import Any
 
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines, page_of
-from attnviz.render.figure.pen import MARGIN, Pen
-from attnviz.render.figure.style import StyleName, style_of
+from attnviz.render.figure.pen import MARGIN, TEXT, Pen
+from attnviz.render.figure.style import Style, StyleName, style_of
 from attnviz.render.palette import DEFAULT
 from attnviz.render.theme import LIGHT, Theme, ThemeName, theme_of
-from attnviz.text.display import clip
 from attnviz.text.messages import _
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.figure.matrix import MatrixBox, bold
@@ -34,6 +34,7 @@ SIGN_WIDTH, MATRIX_GAP = 0.3, 0.12  # widths of the sign and of the gap between 
 CARD_GAP, LINE_GAP, SECTION_GAP = 0.4, 0.3, 0.3
 MOST_ROWS, FEW_ROWS = 48, 6  # most rows of an attention matrix, and of other matrices
 MOST_COLUMNS, FEWEST_COLUMNS = 8, 4  # most and fewest columns that are drawn of a long vector
+ASIDE_OF_SLIDE = 2.3  # height of the heading, the context and the receipt of a slide
 SMALL = (6, 8)  # (rows, columns): larger given matrices are model weights, which are not drawn
 # Most vectors drawn before a concatenation; if there are more, only the result is drawn.
 MOST_JOINED = 3
@@ -104,30 +105,6 @@ class Card:
         bottoms = [top + box.height for _, box, _, top in self.matrices]
         return HEADING_HEIGHT + max([drawing, *bottoms])
 
-    @property
-    def n_cells(self) -> int:
-        """The number of cells that are drawn, without those left out."""
-        return sum(
-            len([row for row in box.rows if row is not None])
-            * len([column for column in box.columns if column is not None])
-            for _, box, _, _ in self.matrices
-        )
-
-    def split(self, height: float) -> list[Card]:
-        """Return the card, or several with the same heading and some lines of matrices, at most this high."""
-        if self.height <= height:
-            return [self]
-        cards: list[list[tuple[str, MatrixBox, float, float]]] = []
-        start = 0.0  # the top of the first line on the last card
-        for top, line in groupby(self.matrices, key=lambda placed: placed[3]):
-            matrices = list(line)
-            bottom = top + max(box.height for _, box, _, _ in matrices)
-            if not cards or HEADING_HEIGHT + bottom - start > height:
-                cards.append([])
-                start = top
-            cards[-1] += [(sign, box, left, top - start) for sign, box, left, _ in matrices]
-        return [replace(self, matrices=matrices) for matrices in cards] or [self]
-
     def draw(self, page: Page, left: float, top: float) -> None:
         """Draw the card with its top left corner at (`left`, `top`)."""
         self.heading.draw(page, left, top)
@@ -153,6 +130,7 @@ class Sheet:
     followed: Mapping[str, int]  # for some grids, by name, the row that has a frame
     width: float = WIDEST  # the largest width of the matrices of a card
     height: float = math.inf  # the largest height of a card with one line of matrices
+    is_slide: bool = False  # whether the receipt is the only note
 
     def sections(self) -> list[list[Card]]:
         """Return the cards before, in and after attention."""
@@ -318,18 +296,17 @@ def draw(
     palette: str = DEFAULT,
     style: StyleName = "sheet",
     theme: ThemeName = "auto",
-    width: str | None = None,
     dpi: int | None = None,
 ) -> Picture:
-    """Draw the whole calculation. Raises SettingsError: the style, theme, width or resolution is invalid."""
-    page_style = style_of(style, width, dpi)
+    """Draw the whole calculation. Raises SettingsError: the style, theme or resolution is invalid."""
+    page_style = style_of(style, dpi=dpi)
     colours = theme_of(theme, palette)
     with usual_settings(colours):
-        page = (
-            draw_worksheet(view, colours)
-            if view.is_exercise
-            else _draw_page(prepare_sheet(view, palette, colours))
-        )
+        if view.is_exercise:
+            page = draw_worksheet(view, colours)
+        else:
+            sheet = prepare_sheet(view, palette, colours)
+            page = _draw_page(sheet if page_style.height is None else _slide(sheet, page_style))
     return Picture(page.pen, heading_texts(view)[0], view.receipt).fitted(page_style)
 
 
@@ -341,22 +318,44 @@ def heading_texts(view: View) -> tuple[str, str, str]:
 
 def note_texts(view: View, *, left_out: bool) -> Iterator[str]:
     """Yield the receipt, if there is one, and the notes; `left_out` says that numbers are left out."""
-    if view.receipt:
-        yield view.receipt
+    yield from filter(None, (view.cut, view.receipt))
     yield view.say(_("Red: positive; blue: negative, scaled per matrix"))
     if left_out:
         yield view.say(_("… stands for numbers left out; -o FILE.md has more, FILE.csv all"))
     yield from filter(None, (view.small_weights, view.signs, *view.notes))
 
 
+def _slide(sheet: Sheet, style: Style) -> Sheet:
+    """Return the contents of a slide: the steps of attention, with as many rows as there is room for.
+
+    Of several queries or heads, these are their weights and contexts.
+    """
+    assert style.width is not None
+    assert style.height is not None
+    names = {*BY_KEY, "context"}
+    if query_weights(sheet.view.walk) is None:
+        names = {"softmax", "context"}
+    zoom = style.least / TEXT  # the smallest letters are then as small as can be read
+    return replace(
+        sheet,
+        cards=[card for card in sheet.cards if card.step.name in names],
+        width=style.width / zoom - 2 * MARGIN,
+        height=(style.height / zoom - ASIDE_OF_SLIDE) / 2,  # of two lines of cards
+        is_slide=True,
+    )
+
+
 def _draw_page(sheet: Sheet) -> Page:
     """Draw the heading, the sections with a rule above each, and the notes."""
     pen = sheet.pen
-    sections = [break_into_lines(cards, WIDEST) for cards in sheet.sections()]
+    sections = [break_into_lines(cards, sheet.width) for cards in sheet.sections()]
     card_lines = [line for section in sections for line in section]
     room = max(LEAST_WIDTH, *map(line_width, card_lines))
     heading = heading_lines(pen, sheet.view, room)
-    note_lines = lines(pen, note_texts(sheet.view, left_out=leaves_out(card_lines)), room, WORDS)
+    notes = [*note_texts(sheet.view, left_out=leaves_out(card_lines))]
+    if sheet.is_slide:
+        notes = [sheet.view.cut, sheet.view.receipt]
+    note_lines = lines(pen, filter(None, notes), room, WORDS)
     cards_height = sum(line_height(line) + LINE_GAP for line in card_lines)
     cards_height += SECTION_GAP * (len(sections) + 1)
     height = 2 * MARGIN + height_of([*heading, *note_lines]) + cards_height
@@ -370,23 +369,13 @@ def _draw_page(sheet: Sheet) -> Page:
     return page
 
 
-def heading_lines(
-    pen: Pen, view: View, width: float, aside: float = 0.0, most: int | None = None
-) -> list[Line]:
-    """Break the finding, the source and the formula into lines.
-
-    Beside the finding a width of `aside` stays free; the source is cut to `most` lines.
-    """
+def heading_lines(pen: Pen, view: View, width: float) -> list[Line]:
+    """Break the finding, the source and the formula into lines."""
     finding, source, formula = heading_texts(view)
-    # The pen measures regular letters; bold ones are up to 10% wider.
-    finding_width = (width - aside) / 1.1
-    source_lines = lines(pen, [source], width, SOURCE, colour=pen.quiet, leading=1.4)
-    if most is not None and len(source_lines) > most:
-        last = source_lines[most - 1]
-        source_lines[most - 1 :] = [replace(last, text=clip(last.text, len(last.text) - 1))]
     return [
-        *lines(pen, [finding], finding_width, FINDING, colour=pen.ink, leading=1.4),
-        *source_lines,
+        # The pen measures regular letters; bold ones are up to 10% wider.
+        *lines(pen, [finding], width / 1.1, FINDING, colour=pen.ink, leading=1.4),
+        *lines(pen, [source], width, SOURCE, colour=pen.quiet, leading=1.4),
         *lines(pen, [formula], width, SOURCE + 1, colour=pen.ink, leading=1.4),
     ]
 

@@ -49,6 +49,7 @@ def page(view: View, *, theme: ThemeName = "auto") -> WebPage:
     labels = {
         "lang": view.lang,
         "grids": list(walk.grids),
+        "cut": [v.cut for v in views],
         "title": [v.heading[0] for v in views],
         "source": [v.heading[1] for v in views],
         "task": [v.task for v in views],
@@ -58,6 +59,7 @@ def page(view: View, *, theme: ThemeName = "auto") -> WebPage:
     head = [
         (name, text)
         for name, text in (
+            ("cut", view.cut),
             ("source", source),
             ("task", view.task),
             ("proof proved" if walk.receipt else "proof", view.receipt),

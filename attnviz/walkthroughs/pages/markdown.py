@@ -22,7 +22,7 @@ _BEGINNING = re.compile(r"^(\d+(?=[.)])|(?=[-+=]))")
 def markdown(view: View) -> str:
     """Return the walkthrough as Markdown, with tables for GitHub."""
     first, second = view.heading
-    blocks = [f"# {escape(first)}", _paragraph(second), _paragraph(view.task)]
+    blocks = [_paragraph(view.cut), f"# {escape(first)}", _paragraph(second), _paragraph(view.task)]
     for section in lay_out(view):
         blocks += _section(section)
     blocks += map(_paragraph, (view.signs, *view.notes, view.receipt))

@@ -187,8 +187,8 @@ class Origins {
       if (mark === is) cell.ariaSelected = "true";
       else cell.removeAttribute("aria-selected");
     }
-    const { title, source, task, proof } = this.labels;
-    for (const [where, texts] of Object.entries({ "h1 bdi": title, ".source": source, ".task": task, ".proof": proof })) {
+    const { title, cut, source, task, proof } = this.labels;
+    for (const [where, texts] of Object.entries({ "h1 bdi": title, ".cut": cut, ".source": source, ".task": task, ".proof": proof })) {
       const found = document.querySelector(`header ${where}`);
       if (found) found.textContent = this.in(texts);
     }

@@ -64,6 +64,7 @@ def draw_walk(view: View, screen: Screen, only: int | None = None) -> Iterator[T
     if only is None:
         yield from _heading(view)
     else:  # the result of the last step is not told before
+        yield from view.wrap(view.cut)
         yield from view.wrap(view.title, "bold")
         yield from view.wrap(view.source)
         yield from view.wrap(view.task)
@@ -76,6 +77,7 @@ def draw_walk(view: View, screen: Screen, only: int | None = None) -> Iterator[T
 
 def _heading(view: ScreenView) -> Iterator[Text]:
     first, second = view.heading
+    yield from view.wrap(view.cut)
     yield from view.wrap(first, "bold")
     yield from view.wrap(second)
     yield from view.wrap(view.task)

@@ -163,24 +163,6 @@ def test_another_score() -> None:
         assert np.array_equal(walked.grids["scores"].values, again.grids["scores"].values)
 
 
-def test_causal() -> None:
-    """No weight on the future; the last word, which has none, keeps its weights."""
-    own = walk("I love all you", home("toy"), every=True)
-    walked = walk("I love all you", home("toy"), every=True, causal=True)
-    assert walked.kind == "decoder"
-    weights = walked.grids["weights"].values
-    assert not weights[np.triu_indices(4, 1)].any()
-    assert np.array_equal(weights[3], own.grids["weights"].values[3])
-    np.testing.assert_allclose(weights.sum(axis=1), 1)
-    decoder = [
-        walk("I love all you", home("toy-decoder"), query=2, causal=causal)
-        for causal in (False, True)
-    ]
-    assert decoder[0].difference == decoder[1].difference is not None  # it is causal anyway
-    with pytest.raises(SelectionError, match="cross attention attends to another sentence"):
-        walk("I love all you", home("toy-seq2seq"), causal=True)
-
-
 TOKENS = tuple(
     Token(text=text, piece=text, word=word, special=word is None)
     for text, word in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import cache
 from io import BytesIO
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from attnviz.render.palette import colours, levels, luminance
 from attnviz.walkthroughs.examples import example, make
@@ -22,14 +24,18 @@ from tests.walkthroughs.by_hand import attention_walk, of_model, one_decoder_ste
 from tests.walkthroughs.figure.layout import WALKS, expect_apart, images
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
     from matplotlib.text import Annotation
     from matplotlib.transforms import Bbox
 
     from attnviz.walkthroughs.view import StepView
+    from tests.fixtures.command_line import Result
 
 Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
+Typed = Callable[..., "Result"]
 Sheets = Callable[..., tuple["Figure", list[tuple[str, "Bbox"]]]]
 
 
@@ -211,6 +217,38 @@ def test_files_are_always_the_same(suffix: str) -> None:
     assert written[0] == written[1]
     begins = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
     assert written[0].startswith(begins[suffix])
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_a_slide_has_the_steps_of_attention(name: str, texts_of: Texts) -> None:
+    """It has one size, and nothing is cut or lies on anything; the finding and the receipt are there."""
+    view = View(walk=WALKS[name]())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that letters are small
+        slide = draw(view, style="slides").figure
+    assert tuple(slide.get_size_inches()) == pytest.approx((40 / 3, 7.5))
+    texts = texts_of(slide)
+    expect_apart(slide, texts)
+    words = [text for text, _ in texts]
+    assert view.heading[0] in words
+    assert {"Softmax", "Softmax: the attention distribution"} & set(words)
+    assert "Context vector" in words
+    assert "Input and projections" not in words
+    assert view.receipt in " ".join(words)
+    keys = view.walk.grids[view.walk.distributions()[0]].columns
+    assert {keys[0], keys[-1]} <= set(words)
+
+
+def test_the_file_of_a_slide(typed: Typed, here: Path) -> None:
+    """1,920 x 1,080 pixels; of an exercise a table with all its boxes."""
+    command = ("walkthrough", "--style", "slides", "-o", "slide.png")
+    for source in (("--toy",), ("--exercise", "7")):
+        assert typed(*command, *source).errors == "wrote slide.png\n"
+        with Image.open(here / "slide.png") as image:
+            assert image.size == (1920, 1080)
+    walk = make(7)
+    slide = draw(View(walk=walk, blanks=walk.blanks()), style="slides").figure
+    assert len(slide.axes[0].patches) == len(walk.blanks())
 
 
 def test_one_row_is_framed(sheets: Sheets) -> None:
