@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from attnviz import open_source
+from attnviz.errors import UnknownModelError
 from attnviz.results import load_record
 
 if TYPE_CHECKING:
@@ -133,3 +135,10 @@ def test_somebody_else_answers(refused: Callable[..., str], hub: Hub) -> None:
     assert line.startswith(
         f"{SOMEBODY} is not in the cache, and what answers in the hub's place is not the hub: "
     )
+
+
+@pytest.mark.parametrize("folder", [r"C:\models\bert", r"models\bert"])
+def test_a_folder_of_windows(folder: str) -> None:
+    """The letter of a drive is no name of a model with sizes, and the hub is not asked for a folder."""
+    with pytest.raises(UnknownModelError, match="there is no folder"):
+        open_source(folder)
