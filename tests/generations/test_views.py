@@ -7,18 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 import attnviz
-from attnviz.generations.terminal import (
-    GenerationView,
-    Live,
-    draw_end,
-    draw_line,
-    draw_step,
-    draw_table_head,
-)
-from attnviz.render.terminal.screen import Screen
+from attnviz.generations.terminal import Live
+from attnviz.render.terminal.screen import Screen, screen_of
 from tests.generations.steps import steps_of
 
 if TYPE_CHECKING:
@@ -40,15 +34,16 @@ def made() -> dict[str, Attention]:
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_views(made: dict[str, Attention], golden: Callable[[str], None], width: int) -> None:
     """Each view fits the screen: the last step, with shades for colours, in Korean on the widest; lines of a pipe."""
-    screen = Screen(width=width, colour=False)
-    view = GenerationView(screen=screen, language="ko" if width == 120 else "en")
-    shown = []
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    live = Live(console, Screen(width=width, colour=False), "ko" if width == 120 else "en")
     for record in made.values():
-        steps = list(steps_of(record))
-        lines = [*draw_table_head(steps[0], view), *(draw_line(step, view) for step in steps)]
-        lines += [*draw_step(steps[-1], view, 20), *draw_end(record, view)]
-        assert max(line.cell_len for line in lines) <= width
-        shown += [line.plain.rstrip() for line in lines]
+        for step in steps_of(record):
+            live.show(step)
+        for line in live.drawing(step, 20):
+            console.print(line, soft_wrap=True)
+        live.end(record)
+    shown = [line.rstrip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+    assert max(map(cell_len, shown)) <= width
     golden("\n".join(shown) + "\n")
 
 
@@ -71,7 +66,7 @@ def test_on_an_old_console_of_windows(made: dict[str, Attention]) -> None:
     )
     record = next(iter(made.values()))
     steps = list(steps_of(record))
-    live = Live(console, "teal", "en")
+    live = Live(console, screen_of(console, "teal"))
     for step in steps:
         live.show(step)
     live.end(record)
