@@ -279,11 +279,12 @@ class ModuleSource(PerSentenceSource):
         """
         first = output[0] if isinstance(output, tuple | list) and output else output
         logits = getattr(first, "logits", first)
-        shape = tuple(logits.shape) if isinstance(logits, Tensor) else ()
+        shape = tuple(getattr(logits, "shape", ()))
         n_words = n_tokens(self._tokenizer)
         tables = [part for part in self._module.modules() if isinstance(part, nn.Embedding)]
         sizes = {n_words, *(table.num_embeddings for table in tables)}
-        if len(shape) == 3 and shape[-1] in sizes and shape[-1] >= (n_words or 0):
+        has_logits = len(shape) == 3 and shape[-1] in sizes and shape[-1] >= (n_words or 0)
+        if has_logits and isinstance(logits, Tensor):
             return logits[0, -1, :n_words]
         result = f"the shape {shape}" if shape else type(logits).__name__
         size = "" if n_words is None else f" of {n_words:,} tokens"
