@@ -61,7 +61,9 @@ def made(name: str) -> list[str]:
         lines = [grammar.pair(random) for _ in range(10_000)]
         return lines + [grammar.pair(random, n) for n in (2, 3) for _ in range(300)]
     lines = [grammar.sentence(random) for _ in range(20_000)]
-    return lines + [grammar.sentence(random, kind) for kind in grammar.kinds for _ in range(400)]
+    return lines + [
+        grammar.sentence(random, kind) for kind in grammar.rules["kinds"] for _ in range(400)
+    ]
 
 
 @pytest.mark.parametrize("name", DIGESTS)
