@@ -68,10 +68,12 @@ class Live:
         """
         names = (self._say(_("token")), self._say(_("probability")), self._say(_("attends to")))
         head = [*self._head(step), self._row("", *names)] if step.number == 1 else []
-        probability = "" if step.probability is None else f"{step.probability:.2f}"
         start_width = cell_len(self._row("", "", "", "").plain)
         attended = self._top(step, self._screen.width - start_width)
-        return [*head, self._row(str(step.number), step.token.text, probability, attended)]
+        return [
+            *head,
+            self._row(str(step.number), step.token.text, f"{step.probability:.2f}", attended),
+        ]
 
     def drawing(self, step: Step, room: int) -> list[Text]:
         """Return the text so far, shaded by the newest token's row, and the tokens that it attends to most.
@@ -81,10 +83,8 @@ class Live:
         screen = self._screen
         top = float(step.mean.max())
         number = _("token {number} of at most {most}").format(number=step.number, most=step.most)
-        newest = spell(step.token.text, screen)
-        if step.probability is not None:
-            chance = _(" (probability {probability:.2f})").format(probability=step.probability)
-            newest += self._say(chance)
+        chance = _(" (probability {probability:.2f})").format(probability=step.probability)
+        newest = spell(step.token.text, screen) + self._say(chance)
         attended = self._say(_("attends to: {tokens}").format(tokens=self._top(step)))
         scale = self._say(_("0 to {top:.2g}: weights of the newest token's row").format(top=top))
         above = [*self._head(step), *wrap(self._say(number), screen, "dim"), Text()]

@@ -27,12 +27,11 @@ from attnviz.capture.sources.hub import first_line
 from attnviz.capture.sources.loading import as_model_error, evaluated
 from attnviz.capture.sources.modules import CausalityProbe, FunctionalRecorder
 from attnviz.capture.sources.tokens import (
-    broken_syllable,
     generated_tokens,
     meaning,
     n_tokens,
+    notes_on,
     own_tokens,
-    unknown_note,
 )
 from attnviz.capture.sources.tracing import AttentionTracer, trace_attention
 from attnviz.capture.stream import ForwardPass, digest_of
@@ -174,12 +173,10 @@ class ModuleSource(PerSentenceSource):
             raise InputError(
                 f"the tokenizer of {self.name} finds no token in this text: {visible(text)[:40]!r}"
             )
-        notes: list[Note | None] = [unknown_note(self._tokenizer, tokens)]
+        notes = notes_on(self._tokenizer, tokens, text)
         if self._tokenizer is None:
-            notes.insert(0, Note("reads_bytes"))
-        elif (syllable := broken_syllable(tokens, text, None)) is not None:
-            notes.insert(0, Note.of("syllables_broken", syllable=syllable[0], n=syllable[1]))
-        return Sentence(text=text, pair=None, tokens=tokens, notes=tuple(filter(None, notes)))
+            notes = (Note("reads_bytes"),)
+        return Sentence(text=text, pair=None, tokens=tokens, notes=notes)
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         """Run the module and trace the torch functions that it calls. Raises ModelError, as `Source.stream`."""

@@ -212,23 +212,27 @@ def _tokens_without_offsets(tokenizer: Any, ids: Sequence[int], text: str) -> tu
     return _label(assign_words(tokens, text), decoded, (text, ""))
 
 
-def unknown_note(tokenizer: Any, tokens: Sequence[Token]) -> Note | None:
-    """Return the note that the tokenizer does not know some tokens of a sentence; None if it knows all."""
+def notes_on(
+    tokenizer: Any, tokens: Sequence[Token], text: str, pair: str | None = None
+) -> tuple[Note, ...]:
+    """Return notes on broken Korean syllables, on unknown tokens, and on sentences with nothing between them."""
+    notes = []
+    if (syllable := _broken_syllable(tokens, (text, pair or ""))) is not None:
+        notes.append(Note.of("syllables_broken", syllable=syllable[0], n=syllable[1]))
     unknown = getattr(tokenizer, "unk_token_id", None)
     numbers = [token.id for token in tokens if not token.special]
-    n = numbers.count(unknown) if unknown is not None else 0
-    return Note.of("unknown_tokens", n=n, total=len(numbers)) if n else None
-
-
-def run_together(tokens: Sequence[Token]) -> bool:
-    """Return whether the second sentence of a pair follows the first one without a special token between them."""
-    return any(
+    if unknown is not None and unknown in numbers:
+        n = numbers.count(unknown)
+        notes.append(Note.of("unknown_tokens", n=n, total=len(numbers)))
+    if any(
         (first.segment, second.segment) == (0, 1) and not (first.special or second.special)
         for first, second in itertools.pairwise(tokens)
-    )
+    ):
+        notes.append(Note("sentences_run_together"))
+    return tuple(notes)
 
 
-def broken_syllable(tokens: Sequence[Token], text: str, pair: str | None) -> tuple[str, int] | None:
+def _broken_syllable(tokens: Sequence[Token], typed: tuple[str, str]) -> tuple[str, int] | None:
     """Return the first Korean syllable that is split into several tokens, and their number; None if there is none."""
     # The number of tokens that each character is in, by its sentence and place.
     counts = Counter[tuple[int, int]]()
@@ -236,9 +240,8 @@ def broken_syllable(tokens: Sequence[Token], text: str, pair: str | None) -> tup
         is_space = not token.piece.strip("▁Ġ")
         if token.span and not token.special and not is_space:
             counts.update((token.segment, place) for place in range(*token.span))
-    sentences = (text, pair or "")
     for (segment, place), n in counts.items():
-        letter = sentences[segment][place]
+        letter = typed[segment][place]
         if n > 1 and HANGUL.match(letter):
             return letter, n
     return None
