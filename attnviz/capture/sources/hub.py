@@ -54,16 +54,14 @@ def locate(model: str, revision: str | None = None, *, needs_weights: bool = Tru
     if model.startswith((".", "/", "~")) or model.count("/") > 1 or "\\" in model:
         raise UnknownModelError(f"there is no folder {model_name}")
     from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # public, but its __init__ is lazy
 
     try:
-        validate_repo_id(model)
+        if is_cached(model, revision, needs_weights=needs_weights):
+            return Location(path=model, where="cache", name=model)
     except HFValidationError:
         raise UnknownModelError(
             f"'{model_name}' is neither a folder nor a model's name on the hub"
         ) from None
-    if is_cached(model, revision, needs_weights=needs_weights):
-        return Location(path=model, where="cache", name=model)
     _ask_hub(model, revision)
     return Location(path=model, where="hub", name=model)
 
@@ -79,7 +77,7 @@ def _folder(folder: Path, *, needs_weights: bool) -> Location:
         if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
             raise ModelError(f"{name} is refused: its {visible(path.name)} is not a regular file")
     if (folder / ADAPTER).is_file():
-        raise _is_adapter(name, folder / ADAPTER)
+        raise _is_adapter(name)
     if not (folder / "config.json").is_file():
         raise UnknownModelError(f"{name} holds no model: it has no config.json")
     if needs_weights and not any((folder / file).is_file() for file in WEIGHTS):
@@ -92,14 +90,10 @@ def _folder(folder: Path, *, needs_weights: bool) -> Location:
     )
 
 
-def _is_adapter(name: str, config: Path) -> ModelError:
-    """Return the error for an adapter of PEFT, with this configuration, which is no model by itself."""
-    base = None
-    with suppress(OSError, ValueError, AttributeError):
-        base = json.loads(config.read_text(encoding="utf-8")).get("base_model_name_or_path")
-    base_name = clip(visible(base), 100) if isinstance(base, str) and base else "its base model"
+def _is_adapter(name: str) -> ModelError:
+    """Return the error for an adapter of PEFT, which is no model by itself."""
     return ModelError(
-        f"{name} holds only an adapter for {base_name}: load that model, merge both with "
+        f"{name} holds only an adapter: load its base model, merge both with "
         "peft.PeftModel.from_pretrained(model, ADAPTER).merge_and_unload(), save the result with its tokenizer in a "
         "folder, and give that"
     )
@@ -136,7 +130,7 @@ def cached_models() -> list[str]:
 
 def _ask_hub(model: str, revision: str | None) -> None:
     """Check that the hub has a model's configuration and weights, as `locate`."""
-    from huggingface_hub import constants, hf_hub_download
+    from huggingface_hub import constants
     from huggingface_hub.errors import (
         GatedRepoError,
         RepositoryNotFoundError,
@@ -154,7 +148,7 @@ def _ask_hub(model: str, revision: str | None) -> None:
         if has_config and any(map(has, WEIGHTS)):
             return
         if has(ADAPTER):
-            raise _is_adapter(model, Path(hf_hub_download(model, ADAPTER, revision=revision)))
+            raise _is_adapter(model)
     except ModelError:
         raise
     except TimeoutError:
