@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, cast
+
+from typing_extensions import Unpack
 
 from attnviz.attention import MEMORY, Attention, Kind, Note, Token, cut, normalize_selection
-from attnviz.capture.source import Model, as_source
+from attnviz.capture.source import Model, Opening, as_source, check_keywords
 from attnviz.capture.sources import Source
 from attnviz.errors import InputError, SettingsError
-from attnviz.models.registry import Device, Dtype
 from attnviz.text.display import check_list, check_sentence, check_text
 
 if TYPE_CHECKING:
     from attnviz.capture.observers import Batch
+
+
+class Keeping(TypedDict, total=False):
+    """What a record keeps of a model's attention (see `attend`)."""
+
+    layers: int | Iterable[int] | None
+    heads: int | str | Iterable[int | str] | None
+    rows: slice | None
+    keys: slice | None
+    memory: int | str
+    vectors: bool
+
+
+class Attending(Keeping, Opening, total=False):
+    """Keywords of `attend`: what the record keeps, and how the model is loaded."""
 
 
 def attend(
@@ -26,17 +42,7 @@ def attend(
     target: str | None = None,
     kind: Kind | None = None,
     truncate: bool = False,
-    layers: int | Iterable[int] | None = None,
-    heads: int | str | Iterable[int | str] | None = None,
-    rows: slice | None = None,
-    keys: slice | None = None,
-    memory: int | str = MEMORY,
-    vectors: bool = False,
-    device: Device = "auto",
-    dtype: Dtype = "auto",
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-    notify: Callable[[str], None] | None = None,
+    **more: Unpack[Attending],
 ) -> Attention:
     """Run a model on a sentence and return its attention, verified to be the model's own.
 
@@ -53,6 +59,7 @@ def attend(
         kind: the kind of attention to show, if the model has several; None is the usual one.
         truncate: cut a text that is longer than the model's positions, with a note in the record, instead of refusing
             it.
+        more: the keywords below.
         layers: the layers to keep, such as ``[0, 2]`` or ``1``, counted from 0, negative from the end; None keeps all.
         heads: the heads to keep, counted in the same way, or with their layer, such as ``"1.3"``; None keeps all.
         rows: the query tokens to keep, such as ``slice(1000, 1200)``; None keeps all.
@@ -80,51 +87,33 @@ def attend(
         SettingsError: the text is the name of a file, the memory is no size, a tokenizer is given for a model that has
             its own, or loading options are given for a model that is already loaded.
     """
-    if not isinstance(text, str):
-        if pair is not None or truncate:
-            raise SettingsError("pair and truncate go with a text, not with words or token ids")
-        source = as_source(
+    check_keywords(attend, more, Attending.__optional_keys__)
+    if isinstance(text, str):
+        (record,) = attend_all(
+            [text],
             model,
             tokenizer,
-            device=device,
-            dtype=dtype,
-            revision=revision,
-            trust_remote_code=trust_remote_code,
-            notify=notify,
-        )
-        batch = source.encode_prepared(text, kind=kind, target=target)
-        (record,) = attend_batch(
-            batch,
-            source,
-            layers=layers,
-            heads=heads,
-            rows=rows,
-            keys=keys,
-            memory=memory,
-            vectors=vectors,
+            pairs=[pair],
+            targets=[target],
+            kind=kind,
+            truncate=truncate,
+            **more,
         )
         return record
-    (record,) = attend_all(
-        [text],
-        model,
-        tokenizer,
-        pairs=[pair],
-        targets=[target],
-        kind=kind,
-        truncate=truncate,
-        layers=layers,
-        heads=heads,
-        rows=rows,
-        keys=keys,
-        memory=memory,
-        vectors=vectors,
-        device=device,
-        dtype=dtype,
-        revision=revision,
-        trust_remote_code=trust_remote_code,
-        notify=notify,
-    )
+    if pair is not None or truncate:
+        raise SettingsError("pair and truncate go with a text, not with words or token ids")
+    keeping, loading = _divide(more)
+    source = as_source(model, tokenizer, **loading)
+    batch = source.encode_prepared(text, kind=kind, target=target)
+    (record,) = attend_batch(batch, source, **keeping)
     return record
+
+
+def _divide(more: Attending) -> tuple[Keeping, Opening]:
+    """Return the keywords about the record, and those about loading."""
+    keeping = {name: value for name, value in more.items() if name in Keeping.__optional_keys__}
+    loading = {name: value for name, value in more.items() if name not in keeping}
+    return cast("Keeping", keeping), cast("Opening", loading)
 
 
 def attend_all(
@@ -136,48 +125,23 @@ def attend_all(
     targets: Sequence[str | None] | None = None,
     kind: Kind | None = None,
     truncate: bool = False,
-    layers: int | Iterable[int] | None = None,
-    heads: int | str | Iterable[int | str] | None = None,
-    rows: slice | None = None,
-    keys: slice | None = None,
-    memory: int | str = MEMORY,
-    vectors: bool = False,
-    device: Device = "auto",
-    dtype: Dtype = "auto",
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-    notify: Callable[[str], None] | None = None,
+    **more: Unpack[Attending],
 ) -> list[Attention]:
     """Run a model on sentences as one batch, and return one record per sentence; padding changes no number.
 
     All records share the receipt of the whole batch. `pairs` and `targets` have one entry per sentence; all other
     arguments, and the errors, are as for `attend`.
     """
+    check_keywords(attend_all, more, Attending.__optional_keys__)
     # Loading a model is slow, so every argument that can be checked without it is checked first.
     _check_texts(texts, pairs or [], targets or [])
-    layers, heads = normalize_selection(layers, heads)
-    memory = parse_bytes(memory)
-    source = as_source(
-        model,
-        tokenizer,
-        reads=texts[0],
-        device=device,
-        dtype=dtype,
-        revision=revision,
-        trust_remote_code=trust_remote_code,
-        notify=notify,
-    )
+    keeping, loading = _divide(more)
+    layers, heads = normalize_selection(keeping.get("layers"), keeping.get("heads"))
+    keeping = {**keeping, "layers": layers, "heads": heads}
+    parse_bytes(keeping.get("memory", MEMORY))
+    source = as_source(model, tokenizer, reads=texts[0], **loading)
     batch = source.encode(texts, pairs, truncate=truncate, kind=kind, targets=targets)
-    return attend_batch(
-        batch,
-        source,
-        layers=layers,
-        heads=heads,
-        rows=rows,
-        keys=keys,
-        memory=memory,
-        vectors=vectors,
-    )
+    return attend_batch(batch, source, **keeping)
 
 
 def attend_batch(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from jaxtyping import Bool
 from torch import Tensor
 from typing_extensions import Unpack
 
@@ -118,6 +117,8 @@ def doctor(
     tolerance, refusal = 0.0, ""
     for batch in _batches(source, seed):
         layers = _LayerCollector()
+        outputs: dict[int, float] = {}
+        eager_weights: dict[int, Tensor] = {}
         try:
             receipt = source.stream(batch, [layers])
         except NoAttentionError:
@@ -127,14 +128,19 @@ def doctor(
             unseen.append(batch.kind)
             continue
         except NotVerifiedError as error:
-            reports += [_report(number, layers, batch) for number in layers.kept]
             refusal = str(error)
+        else:
+            tolerance = receipt.tolerance
+            if receipt.native != SOFTMAX:
+                outputs = dict(zip(receipt.layers, receipt.differences, strict=True))
+            if isinstance(source, PretrainedSource):
+                eager_weights = _by_number(source.eager(batch), receipt.layers)
+        reports += [
+            _report(number, layers, batch, outputs.get(number), eager_weights.get(number))
+            for number in layers.kept
+        ]
+        if refusal:
             break
-        tolerance = receipt.tolerance
-        eager_weights = _eager_weights(source, batch, receipt.layers)
-        for number, difference in zip(receipt.layers, receipt.differences, strict=True):
-            output = None if receipt.native == SOFTMAX else difference
-            reports.append(_report(number, layers, batch, output, eager_weights.get(number)))
     return Diagnosis(
         model=source.name,
         layers=tuple(reports),
@@ -168,14 +174,8 @@ def _batches(source: Source, seed: int) -> list[Batch]:
     return [source.encode([SENTENCE], kind=kind) for kind in source.kinds]
 
 
-def _eager_weights(source: Source, batch: Batch, numbers: Sequence[int]) -> dict[int, Tensor]:
-    """Return the weights of ``output_attentions=True`` by layer number; without those of layers that have none.
-
-    `numbers` are the numbers of the layers with attention.
-    """
-    if not isinstance(source, PretrainedSource):
-        return {}
-    weights = source.eager(batch)
+def _by_number(weights: list[Tensor], numbers: Sequence[int]) -> dict[int, Tensor]:
+    """Return the weights of ``output_attentions=True`` by the numbers of the layers with attention."""
     if len(weights) == len(numbers):
         return dict(zip(numbers, weights, strict=True))
     # The model also lists layers without attention: a layer's weights are at its own number.
@@ -183,11 +183,7 @@ def _eager_weights(source: Source, batch: Batch, numbers: Sequence[int]) -> dict
 
 
 def _report(
-    number: int,
-    layers: _LayerCollector,
-    batch: Batch,
-    output: float | None = None,
-    eager: Tensor | None = None,
+    number: int, layers: _LayerCollector, batch: Batch, output: float | None, eager: Tensor | None
 ) -> LayerReport:
     """Return the report on one layer.
 
@@ -195,15 +191,17 @@ def _report(
     implementation; each is None if not available.
     """
     weights, layer = layers.kept[number], layers.inputs.get(number)
-    visible = _seen_keys(weights[0], layer)
-    is_causal = batch.kind != "cross" and not visible.triu(1).any()
-    visible_without_window = (
-        torch.ones_like(visible).tril() if is_causal else torch.ones_like(visible)
-    )
-    most_visible = int(visible.sum(dim=1).max())
+    n_queries, n_keys = weights[0].shape[1:]
+    if layer is None:  # the weights alone are captured
+        seen = weights[0].gt(0).any(dim=0)
+    else:
+        mask = visible_keys(layer.scoring, 0, n_queries, n_keys, layer.query.device).cpu()
+        seen = mask.expand(-1, -1, n_queries, n_keys)[0].any(dim=0)
+    is_causal = batch.kind != "cross" and not seen.triu(1).any()
+    most_seen = int(seen.sum(dim=1).max())
     window = None if layer is None else layer.scoring.window
-    if most_visible < int(visible_without_window.sum(dim=1).max()):
-        window = most_visible
+    if most_seen < (min(n_queries, n_keys) if is_causal else n_keys):
+        window = most_seen
     return LayerReport(
         number=number,
         kind=batch.kind or ("decoder" if is_causal else "encoder"),
@@ -217,25 +215,15 @@ def _report(
     )
 
 
-def _seen_keys(weights: Tensor, layer: Layer | None) -> Bool[Tensor, "query key"]:
-    """Return which keys each query sees, by the layer's mask or, if the layer is not captured, by the weights."""
-    n_queries, n_keys = weights.shape[1:]
-    if layer is None:
-        return weights.gt(0).any(dim=0)
-    visible = visible_keys(layer.scoring, 0, n_queries, n_keys, layer.query.device).cpu()
-    return visible.expand(-1, -1, n_queries, n_keys)[0].any(dim=0)
-
-
 def _difference(weights: Sequence[Tensor], eager: Tensor, batch: Batch) -> float | None:
     """Return the largest difference from the eager weights; None if their shapes do not match."""
     shape = (len(weights), len(weights[0]), batch.real.shape[1], batch.real_keys.shape[1])
     if eager.shape != shape:
         return None
-    differences = [
-        (eager_layer[:, : layer.shape[1], : layer.shape[2]] - layer).abs().max()
-        for eager_layer, layer in zip(eager, weights, strict=True)
-    ]
-    return float(torch.stack(differences).max())
+    pairs = zip(weights, eager, strict=True)
+    return max(
+        float((own - other[:, : own.shape[1], : own.shape[2]]).abs().max()) for own, other in pairs
+    )
 
 
 def _extras(layer: Layer) -> Iterator[str]:

@@ -57,7 +57,6 @@ def doctor(
         ),
     ] = 0,
     device: opt.Device = "auto",
-    dtype: opt.Dtype = "auto",
     trust_remote_code: opt.TrustRemoteCode = False,
     quiet: opt.Quiet = False,
 ) -> None:
@@ -75,7 +74,6 @@ def doctor(
             random=random,
             seed=seed,
             device=device,
-            dtype=dtype,
             trust_remote_code=trust_remote_code,
             notify=notify,
         )
@@ -93,29 +91,30 @@ def _draw_diagnosis(diagnosis: Diagnosis, screen: Screen) -> Iterator[Text]:
 
     yield from wrap(diagnosis.verdict, screen)
     yield Text()
-    layers = diagnosis.layers
-    columns = (
-        Column("layer", [str(layer.number) for layer in layers], right=True),
-        Column("kind", [layer.kind for layer in layers]),
-        Column("heads", [str(layer.heads) for layer in layers], right=True),
-        Column("keys", [_number(layer.key_heads) for layer in layers], right=True),
-        Column("mask", [layer.mask for layer in layers]),
-        Column("window", [_number(layer.window) for layer in layers], right=True),
-        Column("output", [_number(layer.output, ".1e") for layer in layers], right=True),
-        Column("eager", [_number(layer.eager, ".1e") for layer in layers], right=True),
-        Column("extras", [", ".join(layer.extras) for layer in layers]),
-    )
-    filled = [column for column in columns if any(map(str, column.cells))]
-    yield from folded_table(filled, screen)
+    rows = [
+        {
+            "layer": layer.number,
+            "kind": layer.kind,
+            "heads": layer.heads,
+            "keys": layer.key_heads,
+            "mask": layer.mask,
+            "window": layer.window,
+            "output": layer.output and f"{layer.output:.1e}",
+            "eager": layer.eager and f"{layer.eager:.1e}",
+            "extras": ", ".join(layer.extras) or None,
+        }
+        for layer in diagnosis.layers
+    ]
+    columns = []
+    for title in rows[0] if rows else ():
+        cells = ["" if row[title] is None else str(row[title] or 0) for row in rows]
+        if any(cells):
+            columns.append(Column(title, cells, right=title not in {"kind", "mask", "extras"}))
+    yield from folded_table(columns, screen)
     yield Text()
     meanings = [
-        f"{column.title}: {MEANINGS[column.title]}" for column in filled if column.title in MEANINGS
+        f"{column.title}: {MEANINGS[column.title]}"
+        for column in columns
+        if column.title in MEANINGS
     ]
     yield from wrap("; ".join(meanings), screen, "dim")
-
-
-def _number(number: float | None, form: str = "") -> str:
-    """Return a number in a format; 0 is always "0", and None is empty."""
-    if number is None:
-        return ""
-    return f"{number:{form}}" if number else "0"

@@ -70,7 +70,6 @@ def generate(
     model: opt.Model = None,
     toy: opt.Toy = False,
     device: opt.Device = "auto",
-    dtype: opt.Dtype = "auto",
     trust_remote_code: opt.TrustRemoteCode = False,
     layer: opt.Layer = None,
     head: opt.Head = None,
@@ -78,8 +77,6 @@ def generate(
     lang: opt.Lang = "en",
     style: opt.Style = "sheet",
     theme: opt.Theme = "auto",
-    width: opt.Width = None,
-    title: opt.Title = "auto",
     output: Annotated[
         list[Path] | None, opt.output_option("png, svg, pdf, html, json, npz, safetensors")
     ] = None,
@@ -104,22 +101,22 @@ def generate(
 
     paths = output or [outputs() / "generate.png"]
     check_outputs(output or [], Attention.ENDINGS, prints_json=False)
-    check_look(context, paths, style, width)
+    check_look(context, paths, style)
     prompt = read_text(text, file)
     check_text(prompt, "the prompt")
     source = open_model(
         name,
         device=device,
-        dtype=dtype,
         trust_remote_code=trust_remote_code,
         reads=prompt,
         generates=True,
     )
     from attnviz.generations.api import generate as generate_text
     from attnviz.generations.terminal import Live
-    from attnviz.render.terminal.screen import console_here
+    from attnviz.render.terminal.screen import console_here, screen_of
 
-    live = Live(console_here(), palette, lang, theme)
+    console = console_here()
+    live = Live(console, screen_of(console, palette, theme), lang)
     record = generate_text(
         prompt,
         source,
@@ -136,8 +133,6 @@ def generate(
         "lang": lang,
         "style": style,
         "theme": theme,
-        "width": width,
-        "title": None if title == "none" else title,
     }
     for path in output or []:
         write(record, path, **look)

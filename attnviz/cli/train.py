@@ -60,26 +60,14 @@ def train(
         raise SettingsError("weights are written as .safetensors", "output")
     check_folder(path)
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import Progress
 
     from attnviz.models.training.measure import quality_lines
     from attnviz.models.training.run import plan_of
     from attnviz.models.training.run import train as train_again
 
     total = plan_of(name, seed=seed, steps=steps).recipe.steps
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), disable=not shows_progress()) as bar:
+    with Progress(console=Console(stderr=True), disable=not shows_progress()) as bar:
         task = bar.add_task(name, total=total)
 
         def tick(step: int, loss: float) -> None:

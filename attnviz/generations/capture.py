@@ -57,48 +57,40 @@ class Generation:
     # the row of weights that chose each token
     rows: list[Float32[np.ndarray, "layer head key"]] = field(default_factory=list)
     receipts: list[Receipt] = field(default_factory=list)  # one per run of the model
-    # the layers and heads whose rows are kept, counted from 0; known after the first run
+    # the numbers of the kept layers and heads, and their places among all; known after the first run
     kept: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    places: tuple[list[int], list[int]] = ([], [])
 
     def read(self, numbers: Sequence[int]) -> Float[Tensor, " word"]:
         """Read tokens, keep the row of the last one, and return the logits of the next token.
 
         Raises InputError: the rows of all new tokens would need too much memory.
         """
-        layers, heads = self.kept if self.rows else (self.layers, self.heads)
-        # Layers and heads counted from the end can only be chosen once their number is known.
-        if any(number < 0 for number in layers or ()):
-            layers = None
-        if any(number < 0 for number in heads or ()):
-            heads = None
-        collector = WeightCollector(layers, heads, rows=slice(-1, None))
+        collector = WeightCollector(rows=slice(-1, None))
         logits, receipt = self.decoding.read(numbers, [collector])
         if not self.rows:
-            self._choose_kept(collector)
-        weights = collector.weights(0)
-        if (collector.layers, collector.heads) != self.kept:
-            layer_indices = [collector.layers.index(layer) for layer in self.kept[0]]
-            head_indices = [collector.heads.index(head) for head in self.kept[1]]
-            weights = weights[np.ix_(layer_indices, head_indices)]
-        self.rows.append(weights[:, :, -1])
+            self._choose(collector.layers, collector.heads)
+        self.rows.append(collector.weights(0)[:, :, -1][np.ix_(*self.places)])
         self.receipts.append(receipt)
         return logits
 
-    def _choose_kept(self, collector: WeightCollector) -> None:
-        """Choose the layers and heads to keep, once the prompt has been read.
+    def _choose(self, layers: tuple[int, ...], heads: tuple[int, ...]) -> None:
+        """Find the layers and heads to keep among all, once the prompt has been read.
 
         Raises InputError: the rows of all new tokens would need too much memory.
         """
-        layers, heads = collector.layers, collector.heads
-        if self.layers is not None:
-            layers = tuple(layers[index] for index in indices_of(self.layers, layers, "layer"))
-        if self.heads is not None:
-            heads = tuple(heads[index] for index in indices_of(self.heads, heads, "head"))
-        self.kept = layers, heads
+        self.places = (
+            indices_of(layers if self.layers is None else self.layers, layers, "layer"),
+            indices_of(heads if self.heads is None else self.heads, heads, "head"),
+        )
+        self.kept = (
+            tuple(layers[n] for n in self.places[0]),
+            tuple(heads[n] for n in self.places[1]),
+        )
         n_keys = len(self.decoding.sentence.tokens)
         if self.decoding.kind != "cross":  # generated tokens are keys too
             n_keys += self.most - 1
-        size = 4 * len(layers) * len(heads) * self.most * n_keys
+        size = 4 * len(self.kept[0]) * len(self.kept[1]) * self.most * n_keys
         if size > MEMORY:
             raise InputError(
                 f"the attention of {self.most:,} new tokens takes {size:,} bytes, and at most {MEMORY:,} are kept: "

@@ -21,8 +21,7 @@ class Step:
     number: int  # the number of the token, counted from 1
     most: int  # the largest number of tokens that may be generated
     token: Token
-    # its probability by the model; None if unknown, as in a loaded record
-    probability: float | None
+    probability: float  # by the model
     # the keys of its row: in a decoder all tokens before it, in a translator the source sentence
     keys: tuple[Token, ...]
     so_far: tuple[Token, ...]  # the tokens generated so far, including this one

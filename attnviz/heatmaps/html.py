@@ -47,7 +47,7 @@ from attnviz.render.sheet import (
     resolve,
 )
 from attnviz.render.theme import ThemeName, theme_of
-from attnviz.text.display import visible
+from attnviz.text.display import quoted, visible
 from attnviz.text.messages import (
     LANGUAGES,
     Phrase,
@@ -59,7 +59,6 @@ from attnviz.text.messages import (
 )
 from attnviz.text.notes import proof, sentence
 from attnviz.text.suggest import suggest
-from attnviz.text.systems import quoted
 
 if TYPE_CHECKING:
     from attnviz.heatmaps.difference import Difference

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from attnviz.errors import FileFormatError, OutputError, RecordError
 from attnviz.text.display import visible
-from attnviz.text.systems import is_device
 
 
 def write_whole(
@@ -136,8 +135,6 @@ def _temporary_beside(path: Path, *, create_folder: bool) -> Iterator[tuple[Path
     An OSError of the block becomes an OutputError about `path`.
     """
     try:
-        if is_device(path.name):
-            raise OSError(errno.EINVAL, "Windows has a device of this name")
         target = Path(os.path.realpath(path))  # follow links, as open() does
         folder = _nearest_folder(target)
         if not folder.is_dir():

@@ -48,6 +48,14 @@ def check_text(text: object, what: str = "the text") -> None:
         )
 
 
+def quoted(text: str) -> str:
+    """Return a text in the quotation marks that a person would type in a shell, such as ``"I love all you"``."""
+    # Between double quotation marks a shell replaces $ and `, and an interactive one ! before a letter.
+    if re.search(r'["$`\\]|!(?=\S)', text):
+        return "'" + text.replace("'", "'\\''") + "'"
+    return f'"{text}"'
+
+
 def visible(text: str) -> str:
     r"""Return the text with every control, format, surrogate, private and non-character spelled out, as in ``\x1b``.
 

@@ -12,7 +12,6 @@ import attnviz
 from attnviz.capture.sources.chat import render_chat
 from attnviz.errors import InputError, ModelError, SelectionError, SettingsError, TooLongError
 from attnviz.generations import capture
-from tests.generations.steps import steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -169,10 +168,12 @@ def test_home_built(name: str) -> None:
     else:
         whole = attnviz.attend("I love", name, target=record.target).weights
     np.testing.assert_allclose(record.weights, whole, rtol=0, atol=1e-6)
-    for step, again in zip(steps, steps_of(record), strict=True):
-        np.testing.assert_array_equal(step.weights, again.weights)
-        assert [t.text for t in step.keys] == [t.text for t in again.keys]
-        assert 0 < (step.probability or 0) <= 1
+    for place, step in enumerate(steps):
+        n_keys = len(step.keys)
+        np.testing.assert_array_equal(step.weights, record.weights[:, :, place, :n_keys])
+        assert not record.weights[:, :, place, n_keys:].any()
+        assert [t.text for t in step.keys] == [t.text for t in record.key_tokens[:n_keys]]
+        assert 0 < step.probability <= 1
 
 
 def test_seeds() -> None:
@@ -389,7 +390,7 @@ class TestOwn:
         weights = torch.cat(model.weights).detach().numpy()
         np.testing.assert_allclose(record.weights, chosen(weights, record), rtol=0, atol=1e-6)
         chances = [logits[0, 1 + step.number].softmax(dim=-1).max().item() for step in steps]
-        np.testing.assert_allclose([step.probability or 0.0 for step in steps], chances, rtol=1e-4)
+        np.testing.assert_allclose([step.probability for step in steps], chances, rtol=1e-4)
         assert record.kind == "decoder"
         assert [token.segment for token in record.key_tokens] == [0] * 3 + [2] * 5
         whole = attnviz.attend(f"abc{record.target}", model, Words()).weights

@@ -7,48 +7,47 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 import attnviz
-from attnviz.generations.terminal import (
-    GenerationView,
-    Live,
-    draw_end,
-    draw_line,
-    draw_step,
-    draw_table_head,
-)
-from attnviz.render.terminal.screen import Screen
-from tests.generations.steps import steps_of
+from attnviz.generations.terminal import Live
+from attnviz.render.terminal.screen import Screen, screen_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from attnviz.attention import Attention
+    from attnviz.generations.record import Step
     from tests.fixtures.command_line import Result
 
 
 @pytest.fixture(scope="module")
-def made() -> dict[str, Attention]:
-    """The records that two home-built models generate."""
-    return {
-        name: attnviz.generate("The big animal", name) for name in ("toy-decoder", "toy-seq2seq")
-    }
+def made() -> list[tuple[Attention, list[Step]]]:
+    """The records that two home-built models generate, and their steps."""
+    generated = []
+    for name in ("toy-decoder", "toy-seq2seq"):
+        steps: list[Step] = []
+        generated.append((attnviz.generate("The big animal", name, on_step=steps.append), steps))
+    return generated
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_views(made: dict[str, Attention], golden: Callable[[str], None], width: int) -> None:
+def test_views(
+    made: list[tuple[Attention, list[Step]]], golden: Callable[[str], None], width: int
+) -> None:
     """Each view fits the screen: the last step, with shades for colours, in Korean on the widest; lines of a pipe."""
-    screen = Screen(width=width, colour=False)
-    view = GenerationView(screen=screen, language="ko" if width == 120 else "en")
-    shown = []
-    for record in made.values():
-        steps = list(steps_of(record))
-        lines = [*draw_table_head(steps[0], view), *(draw_line(step, view) for step in steps)]
-        lines += [*draw_step(steps[-1], view, 20), *draw_end(record, view)]
-        assert max(line.cell_len for line in lines) <= width
-        shown += [line.plain.rstrip() for line in lines]
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    live = Live(console, Screen(width=width, colour=False), "ko" if width == 120 else "en")
+    for record, steps in made:
+        for step in steps:
+            live.show(step)
+        for line in live.drawing(steps[-1], 20):
+            console.print(line, soft_wrap=True)
+        live.end(record)
+    shown = [line.rstrip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+    assert max(map(cell_len, shown)) <= width
     golden("\n".join(shown) + "\n")
 
 
@@ -63,15 +62,14 @@ def test_on_a_terminal(in_terminal: Callable[..., Any]) -> None:
     assert any(line.startswith("verified: weights, max difference") for line in shown)
 
 
-def test_on_an_old_console_of_windows(made: dict[str, Attention]) -> None:
+def test_on_an_old_console_of_windows(made: list[tuple[Attention, list[Step]]]) -> None:
     """It obeys no codes: each token is a line below the one before, as in a pipe."""
     written = io.StringIO()
     console = Console(
         file=written, width=60, force_terminal=True, color_system=None, legacy_windows=True
     )
-    record = next(iter(made.values()))
-    steps = list(steps_of(record))
-    live = Live(console, "teal", "en")
+    record, steps = made[0]
+    live = Live(console, screen_of(console, "teal"))
     for step in steps:
         live.show(step)
     live.end(record)

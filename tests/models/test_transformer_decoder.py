@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from attnviz.errors import ModelError
-from attnviz.models.attention import AttendFunction, causal_mask, scaled_dot_product_attention
+from attnviz.models.attention import causal_mask
 from attnviz.models.config import StackConfig
 from attnviz.models.transformer import Decoder, EncoderDecoder, TransformerLayer
 from tests.models.parity import copy_layer
@@ -34,20 +34,6 @@ def stirred(module: Module) -> Module:
 def vectors(*shape: int) -> Tensor:
     """Random vectors in double precision, which rounds too little to hide a mistake."""
     return torch.randn(*shape, dtype=torch.float64)
-
-
-def watched(shapes: list[tuple[tuple[int, ...], ...]]) -> AttendFunction:
-    """The formula, writing down the shapes of what it is given and keeping the weights to itself."""
-
-    def attend(
-        query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
-    ) -> tuple[Tensor, None]:
-        shapes.append(
-            tuple(tuple(part.shape) for part in (query, key, value, mask) if part is not None)
-        )
-        return scaled_dot_product_attention(query, key, value, mask)[0], None
-
-    return attend
 
 
 class TestCrossLayer:
@@ -165,28 +151,6 @@ class TestEncoderDecoder:
         assert [tuple(pattern.shape) for pattern in weights.encoder] == [(1, 8, 5, 5)] * 6
         assert [tuple(pattern.shape) for pattern in weights.decoder] == [(1, 8, 3, 3)] * 6
         assert [tuple(pattern.shape) for pattern in weights.cross] == [(1, 8, 3, 5)] * 6
-
-    def test_attend_tells_the_three_kinds_apart(self) -> None:
-        """Encoder, decoder and cross attention each go through their own function, and only through that."""
-        seen: dict[str, list[tuple[tuple[int, ...], ...]]] = {
-            "encoder": [],
-            "decoder": [],
-            "cross": [],
-        }
-        model = EncoderDecoder(SIZES)
-        source, target = torch.randn(BATCH, SOURCE, D_MODEL), torch.randn(BATCH, TOKENS, D_MODEL)
-        hooks = {f"attend_{kind}": watched(shapes) for kind, shapes in seen.items()}
-        output, weights = model(source, target, **hooks)
-        assert torch.equal(output, model(source, target)[0])
-        assert tuple(weights) == ([None] * LAYERS,) * 3
-        sizes = {
-            kind: [(query[2], key[2]) for query, key, *_ in shapes] for kind, shapes in seen.items()
-        }
-        assert sizes == {
-            "encoder": [(SOURCE, SOURCE)] * LAYERS,
-            "decoder": [(TOKENS, TOKENS)] * LAYERS,
-            "cross": [(TOKENS, SOURCE)] * LAYERS,
-        }
 
 
 @pytest.mark.usefixtures("as_installed")

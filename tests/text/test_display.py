@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import unicodedata
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import InputError
-from attnviz.text.display import JOINERS, check_text, clip, from_utf8, token_text, visible
+from attnviz.text.display import JOINERS, check_text, clip, from_utf8, quoted, token_text, visible
 
 
 @pytest.mark.parametrize(
@@ -161,3 +162,11 @@ def test_any_other_text_passes(text: str) -> None:
     """Any other text is for the model to read; it can be encoded."""
     check_text(text)
     assert text.encode()
+
+
+@pytest.mark.parametrize(
+    "sentence", ["I love all you", "it's 5 $", 'say "no"', "a\\", "`a`!b", 'a\\"b']
+)
+def test_quotation_marks(sentence: str) -> None:
+    """A shell reads one word, the sentence."""
+    assert shlex.split(quoted(sentence)) == [sentence]

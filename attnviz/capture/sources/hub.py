@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -52,16 +54,14 @@ def locate(model: str, revision: str | None = None, *, needs_weights: bool = Tru
     if model.startswith((".", "/", "~")) or model.count("/") > 1 or "\\" in model:
         raise UnknownModelError(f"there is no folder {model_name}")
     from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # public, but its __init__ is lazy
 
     try:
-        validate_repo_id(model)
+        if is_cached(model, revision, needs_weights=needs_weights):
+            return Location(path=model, where="cache", name=model)
     except HFValidationError:
         raise UnknownModelError(
             f"'{model_name}' is neither a folder nor a model's name on the hub"
         ) from None
-    if is_cached(model, revision, needs_weights=needs_weights):
-        return Location(path=model, where="cache", name=model)
     _ask_hub(model, revision)
     return Location(path=model, where="hub", name=model)
 
@@ -77,7 +77,7 @@ def _folder(folder: Path, *, needs_weights: bool) -> Location:
         if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
             raise ModelError(f"{name} is refused: its {visible(path.name)} is not a regular file")
     if (folder / ADAPTER).is_file():
-        raise _is_adapter(name, folder / ADAPTER)
+        raise _is_adapter(name)
     if not (folder / "config.json").is_file():
         raise UnknownModelError(f"{name} holds no model: it has no config.json")
     if needs_weights and not any((folder / file).is_file() for file in WEIGHTS):
@@ -90,14 +90,10 @@ def _folder(folder: Path, *, needs_weights: bool) -> Location:
     )
 
 
-def _is_adapter(name: str, config: Path) -> ModelError:
-    """Return the error for an adapter of PEFT, with this configuration, which is no model by itself."""
-    base = None
-    with suppress(OSError, ValueError, AttributeError):
-        base = json.loads(config.read_text(encoding="utf-8")).get("base_model_name_or_path")
-    base_name = clip(visible(base), 100) if isinstance(base, str) and base else "its base model"
+def _is_adapter(name: str) -> ModelError:
+    """Return the error for an adapter of PEFT, which is no model by itself."""
     return ModelError(
-        f"{name} holds only an adapter for {base_name}: load that model, merge both with "
+        f"{name} holds only an adapter: load its base model, merge both with "
         "peft.PeftModel.from_pretrained(model, ADAPTER).merge_and_unload(), save the result with its tokenizer in a "
         "folder, and give that"
     )
@@ -124,43 +120,6 @@ def is_cached(model: str, revision: str | None = None, *, needs_weights: bool = 
     return all(cached(part) is not None for part in parts)
 
 
-def check_index(location: Location, revision: str | None) -> None:
-    """Check the list of the files that hold a model's weights, if there are several.
-
-    Raises ModelError: it names a file of another format, or one outside the model's own folder.
-    """
-    index = _index_of(location, revision)
-    if index is None:
-        return
-    try:
-        files = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ModelError(f"{location.name} has a damaged {INDEX}: {visible(str(error))}") from None
-    for file in files:
-        if not isinstance(file, str) or not re.fullmatch(r"[^/\\]+\.safetensors", file):
-            raise ModelError(
-                f"{location.name} names {visible(str(file))!r} in its {INDEX}: {SAFETENSORS_ONLY}, in the model's own "
-                "folder"
-            )
-
-
-def _index_of(location: Location, revision: str | None) -> Path | None:
-    """Return the index of a model's weights; None if one file holds them all."""
-    from huggingface_hub import hf_hub_download, try_to_load_from_cache
-    from huggingface_hub.errors import EntryNotFoundError
-
-    if location.where == "folder":
-        folder = Path(location.path)
-        return None if (folder / WEIGHTS[0]).is_file() else folder / INDEX
-    if location.where == "cache":
-        cached = try_to_load_from_cache(location.path, INDEX, revision=revision)
-        return Path(cached) if isinstance(cached, str) else None
-    try:
-        return Path(hf_hub_download(location.path, INDEX, revision=revision))
-    except EntryNotFoundError:
-        return None
-
-
 def cached_models() -> list[str]:
     """Return the names of the pretrained models with at least one file in the cache."""
     from huggingface_hub import constants
@@ -170,10 +129,7 @@ def cached_models() -> list[str]:
 
 
 def _ask_hub(model: str, revision: str | None) -> None:
-    """Check that the hub has the model; raise ModelError if not, or if it does not answer in time.
-
-    The request runs in a thread, because a slow name server or proxy can block it for longer than its own timeout.
-    """
+    """Check that the hub has a model's configuration and weights, as `locate`."""
     from huggingface_hub import constants
     from huggingface_hub.errors import (
         GatedRepoError,
@@ -181,65 +137,74 @@ def _ask_hub(model: str, revision: str | None) -> None:
         RevisionNotFoundError,
     )
 
+    def has(file: str) -> bool:
+        return _is_on_hub(model, file, revision)
+
     if constants.HF_HUB_OFFLINE:
         raise _unreachable(model, "the hub may not be asked (HF_HUB_OFFLINE is set)")
-    first_answer = threading.Event()
-    errors: list[Exception] = []
-
-    def ask() -> None:
-        try:
-            _check_on_hub(model, revision, first_answer)
-        except Exception as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=ask, daemon=True)
-    thread.start()
-    thread.join(PATIENCE)
-    if thread.is_alive() and not first_answer.is_set():
-        raise _unreachable(model, f"the hub did not answer within {PATIENCE:.0f} seconds")
-    for error in errors:
-        if isinstance(error, ModelError):
-            raise error
-        if isinstance(error, GatedRepoError):
-            raise ModelError(
-                f"{model} is gated: ask its owner for access, then log in with `hf auth login`"
-            ) from None
-        if isinstance(error, RevisionNotFoundError):
-            raise UnknownModelError(f"{model} has no revision {revision!r} on the hub") from None
-        if isinstance(error, RepositoryNotFoundError):
-            raise UnknownModelError(
-                f"there is no model {model!r} on the hub (or it is private)"
-            ) from None
-        raise _unreachable(model, f"the hub cannot be reached ({first_line(error, 120)})") from None
-
-
-def _check_on_hub(model: str, revision: str | None, first_answer: threading.Event) -> None:
-    """Check that the hub has the configuration and the weights; `first_answer` is set at its first valid answer."""
-    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
-    from huggingface_hub.errors import EntryNotFoundError
-
-    def has(file: str) -> bool:
-        try:
-            metadata = get_hf_file_metadata(
-                hf_hub_url(model, file, revision=revision), timeout=PATIENCE
-            )
-        except EntryNotFoundError:
-            return False
-        if metadata.commit_hash is None:
-            # Answers without a commit hash come from something else, such as the login page of a network.
-            raise _unreachable(model, "what answers in the hub's place is not the hub")
-        first_answer.set()
-        return True
-
-    has_config = has("config.json")
-    # Without this check, transformers would ask another server to convert the weights.
-    if has_config and any(map(has, WEIGHTS)):
-        return
-    if has(ADAPTER):
-        raise _is_adapter(model, Path(hf_hub_download(model, ADAPTER, revision=revision)))
+    try:
+        has_config = _within_patience(partial(has, "config.json"))
+        # Without this check, transformers would ask another server to convert the weights.
+        if has_config and any(map(has, WEIGHTS)):
+            return
+        if has(ADAPTER):
+            raise _is_adapter(model)
+    except ModelError:
+        raise
+    except TimeoutError:
+        reason = f"the hub did not answer within {PATIENCE:.0f} seconds"
+        raise _unreachable(model, reason) from None
+    except GatedRepoError:
+        reason = "is gated: ask its owner for access, then log in with `hf auth login`"
+        raise ModelError(f"{model} {reason}") from None
+    except RevisionNotFoundError:
+        raise UnknownModelError(f"{model} has no revision {revision!r} on the hub") from None
+    except RepositoryNotFoundError:
+        reason = f"there is no model {model!r} on the hub (or it is private)"
+        raise UnknownModelError(reason) from None
+    except Exception as error:
+        reason = f"the hub cannot be reached ({first_line(error, 120)})"
+        raise _unreachable(model, reason) from None
     if not has_config:
         raise UnknownModelError(f"{model} on the hub holds no model: it has no config.json")
     raise ModelError(f"{model} has no model.safetensors on the hub: {SAFETENSORS_ONLY}")
+
+
+def _within_patience(ask: Callable[[], bool]) -> bool:
+    """Return the answer to the first question, or raise TimeoutError.
+
+    It is asked in a thread, because a slow name server or proxy can block it for longer than its own timeout.
+    """
+    answer: Future[bool] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(ask())
+        except Exception as error:
+            answer.set_exception(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    if not answer.done():
+        raise TimeoutError
+    return answer.result()
+
+
+def _is_on_hub(model: str, file: str, revision: str | None) -> bool:
+    """Return whether the hub has a file of a model."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.errors import EntryNotFoundError
+
+    try:
+        url = hf_hub_url(model, file, revision=revision)
+        metadata = get_hf_file_metadata(url, timeout=PATIENCE)
+    except EntryNotFoundError:
+        return False
+    if metadata.commit_hash is None:
+        # Answers without a commit hash come from something else, such as the login page of a network.
+        raise _unreachable(model, "what answers in the hub's place is not the hub")
+    return True
 
 
 def _unreachable(model: str, reason: str) -> UnreachableModelError:

@@ -49,16 +49,14 @@ from attnviz.capture.sources.loading import (
 )
 from attnviz.capture.sources.modules import CausalityProbe, FunctionalRecorder
 from attnviz.capture.sources.tokens import (
-    broken_syllable,
     check_words,
     generated_tokens,
     is_words,
     meaning,
+    notes_on,
     one_encoding,
     padding_id,
     read_tokens,
-    run_together,
-    unknown_note,
 )
 from attnviz.capture.sources.tracing import AttentionTracer, trace_attention
 from attnviz.capture.stream import ForwardPass, digest_of
@@ -267,12 +265,7 @@ class PretrainedSource(PerSentenceSource):
             )
         if all(token.special for token in tokens):
             raise InputError(f"{self.name} finds no token in this text: {visible(text)[:40]!r}")
-        if (syllable := broken_syllable(tokens, text, pair)) is not None:
-            notes += (Note.of("syllables_broken", syllable=syllable[0], n=syllable[1]),)
-        if (unknown := unknown_note(self._tokenizer, tokens)) is not None:
-            notes += (unknown,)
-        if run_together(tokens):
-            notes += (Note("sentences_run_together"),)
+        notes += notes_on(self._tokenizer, tokens, text, pair)
         is_cut = len(tokens) < n_tokens
         return Sentence(text=text, pair=pair, tokens=tokens, notes=notes, is_cut=is_cut), encoded
 

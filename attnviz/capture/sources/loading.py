@@ -7,6 +7,7 @@ import inspect
 import json
 import logging
 import math
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import torch
 from torch import nn
 
 from attnviz.attention import Note
-from attnviz.capture.sources.hub import Location, check_index, first_line
+from attnviz.capture.sources.hub import INDEX, SAFETENSORS_ONLY, Location, first_line
 from attnviz.capture.sources.locks import fork_safe_lock
 from attnviz.capture.sources.tracing import as_written
 from attnviz.capture.stream import ForwardPass
@@ -42,10 +43,14 @@ IMPLEMENTATIONS = frozenset(
     {"eager", "sdpa", "flex_attention"}
     | {"flash_attention_2", "flash_attention_3", "flash_attention_4"}
 )
+IMPLEMENTATION_KEYS = frozenset(
+    {"attn_implementation", "_attn_implementation", "_attn_implementation_internal"}
+)
 # Files beside config.json that may also name an attention implementation.
 BESIDE = tuple(
     f"{name}_config.json" for name in ("generation", "tokenizer", "processor", "preprocessor")
 )
+_SAFETENSORS_FILE = re.compile(r"[^/\\]+\.safetensors")
 MOST_LAYERS = 1_000  # the largest number of layers that a configuration may have
 MOST = 2**27  # the largest value of any other size in a configuration
 # The gain of randomly drawn weights. The libraries' own initial weights are so small that every head would attend to
@@ -86,7 +91,6 @@ def load(
         ModelError: the tokenizer has no vocabulary, or weights are missing.
     """
     config = _read_config(location, options)
-    check_index(location, options.get("revision"))
     _check_vocabularies(location.name, config)
     tokenizer = _load_tokenizer(location, options)
     auto_class, is_seq2seq = _class_of(config, generates=generates)
@@ -140,7 +144,6 @@ def _load_tokenizer(location: Location, options: dict[str, Any]) -> Any:
     """Load the tokenizer. Raises ModelError: it has no vocabulary, or two of them."""
     from transformers import AutoTokenizer
 
-    _check_replacements(location, options)
     tokenizer = AutoTokenizer.from_pretrained(location.path, **options)
     # If the vocabulary files are missing, transformers still returns a tokenizer. It knows only its special tokens and
     # at most a space.
@@ -166,33 +169,6 @@ def _check_vocabularies(name: str, tokenizer_or_config: Any) -> None:
             f"{name} reads words of one vocabulary and generates those of another, which attnviz cannot tell apart: "
             "run the model yourself inside `with attnviz.watch(model):`, which shows its attention"
         )
-
-
-def _check_replacements(location: Location, options: dict[str, Any]) -> None:
-    """Raise ModelError if a tokenizer's replacements, such as "a" by "aa" many times, could make a text too long.
-
-    The tokenizers library, in Rust, would fill the memory and abort the process.
-    """
-    content = _read_json(location, "tokenizer.json", options) or {}
-    for part in ("normalizer", "decoder"):
-        if math.prod(_growths(content.get(part))) > MOST_GROWTH:
-            raise ModelError(
-                f"{location.name} is refused: the replacements of its tokenizer's {part} could make a text more than "
-                f"{MOST_GROWTH:,} times longer"
-            )
-
-
-def _growths(rules: Any) -> Iterator[int]:
-    """Yield the factor by which each replacement among these rules, at any depth, can lengthen a text."""
-    if isinstance(rules, list):
-        for rule in rules:
-            yield from _growths(rule)
-    elif isinstance(rules, dict) and rules.get("type") == "Replace":
-        # A regular expression may match one character.
-        replaced = rules["pattern"].get("String") or " "
-        yield max(1, math.ceil(len(rules["content"]) / len(replaced)))
-    elif isinstance(rules, dict):
-        yield from _growths(list(rules.values()))
 
 
 def _names_of_weights(model: Any, module: Any) -> set[str]:
@@ -247,7 +223,7 @@ def _read_config(location: Location, options: dict[str, Any]) -> Any:
     """
     from transformers import AutoConfig, AutoModel
 
-    _check_implementations(location, options)
+    _check_files(location, options)
     config = AutoConfig.from_pretrained(location.path, **options)
     _check_sizes(config, location.name)
     config.use_cache = False
@@ -267,22 +243,37 @@ def _read_config(location: Location, options: dict[str, Any]) -> Any:
     return config
 
 
-def _check_implementations(location: Location, options: dict[str, Any]) -> None:
-    """Raise ModelError if any of a model's files names an attention implementation that is not part of transformers."""
+def _check_files(location: Location, options: dict[str, Any]) -> None:
+    """Refuse files that would run somebody's code, read beside the model's folder, or fill the memory.
+
+    Raises ModelError: a file names an attention implementation that is not part of transformers, the index of the
+    weights names other files than those of safetensors in the model's own folder, or the replacements of its tokenizer,
+    such as "a" by "aa" many times, could make a text too long (the tokenizers library would abort the process).
+    """
     file_options = {name: option for name, option in options.items() if name != "trust_remote_code"}
-    files: dict[str, Any] = {
-        "config.json": config_class().get_config_dict(location.path, **file_options)[0]
-    }
-    for name in BESIDE:
-        if (content := _read_json(location, name, options)) is not None:
-            files[name] = content
+    # The configuration may be in another file than config.json, which it names.
+    files = {"config.json": config_class().get_config_dict(location.path, **file_options)[0]}
+    files |= {name: _read_json(location, name, file_options) for name in (*BESIDE, INDEX)}
     for name, content in files.items():
-        for wanted_name in _implementations(content, is_named=False):
-            if wanted_name not in IMPLEMENTATIONS:
-                raise ModelError(
-                    f"{location.name} is refused: its {name} names the attention {clip(visible(wanted_name), 60)!r}, "
-                    "which is not the library's own: to load it would run somebody's code"
+        for keys, value in _leaves(content):
+            if IMPLEMENTATION_KEYS.isdisjoint(keys) or value is None:
+                is_refused = "weight_map" in keys and not _SAFETENSORS_FILE.fullmatch(str(value))
+                reason = f"{visible(str(value))!r}: {SAFETENSORS_ONLY}, in the model's own folder"
+            else:
+                is_refused = str(value) not in IMPLEMENTATIONS
+                reason = (
+                    f"the attention {clip(visible(str(value)), 60)!r}, which is not the library's own: to "
+                    "load it would run somebody's code"
                 )
+            if is_refused:
+                raise ModelError(f"{location.name} is refused: its {name} names {reason}")
+    tokenizer = _read_json(location, "tokenizer.json", file_options) or {}
+    for part in ("normalizer", "decoder"):
+        if math.prod(_growths(tokenizer.get(part))) > MOST_GROWTH:
+            raise ModelError(
+                f"{location.name} is refused: the replacements of its tokenizer's {part} could make a text more than "
+                f"{MOST_GROWTH:,} times longer"
+            )
 
 
 def _read_json(location: Location, name: str, options: dict[str, Any]) -> Any:
@@ -293,31 +284,33 @@ def _read_json(location: Location, name: str, options: dict[str, Any]) -> Any:
     if location.where == "cache":  # do not ask the hub for files that the cache lacks
         path: object = try_to_load_from_cache(location.path, name, revision=options["revision"])
     else:
-        file_options = {key: value for key, value in options.items() if key != "trust_remote_code"}
         path = cached_file(
-            location.path, name, _raise_exceptions_for_missing_entries=False, **file_options
+            location.path, name, _raise_exceptions_for_missing_entries=False, **options
         )
     return json.loads(Path(path).read_text(encoding="utf-8")) if isinstance(path, str) else None
 
 
-def _implementations(content: Any, *, is_named: bool) -> Iterator[str]:
-    """Yield the names of attention implementations in the parsed JSON `content`, at any depth.
-
-    `is_named` says that `content` is itself the value of an entry for the implementation.
-    """
+def _leaves(content: Any, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield each value of parsed JSON that is neither an object nor a list, after the keys that lead to it."""
     if isinstance(content, dict):
         for key, value in content.items():
-            is_name_key = key in {
-                "attn_implementation",
-                "_attn_implementation",
-                "_attn_implementation_internal",
-            }
-            yield from _implementations(value, is_named=is_named or is_name_key)
+            yield from _leaves(value, (*keys, key))
     elif isinstance(content, list):
         for value in content:
-            yield from _implementations(value, is_named=is_named)
-    elif is_named and content is not None:
-        yield str(content)
+            yield from _leaves(value, keys)
+    else:
+        yield keys, content
+
+
+def _growths(rules: Any) -> Iterator[int]:
+    """Yield the factor by which each replacement among these rules, at any depth, can lengthen a text."""
+    if isinstance(rules, dict) and rules.get("type") == "Replace":
+        # A regular expression may match one character.
+        replaced = rules["pattern"].get("String") or " "
+        yield max(1, math.ceil(len(rules["content"]) / len(replaced)))
+    elif isinstance(rules, dict | list):
+        for rule in rules.values() if isinstance(rules, dict) else rules:
+            yield from _growths(rule)
 
 
 def _check_sizes(config: Any, name: str) -> None:

@@ -6,7 +6,7 @@ import copy
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -27,12 +27,11 @@ from attnviz.capture.sources.hub import first_line
 from attnviz.capture.sources.loading import as_model_error, evaluated
 from attnviz.capture.sources.modules import CausalityProbe, FunctionalRecorder
 from attnviz.capture.sources.tokens import (
-    broken_syllable,
     generated_tokens,
     meaning,
     n_tokens,
+    notes_on,
     own_tokens,
-    unknown_note,
 )
 from attnviz.capture.sources.tracing import AttentionTracer, trace_attention
 from attnviz.capture.stream import ForwardPass, digest_of
@@ -55,13 +54,22 @@ def build(file: str, name: str) -> tuple[nn.Module, object]:
     sys.path.insert(0, folder)
     try:
         exec(compile(path.read_bytes(), path, "exec"), vars(code))
-        result = _function(code, name, file_name)()
+        function = getattr(code, name, None)
+        if not callable(function):
+            values = vars(code).items()
+            names = [
+                key for key, value in values if getattr(value, "__module__", "") == code.__name__
+            ]
+            problem = f"there is no function {visible(name)} in {file_name}"
+            if not name:
+                problem = f"say which function of {file_name} is called"
+            raise UnknownModelError(f"{problem}{suggest(name, names)}")
+        result = function()
     except AttnvizError:
         raise
     except (Exception, SystemExit) as error:
-        raise ModelError(
-            f"{file_name} cannot be run: {type(error).__name__}: {first_line(error)}"
-        ) from error
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise ModelError(f"{file_name} cannot be run: {reason}") from error
     finally:
         sys.path.remove(folder)
     module, tokenizer = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
@@ -71,22 +79,6 @@ def build(file: str, name: str) -> tuple[nn.Module, object]:
             "(module, tokenizer)"
         )
     return module, tokenizer
-
-
-def _function(code: ModuleType, name: str, file_name: str) -> Callable[[], object]:
-    """Return the function of this name. Raises UnknownModelError: there is none; the message lists those defined."""
-    function = getattr(code, name, None)
-    if callable(function):
-        return function  # type: ignore[no-any-return]  # it is callable
-    problem = f"say which function of {file_name} is called"
-    if name:
-        problem = f"there is no function {visible(name)} in {file_name}"
-    names = [
-        key
-        for key, value in vars(code).items()
-        if getattr(value, "__module__", "") == code.__name__
-    ]
-    raise UnknownModelError(f"{problem}{suggest(name, names)}")
 
 
 def _further_inputs(module: nn.Module, ids: Int64[Tensor, "batch token"]) -> dict[str, Tensor]:
@@ -181,13 +173,9 @@ class ModuleSource(PerSentenceSource):
             raise InputError(
                 f"the tokenizer of {self.name} finds no token in this text: {visible(text)[:40]!r}"
             )
-        notes: tuple[Note, ...] = ()
+        notes = notes_on(self._tokenizer, tokens, text)
         if self._tokenizer is None:
             notes = (Note("reads_bytes"),)
-        elif (syllable := broken_syllable(tokens, text, None)) is not None:
-            notes = (Note.of("syllables_broken", syllable=syllable[0], n=syllable[1]),)
-        if (unknown := unknown_note(self._tokenizer, tokens)) is not None:
-            notes += (unknown,)
         return Sentence(text=text, pair=None, tokens=tokens, notes=notes)
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
@@ -281,35 +269,25 @@ class ModuleSource(PerSentenceSource):
     def _logits(self, output: Any) -> Float[Tensor, " word"]:
         """Return the logits of the last token in a module's output.
 
-        The output may be a tensor, a tuple that begins with one, or an object with an attribute `logits`.
+        The output may be a tensor, a tuple that begins with one, or an object with an attribute `logits`. There may be
+        more logits than the vocabulary has tokens: one per word vector of a padded table.
 
         Raises ModelError: it has no logits over the vocabulary.
         """
         first = output[0] if isinstance(output, tuple | list) and output else output
         logits = getattr(first, "logits", first)
-        vocabulary_size = n_tokens(self._tokenizer)
-        sizes = self._logit_sizes(vocabulary_size)
-        if isinstance(logits, Tensor) and logits.ndim == 3 and logits.shape[-1] in sizes:
-            return logits[0, -1, :vocabulary_size]
-        result = type(logits).__name__
-        if isinstance(logits, Tensor):
-            result = f"the shape {tuple(logits.shape)}"
-        size = "" if vocabulary_size is None else f" of {vocabulary_size:,} tokens"
+        shape = tuple(getattr(logits, "shape", ()))
+        n_words = n_tokens(self._tokenizer)
+        tables = [part for part in self._module.modules() if isinstance(part, nn.Embedding)]
+        sizes = {n_words, *(table.num_embeddings for table in tables)}
+        has_logits = len(shape) == 3 and shape[-1] in sizes and shape[-1] >= (n_words or 0)
+        if has_logits and isinstance(logits, Tensor):
+            return logits[0, -1, :n_words]
+        result = f"the shape {shape}" if shape else type(logits).__name__
+        size = "" if n_words is None else f" of {n_words:,} tokens"
         raise ModelError(
             f"{self.name} generates nothing: it returns {result}, no logits over its vocabulary{size}"
         )
-
-    def _logit_sizes(self, vocabulary_size: int | None) -> set[int | None]:
-        """Return the numbers of logits that a module with this vocabulary may have.
-
-        Some models have more logits than their vocabulary has tokens: one per word vector of a padded table.
-        """
-        table_sizes = [
-            module.num_embeddings
-            for module in self._module.modules()
-            if isinstance(module, nn.Embedding)
-        ]
-        return {vocabulary_size, *(size for size in table_sizes if size > (vocabulary_size or 0))}
 
     def digest(self) -> str:
         """Return a digest of the bytes of all weights, which identifies the model."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -20,6 +20,8 @@ from attnviz.attention import GENERATED, Note, Token
 from attnviz.errors import InputError
 from attnviz.text.display import HANGUL, token_text, visible
 from attnviz.text.words import assign_words
+
+Span: TypeAlias = tuple[int, int]
 
 
 def read_tokens(
@@ -31,28 +33,23 @@ def read_tokens(
     """
     ids: list[int] = encoded["input_ids"]
     pieces: list[str] = tokenizer.convert_ids_to_tokens(ids)
-    is_fast = tokenizer.is_fast
     are_special = [bool(mark) for mark in encoded["special_tokens_mask"]]
-    if is_fast:
+    if tokenizer.is_fast:
         segments, spans = encoded.sequence_ids(0), encoded["offset_mapping"]
     else:
-        segments = _segments_of_slow(are_special)
-        spans = _spans_of_slow(tokenizer, pieces, segments, (text, pair or ""))
-    tokens = []
-    for index, (number, piece) in enumerate(zip(ids, pieces, strict=True)):
-        special = are_special[index]
-        place = None if special else spans[index]
-        span = None if place is None else (place[0], place[1])
-        tokens.append(
-            Token(
-                text="",
-                piece=piece,
-                id=number,
-                span=span,
-                special=special,
-                segment=segments[index] or 0,
-            )
+        segments, spans = _slow_spans(tokenizer, pieces, are_special, (text, pair or ""))
+    parts = zip(ids, pieces, spans, are_special, segments, strict=True)
+    tokens = [
+        Token(
+            text="",
+            piece=piece,
+            id=number,
+            span=None if special or span is None else (span[0], span[1]),
+            special=special,
+            segment=segment or 0,
         )
+        for number, piece, span, special, segment in parts
+    ]
     return _label_pieces(tokenizer, assign_words(tokens, text, pair), (text, pair or ""))
 
 
@@ -145,7 +142,7 @@ def generated_tokens(
         for piece, number in zip(tokenizer.convert_ids_to_tokens(list(ids)), ids, strict=True)
     ]
     special = set(tokenizer.all_special_ids)
-    spans: Sequence[tuple[int, int] | None] = [None] * len(ids)
+    spans: Sequence[Span | None] = [None] * len(ids)
     if tokenizer.is_fast:
         spans = _spans_of_generated(tokenizer, ids, text)
     tokens = [
@@ -204,12 +201,10 @@ def is_of_library(tokenizer: Any) -> bool:
 
 def _tokens_without_offsets(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Token, ...]:
     """Return the tokens of these ids, with their spans in the text, for a tokenizer that reports no offsets."""
-    decode = partial(meaning, tokenizer)
-    decoded = [decode([number]) for number in ids]
-    if decode(ids) == text:
-        spans: Sequence[tuple[int, int] | None] = _spans_by_prefixes(decode, ids, text)
-    else:
-        spans = _spans_by_search(decoded, text)
+    decoded = [meaning(tokenizer, [number]) for number in ids]
+    spans: Sequence[Span | None] = _spans_by_search(decoded, text)
+    if meaning(tokenizer, ids) == text:
+        spans = _spans_by_prefixes(partial(meaning, tokenizer), ids, text)
     tokens = [
         Token(text="", piece=piece, id=number, span=span)
         for number, piece, span in zip(ids, decoded, spans, strict=True)
@@ -217,23 +212,27 @@ def _tokens_without_offsets(tokenizer: Any, ids: Sequence[int], text: str) -> tu
     return _label(assign_words(tokens, text), decoded, (text, ""))
 
 
-def unknown_note(tokenizer: Any, tokens: Sequence[Token]) -> Note | None:
-    """Return the note that the tokenizer does not know some tokens of a sentence; None if it knows all."""
+def notes_on(
+    tokenizer: Any, tokens: Sequence[Token], text: str, pair: str | None = None
+) -> tuple[Note, ...]:
+    """Return notes on broken Korean syllables, on unknown tokens, and on sentences with nothing between them."""
+    notes = []
+    if (syllable := _broken_syllable(tokens, (text, pair or ""))) is not None:
+        notes.append(Note.of("syllables_broken", syllable=syllable[0], n=syllable[1]))
     unknown = getattr(tokenizer, "unk_token_id", None)
     numbers = [token.id for token in tokens if not token.special]
-    n = numbers.count(unknown) if unknown is not None else 0
-    return Note.of("unknown_tokens", n=n, total=len(numbers)) if n else None
-
-
-def run_together(tokens: Sequence[Token]) -> bool:
-    """Return whether the second sentence of a pair follows the first one without a special token between them."""
-    return any(
+    if unknown is not None and unknown in numbers:
+        n = numbers.count(unknown)
+        notes.append(Note.of("unknown_tokens", n=n, total=len(numbers)))
+    if any(
         (first.segment, second.segment) == (0, 1) and not (first.special or second.special)
         for first, second in itertools.pairwise(tokens)
-    )
+    ):
+        notes.append(Note("sentences_run_together"))
+    return tuple(notes)
 
 
-def broken_syllable(tokens: Sequence[Token], text: str, pair: str | None) -> tuple[str, int] | None:
+def _broken_syllable(tokens: Sequence[Token], typed: tuple[str, str]) -> tuple[str, int] | None:
     """Return the first Korean syllable that is split into several tokens, and their number; None if there is none."""
     # The number of tokens that each character is in, by its sentence and place.
     counts = Counter[tuple[int, int]]()
@@ -241,51 +240,43 @@ def broken_syllable(tokens: Sequence[Token], text: str, pair: str | None) -> tup
         is_space = not token.piece.strip("▁Ġ")
         if token.span and not token.special and not is_space:
             counts.update((token.segment, place) for place in range(*token.span))
-    sentences = (text, pair or "")
     for (segment, place), n in counts.items():
-        letter = sentences[segment][place]
+        letter = typed[segment][place]
         if n > 1 and HANGUL.match(letter):
             return letter, n
     return None
 
 
-def _segments_of_slow(are_special: Sequence[bool]) -> list[int | None]:
-    """Return the sentence (0 or 1) of each token of a tokenizer that does not report it; None for special tokens.
+def _slow_spans(
+    tokenizer: Any, pieces: Sequence[str], are_special: Sequence[bool], typed: tuple[str, str]
+) -> tuple[list[int | None], list[Span | None]]:
+    """Return the sentence (0 or 1) and the span of each token, for a tokenizer that reports neither, such as ByT5's.
 
-    The second sentence begins after a special token that follows the first one.
+    Both are None for special tokens, and a span where the decoded tokens are not the text.
     """
-    segments: list[int | None] = []
-    for special in are_special:
-        is_later = bool(segments) and segments[-1] is None and 0 in segments
-        if special:
-            segments.append(None)
-        else:
-            segments.append(1 if is_later or 1 in segments else 0)
-    return segments
-
-
-def _spans_of_slow(
-    tokenizer: Any,
-    pieces: Sequence[str],
-    segments: Sequence[int | None],
-    typed: tuple[str, str],
-) -> Sequence[tuple[int, int] | None]:
-    """Return the spans of a tokenizer that reports none, such as ByT5's; None where the tokens are not the text."""
-    spans: list[tuple[int, int] | None] = [None] * len(pieces)
+    places: tuple[list[int], list[int]] = ([], [])
+    segment = 0
+    for place, special in enumerate(are_special):
+        if not special:
+            places[segment].append(place)
+        elif places[0]:  # a special token after the first sentence: the second one follows
+            segment = 1
+    segments: list[int | None] = [None] * len(pieces)
+    spans: list[Span | None] = [None] * len(pieces)
+    decode = tokenizer.convert_tokens_to_string
     for segment, text in enumerate(typed):
-        own = [index for index, of in enumerate(segments) if of == segment]
-        content = [pieces[index] for index in own]
-        read = tokenizer.convert_tokens_to_string(content)
+        own_pieces = [pieces[place] for place in places[segment]]
+        read = decode(own_pieces)
+        own_spans: Sequence[Span | None] = [None] * len(own_pieces)
         if text.startswith(read):
             # A text that is cut may end within a character.
-            text = text[: len(read) + 1]
-            found = _spans_by_prefixes(tokenizer.convert_tokens_to_string, content, text)
-            for index, span in zip(own, found, strict=True):
-                spans[index] = span
-    return spans
+            own_spans = _spans_by_prefixes(decode, own_pieces, text[: len(read) + 1])
+        for place, span in zip(places[segment], own_spans, strict=True):
+            segments[place], spans[place] = segment, span
+    return segments, spans
 
 
-def _spans_of_generated(tokenizer: Any, ids: Sequence[int], text: str) -> list[tuple[int, int]]:
+def _spans_of_generated(tokenizer: Any, ids: Sequence[int], text: str) -> list[Span]:
     """Return the span of each generated token in the text, by a fast tokenizer; see `generated_tokens`."""
     encoding = tokenizer(text_target=text, return_offsets_mapping=True, verbose=False)
     # If the text was truncated, `ids` has an end token earlier than the new encoding; special tokens may differ.
@@ -301,41 +292,33 @@ def _spans_of_generated(tokenizer: Any, ids: Sequence[int], text: str) -> list[t
 
 def _spans_by_prefixes(
     decode: Callable[[Sequence[Any]], str], ids: Sequence[Any], text: str
-) -> list[tuple[int, int]]:
+) -> list[Span]:
     """Return the span of each token, from the lengths of the decoded text up to it and with it.
 
     A token may hold only some bytes of a character, so that the text up to it cannot be decoded. All tokens of such a
     character get the span of the whole character.
     """
-    prefixes = [decode(ids[:n]) for n in range(len(ids) + 1)]
-    # A tokenizer may decode a part of a character as nothing, so that the text does not grow.
-    grows = [True] + [first != second for first, second in itertools.pairwise(prefixes)]
-    ends = [
-        len(prefix) if is_longer and text.startswith(prefix) else None
-        for prefix, is_longer in zip(prefixes, grows, strict=True)
-    ]
-
-    def nearest(candidates: Iterable[int | None], default: int) -> int:
-        return next((end for end in candidates if end is not None), default)
-
-    return [
-        (nearest(reversed(ends[: n + 1]), 0), nearest(ends[n + 1 :], len(text)))
-        for n in range(len(ids))
-    ]
+    spans: list[Span] = []
+    start, previous = 0, ""
+    for n in range(1, len(ids) + 1):
+        prefix = decode(ids[:n])
+        # A tokenizer may decode a part of a character as nothing, so that the text does not grow.
+        if prefix != previous and text.startswith(prefix):
+            spans += [(start, len(prefix))] * (n - len(spans))
+            start = len(prefix)
+        previous = prefix
+    return spans + [(start, len(text))] * (len(ids) - len(spans))
 
 
-def _spans_by_search(pieces: Sequence[str], text: str) -> list[tuple[int, int] | None]:
+def _spans_by_search(pieces: Sequence[str], text: str) -> list[Span | None]:
     """Return the span of each piece, searched in the text after the previous one; None if it is not there."""
-    spans: list[tuple[int, int] | None] = []
+    spans: list[Span | None] = []
     place = 0
     for piece in pieces:
         word = piece.strip()
         start = text.lower().find(word.lower(), place) if word else -1
-        if start < 0:
-            spans.append(None)
-        else:
-            place = start + len(word)
-            spans.append((start, place))
+        place = place if start < 0 else start + len(word)
+        spans.append(None if start < 0 else (start, place))
     return spans
 
 
@@ -395,21 +378,16 @@ def _decode(tokenizer: Any, piece: str) -> str:
 
 def _parts(tokens: Sequence[Token], decoded: Sequence[str]) -> list[tuple[int, int] | None]:
     """Return (part, number of parts) for each token that holds only some bytes of a character; None for others."""
-    # The tokens of each character, as indices; a token that is not broken forms a run of its own.
-    runs: list[list[int]] = []
-    for index, token in enumerate(tokens):
-        if (
-            index
-            and _is_broken(decoded[index - 1])
-            and _is_broken(decoded[index])
-            and _overlap(tokens[index - 1], token)
-        ):
-            runs[-1].append(index)
-        else:
-            runs.append([index])
     parts: list[tuple[int, int] | None] = []
-    for run in runs:
-        n = len(run)
+    while (index := len(parts)) < len(tokens):
+        n = 1  # tokens of the same character, this one the first
+        while (
+            index + n < len(tokens)
+            and _is_broken(decoded[index + n - 1])
+            and _is_broken(decoded[index + n])
+            and _overlap(tokens[index + n - 1], tokens[index + n])
+        ):
+            n += 1
         parts += [(number, n) for number in range(1, n + 1)] if n > 1 else [None]
     return parts
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from attnviz.errors import FileFormatError, ModelError
+from attnviz.errors import FileFormatError
 from attnviz.models.config import LanguageConfig
 from attnviz.models.language.vocabulary import SPECIAL, Vocabulary
 from attnviz.models.registry import HOME_BUILT, Recipe, TrainingPlan
@@ -28,17 +28,7 @@ _T = TypeVar("_T")
 FOLDER = Path(__file__).parent.parent / "weights"  # the weights that come with attnviz
 ENDING = ".safetensors"  # of files of weights
 
-# All errors that a card can raise if it is damaged or does not fit its weights.
-_MISFITS = (
-    ModelError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    LookupError,
-    ArithmeticError,
-    AttributeError,
-    MemoryError,
-)
+WRONG_SIZES = "its weights are not of the sizes it tells"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,71 +85,59 @@ def load(path: Path) -> tuple[ModelCard, Model]:
         with torch.random.fork_rng(devices=[]):
             model = ARCHITECTURES[card.plan.kind][0](card.plan.config)  # type: ignore[arg-type]
         model.load_state_dict(weights, assign=True)
-    except _MISFITS as error:
-        raise FileFormatError(
-            f"{path} holds no model of attnviz: its weights are not of the sizes it tells"
-        ) from error
+    except Exception as error:  # whatever the sizes of a damaged card lead to
+        raise _refusal(path, f": {WRONG_SIZES}") from error
     return card, model.eval()
 
 
 def _open(path: Path) -> tuple[ModelCard, dict[str, Tensor]]:
     """Return the card of a file, and its weights by name. Raises FileFormatError: it holds no model of attnviz."""
-    try:
-        metadata, weights = _read(path)
-        described = json.loads(metadata["card"])
-    except KeyError:
-        raise FileFormatError(
-            f"{path} holds no model of attnviz, as attnviz train writes one"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise FileFormatError(f"{path} holds no model of attnviz: {error}") from error
-    try:
-        card = _card_from(described)
-    except (*_MISFITS, RecursionError) as error:
-        reason = f"train it again ({type(error).__name__}: {error})"
-        raise FileFormatError(
-            f"{path} holds no model of attnviz that this version reads: {reason}"
-        ) from error
-    # A damaged card with huge sizes must not allocate a model of that size.
-    n_weights = sum(weight.numel() for weight in weights.values())
-    sizes = [size for size in asdict(card.plan.config).values() if isinstance(size, int)]
-    if max(sizes) > n_weights:
-        raise FileFormatError(
-            f"{path} holds no model of attnviz: its weights are not of the sizes it tells"
-        )
-    return card, weights
-
-
-def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Return a file's metadata and tensors. Raises ValueError: it cannot be read."""
     from safetensors import SafetensorError, safe_open
 
     try:
         check_is_file(path)
         with safe_open(path, framework="pt") as file:
-            tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118 - it is no dictionary
-            return file.metadata() or {}, tensors
-    except (OSError, SafetensorError, FileFormatError) as error:
-        raise ValueError(str(error)) from error
+            weights = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118 - it is no dictionary
+            described = json.loads((file.metadata() or {})["card"])
+    except KeyError:
+        raise _refusal(path, ", as attnviz train writes one") from None
+    except (OSError, SafetensorError, FileFormatError, ValueError, RecursionError) as error:
+        raise _refusal(path, f": {error}") from error
+    try:
+        card = _card_from(described)
+    except Exception as error:  # whatever the values of a damaged card lead to
+        reason = f"train it again ({type(error).__name__}: {error})"
+        raise _refusal(path, f" that this version reads: {reason}") from error
+    # A damaged card with huge sizes must not allocate a model of that size.
+    n_weights = sum(weight.numel() for weight in weights.values())
+    sizes = [size for size in asdict(card.plan.config).values() if isinstance(size, int)]
+    if max(sizes) > n_weights:
+        raise _refusal(path, f": {WRONG_SIZES}")
+    return card, weights
+
+
+def _refusal(path: Path, reason: str) -> FileFormatError:
+    return FileFormatError(f"{path} holds no model of attnviz{reason}")
 
 
 def _card_from(described: dict[str, Any]) -> ModelCard:
-    """Return the card that a file describes. Raises one of `_MISFITS`: it is damaged."""
+    """Return the card that a file describes."""
     import msgspec
 
+    _, config_class = ARCHITECTURES[described["kind"]]
     plan = TrainingPlan(
         kind=described["kind"],
-        config=_convert(ARCHITECTURES[described["kind"]][1], described["config"]),
+        config=_convert(config_class, described["config"]),
         recipe=_convert(Recipe, described["recipe"]),
         learns=msgspec.convert(described["learns"], str),
         clauses=tuple(described["clauses"]),
     )
-    config, target = plan.config, None
-    if isinstance(config, LanguageConfig):
-        source = _vocabulary(described["source"], config.n_words)
+    sizes, target = plan.config, None
+    if isinstance(sizes, LanguageConfig):
+        source = _vocabulary(described["source"], sizes.n_words)
     else:
-        source = _vocabulary(described["source"], config.n_source_words)
-        target = _vocabulary(described["target"], config.n_target_words)
+        source = _vocabulary(described["source"], sizes.n_source_words)
+        target = _vocabulary(described["target"], sizes.n_target_words)
     return ModelCard(
         name=msgspec.convert(described["name"], str),
         plan=plan,

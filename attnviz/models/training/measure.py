@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import cycle, islice
 from typing import NamedTuple, TypeAlias
@@ -121,29 +121,6 @@ def reference_head(model: LanguageEncoder, n: int = SAMPLES, kind: str = "refere
     return max(heads, key=lambda head: (float(right[head]), head[0], float(on_noun[head])))
 
 
-def change_last_word(sentence: GoldSentence, last: str) -> GoldSentence:
-    """Return a sentence of reference with another last word, and with the noun that "it" then stands for."""
-    reference, words = _reference(sentence), list(sentence.words)
-    fits_animals = {
-        word for language in ("english", "korean") for word in splits.endings(language)[0]
-    }
-    place = reference.pronoun + 3
-    if (words[place] in fits_animals) != (last in fits_animals):
-        reference = reference.swapped
-    words[place] = last
-    return replace(sentence, words=tuple(words), reference=reference)
-
-
-def swap_particles(sentence: GoldSentence) -> GoldSentence:
-    """Return a sentence with 자기 whose subject and object have exchanged their particles."""
-    from attnviz.models.language.grammar import particle
-
-    reference, words = _reference(sentence), list(sentence.words)
-    words[reference.noun + 1] = PIECE + particle(words[reference.noun], "object")
-    words[reference.other + 1] = PIECE + particle(words[reference.other], "subject")
-    return replace(sentence, words=tuple(words), reference=reference.swapped)
-
-
 def _reference(sentence: GoldSentence) -> Reference:
     """Return the reference of a sentence. Raises ValueError: it has none."""
     if sentence.reference is None:
@@ -156,17 +133,22 @@ def swap_referents(
 ) -> list[GoldSentence]:
     """Return the sentences changed so that each pronoun stands for the other noun.
 
-    Tired becomes wide, or the other way round; with 자기, subject and object are exchanged.
+    Tired becomes wide, or the other way round; with 자기, subject and object exchange their particles.
     """
+    from attnviz.models.language.grammar import particle
+
     for_animals, for_places = splits.endings(language)
     swapped = []
     for number, sentence in enumerate(sentences):
+        reference, words = _reference(sentence), list(sentence.words)
         if sentence.kind == "own":
-            swapped.append(swap_particles(sentence))
+            for noun, role in ((reference.noun, "object"), (reference.other, "subject")):
+                words[noun + 1] = PIECE + particle(words[noun], role)
         else:
-            last = sentence.words[_reference(sentence).pronoun + 3]
-            others = for_places if last in for_animals else for_animals
-            swapped.append(change_last_word(sentence, others[number % len(others)]))
+            last = reference.pronoun + 3
+            others = for_places if words[last] in for_animals else for_animals
+            words[last] = others[number % len(others)]
+        swapped.append(replace(sentence, words=tuple(words), reference=reference.swapped))
     return swapped
 
 
@@ -184,12 +166,6 @@ def fixed_offset(sentences: Sequence[GoldSentence]) -> int:
     """Return the most frequent distance from "it" to the noun that it stands for."""
     pronouns, nouns = places(sentences)
     return int((nouns - pronouns).mode().values)
-
-
-def offset_accuracy(offset: int, sentences: Sequence[GoldSentence]) -> float:
-    """Return the share of sentences in which the noun is at this distance from "it"."""
-    pronouns, nouns = places(sentences)
-    return float((nouns - pronouns == offset).float().mean())
 
 
 @torch.inference_mode()
@@ -258,16 +234,16 @@ def alignments(model: Translator, pairs: Sequence[Pair]) -> Tensor:
     return torch.stack(layers)  # (L, H, B, T)
 
 
-def alignment_error(top_key: Callable[[int, int], int], pairs: Sequence[Pair]) -> float:
-    """Return the alignment error rate of a function from a pair's number and a step to a source position.
+def alignment_error(top_keys: Sequence[Sequence[int]], pairs: Sequence[Pair]) -> float:
+    """Return the alignment error rate of a source position for each step of each pair.
 
     1 - (|A and S| + |A and P|) / (|A| + |S|), with the pairs' sure (S) and possible (P) alignments.
 
     Source: Och and Ney 2003, "A Systematic Comparison of Various Statistical Alignment Models", section 4.
     """
     right = total = 0
-    for number, pair in enumerate(pairs):
-        aligned = {(step, top_key(number, step)) for step in range(len(pair.korean))}
+    for keys, pair in zip(top_keys, pairs, strict=True):
+        aligned = set(enumerate(keys[: len(pair.korean)]))
         right += len(aligned & pair.sure) + len(aligned & pair.possible)
         total += len(aligned) + len(pair.sure)
     return 1 - right / total
@@ -275,21 +251,17 @@ def alignment_error(top_key: Callable[[int, int], int], pairs: Sequence[Pair]) -
 
 def alignment_errors(model: Translator, pairs: Sequence[Pair]) -> Tensor:
     """Return the alignment error rate of each head's largest weights [layer, head]."""
-    top_keys = alignments(model, pairs)
-    errors = torch.empty(top_keys.shape[:2])
-    for layer, heads in enumerate(top_keys.tolist()):
-        for head, keys in enumerate(heads):
-
-            def top_key(number: int, step: int, keys: list[list[int]] = keys) -> int:
-                return keys[number][step]
-
-            errors[layer, head] = alignment_error(top_key, pairs)
-    return errors
+    layers = alignments(model, pairs).tolist()
+    return torch.tensor([[alignment_error(keys, pairs) for keys in heads] for heads in layers])
 
 
 def diagonal_error(pairs: Sequence[Pair]) -> float:
     """Return the alignment error rate of the diagonal (same relative position in source and target)."""
-    return alignment_error(lambda b, t: t * len(pairs[b].english) // len(pairs[b].korean), pairs)
+    diagonals = []
+    for pair in pairs:
+        n_source, n_steps = len(pair.english), len(pair.korean)
+        diagonals.append([step * n_source // n_steps for step in range(n_steps)])
+    return alignment_error(diagonals, pairs)
 
 
 def alignment_head(model: Translator, n: int, clauses: Sequence[int | None]) -> Head:
@@ -336,8 +308,9 @@ def quality(
 def _reference_quality(model: LanguageEncoder, n: int, kind: str) -> dict[str, float]:
     """Return how well a model finds the nouns that pronouns stand for, by name, on n sentences of a kind."""
     language = model.config.language
-    validation = references("validation", n, kind, language)
     test = references("test", n, kind, language)
+    offset = fixed_offset(references("validation", n, kind, language))
+    pronouns, nouns = places(test)
     head = reference_head(model, n, kind)
     random = untrained(model.config)
     random_head = reference_head(random, n, kind)
@@ -351,7 +324,7 @@ def _reference_quality(model: LanguageEncoder, n: int, kind: str) -> dict[str, f
         "best head with random weights attends to the right noun": float(
             reference_accuracy(random, test)[random_head]
         ),
-        "best fixed offset is right": offset_accuracy(fixed_offset(validation), test),
+        "best fixed offset is right": float((nouns - pronouns == offset).float().mean()),
     }
 
 

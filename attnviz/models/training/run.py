@@ -24,7 +24,7 @@ from attnviz.models.language_models import LanguageEncoder
 from attnviz.models.registry import HOME_BUILT, Recipe, TrainingPlan, trained
 from attnviz.models.training import files, measure
 from attnviz.models.training.files import ModelCard
-from attnviz.models.training.tasks import Model, Task, task_of
+from attnviz.models.training.tasks import Model, loss_of, new_model
 from attnviz.storage.files import check_ending, check_writable, write_whole
 
 REFERENCE_HEAD = 3
@@ -81,30 +81,39 @@ def train(
     check_writable(path)
     plan = plan_of(name, seed=seed, steps=steps)
     with _reproducible():
-        task = task_of(plan)
-        take_steps(task, progress=progress)
-        if isinstance(task.model, LanguageEncoder):
-            layer, head = measure.reference_head(task.model)
-            attention = cast("MultiHeadAttention", task.model.encoder.layers[layer].attention)
+        model = new_model(plan)
+        take_steps(model, plan, progress=progress)
+        if isinstance(model, LanguageEncoder):
+            layer, head = measure.reference_head(model)
+            attention = cast("MultiHeadAttention", model.encoder.layers[layer].attention)
             exchange_heads(attention, head, REFERENCE_HEAD)
-        task.model.half().float()  # the weights are rounded as the file will hold them, then measured
-        card = card_of(name, plan, task.model)
-    write_whole(path, lambda temporary: files.save(temporary, card, task.model))
+        model.half().float()  # the weights are rounded as the file will hold them, then measured
+        language = plan.config.language if isinstance(plan.config, LanguageConfig) else None
+        card = ModelCard(
+            name=name,
+            plan=plan,
+            source=load_vocabulary(language or "source"),
+            target=load_vocabulary("target") if language is None else None,
+            quality=measure.quality(model, clauses=plan.clauses),
+        )
+    write_whole(path, lambda temporary: files.save(temporary, card, model))
     return card
 
 
-def take_steps(task: Task, *, progress: Callable[[int, float], None] | None = None) -> None:
-    """Train a task's model to the end of its recipe.
+def take_steps(
+    model: Model, plan: TrainingPlan, *, progress: Callable[[int, float], None] | None = None
+) -> None:
+    """Train a model to the end of its recipe.
 
     Source: Loshchilov and Hutter 2019, AdamW.
     """
-    model, recipe = task.model, task.recipe
+    recipe = plan.recipe
     optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.rate, weight_decay=0.01)
     model.train()
     for step in range(recipe.steps):
         for group in optimizer.param_groups:
             group["lr"] = rate_at(step, recipe)
-        loss = task.loss(step)
+        loss = loss_of(model, plan, step)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -138,18 +147,6 @@ def exchange_heads(attention: MultiHeadAttention, one: int, other: int) -> None:
         projection.weight.copy_(projection.weight[rows])
         projection.bias.copy_(projection.bias[rows])
     attention.output_projection.weight.copy_(attention.output_projection.weight[:, rows])
-
-
-def card_of(name: str, plan: TrainingPlan, model: Model) -> ModelCard:
-    """Return the card of a trained model, with its quality on unseen sentences."""
-    language = plan.config.language if isinstance(plan.config, LanguageConfig) else None
-    return ModelCard(
-        name=name,
-        plan=plan,
-        source=load_vocabulary(language or "source"),
-        target=load_vocabulary("target") if language is None else None,
-        quality=measure.quality(model, clauses=plan.clauses),
-    )
 
 
 @contextmanager

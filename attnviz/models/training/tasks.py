@@ -6,8 +6,7 @@ Only words are targets; where heads attend is whatever helped to predict the rig
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from random import Random
 from typing import TypeAlias
@@ -52,24 +51,13 @@ def new_model(plan: TrainingPlan) -> Model:
         return ARCHITECTURES[plan.kind][0](plan.config)  # type: ignore[arg-type]  # each architecture has its own config
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A model and what it learns."""
-
-    model: Model  # the model to train
-    recipe: Recipe  # how it is trained
-    # loss on the batch of a step, in nats; the number of the step determines the batch
-    loss: Callable[[int], Tensor]
-
-
-def task_of(plan: TrainingPlan) -> Task:
-    """Return the model with its initial weights, and its loss."""
-    model, recipe = new_model(plan), plan.recipe
+def loss_of(model: Model, plan: TrainingPlan, step: int) -> Tensor:
+    """Return the loss of a model on the batch of a step, in nats; the number of the step determines the batch."""
     if isinstance(model, LanguageEncoder):
-        return Task(model, recipe, functools.partial(hidden_words, model, recipe))
+        return hidden_words(model, plan.recipe, step)
     if isinstance(model, LanguageDecoder):
-        return Task(model, recipe, functools.partial(next_word, model, recipe))
-    return Task(model, recipe, functools.partial(translation, model, recipe, plan.clauses))
+        return next_word(model, plan.recipe, step)
+    return translation(model, plan.recipe, plan.clauses, step)
 
 
 def hidden_words(model: LanguageEncoder, recipe: Recipe, step: int) -> Tensor:

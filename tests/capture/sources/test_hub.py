@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from attnviz import open_source
+from attnviz.errors import UnknownModelError
 from attnviz.results import load_record
 
 if TYPE_CHECKING:
@@ -44,14 +46,7 @@ def test_first_download_then_cache(heatmap: Run, hub: Hub, tmp_path: Path) -> No
     assert (third.returncode, third.stderr, third.stdout) == (0, "wrote third.npz\n", first.stdout)
     record = load_record(tmp_path / "first.npz")
     assert record == load_record(tmp_path / "second.npz") == load_record(tmp_path / "third.npz")
-    assert [token.text for token in record.query_tokens] == [
-        "[CLS]",
-        "i",
-        "love",
-        "all",
-        "you",
-        "[SEP]",
-    ]
+    assert " ".join(token.text for token in record.query_tokens) == "[CLS] i love all you [SEP]"
 
 
 def test_slow_hub_and_a_model_by_name(refused: Callable[..., str], hub: Hub) -> None:
@@ -118,12 +113,12 @@ def test_what_the_hub_refuses(
 def test_an_adapter(
     refused: Callable[..., str], hub: Hub, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A model on the hub that is only an adapter is said to be one, and of which model."""
+    """A model on the hub that is only an adapter is said to be one."""
     folder = tmp_path_factory.mktemp("adapter")
-    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "gpt2"}')
+    (folder / "adapter_config.json").touch()
     hub.models["somebody/adapter"] = folder
     line = refused("I love all you", "-m", "somebody/adapter")
-    assert line.startswith("somebody/adapter holds only an adapter for gpt2: ")
+    assert line.startswith("somebody/adapter holds only an adapter: load its base model, ")
 
 
 def test_somebody_else_answers(refused: Callable[..., str], hub: Hub) -> None:
@@ -133,3 +128,10 @@ def test_somebody_else_answers(refused: Callable[..., str], hub: Hub) -> None:
     assert line.startswith(
         f"{SOMEBODY} is not in the cache, and what answers in the hub's place is not the hub: "
     )
+
+
+@pytest.mark.parametrize("folder", [r"C:\models\bert", r"models\bert"])
+def test_a_folder_of_windows(folder: str) -> None:
+    """The letter of a drive is no name of a model with sizes, and the hub is not asked for a folder."""
+    with pytest.raises(UnknownModelError, match="there is no folder"):
+        open_source(folder)

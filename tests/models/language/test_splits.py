@@ -1,4 +1,4 @@
-"""The home-built language as a corpus: which words belong together, held against the words themselves."""
+"""Training, validation and test sentences, and some of them as a corpus."""
 
 from __future__ import annotations
 
@@ -16,16 +16,6 @@ from attnviz.models.language.vocabulary import PIECE
 from attnviz.text.corpus import AGREEMENT, COREFERENCE, CorpusLine
 from attnviz.text.words import split_words
 
-SELVES = {"himself", "herself", "themselves"}
-GRAMMAR = load_grammar("english")
-NOUNS = {
-    form
-    for group in ("people", "animals", "places")
-    for noun in GRAMMAR.words[group]
-    for form in (noun["one"], noun["many"])
-}
-MANY = {noun["many"] for noun in GRAMMAR.words["people"] + GRAMMAR.words["animals"]}
-
 
 def linked(line: CorpusLine) -> list[tuple[str, str, str]]:
     """The words of each link as they stand in the text."""
@@ -41,30 +31,20 @@ def linked(line: CorpusLine) -> list[tuple[str, str, str]]:
     ]
 
 
-class TestLinks:
-    """Links connect words that belong together."""
-
-    @pytest.mark.parametrize("kind", ["reference", "copula", "reflexive"])
-    def test_of_each_kind(self, kind: str) -> None:
-        for line in corpus_lines(20, kind=kind):
-            words = line.text.split()
-            ((one, other, relation),) = linked(line)
-            assert relation == (AGREEMENT if kind == "copula" else COREFERENCE)
-            assert other == words[1] or kind != "copula"  # not what it is near
-            if kind == "reference":
-                assert (one, other in NOUNS) == ("it", True)
-                lives = words[words.index("it") + 3] in splits.endings("english")[0]
-                assert lives == (other in {noun["one"] for noun in GRAMMAR.words["animals"]})
-            elif kind == "copula":
-                assert one == ("are" if other in MANY else "is")
-            else:
-                assert one in SELVES
-                assert (one == "themselves") == (other in MANY)
-                assert words.index(one) == words.index(other) + 2
-
-
 class TestCorpus:
     """Lines are as those of a file, each once."""
+
+    @pytest.mark.parametrize(
+        ("kind", "link"),
+        [
+            ("copula", ("is", "child", AGREEMENT)),  # the child near the markets is important .
+            ("reflexive", ("herself", "queen", COREFERENCE)),  # the smart queen sees herself .
+            ("reference", ("it", "lake", COREFERENCE)),  # ... the lake because it was too long .
+        ],
+    )
+    def test_links(self, kind: str, link: tuple[str, str, str]) -> None:
+        """Links connect words that belong together."""
+        assert linked(corpus_lines(1, kind=kind)[0]) == [link]
 
     def test_words_are_where_attnviz_sees_them(self) -> None:
         for line in corpus_lines(60):
@@ -75,10 +55,8 @@ class TestCorpus:
         lines = corpus_lines(80)
         assert len({line.text for line in lines}) == 80
         assert [line.number for line in lines] == list(range(1, 81))
-        assert {relation for line in lines for _, _, relation in linked(line)} == {
-            COREFERENCE,
-            AGREEMENT,
-        }
+        relations = {relation for line in lines for _, _, relation in linked(line)}
+        assert relations == {COREFERENCE, AGREEMENT}
 
 
 LIGHT = {"the", "a", "an", "two", ".", "?"}
@@ -107,12 +85,6 @@ class TestSplits:
         for one, other in itertools.combinations(seen, 2):
             assert one.isdisjoint(other)
 
-    def test_pinned(self) -> None:
-        """Sentences are the same on every machine, so training can be repeated."""
-        assert " ".join(next(splits.sentences("train")).words) == PINNED[0]
-        pair = next(splits.pairs("test"))
-        assert (" ".join(pair.english), " ".join(pair.korean)) == PINNED[1:]
-
     @pytest.mark.parametrize(
         "path", sorted(splits.HELD_OUT.glob("*.txt")), ids=lambda path: path.stem
     )
@@ -140,10 +112,3 @@ class TestSplits:
         shipped = list(itertools.islice(splits.sentences("test", kind="reference"), n))
         monkeypatch.setattr(splits, "HELD_OUT", tmp_path)
         assert shipped == list(itertools.islice(splits.sentences("test", kind="reference"), n))
-
-
-PINNED = (
-    "the girls find themselves .",
-    "she is drawing the egg and a bird is red and a small horse didn't see him",
-    "그녀는 달걀을 그리고 있다 그리고 새가 빨갛다 그리고 작은 말이 그를 보지 않았다",
-)

@@ -15,7 +15,7 @@ from attnviz.models.language.vocabulary import load_vocabulary
 from attnviz.models.registry import is_random, names, trained
 from attnviz.models.training import files
 from attnviz.models.training.files import ModelCard
-from attnviz.models.training.tasks import task_of
+from attnviz.models.training.tasks import new_model
 from tests.models.training.conftest import KINDS
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def written(
     """A model of a kind in a file, its card, and the model itself."""
 
     def write(kind: str) -> tuple[Path, ModelCard, Any]:
-        path, model = tmp_path / f"{kind}.safetensors", task_of(plan(kind)).model
+        path, model = tmp_path / f"{kind}.safetensors", new_model(plan(kind))
         model.half().float()  # as the file holds it
         card = ModelCard(
             name=f"tiny-{kind}",

@@ -12,7 +12,7 @@ from attnviz.models.language.grammar import load_grammar
 from attnviz.models.language.vocabulary import load_vocabulary
 from attnviz.models.registry import Recipe
 from attnviz.models.training.run import rate_at, take_steps
-from attnviz.models.training.tasks import dropping_heads, hide, task_of
+from attnviz.models.training.tasks import dropping_heads, hide, loss_of, new_model
 from tests.models.language.conftest import seeded
 from tests.models.training.conftest import KINDS
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 def trained(plan: TrainingPlan) -> dict[str, torch.Tensor]:
     """The weights of a model that was trained by its plan."""
-    task = task_of(plan)
-    take_steps(task)
-    return dict(task.model.state_dict())
+    model = new_model(plan)
+    take_steps(model, plan)
+    return dict(model.state_dict())
 
 
 def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
@@ -42,13 +42,12 @@ class TestTrain:
     def test_loss_falls(self, plan: Callable[..., TrainingPlan], kind: str) -> None:
         """By more than two fifths of a nat in 60 small steps."""
         losses: list[float] = []
-        task = task_of(plan(kind, steps=60, batch=8))
-        take_steps(
-            task, progress=lambda step, loss: losses.append(loss) if step == len(losses) else None
-        )
+        small = plan(kind, steps=60, batch=8)
+        model = new_model(small)
+        take_steps(model, small, progress=lambda _, loss: losses.append(loss))
         assert len(losses) == 60
         assert sum(losses[-10:]) / 10 < sum(losses[:5]) / 5 - 0.4
-        assert not task.model.training
+        assert not model.training
 
     def test_same_seed_same_weights(self, plan: Callable[..., TrainingPlan], kind: str) -> None:
         """Whatever random numbers others drew meanwhile; another seed, other weights."""
@@ -59,14 +58,15 @@ class TestTrain:
 
     def test_only_words_are_targets(self, plan: Callable[..., TrainingPlan], kind: str) -> None:
         """A model that keeps all its attention maps to itself has the same loss."""
-        task = task_of(plan(kind))
-        told = task.loss(3)
+        small = plan(kind)
+        model = new_model(small)
+        told = loss_of(model, small, 3)
 
         def withhold(_: nn.Module, __: Any, said: Any) -> Any:
             return said._replace(weights=None) if hasattr(said, "_replace") else (said[0], None)
 
-        task.model.register_forward_hook(withhold)
-        assert torch.equal(task.loss(3), told)
+        model.register_forward_hook(withhold)
+        assert torch.equal(loss_of(model, small, 3), told)
 
 
 class TestRate:

@@ -1,0 +1,181 @@
+"""The small language: its sentences, which must never change, its words, and what could be one of its sentences."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from random import Random
+
+import pytest
+
+from attnviz.models.language.grammar import could_be_generated, load_grammar, particle
+from attnviz.models.language.sentences import Reference, parse_pair, parse_sentence
+from attnviz.models.language.vocabulary import PIECE, SPECIAL, UNKNOWN, load_vocabulary
+from attnviz.text.words import split_words
+
+DIGESTS = {
+    "english": "9d04ba38e1f6e536",
+    "korean": "aa97e465182f0153",
+    "translation": "6d626ba8c23ab9d6",
+}
+"""Of the lines that each grammar makes here: the shipped models were trained on these very sentences."""
+
+MISSION = (
+    "I love all you",
+    "She is eating a green apple",
+    "Although I did not get 95 in last TOEFL, I could get in the Ph.D program.",
+    "Although I did get 95 in last TOEFL, I could not get in the Ph.D program.",
+    "There is a prince",
+    "Is there a prince",
+    "The animal didn't cross the street because it was too tired.",
+    "The animal didn't cross the street because it was too wide.",
+)
+
+
+NEWCOMERS = (
+    "The cat sat on the mat",
+    "The dog is barking",
+    "The bird is singing in the tree",
+    "My name is Anna.",
+    "I am a student",
+    "I am hungry",
+    "Hello, Tom!",
+    "What is this?",
+    "My dog likes your cat.",
+    "Kim went to school yesterday",
+    "The boy is playing with a red ball",
+    "We watched a movie together last night",
+    "She reads a book every day",
+    "The sun is shining today",
+    "I want to go home",
+    "He can speak English very well",
+)
+"""What people type first; the encoder and the decoder know every word."""
+
+
+@functools.cache
+def made(name: str) -> list[str]:
+    """Lines of a grammar: 10,000 or more as they come, and hundreds of each kind or number of clauses."""
+    grammar, random = load_grammar(name), Random(f"pinned {name}")
+    if name == "translation":
+        lines = [grammar.pair(random) for _ in range(10_000)]
+        return lines + [grammar.pair(random, n) for n in (2, 3) for _ in range(300)]
+    lines = [grammar.sentence(random) for _ in range(20_000)]
+    return lines + [
+        grammar.sentence(random, kind) for kind in grammar.rules["kinds"] for _ in range(400)
+    ]
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_sentences_stay_the_same(name: str) -> None:
+    """The same words, marks, references, links and alignments; each of them can be read."""
+    lines = made(name)
+    assert hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16] == DIGESTS[name]
+    for line in lines:
+        if name == "translation":
+            pair = parse_pair(line)
+            assert pair.sure <= pair.possible
+            assert {row for row, _ in pair.possible} == set(range(len(pair.korean)))
+        else:
+            sentence = parse_sentence(line)
+            assert max(sentence.decided, default=0) < len(sentence.words)
+
+
+def test_all_that_come_up_could_come_up() -> None:
+    """Each sentence that is made is built like one that can be made."""
+    for line in made("translation")[::4]:
+        assert could_be_generated(parse_pair(line).english), line
+
+
+@pytest.mark.parametrize("name", ["english", "korean", "source", "target"])
+def test_words_are_in_the_vocabulary(name: str) -> None:
+    """No sentence has a word without a number, and no number is that of a word that never comes up."""
+    if name in {"source", "target"}:
+        pairs = map(parse_pair, made("translation"))
+        said = {word for p in pairs for word in (p.english if name == "source" else p.korean)}
+    else:
+        said = {word for line in made(name) for word in parse_sentence(line).words}
+    words = set(load_vocabulary(name).words) - set(SPECIAL)
+    assert said <= words
+    assert said == words or name == "korean"  # a lecture's words beside those that come up
+
+
+@pytest.mark.parametrize(("last", "noun", "other"), [("tired", 1, 5), ("wide", 5, 1)])
+def test_the_animal_and_the_street(last: str, noun: int, other: int) -> None:
+    """The last word decides what "it" stands for; the words in brackets are decided by the grammar."""
+    line = (
+        "reference\tthe animal/animal didn't cross the street/place [because] [it/it] [was] too "
+        f"{last} .\tit {'animal place' if last == 'tired' else 'place animal'}\t"
+    )
+    sentence = parse_sentence(line)
+    assert sentence.reference == Reference(pronoun=7, noun=noun, other=other)
+    assert sentence.decided == {6, 7, 8}
+
+
+@pytest.mark.parametrize(
+    "forms",
+    [
+        "왕은 왕이 왕을 왕으로",
+        "공주는 공주가 공주를 공주로",
+        "말은 말이 말을 말로",
+        "선생님은 선생님이 선생님을 선생님으로",
+        "케이크는 케이크가 케이크를 케이크로",
+    ],
+)
+def test_particles(forms: str) -> None:
+    """은/는, 이/가, 을/를, 으로/로 by the final consonant."""
+    noun = forms.split()[0][:-1]
+    roles = ("topic", "subject", "object", "to")
+    assert [noun + particle(noun, role) for role in roles] == forms.split()
+
+
+@pytest.mark.parametrize(
+    "pieces", ["고양이 ##가", "고양이", "학교 ##에서", "도로", "서울 ##로", "먹었어요", "쿼카가"]
+)
+def test_a_particle_is_a_piece_of_its_own(pieces: str) -> None:
+    """Where the noun is known; what stands in the vocabulary whole stays whole."""
+    whole = pieces.replace(f" {PIECE}", "")
+    assert load_vocabulary("korean").pieces(whole) == tuple(pieces.split())
+
+
+@pytest.mark.parametrize("sentence", MISSION + NEWCOMERS)
+def test_knows_the_missions_sentences(sentence: str) -> None:
+    """As a person types them, capitals and all."""
+    words = [sentence[start:end] for start, end in split_words(sentence)]
+    if sentence not in NEWCOMERS:
+        assert [word for word in words if not load_vocabulary("source").knows(word)] == []
+    english = load_vocabulary("english")
+    assert [word for word in words if not english.knows(word)] == []
+    assert UNKNOWN not in english.decode(english.encode(words))
+    assert [word.lower() for word in words] == list(english.decode(english.encode(words)))
+
+
+def test_unknown_words() -> None:
+    """A stranger has the number of the unknown, in both languages."""
+    for words in (load_vocabulary("english"), load_vocabulary("target")):
+        assert words.encode(["xylophone", "실로폰", ""]) == [1, 1, 1]
+        assert not words.knows("xylophone")
+        assert words.decode([0, 1, 2, 3, 4]) == SPECIAL
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "i am a student",
+        "i love",
+        "a king",
+        "i am very tired",
+        "where is the cat ?",
+        "she gave me a book",
+        "the prince who loves her is big",
+        "i like it",
+        "the <unknown> is a student",
+        "in the park i love you",
+        "i love you and i love you and i love you and i love you",
+        "because i love you he likes me",
+        ". i love you",
+    ],
+)
+def test_none_that_does(sentence: str) -> None:
+    """Sentences of another construction never come up."""
+    assert not could_be_generated(sentence.split())
