@@ -6,29 +6,22 @@ notes name the operation.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from operator import index
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int, Int32
 
-from attnviz.errors import OutputError, RecordError, SelectionError
+from attnviz.errors import RecordError, SelectionError
+from attnviz.result import Result
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from pandas import DataFrame
 
-    from attnviz.pages import WebPage
-    from attnviz.render.figure.style import StyleName
-    from attnviz.render.palette import Palette
-    from attnviz.render.sheet import Scale
-    from attnviz.render.theme import ThemeName
 
 # Bidirectional self-attention, causal self-attention, or attention to the keys of another sequence.
 Kind = Literal["encoder", "decoder", "cross"]
@@ -257,7 +250,7 @@ class TokenStatistics(ReadOnly):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Attention(ReadOnly):
+class Attention(ReadOnly, Result):
     """The attention of one run of a model on one input.
 
     In the record of a long input a row and a column may each stand for a group of neighbouring tokens; `cell` is then
@@ -382,99 +375,6 @@ class Attention(ReadOnly):
         labels = self.model, self.kind, self.text, self.pair, self.target
         return hash((*labels, self.layers, self.heads, self.weights.shape))
 
-    def save(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        palette: Palette | None = None,
-        scale: Scale = "shared",
-        lang: str = "en",
-        style: StyleName = "sheet",
-        theme: ThemeName = "auto",
-        dpi: int | None = None,
-    ) -> Path:
-        """Write the record to a file in the format that the path's ending names.
-
-        ``.safetensors``, ``.npz`` and ``.json`` lose nothing and can be loaded again; ``.png``, ``.svg`` and ``.pdf``
-        are pictures, as `figure` draws them; ``.html`` is a page, as `page` makes it.
-
-        Raises:
-            OutputError: the path has another ending, the file cannot be written, or it would hold a mean in the place
-                of the heads.
-            SelectionError: there is no such palette, scale or language.
-            SettingsError: there is no such style or theme.
-        """
-        from attnviz.storage import record_files
-        from attnviz.storage.files import check_ending, write_whole
-
-        path = Path(path)
-        ending = check_ending(path, self.ENDINGS, "a record is")
-        if self.averaged and ending in self.DATA_ENDINGS:
-            raise OutputError(f"{path.name}: {MEAN_IN_DATA}")
-        content: str | bytes | Callable[[Path], object]
-        if ending == ".json":
-            content = record_files.to_json(self)
-        elif ending == ".npz":
-            content = record_files.npz(self)
-        elif ending == ".safetensors":
-            content = record_files.safetensors(self)
-        elif ending == ".html":
-            content = self.page(lang, palette=palette, scale=scale, theme=theme).html
-        else:
-            from attnviz.heatmaps.figure import draw_record
-
-            content = draw_record(
-                self,
-                palette=palette,
-                scale=scale,
-                lang=lang,
-                style=style,
-                theme=theme,
-                dpi=dpi,
-            ).fill
-        return write_whole(path, content)
-
-    def figure(
-        self,
-        layer: LayerChoice = None,
-        head: HeadChoice = None,
-        *,
-        palette: Palette | None = None,
-        scale: Scale = "shared",
-        lang: str = "en",
-        style: StyleName = "sheet",
-        theme: ThemeName = "auto",
-        dpi: int | None = None,
-    ) -> Figure:
-        """Draw the record as a Matplotlib figure, as `attnviz.heatmap` does."""
-        from attnviz.heatmaps.figure import draw_record
-
-        picture = draw_record(
-            self,
-            layer,
-            head,
-            palette=palette,
-            scale=scale,
-            lang=lang,
-            style=style,
-            theme=theme,
-            dpi=dpi,
-        )
-        return picture.figure
-
-    def page(
-        self,
-        lang: str = "en",
-        *,
-        palette: Palette | None = None,
-        scale: Scale = "shared",
-        theme: ThemeName = "auto",
-    ) -> WebPage:
-        """Make an interactive page, as `attnviz.page` does."""
-        from attnviz.heatmaps.html import page
-
-        return page(self, lang=lang, palette=palette, scale=scale, theme=theme)
-
     def to_frame(self) -> DataFrame:
         """Return the weights as a pandas frame: one row per layer, head, query and key, with both tokens."""
         from pandas import DataFrame, MultiIndex
@@ -489,14 +389,8 @@ class Attention(ReadOnly):
         return frame
 
     def _repr_html_(self) -> str | None:
-        """Return the page of a small record in an HTML frame, for notebooks; None for a large record."""
+        """Return the page of a small record in a frame, for notebooks; None for a large one."""
         return self.page()._repr_html_() if self.weights.nbytes <= EXACT else None
-
-    def _repr_png_(self) -> bytes:
-        """Return the picture that `attnviz.heatmap` draws, for notebooks that show no interactive page."""
-        from attnviz.heatmaps.figure import draw_record
-
-        return draw_record(self).png()
 
     def pattern(
         self, layer: int | str, head: int | None = None
@@ -606,6 +500,32 @@ class Attention(ReadOnly):
         )
         weights = self.weights[:, :, rows or slice(None), keys or slice(None)]
         return self.derive(weights=weights, vectors=None, **part_labels)
+
+    def choose(
+        self, layer: LayerChoice = None, head: HeadChoice = None
+    ) -> tuple[Attention, Attention]:
+        """Return the record, averaged if ``"mean"`` is chosen, and its part with the chosen layer and head.
+
+        The arguments are as for `attnviz.heatmap`.
+
+        Raises SelectionError: there is no such layer or head, or the layer is named twice.
+        """
+        averaged: list[MeanAxis] = []
+        if layer == "mean":
+            averaged, layer = ["layers"], None
+        if head == "mean":
+            averaged, head = [*averaged, "heads"], None
+        if isinstance(layer, str) and head is None:
+            layer, head = None, layer
+        record = self.mean(*averaged) if averaged else self
+        if isinstance(head, (str, tuple)):
+            if layer is not None or averaged:
+                raise SelectionError("give a layer, or a head with its layer, not both")
+            layer, head = parse_head(head)
+        if isinstance(layer, str):
+            raise SelectionError(f"{layer!r} is no layer: give its number, such as 1")
+        layers, heads = None if layer is None else [layer], None if head is None else [head]
+        return record, record.select(layers, heads)
 
     def select(
         self,

@@ -1,4 +1,4 @@
-"""The functions ``attnviz.page``, ``attnviz.save`` and ``attnviz.load`` for results of any kind."""
+"""Results of any kind: their pictures, pages and files. The one file that knows all views."""
 
 from __future__ import annotations
 
@@ -6,30 +6,34 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from attnviz.errors import FileFormatError, SettingsError
-from attnviz.storage.files import listed
+from attnviz.attention import MEAN_IN_DATA, Attention
+from attnviz.errors import FileFormatError, OutputError, SettingsError
+from attnviz.heads.record import HeadComparison
+from attnviz.heatmaps.difference import Difference
+from attnviz.look import Look
+from attnviz.result import Result
+from attnviz.storage.files import check_ending, listed, write_whole
+from attnviz.stories.record import Story
 from attnviz.text.display import visible
+from attnviz.walkthroughs.record import Walkthrough
 
 if TYPE_CHECKING:
-    from attnviz.attention import Attention
     from attnviz.pages import WebPage
+    from attnviz.render.figure.export import Picture
 
 
+PICTURES = {".png", ".svg", ".pdf"}
+# The class of each result, and how messages call it.
+WHAT = {
+    "Attention": "a record",
+    "Difference": "a difference",
+    "HeadComparison": "a comparison",
+    "Story": "a story",
+    "Walkthrough": "a walkthrough",
+}
 COMPARISON, WALKTHROUGH = "attnviz-comparison", "attnviz-walkthrough"  # the formats of JSON files
-
-
-class Result(Protocol):
-    """A result that can be saved and shown as a page: a record, a walkthrough, a comparison of heads."""
-
-    @property
-    def save(self) -> Callable[..., Path]:
-        """The method that writes the result in the format of the path's ending."""
-
-    @property
-    def page(self) -> Callable[..., WebPage]:
-        """The method that makes the page of the result."""
 
 
 def page(
@@ -37,8 +41,7 @@ def page(
     path: str | os.PathLike[str] | None = None,
     *,
     model: str | None = None,
-    lang: str = "en",
-    **look: Any,
+    **options: Any,
 ) -> WebPage:
     """Make one HTML page of a result, which works offline; without a result, make a page for typing sentences.
 
@@ -47,40 +50,135 @@ def page(
             the reader types sentences and a home-built encoder runs.
         path: the file to write; None writes no file.
         model: the model that runs in a page without a result: ``toy`` (the default) or ``toy-ko``.
-        lang: the initial language, ``en`` or ``ko``; the page has both.
-        look: further options. Every page takes ``theme``: ``light`` or ``dark``, or ``auto`` (the default), which
-            follows the reader's system. A record and a page without a result take ``palette`` and ``scale`` (the
-            initial end of the colour scale), as for `attnviz.heatmap`. A walkthrough takes ``precision``, ``steps``
-            and ``blanks``, as for its `figure`.
+        options: ``lang`` is the initial language, ``en`` or ``ko``; the page has both. ``theme`` is ``light`` or
+            ``dark``, or ``auto`` (the default), which follows the reader's system. A record and a page without a result
+            take ``palette`` and ``scale`` (the initial end of the colour scale), as for `attnviz.heatmap`. A
+            walkthrough takes ``precision`` and ``blanks``, as for its `figure`.
 
     Returns:
         The page, which a notebook shows and `save` writes.
 
     Raises:
         OutputError: the path does not end in ``.html``, or cannot be written.
-        SelectionError: there is no such language, palette, scale, step or model.
+        SelectionError: there is no such language, palette, scale or model.
         SettingsError: `result` is no result, a model is given beside a result, or the theme or precision is impossible.
     """
     if result is None:
         from attnviz.heatmaps.html import tour
         from attnviz.models.registry import TOY
 
-        web_page = tour(TOY if model is None else model, lang=lang, **look)
-    elif not hasattr(result, "page"):
+        made = tour(TOY if model is None else model, Look(**options))
+    elif not isinstance(result, Result):
         kind = type(result).__name__
         raise SettingsError(f"a page shows a result, such as that of attnviz.attend, not {kind}")
     elif model is not None:
         raise SettingsError("a model runs in a page without a result: give one of them")
     else:
-        web_page = result.page(lang=lang, **look)
+        made = result.page(**options)
     if path is not None:
-        web_page.save(path)
-    return web_page
+        made.save(path)
+    return made
 
 
-def save(result: Result, path: str | os.PathLike[str], **look: Any) -> Path:
-    """Write a result in the format of the path's ending; equivalent to ``result.save(path, **look)``."""
-    return result.save(Path(path), **look)
+def save(result: Result, path: str | os.PathLike[str], *place: Any, **options: Any) -> Path:
+    """Write a result in the format of the path's ending; equivalent to ``result.save(path, ...)``."""
+    return result.save(path, *place, **options)
+
+
+def picture(result: Result, look: Look, *place: Any, **own: Any) -> Picture:
+    """Return the picture of a result; `place` chooses a part of it.
+
+    `own` are the keywords of its view: ``layer`` and ``head`` of a record and a difference, ``heads`` and ``examples``
+    of a comparison of heads, ``precision`` and ``blanks`` of a walkthrough.
+    """
+    if isinstance(result, Attention | Difference):
+        from attnviz.heatmaps import figure
+
+        if isinstance(result, Attention):
+            return figure.draw_record(result, look, *place, **own)
+        return figure.draw_difference(result, look, *place, **own)
+    if isinstance(result, HeadComparison):
+        from attnviz.heads import api
+
+        return api.draw(result, look, *place, **own)
+    if isinstance(result, Walkthrough):
+        from attnviz.walkthroughs.figure import sheet
+
+        return sheet.draw(result.view(look, **own), look, *place)
+    assert isinstance(result, Story)
+    from attnviz.stories.figure import draw
+
+    return draw(result, look, *place, **own)
+
+
+def web_page(result: Result, look: Look, **own: Any) -> WebPage:
+    """Return the page of a result; `own` are the keywords of its view, as for `picture`."""
+    if isinstance(result, Attention | Difference):
+        from attnviz.heatmaps import html
+
+        if isinstance(result, Attention):
+            return html.page(result, look, **own)
+        return html.difference_page(result, look, **own)
+    if isinstance(result, HeadComparison):
+        from attnviz.heads.html import page as page_of_heads
+
+        return page_of_heads(result, look, **own)
+    if isinstance(result, Walkthrough):
+        from attnviz.walkthroughs.pages.html import page as page_of_walkthrough
+
+        return page_of_walkthrough(result.view(look, **own), look)
+    assert isinstance(result, Story)
+    from attnviz.stories.html import page as page_of_story
+
+    return page_of_story(result, look, **own)
+
+
+def write(result: Result, path: Path, look: Look, *place: Any, **own: Any) -> Path:
+    """Write a result to a file in the format of its ending. Raises OutputError: it has none, or cannot be written."""
+    ending = check_ending(path, result.ENDINGS, f"{WHAT[type(result).__name__]} is")
+    content: str | bytes | Callable[[Path], object]
+    if ending in PICTURES:
+        content = picture(result, look, *place, **own).fill
+    elif ending == ".html":
+        # A page shows all heads of a comparison, and no patterns of examples.
+        of_page = {name: own[name] for name in own if name not in {"heads", "examples"}}
+        content = web_page(result, look, **of_page).html
+    else:
+        content = _data(result, ending, path.name, look, own)
+    return write_whole(path, content)
+
+
+def _data(
+    result: Result, ending: str, name: str, look: Look, own: dict[str, Any]
+) -> str | bytes | Callable[[Path], object]:
+    """Return the content of a file that is neither picture nor page."""
+    if isinstance(result, Attention):
+        from attnviz.storage import record_files
+
+        if result.averaged:
+            raise OutputError(f"{name}: {MEAN_IN_DATA}")
+        if ending == ".json":
+            return record_files.to_json(result)
+        if ending == ".npz":
+            return record_files.npz(result)
+        return record_files.safetensors(result)
+    if isinstance(result, HeadComparison):
+        from attnviz.heads import files as heads_files
+
+        is_csv = ending == ".csv"
+        return heads_files.to_csv(result) if is_csv else heads_files.to_json(result)
+    if isinstance(result, Walkthrough):
+        from attnviz.walkthroughs import files as walkthrough_files
+        from attnviz.walkthroughs.pages import markdown
+
+        if ending == ".json":
+            return walkthrough_files.to_json(result, blanks=own.get("blanks", frozenset()))
+        view = result.view(look, **own)
+        return markdown.csv(view) if ending == ".csv" else markdown.markdown(view)
+    assert isinstance(result, Story)
+    from attnviz.stories.record import to_json
+
+    return to_json(result)
 
 
 def load(path: str | os.PathLike[str]) -> Any:

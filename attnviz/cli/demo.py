@@ -10,8 +10,8 @@ import typer
 from attnviz.cli import options as opt
 from attnviz.cli.output import (
     JSON,
-    check_look,
     check_outputs,
+    check_style,
     default_picture,
     is_typed,
     print_json,
@@ -19,6 +19,7 @@ from attnviz.cli.output import (
     write,
 )
 from attnviz.errors import SelectionError, SettingsError
+from attnviz.look import Look
 from attnviz.render.names import DEFAULT, outputs
 from attnviz.stories import CHAPTERS, DEMOS, check
 
@@ -84,7 +85,7 @@ def demo(
     picture = outputs() / f"demo-{name}.png"
     paths = output or [picture]
     check_outputs(output or [], Story.ENDINGS)
-    check_look(context, paths, style)
+    check_style(context, paths)
     from attnviz.stories import tell
 
     english = tell(name)
@@ -98,10 +99,10 @@ def demo(
             return terminal.draw(english.translated(screen.language(lang)), screen)
 
         print_view(view, palette, theme)
-    look = {"palette": palette, "style": style, "theme": theme}
+    look = Look(palette=palette, style=style, theme=theme, lang=lang)
     for path in output or []:
         if path != JSON:
-            write(story, path, **look)
+            write(story, path, look)
     if not output:
         with default_picture():
-            write(story, picture, **look)
+            write(story, picture, look)

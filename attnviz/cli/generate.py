@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from attnviz.cli import options as opt
 from attnviz.cli.output import (
-    check_look,
     check_outputs,
+    check_style,
     default_picture,
     model_name,
     open_model,
@@ -18,6 +18,7 @@ from attnviz.cli.output import (
     write,
 )
 from attnviz.generations.settings import DEFAULT_MODEL, Sampling
+from attnviz.look import Look
 from attnviz.render.names import DEFAULT, outputs, picture_path
 from attnviz.text.display import check_text
 
@@ -101,7 +102,7 @@ def generate(
 
     paths = output or [outputs() / "generate.png"]
     check_outputs(output or [], Attention.ENDINGS, prints_json=False)
-    check_look(context, paths, style)
+    check_style(context, paths)
     prompt = read_text(text, file)
     check_text(prompt, "the prompt")
     source = open_model(
@@ -128,15 +129,10 @@ def generate(
         **sampling,  # type: ignore[arg-type]
     )
     live.end(record)
-    look: dict[str, Any] = {
-        "palette": palette,
-        "lang": lang,
-        "style": style,
-        "theme": theme,
-    }
+    look = Look(palette=palette, lang=lang, style=style, theme=theme)
     for path in output or []:
-        write(record, path, **look)
+        write(record, path, look)
     if not output:
         with default_picture():
             path = picture_path("generate", record.text, record.model, pair=None, target=None)
-            write(record, path, **look)
+            write(record, path, look)

@@ -15,8 +15,8 @@ import typer
 from attnviz.cli import options as opt
 from attnviz.cli.output import (
     JSON,
-    check_look,
     check_outputs,
+    check_style,
     default_picture,
     model_name,
     print_json,
@@ -31,6 +31,7 @@ from attnviz.heads.settings import (
     ModelSettings,
     SurveySettings,
 )
+from attnviz.look import Look
 from attnviz.render.names import outputs, picture_path
 from attnviz.text.display import check_text, visible
 
@@ -144,7 +145,7 @@ def compare_heads(
     from attnviz.heads.record import HeadComparison
 
     check_outputs(paths, HeadComparison.ENDINGS)
-    check_look(context, paths or [outputs() / "heads.png"], style)
+    check_style(context, paths or [outputs() / "heads.png"])
     comparison = _measure(
         corpus_settings,
         lambda n_layers, n_heads: _places(selections, n_layers, n_heads),
@@ -174,14 +175,15 @@ def compare_heads(
             return draw_overview(comparison, screen, language)
 
         print_view(view, theme=theme)
-    look: dict[str, Any] = {"lang": lang, "style": style, "theme": theme, "heads": cards}
-    look["examples"] = cache(_examples)  # computed once for all pictures
+    look = Look(lang=lang, style=style, theme=theme)
+    # The examples are computed once for all pictures.
+    own: dict[str, Any] = {"heads": cards, "examples": cache(_examples)}
     for path in paths:
         if path != JSON:
-            write(comparison, path, **look)
+            write(comparison, path, look, **own)
     if not output:
         with default_picture():
-            write(comparison, _default_path(comparison, corpus_settings, cards), **look)
+            write(comparison, _default_path(comparison, corpus_settings, cards), look, **own)
 
 
 def _default_path(

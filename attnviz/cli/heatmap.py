@@ -10,10 +10,11 @@ import typer
 from attnviz.cli import options as opt
 from attnviz.cli.output import (
     JSON,
-    check_look,
     check_outputs,
+    check_style,
     default_picture,
     is_typed,
+    log_wrote,
     model_name,
     open_model,
     print_json,
@@ -22,6 +23,7 @@ from attnviz.cli.output import (
     write,
 )
 from attnviz.errors import SettingsError
+from attnviz.look import Look
 from attnviz.render.names import DEFAULT, outputs, picture_path, slug
 from attnviz.text.display import check_text, visible
 from attnviz.text.messages import Phrase, _, in_language
@@ -140,13 +142,7 @@ def heatmap(
         None if "layers" in averaged else layer, None if "heads" in averaged else head
     )
     name = model_name(model, toy)
-    look: dict[str, Any] = {
-        "palette": palette,
-        "scale": scale,
-        "lang": lang,
-        "style": style,
-        "theme": theme,
-    }
+    look = Look(palette=palette, scale=scale, lang=lang, style=style, theme=theme)
     model_options: dict[str, Any] = {
         "device": device,
         "trust_remote_code": trust_remote_code,
@@ -209,7 +205,7 @@ def heatmap(
     _show_record(record, paths, look, full=head is not None)
     if not paths:
         with default_picture():
-            write(record, _default_path(record, target, shows_all=not (layer or head)), **look)
+            write(record, _default_path(record, target, shows_all=not (layer or head)), look)
 
 
 SENTENCE_OPTIONS = ("text", "file", "pair", "target", "kind")
@@ -230,7 +226,7 @@ def _check_files(
     if is_difference:
         endings = tuple(ending for ending in endings if ending not in Attention.DATA_ENDINGS)
     check_outputs(paths, endings, prints_json=not is_difference)
-    check_look(context, paths or [outputs() / "heatmap.png"], style)
+    check_style(context, paths or [outputs() / "heatmap.png"])
 
 
 def _check_mean(paths: Sequence[Path]) -> None:
@@ -246,12 +242,10 @@ def _is_page(path: Path) -> bool:
     return path.suffix.lower() == ".html"
 
 
-def _show_record(
-    record: Attention, paths: Sequence[Path], look: dict[str, Any], *, full: bool
-) -> None:
+def _show_record(record: Attention, paths: Sequence[Path], look: Look, *, full: bool) -> None:
     """Print a record, as JSON if `paths` has ``-``, and write it to the other paths.
 
-    `look` has the arguments of `Attention.save`; with `full`, each head is printed in full size.
+    With `full`, each head is printed in full size.
     """
     if JSON in paths:
         from attnviz.storage.record_files import to_json
@@ -261,14 +255,14 @@ def _show_record(
         _print_heads(record, look, full=full)
     for path in paths:
         if path != JSON:
-            write(record, path, **look)
+            write(record, path, look)
 
 
 def _show_difference(
     first: Attention,
     second: Attention,
     paths: Sequence[Path],
-    look: dict[str, Any],
+    look: Look,
     *,
     subtracted: Phrase,
     layer: list[str] | None,
@@ -281,47 +275,48 @@ def _show_difference(
     from attnviz.heatmaps import terminal
     from attnviz.heatmaps.difference import difference
     from attnviz.render.terminal.text import wrap
+    from attnviz.results import web_page
 
     change = difference(first, second)
     changes = change.largest(MOST_CHANGES)
     page = None
     if any(map(_is_page, paths)):
-        page = change.page(look["lang"], scale=look["scale"], theme=look["theme"])
+        page = web_page(change, look)
 
     def view(screen: Screen) -> list[Text]:
-        language = screen.language(look["lang"])
-        sheet = change.sheet(look["scale"], language)
+        language = screen.language(look.lang)
+        sheet = change.sheet(look.scale, language)
         drawn = terminal.draw(sheet, screen, full=head is not None, changes=changes)
         return [*wrap(in_language(subtracted, language), screen, "dim"), *drawn]
 
-    print_view(view, theme=look["theme"])
+    print_view(view, theme=look.theme)
     shown = change
     if not (layer or head) and changes:
         shown = change.select([changes[0].layer], [changes[0].head])
-    look = {name: look[name] for name in look if name != "palette"}
     for path in paths:
         if page is not None and _is_page(path):
-            write(page, path)
+            page.save(path)
+            log_wrote(path)
         else:
-            write(shown, path, **look)
+            write(shown, path, look)
     if not paths:
         shows_all = not (layer or head)
         with default_picture():
             path = _default_path(first, first.target, shows_all=shows_all, second=second)
-            write(shown, path, **look)
+            write(shown, path, look)
 
 
-def _print_heads(record: Attention, look: dict[str, Any], *, full: bool) -> None:
+def _print_heads(record: Attention, look: Look, *, full: bool) -> None:
     """Print the record in the terminal; with `full`, each head in full size."""
 
     def view(screen: Screen) -> list[Text]:
         from attnviz.heatmaps import terminal
         from attnviz.render.sheet import resolve
 
-        sheet = resolve(record, look["scale"], screen.language(look["lang"]))
+        sheet = resolve(record, look.scale, screen.language(look.lang))
         return terminal.draw(sheet, screen, full=full)
 
-    print_view(view, look["palette"], look["theme"])
+    print_view(view, look.palette, look.theme)
 
 
 def _refuse(context: typer.Context, options: Sequence[str], message: str) -> None:
@@ -430,6 +425,7 @@ def page(
     check_outputs(paths, {".html"}, prints_json=False)
     from attnviz.heatmaps import html
 
-    web_page = html.tour(model, palette=palette, lang=lang, theme=theme)
+    web_page = html.tour(model, Look(palette=palette, lang=lang, theme=theme))
     for path in paths:
-        write(web_page, path)
+        web_page.save(path)
+        log_wrote(path)

@@ -12,7 +12,6 @@ import typer
 from attnviz.cli import output
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.models.registry import Device as DeviceName
-from attnviz.models.registry import Dtype as NumberFormat
 from attnviz.render.names import PALETTES
 
 # The headings of help, in their order.
@@ -93,10 +92,6 @@ Target = Annotated[
         panel=INPUT,
     ),
 ]
-Truncate = Annotated[
-    bool, option("--truncate", help="Cut a text that is too long for the model.", panel=INPUT)
-]
-
 # Model
 Model = Annotated[
     str | None,
@@ -112,9 +107,6 @@ Model = Annotated[
 ]
 Toy = Annotated[bool, option("--toy", help="The small model that ships with attnviz.", panel=MODEL)]
 Device = Annotated[DeviceName, option("--device", help="Where the model runs.", panel=MODEL)]
-Dtype = Annotated[
-    NumberFormat, option("--dtype", help="The model's number format.", metavar="TYPE", panel=MODEL)
-]
 TrustRemoteCode = Annotated[
     bool,
     option("--trust-remote-code", help="Allow code shipped with the model to run.", panel=MODEL),
@@ -159,14 +151,6 @@ Theme = Annotated[
     Literal["auto", "light", "dark"],
     option("--theme", help="Light or dark paper.", envvar="ATTNVIZ_THEME", panel=LOOK),
 ]
-Width = Annotated[
-    str | None,
-    option("--width", metavar="LENGTH", help="Width of pictures: 3.3in, 8cm.", panel=LOOK),
-]
-Title = Annotated[
-    str, option("--title", metavar="TEXT", help="Title of pictures, or none.", panel=LOOK)
-]
-
 # Files
 Quiet = Annotated[
     bool,

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from attnviz.capture.sources import Source
+    from attnviz.look import Look
     from attnviz.models.registry import Device, Dtype
-    from attnviz.render.figure.style import StyleName
     from attnviz.render.terminal.screen import Screen
     from attnviz.render.theme import ThemeName
+    from attnviz.result import Result
 
 LARGEST = 2**20  # bytes of the largest text that is read: far more than the positions of any model
 SILENCE = 1.0  # seconds after which a message says that standard input is waited for
@@ -267,17 +268,12 @@ def _files_in(value: object) -> list[str]:
     ]
 
 
-def check_look(
-    context: Any, paths: Iterable[Path], style: StyleName, width: str | None = None
-) -> None:
-    """Refuse, before any work, an impossible size of a picture, and options of pictures if none is written."""
-    from attnviz.render.figure.style import style_of
-
-    style_of(style, width)
-    options = [f"--{name}" for name in ("style", "width", "title") if is_typed(context, name)]
-    if options and not any(path.suffix.lower() in PICTURE_ENDINGS for path in paths):
-        verb = "applies" if len(options) == 1 else "apply"
-        raise SettingsError(f"{' and '.join(options)} {verb} only to pictures")
+def check_style(context: Any, paths: Iterable[Path]) -> None:
+    """Refuse --style, before any work, if no picture is written."""
+    if is_typed(context, "style") and not any(
+        path.suffix.lower() in PICTURE_ENDINGS for path in paths
+    ):
+        raise SettingsError("--style applies only to pictures")
 
 
 def is_typed(context: Any, *names: str) -> bool:
@@ -287,9 +283,16 @@ def is_typed(context: Any, *names: str) -> bool:
     )
 
 
-def write(result: Any, path: Path, **look: Any) -> None:
-    """Save a result with its own `save` method, which takes the options in `look`, and print a message."""
-    result.save(path, **look)
+def write(result: Result, path: Path, look: Look, *place: Any, **own: Any) -> None:
+    """Write a result to a file, and print a message; `own` are the keywords of its own view."""
+    from attnviz import results
+
+    results.write(result, path, look, *place, **own)
+    log_wrote(path)
+
+
+def log_wrote(path: Path) -> None:
+    """Print which file was written."""
     log_status(f"wrote {visible(str(path))}")
 
 

@@ -13,8 +13,8 @@ import typer
 from attnviz.cli import options as opt
 from attnviz.cli.output import (
     JSON,
-    check_look,
     check_outputs,
+    check_style,
     default_picture,
     is_typed,
     loading,
@@ -26,6 +26,7 @@ from attnviz.cli.output import (
     write,
 )
 from attnviz.errors import SettingsError
+from attnviz.look import Look
 from attnviz.render.names import DEFAULT, outputs, picture_path
 from attnviz.text.display import rounding, visible
 from attnviz.walkthroughs.settings import Example as ExampleName
@@ -152,21 +153,21 @@ def walkthrough(
         with loading(name) as notify:
             walk = calculate(notify=notify, **follow)
     blanks = walk.blanks() if exercise is not None and not solution else frozenset()
-    view: dict[str, Any] = {"lang": lang, "precision": precision, "blanks": blanks}
+    look = Look(lang=lang, palette=palette, style=style, theme=theme)
+    view: dict[str, Any] = {"precision": precision, "blanks": blanks}
     if JSON in paths:
         from attnviz.walkthroughs.files import to_json
 
         print_json(to_json(walk, blanks=blanks))
     else:
         _print_walk(walk, view, palette, theme, full=full, interactive=interactive)
-    look = view | {"palette": palette, "style": style, "theme": theme}
     for path in paths:
         if path != JSON:
-            write(walk, path, **look)
+            write(walk, path, look, **view)
     if not output and not interactive:
         with default_picture():
             path = _default_path(walk, example, numbers, exercise, solution=solution)
-            write(walk, path, **look)
+            write(walk, path, look, **view)
 
 
 def _check(context: typer.Context, paths: Sequence[Path], style: opt.Style) -> None:
@@ -186,7 +187,7 @@ def _check(context: typer.Context, paths: Sequence[Path], style: opt.Style) -> N
         )
     check_outputs(paths, Walkthrough.ENDINGS)
     draws_default = not paths and not options["interactive"]
-    check_look(context, [outputs() / "walkthrough.png"] if draws_default else paths, style)
+    check_style(context, [outputs() / "walkthrough.png"] if draws_default else paths)
     if (options["example"] or options["numbers"]) and is_typed(context, *OF_MODEL):
         raise SettingsError(
             "a calculation by hand needs no model: it takes no sentence and no option of a model"

@@ -22,18 +22,16 @@ from attnviz.heads.settings import (
     check_saved,
 )
 from attnviz.heads.survey import Survey
+from attnviz.look import Look
 from attnviz.models.registry import names
 from attnviz.storage.corpora.corpus import Format, read_corpus
 from attnviz.text.corpus import BadLine, CorpusLine
 from attnviz.text.display import check_text, clip, visible
-from attnviz.text.messages import expect_language
 
 if TYPE_CHECKING:
     from attnviz.attention import Attention
     from attnviz.capture.sources import Source
     from attnviz.render.figure.export import Picture
-    from attnviz.render.figure.style import StyleName
-    from attnviz.render.theme import ThemeName
 
 SAVED = {".json", ".stats"}  # the endings of comparisons; the second is refused with the reason
 TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
@@ -240,36 +238,33 @@ def example_patterns(
 
 def draw(
     shown: HeadComparison,
+    look: Look,
     heads: Sequence[Place] = (),
     *,
     examples: Examples | None = example_patterns,
-    lang: str = "en",
-    style: StyleName = "sheet",
-    theme: ThemeName = "auto",
-    dpi: int | None = None,
 ) -> Picture:
-    """Draw a comparison, or some of its heads, as `HeadComparison.figure` does.
+    """Draw the sheet of all heads, or of some (``[(1, 2)]`` or ``["1.2"]``).
 
-    `examples` returns the patterns of examples, or the reason if there are none; None draws no patterns.
+    `examples` returns the patterns of examples, or the reason if there are none; None draws no patterns. Raises
+    SelectionError: there is no such head.
     """
     from attnviz.heads import figure
     from attnviz.render.figure.style import style_of
     from attnviz.render.theme import theme_of
 
-    expect_language(lang)
-    picture_style, colours = style_of(style, None, dpi), theme_of(theme)
     places = [shown.head(place).place for place in heads]
     patterns, unseen = ({}, "") if examples is None else examples(shown, tuple(places))
+    style = style_of(look)
     picture = figure.draw(
         shown,
         places,
         patterns=patterns,
         unseen=unseen,
-        language=lang,
-        style=picture_style,
-        theme=colours,
+        language=look.lang,
+        style=style,
+        theme=theme_of(look.theme),
     )
-    return picture.fitted(picture_style)
+    return picture.fitted(style)
 
 
 def reopen_model(origin: Origin) -> Source:

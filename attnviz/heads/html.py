@@ -11,9 +11,9 @@ from attnviz.heads.measures import Measure, RoleRule
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import example_of, received_by_words
+from attnviz.look import Look
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes
-from attnviz.render.theme import ThemeName, theme_of
 from attnviz.text.display import clip, visible
 from attnviz.text.messages import _, both, in_language, join_phrases
 
@@ -22,12 +22,9 @@ LONGEST_WORD = 24  # in the map of words, in characters
 OWN = tuple(SCRIPTS / name for name in ("heads.js", "heads.css"))
 
 
-def page(comparison: HeadComparison, lang: str = "en", *, theme: ThemeName = "auto") -> WebPage:
-    """Return a comparison as one interactive HTML page in English and Korean; `lang` is shown first.
-
-    Raises SettingsError: there is no such theme.
-    """
-    theme_of(theme)
+def page(comparison: HeadComparison, look: Look) -> WebPage:
+    """Return a comparison as one interactive HTML page in English and Korean; `look.lang` is shown first."""
+    lang, theme = look.lang, look.theme
     measures = [measure for measure in comparison.measures if measure.offset is None]
     record = comparison.attention
     roles: list[Role] = []

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float64
@@ -17,15 +15,11 @@ from attnviz.attention import Attention, Kind, Note, indices_of, parse_head
 from attnviz.errors import SelectionError
 from attnviz.heads.measures import Measure, RoleRule
 from attnviz.heads.settings import ModelSettings, Place
+from attnviz.result import Result
 from attnviz.text.messages import _
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from attnviz.heads.api import Examples
-    from attnviz.pages import WebPage
-    from attnviz.render.figure.style import StyleName
-    from attnviz.render.theme import ThemeName
+    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -194,10 +188,11 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class HeadComparison:
+class HeadComparison(Result):
     """The measures and roles of all heads of a model on a corpus."""
 
     ENDINGS = (".png", ".svg", ".pdf", ".html", ".csv", ".json")
+    NOTEBOOK: ClassVar = {"examples": None}  # no model is opened for patterns of examples
 
     model: str  # the name of the model
     kind: Kind  # the kind of attention
@@ -313,90 +308,3 @@ class HeadComparison:
         from attnviz.heads.files import frame
 
         return frame(self, full=full)
-
-    def page(self, lang: str = "en", *, theme: ThemeName = "auto") -> WebPage:
-        """Return an interactive page, whose first language is `lang` (English or Korean).
-
-        Raises SelectionError: there is no such language; SettingsError: there is no such theme.
-        """
-        from attnviz.heads.html import page
-        from attnviz.text.messages import expect_language
-
-        expect_language(lang)
-        return page(self, lang=lang, theme=theme)
-
-    def _repr_html_(self) -> str:
-        return self.page()._repr_html_()
-
-    def _repr_png_(self) -> bytes:
-        from attnviz.heads.api import draw
-
-        return draw(self, examples=None).png()
-
-    def figure(
-        self,
-        heads: Sequence[Place] = (),
-        *,
-        lang: str = "en",
-        style: StyleName = "sheet",
-        theme: ThemeName = "auto",
-        dpi: int | None = None,
-    ) -> Figure:
-        """Draw the sheet of all heads, or of some (``[(1, 2)]`` or ``["1.2"]``).
-
-        Patterns of examples are drawn if the model is available.
-
-        Raises:
-            SelectionError: there is no such head or language.
-            SettingsError: a style or theme that no picture has.
-        """
-        from attnviz.heads.api import draw
-
-        return draw(self, heads, lang=lang, style=style, theme=theme, dpi=dpi).figure
-
-    def save(
-        self,
-        path: str | os.PathLike[str],
-        heads: Sequence[Place] = (),
-        *,
-        lang: str = "en",
-        style: StyleName = "sheet",
-        theme: ThemeName = "auto",
-        dpi: int | None = None,
-        examples: Examples | None = None,
-    ) -> Path:
-        """Write the comparison to a file, in the format of its ending; a failed write leaves no partial file.
-
-        ``.png``, ``.svg`` and ``.pdf`` are pictures of all heads, or of some `heads`; ``.html`` is an interactive page;
-        ``.csv`` is a table of all numbers; ``.json`` holds everything, and can be loaded.
-        `examples` gives the patterns of examples, as for `attnviz.heads.api.draw`.
-
-        Raises:
-            OutputError: another ending, or a file that cannot be written.
-            SelectionError: there is no such head or language.
-            SettingsError: a style or theme that no picture has.
-        """
-        from attnviz.heads import api, files
-        from attnviz.storage.files import check_ending, write_whole
-
-        path = Path(path)
-        ending = check_ending(path, self.ENDINGS, "a comparison is")
-        content: str | bytes | Callable[[Path], object]
-        if ending == ".csv":
-            content = files.to_csv(self)
-        elif ending == ".json":
-            content = files.to_json(self)
-        elif ending == ".html":
-            content = self.page(lang, theme=theme).html
-        else:
-            picture = api.draw(
-                self,
-                heads,
-                examples=examples or api.example_patterns,
-                lang=lang,
-                style=style,
-                theme=theme,
-                dpi=dpi,
-            )
-            content = picture.fill
-        return write_whole(path, content)

@@ -12,11 +12,12 @@ import numpy as np
 from attnviz.attention import ROW_TOLERANCE, Attention, HeadChoice, LayerChoice, Token, count
 from attnviz.errors import RecordError, SelectionError, SettingsError
 from attnviz.heatmaps.difference import Difference
-from attnviz.heatmaps.figure import check_title, choose, draw
+from attnviz.heatmaps.figure import check_title, draw
 from attnviz.heatmaps.finding import Change
+from attnviz.look import Look, Style
 from attnviz.render.figure.pattern import draw_on
 from attnviz.render.figure.pyplot import current_axes, register
-from attnviz.render.figure.style import StyleName, style_of
+from attnviz.render.figure.style import style_of
 from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.sheet import (
     Scale,
@@ -29,7 +30,6 @@ from attnviz.render.sheet import (
 from attnviz.render.theme import ThemeName, theme_of
 from attnviz.storage.record_files import adopt
 from attnviz.text.display import readable_pieces
-from attnviz.text.messages import expect_language
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +55,7 @@ def heatmap(
     yticklabels: TickLabels = True,
     title: str | None = "auto",
     lang: str = "en",
-    style: StyleName = "sheet",
+    style: Style = "sheet",
     theme: ThemeName = "auto",
     figsize: tuple[float, float] | None = None,
     dpi: int | None = None,
@@ -120,8 +120,10 @@ def heatmap(
         if palette is not None:
             raise SelectionError("cmap is another name of palette: give one of them")
         palette = cmap
-    palette = DEFAULT if palette is None else palette
-    expect_language(lang)
+    look = Look(
+        palette=palette, scale=scale, style=style, theme=theme, dpi=dpi, figsize=figsize, lang=lang
+    )
+    palette = look.palette
     sheet, whole = _sheets(attention, tokens, layer, head, scale, lang)
     is_plain = (style, theme, figsize, dpi) == ("sheet", "auto", None, None)
     if ax is None and is_plain and len(sheet.panels) == 1:
@@ -139,7 +141,7 @@ def heatmap(
             title=title,
             cbar=cbar is not False,
             annot=annot,
-            style=style_of(style, dpi=dpi, figsize=figsize),
+            style=style_of(look),
             theme=theme_of(theme, DEFAULT if sheet.center is not None else palette),
             change=_largest_change(attention, sheet),
         )
@@ -190,7 +192,7 @@ def _sheets(
         chosen_heads = attention.select(*attention.numbers(layer, head))
         return chosen_heads.sheet(scale, lang), attention.sheet(scale, lang)
     record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
-    record, chosen = choose(record, layer, head)
+    record, chosen = record.choose(layer, head)
     return resolve(chosen, scale, lang), resolve(record, scale, lang)
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,22 +12,16 @@ from jaxtyping import Float32
 
 from attnviz.attention import EXACT, POOLED, Attention, HeadChoice, LayerChoice, Place, Token, count
 from attnviz.errors import SelectionError, SettingsError
-from attnviz.heatmaps.figure import choose, draw
 from attnviz.heatmaps.finding import Change
 from attnviz.heatmaps.words import merge_words
-from attnviz.render.figure.export import Picture
-from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.sheet import Scale, Sheet, resolve, with_differences
-from attnviz.render.theme import ThemeName, theme_of
-from attnviz.storage.files import check_ending, write_whole
+from attnviz.result import Result
 from attnviz.text.display import clip, visible
-from attnviz.text.messages import Phrase, _, expect_language, in_language, ngettext
+from attnviz.text.messages import Phrase, _, in_language, ngettext
 from attnviz.text.notes import proof, sentence
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from attnviz.pages import WebPage
+    pass
 
 LONGEST_TEXT = 120  # characters of each of two texts, so that a title has room for both
 MOST_NAMED = 8  # tokens that a note names
@@ -45,7 +37,7 @@ class Pairs(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Difference:
+class Difference(Result):
     """The attention of record `x` minus that of record `y`, where their tokens align.
 
     A positive number is a weight that is larger in `x`. The difference has no receipt of its own: each of the two
@@ -188,7 +180,7 @@ class Difference:
             raise SelectionError(
                 "take the mean of both records first, as in difference(x.mean(), y.mean())"
             )
-        _record, chosen = choose(self.x, layer, head)
+        _record, chosen = self.x.choose(layer, head)
         return chosen.layers, chosen.heads
 
     def sheet(self, scale: Scale = "shared", lang: str = "en") -> Sheet:
@@ -216,69 +208,9 @@ class Difference:
             is_proved=False,
         )
 
-    def figure(
-        self,
-        layer: LayerChoice = None,
-        head: HeadChoice = None,
-        *,
-        scale: Scale = "shared",
-        lang: str = "en",
-        style: StyleName = "sheet",
-        theme: ThemeName = "auto",
-        dpi: int | None = None,
-    ) -> Figure:
-        """Draw the difference as a Matplotlib figure: all heads, or one; the arguments are as for `attnviz.heatmap`."""
-        chosen = self.select(*self.numbers(layer, head))
-        return chosen._picture(scale, lang, style, theme, dpi).figure
-
-    def save(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        scale: Scale = "shared",
-        lang: str = "en",
-        style: StyleName = "sheet",
-        theme: ThemeName = "auto",
-        dpi: int | None = None,
-    ) -> Path:
-        """Write a picture (``.png``, ``.svg``, ``.pdf``) or a page (``.html``); the two records hold the numbers.
-
-        Raises:
-            OutputError: the path has another ending, or the file cannot be written.
-            SelectionError: there is no such scale or language.
-            SettingsError: there is no such style or theme.
-        """
-        if check_ending(path, self.ENDINGS, "a difference is") == ".html":
-            return self.page(lang, scale=scale, theme=theme).save(path)
-        return write_whole(path, self._picture(scale, lang, style, theme, dpi).fill)
-
-    def page(
-        self, lang: str = "en", *, scale: Scale = "shared", theme: ThemeName = "auto"
-    ) -> WebPage:
-        """Make one HTML page of the difference and both records."""
-        from attnviz.heatmaps.html import difference_page
-
-        return difference_page(self, lang=lang, scale=scale, theme=theme)
-
     def _repr_html_(self) -> str | None:
-        """Return the page of a small difference in an HTML frame, for notebooks; None for a large one."""
+        """Return the page of a small difference in a frame, for notebooks; None for a large one."""
         return self.page()._repr_html_() if self.weights.nbytes <= EXACT else None
-
-    def _repr_png_(self) -> bytes:
-        """Return the picture, for notebooks that show no page."""
-        return self._picture("shared", "en", "sheet", "auto", None).png()
-
-    def _picture(
-        self, scale: Scale, lang: str, style: StyleName, theme: ThemeName, dpi: int | None
-    ) -> Picture:
-        expect_language(lang)
-        changes = self.largest(1)
-        return draw(
-            self.sheet(scale, lang),
-            style=style_of(style, dpi=dpi),
-            theme=theme_of(theme),
-            change=changes[0] if changes else None,
-        )
 
 
 def difference(x: Attention, y: Attention) -> Difference:

@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from attnviz.attention import Attention, HeadChoice, LayerChoice, MeanAxis, parse_head
-from attnviz.errors import AttnvizWarning, SelectionError, SettingsError
+from attnviz.attention import Attention, HeadChoice, LayerChoice
+from attnviz.errors import AttnvizWarning, SettingsError
+from attnviz.heatmaps.difference import Difference
 from attnviz.heatmaps.finding import NO_CHANGE, Change, Finding, find
+from attnviz.look import Look
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines, page_of, scale_marks
 from attnviz.render.figure.pattern import (
@@ -37,12 +39,12 @@ from attnviz.render.figure.pen import (
     clipped,
     ordinal,
 )
-from attnviz.render.figure.style import STYLES, Style, StyleName, enlarge, style_of
+from attnviz.render.figure.style import STYLES, Style, enlarge, style_of
 from attnviz.render.palette import DEFAULT, Palette
-from attnviz.render.sheet import AXES, LOG_LEAST, Panel, Scale, Sheet, pool, resolve
-from attnviz.render.theme import LIGHT, Theme, ThemeName, theme_of
+from attnviz.render.sheet import AXES, LOG_LEAST, Panel, Sheet, pool, resolve
+from attnviz.render.theme import LIGHT, Theme, theme_of
 from attnviz.text.display import clip
-from attnviz.text.messages import Phrase, _, expect_language
+from attnviz.text.messages import Phrase, _
 
 # All lengths are in inches.
 LARGEST_SHEET = 16.0
@@ -106,61 +108,32 @@ def draw(
     return Picture(pen, sheet.model, sheet.description, style)
 
 
-def choose(
-    record: Attention, layer: LayerChoice = None, head: HeadChoice = None
-) -> tuple[Attention, Attention]:
-    """Return the record, averaged if ``"mean"`` is chosen, and its part with the chosen layer and head.
-
-    The arguments are as for `attnviz.heatmap`.
-
-    Raises SelectionError: there is no such layer or head, or the layer is named twice.
-    """
-    averaged: list[MeanAxis] = []
-    if layer == "mean":
-        averaged, layer = ["layers"], None
-    if head == "mean":
-        averaged, head = [*averaged, "heads"], None
-    if isinstance(layer, str) and head is None:
-        layer, head = None, layer
-    if averaged:
-        record = record.mean(*averaged)
-    if isinstance(head, (str, tuple)):
-        if layer is not None or averaged:
-            raise SelectionError("give a layer, or a head with its layer, not both")
-        layer, head = parse_head(head)
-    if isinstance(layer, str):
-        raise SelectionError(f"{layer!r} is no layer: give its number, such as 1")
-    layers, heads = None if layer is None else [layer], None if head is None else [head]
-    return record, record.select(layers, heads)
-
-
 def draw_record(
-    record: Attention,
-    layer: LayerChoice = None,
-    head: HeadChoice = None,
-    *,
-    palette: Palette | None = None,
-    scale: Scale = "shared",
-    lang: str = "en",
-    style: StyleName = "sheet",
-    theme: ThemeName = "auto",
-    dpi: int | None = None,
+    record: Attention, look: Look, layer: LayerChoice = None, head: HeadChoice = None
 ) -> Picture:
-    """Return the picture of a record; the arguments are as for `heatmap`.
+    """Return the picture of a record; layer and head are as for `attnviz.heatmap`.
 
-    Raises:
-        SelectionError: no such layer, head, palette, scale or language.
-        SettingsError: an unknown style or theme.
+    Raises SelectionError: no such layer, head or palette.
     """
-    expect_language(lang)
-    _, record = choose(record, layer, head)
-    sheet = resolve(record, scale, lang)
-    palette = DEFAULT if palette is None else palette
+    _, record = record.choose(layer, head)
+    sheet = resolve(record, look.scale, look.lang)
+    return draw(sheet, look.palette, style=style_of(look), theme=theme_of(look.theme, look.palette))
+
+
+def draw_difference(
+    difference: Difference, look: Look, layer: LayerChoice = None, head: HeadChoice = None
+) -> Picture:
+    """Return the picture of a difference: all heads, or one; layer and head are as for `attnviz.heatmap`.
+
+    Raises SelectionError: no such layer or head.
+    """
+    chosen = difference.select(*difference.numbers(layer, head))
+    changes = chosen.largest(1)
     return draw(
-        sheet,
-        palette,
-        style=style_of(style, dpi=dpi),
-        theme=theme_of(theme, palette),
+        chosen.sheet(look.scale, look.lang),
+        style=style_of(look),
+        theme=theme_of(look.theme),
+        change=changes[0] if changes else None,
     )
 
 

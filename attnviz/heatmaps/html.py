@@ -32,6 +32,7 @@ from attnviz.heatmaps.finding import (
     function_words,
 )
 from attnviz.heatmaps.words import merged_tokens, token_level_summary, word_groups
+from attnviz.look import Look
 from attnviz.models import registry
 from attnviz.models.registry import HOME_BUILT, TOY, TOY_KOREAN
 from attnviz.pages import WebPage
@@ -157,33 +158,17 @@ class StoryText:
         return next((state for _, state in self.views if state.get("record", 0) == record), {})
 
 
-def tour(
-    model: str = TOY,
-    *,
-    palette: str = DEFAULT,
-    scale: Scale = "shared",
-    lang: str = "en",
-    theme: ThemeName = "auto",
-) -> WebPage:
-    """Make a page to type in, in which `toy` or `toy-ko` runs; the arguments are as for `attnviz.page`."""
-    theme_of(theme, palette)
-    return _page(_tour(model, palette, scale, lang), theme, MODEL)
+def tour(model: str, look: Look) -> WebPage:
+    """Make a page to type in, in which `toy` or `toy-ko` runs."""
+    theme_of(look.theme, look.palette)
+    return _page(_tour(model, look.palette, look.scale, look.lang), look.theme, MODEL)
 
 
-def page(
-    record: Attention,
-    *,
-    palette: Palette | None = None,
-    scale: Scale = "shared",
-    lang: str = "en",
-    theme: ThemeName = "auto",
-) -> WebPage:
-    """Make one HTML page of a record; the arguments are as for `attnviz.page`."""
-    expect_language(lang)
-    palette = DEFAULT if palette is None else palette
-    theme_of(theme, palette)
-    content = _explore(record, palette, scale, lang)
-    return _page(_open_on_finding(content, record, lang), theme)
+def page(record: Attention, look: Look) -> WebPage:
+    """Make one HTML page of a record."""
+    theme_of(look.theme, look.palette)
+    content = _explore(record, look.palette, look.scale, look.lang)
+    return _page(_open_on_finding(content, record, look.lang), look.theme)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,11 +263,9 @@ def _together(
     return Content(title=title, head=contents[0].head, labels=labels, data=data)
 
 
-def difference_page(
-    difference: Difference, *, lang: str = "en", scale: Scale = "shared", theme: ThemeName = "auto"
-) -> WebPage:
+def difference_page(difference: Difference, look: Look) -> WebPage:
     """Make one page of a difference, which opens on its largest change, and of its two records."""
-    expect_language(lang)
+    lang, scale, theme = look.lang, look.scale, look.theme
     theme_of(theme)
     records = (difference.x, difference.y)
     contents = [_changes(difference, lang, scale)]

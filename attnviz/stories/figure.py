@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import UInt8
 
+from attnviz.look import Look
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, height_of, legend_above, lines, page_of, scale_marks
 from attnviz.render.figure.pen import (
@@ -24,9 +25,9 @@ from attnviz.render.figure.pen import (
     TITLE,
     Pen,
 )
-from attnviz.render.figure.style import Style, StyleName, enlarge, style_of
-from attnviz.render.palette import DEFAULT, MARKERS, levels, text_colours
-from attnviz.render.theme import Theme, ThemeName, theme_of
+from attnviz.render.figure.style import Style, enlarge, style_of
+from attnviz.render.palette import MARKERS, levels, text_colours
+from attnviz.render.theme import Theme, theme_of
 from attnviz.stories.record import Bars, Lines, Matrix, Panel, Series, Story, typeset
 from attnviz.text.display import decimals
 from attnviz.text.messages import _, in_language
@@ -102,24 +103,14 @@ class Placed:
         return self.top + self.drawn.full_height
 
 
-def draw(
-    story: Story,
-    *,
-    palette: str = DEFAULT,
-    style: StyleName = "sheet",
-    theme: ThemeName = "auto",
-    width: str | None = None,
-    dpi: int | None = None,
-) -> Picture:
+def draw(story: Story, look: Look) -> Picture:
     """Return a picture with all panels of a story, its title, and its receipt below.
 
-    Raises:
-        SelectionError: the palette is unknown.
-        SettingsError: the style, theme or width is invalid.
+    Raises SelectionError: the palette is unknown.
     """
-    page_style = style_of(style, width, dpi)
-    zoom = LETTERS[style] / TEXT
-    colours = theme_of(theme, palette)
+    page_style, palette = style_of(look), look.palette
+    zoom = LETTERS[look.style] / TEXT
+    colours = theme_of(look.theme, palette)
     with usual_settings(colours):
         texts = [story.title, *_caption(story), typeset(repr(story.picture))]
         pen = blank_figure(texts, colours)

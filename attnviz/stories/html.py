@@ -11,27 +11,24 @@ import numpy as np
 
 from attnviz.heatmaps.html import StoryText
 from attnviz.heatmaps.html import story as with_views
+from attnviz.look import Look
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes
-from attnviz.render.palette import DEFAULT
-from attnviz.render.theme import ThemeName, theme_of
+from attnviz.render.theme import theme_of
 from attnviz.stories.record import Cell, Story, StoryView, Table, cell_text, is_number, typeset
 from attnviz.text.display import hold_units
-from attnviz.text.messages import expect_language, in_language, korean
+from attnviz.text.messages import in_language, korean
 
 SCRIPTS = Path(__file__).parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("charts.js", "story.js", "story.css"))
 
 
-def page(
-    story: Story, *, palette: str = DEFAULT, lang: str | None = None, theme: ThemeName = "auto"
-) -> WebPage:
-    """Return a story as a page in both languages, opened in `lang`, by default the language of the story.
+def page(story: Story, look: Look) -> WebPage:
+    """Return a story as a page in both languages, opened in that of the look.
 
-    Raises SelectionError: the palette or language is unknown; SettingsError: the theme is.
+    Raises SelectionError: the palette is unknown.
     """
-    lang = lang or story.language
-    expect_language(lang)
+    palette, lang, theme = look.palette, look.lang, look.theme
     theme_of(theme, palette)
     story = story.original or story
     parts = [_plain(part) for part in story.parts]

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from attnviz.attention import Attention
-from attnviz.render.names import DEFAULT
+from attnviz.result import Result
 from attnviz.storage.encoding import to_text, with_nulls
 from attnviz.text.display import decimals
 from attnviz.text.messages import _, korean
 
 if TYPE_CHECKING:
-    from attnviz.pages import WebPage
-    from attnviz.render.figure.style import StyleName
-    from attnviz.render.theme import ThemeName
+    pass
 
 Cell: TypeAlias = str | int | float  # a float is shown with the decimals of its table
 
@@ -109,7 +105,7 @@ Panel: TypeAlias = Matrix | Lines | Bars
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class Story(Result):
     """A demo with its text, tables and panels."""
 
     ENDINGS = (".png", ".svg", ".pdf", ".html", ".json")
@@ -137,60 +133,6 @@ class Story:
         # The records are not translated: leave them out here and put them back afterwards.
         translated = korean(replace(self, records=()))
         return replace(translated, records=self.records, language=language, original=self)
-
-    def page(
-        self, lang: str | None = None, palette: str = DEFAULT, *, theme: ThemeName = "auto"
-    ) -> WebPage:
-        """Return the story as a page: text, tables and panels, and live views of attention patterns.
-
-        The page has both languages; `lang=None` opens it in the language of the story.
-
-        Raises:
-            SelectionError: the palette or the language is unknown.
-            SettingsError: the theme is unknown.
-        """
-        from attnviz.stories.html import page
-
-        return page(self, palette=palette, lang=lang, theme=theme)
-
-    def save(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        palette: str = DEFAULT,
-        style: StyleName = "sheet",
-        theme: ThemeName = "auto",
-        width: str | None = None,
-        dpi: int | None = None,
-        lang: str | None = None,
-    ) -> Path:
-        """Write a picture, a page (`.html`) or the numbers (`.json`), depending on the ending of the path.
-
-        Raises:
-            OutputError: the ending is unknown, or the file cannot be written.
-            SelectionError: the palette is unknown.
-            SettingsError: the style, theme, width or resolution is invalid.
-        """
-        from attnviz.storage.files import check_ending, write_whole
-
-        path = Path(path)
-        ending = check_ending(path, self.ENDINGS, "a story is")
-        content: str | Callable[[Path], object]
-        if ending == ".json":
-            content = to_json(self)
-        elif ending == ".html":
-            content = self.page(lang, palette, theme=theme).html
-        else:
-            from attnviz.stories.figure import draw
-
-            content = draw(
-                self, palette=palette, style=style, theme=theme, width=width, dpi=dpi
-            ).fill
-        return write_whole(path, content)
-
-    def _repr_html_(self) -> str:
-        """Return the HTML that a notebook shows."""
-        return self.page()._repr_html_()
 
 
 def cell_text(cell: Cell, digits: int) -> str:

@@ -6,11 +6,9 @@ walkthrough are called `walk`.
 
 from __future__ import annotations
 
-import os
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,15 +16,13 @@ from jaxtyping import Float64
 
 from attnviz.attention import Kind, Note, ReadOnly, Receipt, indices_of, parse_head
 from attnviz.errors import RecordError, SelectionError
+from attnviz.look import Look
+from attnviz.result import Result
 from attnviz.text.notes import sentence
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from pandas import DataFrame
 
-    from attnviz.pages import WebPage
-    from attnviz.render.figure.style import StyleName
-    from attnviz.render.theme import ThemeName
     from attnviz.walkthroughs.view import Blanks, View
 
 __all__ = ["CalculationStep", "Grid", "Walkthrough"]
@@ -75,7 +71,7 @@ class CalculationStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Walkthrough:
+class Walkthrough(Result):
     """A calculation of attention with all its numbers. Raises RecordError: a grid that a step names is missing."""
 
     ENDINGS = (".png", ".svg", ".pdf", ".html", ".json", ".md", ".csv")
@@ -151,107 +147,16 @@ class Walkthrough:
         (number,) = indices_of([head], heads, "head")
         return np.asarray(self.grids[names[number]].values)
 
-    def _repr_html_(self) -> str:
-        return self.page()._repr_html_()
-
-    def _repr_png_(self) -> bytes:
-        """Return the picture that a notebook shows if it cannot show a page."""
-        from attnviz.walkthroughs.figure.sheet import draw
-
-        return draw(self._view()).png()
-
-    def _view(
-        self, lang: str = "en", precision: int | None = None, blanks: Blanks = frozenset()
+    def view(
+        self, look: Look, *, precision: int | None = None, blanks: Blanks = frozenset()
     ) -> View:
+        """Return what a view shows, with `precision` digits after the point and empty cells at `blanks`.
+
+        Raises SettingsError: the precision is out of range.
+        """
         from attnviz.walkthroughs.view import View
 
-        return View(walk=self, lang=lang, precision=precision, blanks=blanks)
-
-    def figure(
-        self,
-        *,
-        lang: str = "en",
-        precision: int | None = None,
-        blanks: Blanks = frozenset(),
-        palette: str = "teal",
-        style: StyleName = "sheet",
-        theme: ThemeName = "auto",
-        dpi: int | None = None,
-    ) -> Figure:
-        """Draw the whole calculation as a Matplotlib figure.
-
-        `lang` is ``en`` or ``ko``, `precision` the digits after the point, and `blanks` are cells left empty.
-
-        Raises:
-            SelectionError: the language or palette is unknown.
-            SettingsError: the style, theme, resolution or precision is invalid.
-        """
-        from attnviz.walkthroughs.figure.sheet import draw
-
-        view = self._view(lang, precision, blanks)
-        return draw(view, palette=palette, style=style, theme=theme, dpi=dpi).figure
-
-    def page(
-        self,
-        lang: str = "en",
-        *,
-        precision: int | None = None,
-        blanks: Blanks = frozenset(),
-        theme: ThemeName = "auto",
-    ) -> WebPage:
-        """Make a page on which each number shows how it was computed; the arguments are those of `figure`."""
-        from attnviz.walkthroughs.pages.html import page
-
-        return page(self._view(lang, precision, blanks), theme=theme)
-
-    def save(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        lang: str = "en",
-        precision: int | None = None,
-        blanks: Blanks = frozenset(),
-        palette: str = "teal",
-        style: StyleName = "sheet",
-        theme: ThemeName = "auto",
-        dpi: int | None = None,
-    ) -> Path:
-        """Write the calculation to a file in the format of its ending; the other arguments are those of `figure`.
-
-        ``.json`` stores everything and can be loaded and verified; ``.md`` and ``.html`` are pages, ``.csv`` has the
-        numbers, ``.png``, ``.svg`` and ``.pdf`` are pictures. ``style="slides"`` draws the steps of attention
-        alone, on one slide.
-
-        Returns:
-            The path of the file.
-
-        Raises:
-            OutputError: the ending is unknown, or the file cannot be written.
-            SelectionError: the language or palette is unknown.
-            SettingsError: blank cells in JSON, or an invalid style, theme, resolution or precision.
-        """
-        from attnviz.storage.files import check_ending, write_whole
-
-        path = Path(path)
-        ending = check_ending(path, self.ENDINGS, "a walkthrough is")
-        view = self._view(lang, precision, blanks)
-        content: str | Callable[[Path], object]
-        if ending == ".json":
-            from attnviz.walkthroughs.files import to_json
-
-            content = to_json(self, blanks=blanks)
-        elif ending == ".html":
-            content = self.page(lang, precision=precision, blanks=blanks, theme=theme).html
-        elif ending in {".md", ".csv"}:
-            from attnviz.walkthroughs.pages import markdown
-
-            content = markdown.csv(view) if ending == ".csv" else markdown.markdown(view)
-        else:
-            from attnviz.walkthroughs.figure.sheet import draw
-
-            picture = draw(view, palette=palette, style=style, theme=theme, dpi=dpi)
-            content = picture.fill
-        return write_whole(path, content)
+        return View(walk=self, lang=look.lang, precision=precision, blanks=blanks)
 
     def blanks(self) -> frozenset[tuple[str, int, int]]:
         """Return the cells (grid, row, column) for a learner to fill in: all that are computed from the scores on.

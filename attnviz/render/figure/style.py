@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from attnviz.errors import AttnvizWarning, SettingsError
+from attnviz.look import Look
 from attnviz.render.figure.pen import DPI, LEAST_TEXT, MARGIN, POINT, TEXT, Pen
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
-StyleName = Literal["sheet", "slides", "paper"]
-UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}
-"""The length of each unit in inches; a point is TeX's (1/72.27 inch), because LaTeX reports column widths in it."""
 NARROWEST, WIDEST = 0.5, 100.0  # limits on the width of a picture, in inches
 MOST_PIXELS = 30_000  # the most pixels along one side of a PNG
 
@@ -70,60 +67,29 @@ STYLES = {
 """The styles by name. A slide has 1,920 x 1,080 pixels; a column of a paper is 3.3 inches wide (ACL, IEEE, Nature)."""
 
 
-def inches(length: str) -> float:
-    """Return a length such as ``3.3in``, ``8cm``, ``84mm`` or ``240pt`` in inches.
+def style_of(look: Look) -> Style:
+    """Return the style of a look, with another size (in inches) and resolution if they are given.
 
-    Raises SettingsError: there is no number or no such unit, or a picture cannot have this width.
+    Raises SettingsError: a picture cannot have this size or resolution.
     """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([^\W\d]*)\s*", str(length))
-    if match is None or match[2] not in UNITS:
-        raise SettingsError(
-            f"{length!r} is no length: give a number and its unit, {', '.join(UNITS)}", "width"
-        )
-    width = float(match[1]) * UNITS[match[2]]
-    if not NARROWEST <= width <= WIDEST:
-        raise SettingsError(f"{length} is not between {NARROWEST:g}in and {WIDEST:g}in", "width")
-    return width
-
-
-def style_of(
-    style: StyleName = "sheet",
-    width: str | None = None,
-    dpi: int | None = None,
-    figsize: tuple[float, float] | None = None,
-) -> Style:
-    """Return the style of this name, with another width or size (in inches) and resolution if they are given.
-
-    Raises:
-        SettingsError: there is no such style, or a picture cannot have this width or resolution.
-    """
-    if style not in STYLES:
-        raise SettingsError(f"{style!r} is not one of {', '.join(map(repr, STYLES))}", "style")
-    new_style = STYLES[style]
-    if width is not None:
-        height = (
-            new_style.height
-            and new_style.width
-            and new_style.height * inches(width) / new_style.width
-        )
-        new_style = replace(new_style, width=inches(width), height=height)
-    if figsize is not None:
-        if width is not None:
-            raise SettingsError("figsize has the width already: give one of them", "width")
-        if np.shape(figsize) != (2,):
+    style = STYLES[look.style]
+    if look.figsize is not None:
+        if np.shape(look.figsize) != (2,):
             raise SettingsError("figsize is a width and a height in inches, such as (8, 6)")
-        new_width, new_height = (inches(f"{length}in") for length in figsize)
-        new_style = replace(new_style, width=new_width, height=new_height)
-    if dpi is not None:
-        if not isinstance(dpi, (int, float, np.number)) or not 20 <= dpi <= 2400:
-            raise SettingsError(f"it must be a number from 20 to 2400, not {dpi!r}", "dpi")
-        new_style = replace(new_style, dpi=float(dpi), exact_dpi=True)
-        if new_style.width and new_style.width * dpi > MOST_PIXELS:
+        width, height = map(float, look.figsize)
+        if not all(NARROWEST <= length <= WIDEST for length in (width, height)):
+            raise SettingsError(f"figsize is between {NARROWEST:g} and {WIDEST:g} inches")
+        style = replace(style, width=width, height=height)
+    if look.dpi is not None:
+        if not isinstance(look.dpi, (int, float, np.number)) or not 20 <= look.dpi <= 2400:
+            raise SettingsError(f"it must be a number from 20 to 2400, not {look.dpi!r}", "dpi")
+        style = replace(style, dpi=float(look.dpi), exact_dpi=True)
+        if style.width and style.width * look.dpi > MOST_PIXELS:
             raise SettingsError(
                 f"a picture of more than {MOST_PIXELS:,} dots across: give fewer dots an inch",
                 "dpi",
             )
-    return new_style
+    return style
 
 
 def fit(pen: Pen, style: Style) -> None:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
+from attnviz.look import Look
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines, page_of
 from attnviz.render.figure.pen import MARGIN, TEXT, Pen
-from attnviz.render.figure.style import Style, StyleName, style_of
-from attnviz.render.palette import DEFAULT
-from attnviz.render.theme import LIGHT, Theme, ThemeName, theme_of
+from attnviz.render.figure.style import Style, style_of
+from attnviz.render.theme import LIGHT, Theme, theme_of
 from attnviz.text.messages import _
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.figure.matrix import MatrixBox, bold
@@ -290,17 +290,10 @@ def _followed(view: View, cards: Sequence[StepView]) -> dict[str, int]:
     }
 
 
-def draw(
-    view: View,
-    *,
-    palette: str = DEFAULT,
-    style: StyleName = "sheet",
-    theme: ThemeName = "auto",
-    dpi: int | None = None,
-) -> Picture:
-    """Draw the whole calculation. Raises SettingsError: the style, theme or resolution is invalid."""
-    page_style = style_of(style, dpi=dpi)
-    colours = theme_of(theme, palette)
+def draw(view: View, look: Look) -> Picture:
+    """Draw the whole calculation."""
+    page_style, palette = style_of(look), look.palette
+    colours = theme_of(look.theme, palette)
     with usual_settings(colours):
         if view.is_exercise:
             page = draw_worksheet(view, colours)

@@ -10,9 +10,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from attnviz.look import Look
 from attnviz.pages import WebPage
 from attnviz.render.html import BASE, build
-from attnviz.render.theme import ThemeName, theme_of
 from attnviz.text.messages import LANGUAGES, _, both
 from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.operations import OPERATIONS, Part, ResultCell
@@ -29,12 +29,9 @@ WIDE = 10  # most columns that fit on paper in normal size
 DEPTH = 0.5  # the strongest shade, on which text is readable in light and dark mode
 
 
-def page(view: View, *, theme: ThemeName = "auto") -> WebPage:
-    """Return the walkthrough as one self-contained web page in English and Korean, opened in the view's language.
-
-    Raises SettingsError: there is no such theme.
-    """
-    theme_of(theme)
+def page(view: View, look: Look) -> WebPage:
+    """Return the walkthrough as one self-contained web page in English and Korean, opened in the view's language."""
+    theme = look.theme
     walk, views = view.walk, [replace(view, lang=language) for language in LANGUAGES]
     diagrams = [one for one in map(diagram, views) if one is not None]
     sections = [
