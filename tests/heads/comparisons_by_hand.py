@@ -110,7 +110,9 @@ def role_of(spec: tuple[str, str, bool], score: float) -> Role:
     name, measure, established = spec
     best = score if not established else 0.1
     controls = (
-        Control(name="chance", value=0.05, low=0.04, high=0.06, rules_out=measure != "entropy_share"),
+        Control(
+            name="chance", value=0.05, low=0.04, high=0.06, rules_out=measure != "entropy_share"
+        ),
         Control(name="untrained", value=best, low=best - 0.02, high=best + 0.02, rules_out=True),
     )
     return Role(

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from attnviz.heads.export import to_csv, to_json
 
 import attnviz
 from attnviz.errors import InputError, RecordError, SelectionError
 from attnviz.heads.capture import survey as capture
-from attnviz.heads.export import to_csv, to_json
 from attnviz.heads.files import load_stats
 from attnviz.heads.settings import SurveySettings
 from tests.fixtures.command_line import sentences

@@ -9,8 +9,8 @@ from io import StringIO
 
 import numpy as np
 import pytest
-
 from attnviz.heads.export import to_csv, to_json
+
 from attnviz.heads.words import reason
 from tests.heads.comparisons_by_hand import KOREAN, NAMES, made
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from attnviz.heads.export import to_csv
 
 import attnviz
 from attnviz.capture.observers import WeightCollector
 from attnviz.capture.source import open_source
 from attnviz.heads.api import compare_heads
-from attnviz.heads.export import to_csv
 from attnviz.heads.measures import MEASURES, Measure, RoleRule
 from attnviz.heads.selection import by_role, find_roles
 from attnviz.heads.settings import SurveySettings

@@ -19,12 +19,13 @@ from attnviz.attention import Attention, Note
 from attnviz.capture.attend import attend
 from attnviz.errors import SelectionError
 from attnviz.heatmaps.api import heatmap
-from attnviz.heatmaps.figure import draw, draw_record
+from attnviz.heatmaps.figure import draw
 from attnviz.render.figure.pattern import draw_on
 from attnviz.render.palette import colours, levels, text_colours
 from attnviz.render.sheet import AXES, Scale, Sheet, resolve
 from attnviz.render.theme import LIGHT
 from attnviz.text.display import token_text
+from tests.fixtures.pictures import picture_of
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -169,7 +170,7 @@ def rings(made: Figure) -> list[Bbox]:
 @pytest.mark.parametrize("style", ["sheet", "slides"])
 def test_a_sheet_names_the_clearest_link_and_rings_its_head(texts_of: Texts, style: Any) -> None:
     """The finding stands above the sentence; the ring is round one panel only, that of the head it names."""
-    made = draw_record(attend("I love all you", "toy"), style=style).figure
+    made = picture_of(attend("I love all you", "toy"), style=style).figure
     shown = words(texts_of(made))
     finding = "“you” attends most to “I” (65%): layer 0, head 4"
     assert finding in shown
@@ -186,10 +187,10 @@ def test_a_sheet_names_the_clearest_link_and_rings_its_head(texts_of: Texts, sty
 def test_a_ring_needs_its_sentence(fixed_record: Make) -> None:
     """Without the finding nothing would say what it means: a title of one's own, a paper, one head, a mean."""
     record = fixed_record(n_layers=2, n_heads=3)
-    assert not rings(draw_record(record, title="Mine").figure)
-    assert not rings(draw_record(record, style="paper").figure)
-    assert not rings(draw_record(record.select([1], [2])).figure)
-    assert not rings(draw_record(record.mean("heads")).figure)
+    assert not rings(picture_of(record, title="Mine").figure)
+    assert not rings(picture_of(record, style="paper").figure)
+    assert not rings(picture_of(record.select([1], [2])).figure)
+    assert not rings(picture_of(record.mean("heads")).figure)
 
 
 @pytest.mark.parametrize(
@@ -473,7 +474,7 @@ from attnviz.attention import Attention, Token
 from attnviz.heatmaps.figure import draw_record
 token = (Token(text="a", piece="a"),)
 one = np.ones((1, 1, 1, 1), np.float32)
-draw_record(Attention(weights=one, query_tokens=token, key_tokens=token, kind="encoder", model="m")).png()
+picture_of(Attention(weights=one, query_tokens=token, key_tokens=token, kind="encoder", model="m")).png()
 print([name for name in ("matplotlib.pyplot", "seaborn", "torch", "rich") if name in sys.modules])
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from attnviz.errors import AttnvizWarning, SettingsError
-from attnviz.heatmaps.figure import draw_record
 from attnviz.render.figure.style import style_of
+from tests.fixtures.pictures import picture_of
 from tests.programs import output, printed
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def test_a_paper_figure_of_one_head(make_record: Make, width: str | None, wide: 
     """As wide as the column, every token named, letters of 6 points at least, no title and no caption."""
     record = make_record(SIXTEEN).select([1], [2])
     look: dict[str, Any] = {} if width is None else {"width": width}
-    made = draw_record(record, style="paper", **look).figure
+    made = picture_of(record, style="paper", **look).figure
     assert made.get_size_inches()[0] == pytest.approx(wide, abs=0.005)
     assert min(sizes(made)) >= 6
     assert named(made) == SIXTEEN.split()
@@ -82,7 +82,7 @@ def test_labels_on_the_page_measured(make_record: Make, tmp_path: Path) -> None:
 def test_the_words_of_an_svg_are_text(make_record: Make) -> None:
     """Every token can be searched, and fonts to fall back on are named."""
     buffer = BytesIO()
-    draw_record(make_record("나는 너희 love").select([0], [0])).write(buffer, ".svg")
+    picture_of(make_record("나는 너희 love").select([0], [0])).write(buffer, ".svg")
     tree = ET.fromstring(buffer.getvalue())
     words = [element.text for element in tree.iter("{http://www.w3.org/2000/svg}text")]
     assert {"나는", "너희", "love", "“나는 너희 love”"} <= set(words)
@@ -92,7 +92,7 @@ def test_the_words_of_an_svg_are_text(make_record: Make) -> None:
 
 def test_a_slide(make_record: Make) -> None:
     """1,920 x 1,080 dots, letters of 10 points at least, the sentence above and the receipt below."""
-    picture = draw_record(make_record(SIXTEEN).select([1], [2]), style="slides")
+    picture = picture_of(make_record(SIXTEEN).select([1], [2]), style="slides")
     buffer = BytesIO()
     picture.write(buffer, ".png")
     image = Image.open(buffer)
@@ -108,7 +108,7 @@ def test_a_slide(make_record: Make) -> None:
 @pytest.mark.parametrize("title", [r"a_b $x^2$ \alpha & % {}", None, "auto"])
 def test_titles(make_record: Make, title: str | None) -> None:
     """A title is shown as it is typed; None and auto have a meaning."""
-    figure = draw_record(make_record().select([0], [0]), title=title).figure
+    figure = picture_of(make_record().select([0], [0]), title=title).figure
     words = [text.get_text() for text in texts(figure)]
     assert ("“I love you”" in words) == (title == "auto")
     assert (title in words) == (title not in {None, "auto"})
@@ -121,7 +121,7 @@ def test_what_cannot_be_read_is_told(make_record: Make) -> None:
         AttnvizWarning,
         match=r"at 2in not every token can be named in letters of 6 pt: all of them need",
     ):
-        draw_record(make_record(SIXTEEN).select([0], [0]), style="paper", width="2in")
+        picture_of(make_record(SIXTEEN).select([0], [0]), style="paper", width="2in")
 
 
 @pytest.mark.parametrize("layers", [1, 3])

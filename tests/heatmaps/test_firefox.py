@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import attnviz
+from attnviz import page as heads_page
 from attnviz.attention import Attention
-from attnviz.heads.html import page as heads_page
 from attnviz.heads.record import HeadComparison
-from attnviz.heatmaps.html import EXAMPLES, TOLERANCE, page, tour
+from attnviz.heatmaps.html import EXAMPLES, TOLERANCE, page
 from tests.heatmaps.test_tour import READ
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def test_calculation(firefox: Firefox) -> None:
 
 def test_the_model_in_the_page(firefox: Firefox) -> None:
     """The toy runs in the page: sentences that are typed have Python's weights."""
-    firefox.open(tour().html)
+    firefox.open(page().html)
     typed = [EXAMPLES["toy"].format("tired"), "A QUOKKA chased the Dog, didn't it?", "나는 the dog"]
     for text, (_, weights) in zip(typed, firefox.run(READ, typed), strict=True):
         record = attnviz.attend(text, model="toy")

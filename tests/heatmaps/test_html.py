@@ -17,11 +17,11 @@ import pytest
 from playwright.sync_api import expect
 
 import attnviz
+from attnviz import page
 from attnviz.attention import Attention, Note, Token
 from attnviz.errors import OutputError
 from attnviz.heatmaps import html
 from attnviz.heatmaps.finding import find
-from attnviz.heatmaps.html import page
 from attnviz.heatmaps.words import hide_special, merge_words
 from attnviz.render.html import build
 from attnviz.render.palette import rgb_of

@@ -14,7 +14,7 @@ import pytest
 import attnviz
 from attnviz.attention import Attention
 from attnviz.errors import SelectionError
-from attnviz.heatmaps.html import EXAMPLES, SENTENCES, TOLERANCE, TOURS, _tour, tour
+from attnviz.heatmaps.html import EXAMPLES, SENTENCES, TOLERANCE, TOURS, _tour
 from attnviz.models.language.splits import sentences
 from attnviz.stories import tell
 from attnviz.stories.record import typeset
@@ -78,7 +78,7 @@ def show(show_page: Callable[..., Page]) -> Open:
 
     def open_page(model: str = "toy", fragment: str = "", **options: Any) -> Page:
         look = {name: options.pop(name) for name in ("lang",) if name in options}
-        return show_page(tour(model, **look).html, fragment, **options)
+        return show_page(attnviz.page(model=model, **look).html, fragment, **options)
 
     return open_page
 

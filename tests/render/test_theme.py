@@ -11,19 +11,15 @@ import numpy as np
 import pytest
 
 from attnviz.errors import AttnvizWarning, SettingsError
-from attnviz.heads.api import draw as draw_heads
 from attnviz.heads.measures import GROUPS
 from attnviz.heatmaps.api import heatmap
-from attnviz.heatmaps.figure import draw_record
 from attnviz.render.html import SHARED
 from attnviz.render.palette import contrast, hexed
 from attnviz.render.theme import DARK, LIGHT, Theme, theme_of
-from attnviz.stories.figure import draw as draw_story
 from attnviz.stories.record import Bars, Lines, Matrix, Series, Story
-from attnviz.walkthroughs.figure.sheet import draw as draw_walk
 from attnviz.walkthroughs.view import View
 from tests.fixtures.browser import barriers
-from tests.fixtures.pictures import text_contrasts
+from tests.fixtures.pictures import picture_of, text_contrasts
 from tests.heads.comparisons_by_hand import made
 from tests.walkthroughs.by_hand import of_model, one_decoder_step
 
@@ -66,20 +62,20 @@ def pictures(fixed_record: Callable[..., Attention], theme: Name) -> dict[str, F
     sentence = made(attention=fixed_record("I love all you", n_layers=2, n_heads=3))
     every_role = made(4, 4, all_roles=True)
     drawn = {
-        "all heads": draw_record(record, theme=theme),
-        "one head": draw_record(head, theme=theme),
-        "one head on a slide": draw_record(head, theme=theme, style="slides"),
-        "heads in a column": draw_record(record, theme=theme, style="paper", width="6in"),
-        "a sequential palette": draw_record(head, theme=theme, palette="viridis"),
-        "a palette that begins far from the paper": draw_record(head, theme=theme, palette="crest"),
-        "walkthrough": draw_walk(View(walk=walk), theme=theme),
-        "walkthrough of a model": draw_walk(View(walk=of_model()), theme=theme),
-        "exercise": draw_walk(View(walk=walk, blanks=walk.blanks()), theme=theme),
-        "roles": draw_heads(every_role, theme=theme, examples=None),
-        "roles on a slide": draw_heads(every_role, theme=theme, style="slides", examples=None),
-        "heads on a sentence": draw_heads(sentence, theme=theme, examples=None),
-        "page of a head": draw_heads(every_role, "1.1", theme=theme, examples=None),
-        "story": draw_story(STORY, theme=theme),
+        "all heads": picture_of(record, theme=theme),
+        "one head": picture_of(head, theme=theme),
+        "one head on a slide": picture_of(head, theme=theme, style="slides"),
+        "heads in a column": picture_of(record, theme=theme, style="paper"),
+        "a sequential palette": picture_of(head, theme=theme, palette="viridis"),
+        "a palette that begins far from the paper": picture_of(head, theme=theme, palette="crest"),
+        "walkthrough": picture_of(walk, theme=theme),
+        "walkthrough of a model": picture_of(of_model(), theme=theme),
+        "exercise": picture_of(walk, blanks=walk.blanks(), theme=theme),
+        "roles": picture_of(every_role, theme=theme, examples=None),
+        "roles on a slide": picture_of(every_role, theme=theme, style="slides", examples=None),
+        "heads on a sentence": picture_of(sentence, theme=theme, examples=None),
+        "page of a head": picture_of(every_role, ["1.1"], theme=theme, examples=None),
+        "story": picture_of(STORY, theme=theme),
     }
     return {kind: picture.figure for kind, picture in drawn.items()}
 
@@ -112,7 +108,7 @@ def test_cells_of_weight_0_are_paper(fixed_record: Callable[..., Attention], the
     weights = np.array([[[[1.0, 0.0], [0.5, 0.5]]]], dtype=np.float32)
     record = fixed_record("I love", weights=weights)
     for palette in ("teal", "magma", "viridis"):
-        picture = draw_record(record, theme=theme, palette=palette)
+        picture = picture_of(record, theme=theme, palette=palette)
         assert to_hex(picture.figure.get_facecolor()) == BY_NAME[theme].paper
         pixels = np.asarray(picture.figure.axes[0].images[0].get_array())
         cells = [[hexed(cell[:3]) for cell in row] for row in pixels]
@@ -126,7 +122,7 @@ def test_files_have_the_paper_of_the_theme(
 ) -> None:
     """A dark picture is dark in every format."""
     file = BytesIO()
-    draw_record(fixed_record(), theme="dark").write(file, suffix)
+    picture_of(fixed_record(), theme="dark").write(file, suffix)
     content = file.getvalue()
     if suffix == ".png":
         from matplotlib.image import imread
@@ -137,7 +133,7 @@ def test_files_have_the_paper_of_the_theme(
         assert f"fill: {DARK.paper}".encode() in content
     else:
         light = BytesIO()
-        draw_record(fixed_record()).write(light, suffix)
+        picture_of(fixed_record()).write(light, suffix)
         assert light.getvalue() != content
 
 

@@ -12,9 +12,8 @@ import pytest
 
 from attnviz.render.figure.style import smallest_letters
 from attnviz.render.palette import colours, diverging, levels
-from attnviz.stories.figure import draw
 from attnviz.stories.record import Bars, Lines, Matrix, Panel, Series, Story
-from tests.fixtures.pictures import expect_apart, expect_enlarged_whole
+from tests.fixtures.pictures import expect_apart, expect_enlarged_whole, picture_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +84,7 @@ def story(*panels: Panel, title: str = "the finding: 나는") -> Story:
 
 def axes_of(*panels: Panel, palette: str = "magma") -> list[Axes]:
     """Return the drawn panels; the axes over the whole figure are not among them."""
-    made = draw(story(*panels), palette=palette).figure
+    made = picture_of(story(*panels), palette=palette).figure
     return [axes for axes in made.axes if axes.axison]
 
 
@@ -104,27 +103,27 @@ def seen(made: Figure, texts_of: Texts) -> list[tuple[str, Bbox]]:
 @pytest.mark.parametrize("n", [1, 3])
 def test_texts_keep_clear(texts_of: Texts, panel: Panel, n: int) -> None:
     """No text lies on another or leaves the picture, with long and Korean names."""
-    made = draw(story(*[panel] * n, title="a long title " * 12)).figure
+    made = picture_of(story(*[panel] * n, title="a long title " * 12)).figure
     expect_apart(seen(made, texts_of), made)
 
 
 @pytest.mark.parametrize("panels", [PANELS[:3], PANELS[3:]], ids=["matrices", "charts"])
 def test_a_mixed_picture(texts_of: Texts, panels: list[Panel]) -> None:
     """Several kinds of panels: nothing overlaps, each has its title, and all of it grows in a style."""
-    made = draw(story(*panels)).figure
+    made = picture_of(story(*panels)).figure
     texts = seen(made, texts_of)
     expect_apart(texts, made)
     shown = " ".join(text.replace("\n", " ") for text, _box in texts)
     assert all(panel.title in shown for panel in panels)
     words = "Hatched cells" if MASKED in panels else "Bands are 95%"
     assert all(text in shown for text in ("the finding: 나는", "verified: by hand", words))
-    expect_enlarged_whole(draw(story(*panels)).figure)
+    expect_enlarged_whole(picture_of(story(*panels)).figure)
 
 
 @pytest.mark.parametrize("main", [0, 1, 2])
 def test_a_slide(texts_of: Texts, main: int) -> None:
     """A slide of 1,920 x 1,080 pixels with the main panel largest, at the left of the others."""
-    made = draw(replace(story(MASKED, DOUBLING, BARS), main=main), style="slides")
+    made = picture_of(replace(story(MASKED, DOUBLING, BARS), main=main), style="slides")
     texts = seen(made.figure, texts_of)
     expect_apart(texts, made.figure)
     assert made.png()[16:24] == struct.pack(">II", 1920, 1080)
@@ -136,7 +135,7 @@ def test_a_slide(texts_of: Texts, main: int) -> None:
 
 def test_a_column(texts_of: Texts) -> None:
     """In a paper, panels stand below one another."""
-    made = draw(story(MASKED, DOUBLING, BARS), style="paper").figure
+    made = picture_of(story(MASKED, DOUBLING, BARS), style="paper").figure
     expect_apart(seen(made, texts_of), made)
     bottoms = [axes.get_position().y0 for axes in made.axes if axes.axison]
     assert bottoms == sorted(bottoms, reverse=True)
@@ -173,7 +172,7 @@ def test_numbers_stand_in_their_cells(texts_of: Texts) -> None:
     whole = Matrix("m", np.array([[0, 2], [1, 3]]), limits=(0.0, 3.0))
     assert {text.get_text() for text in axes_of(whole)[0].texts} == {"0", "1", "2", "3"}
     assert not axes_of(WAVES)[0].texts
-    texts = [text for text, _box in seen(draw(story(WAVES)).figure, texts_of)]
+    texts = [text for text, _box in seen(picture_of(story(WAVES)).figure, texts_of)]
     assert {"-1", "-0.5", "0.5", "1"} <= set(texts)
 
 
@@ -237,9 +236,9 @@ def test_files() -> None:
 
     made = story(MASKED, DOUBLING, BARS)
     first, second = BytesIO(), BytesIO()
-    assert draw(made).write(first, ".svg").missing == ""
+    assert picture_of(made).write(first, ".svg").missing == ""
     with mpl.rc_context({"font.size": 30, "axes.facecolor": "black", "text.color": "red"}):
         before = dict(mpl.rcParams)
-        draw(made).write(second, ".svg")
+        picture_of(made).write(second, ".svg")
         assert dict(mpl.rcParams) == before
     assert first.getvalue() == second.getvalue()

@@ -45,7 +45,7 @@ def sheets(texts_of: Texts) -> Sheets:
 
     @cache
     def sheet(name: str, language: str = "en") -> tuple[Figure, list[tuple[str, Bbox]]]:
-        made = draw(View(walk=WALKS[name](), lang=language)).figure
+        made = picture_of(WALKS[name](), lang=language).figure
         return made, texts_of(made)
 
     return sheet
@@ -83,7 +83,7 @@ def test_nothing_is_cut_and_nothing_lies_on_anything(
 def test_every_number_of_a_small_calculation_is_printed(texts_of: Texts) -> None:
     """Each cell of each matrix of the book's example, in the digits asked for."""
     walk = one_decoder_step()
-    printed = [text for text, _ in texts_of(draw(View(walk=walk, precision=8)).figure)]
+    printed = [text for text, _ in texts_of(picture_of(walk, precision=8).figure)]
     expected = [
         format_number(float(value), 8)
         for grid in walk.grids.values()
@@ -104,7 +104,7 @@ def test_cells_have_the_colour_of_their_number() -> None:
         score="dot",
         mask=Grid(values=np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])),
     )
-    _, keys, _, masked, weights, *_ = images(draw(View(walk=walk), palette="viridis").figure)
+    _, keys, _, masked, weights, *_ = images(picture_of(walk, palette="viridis").figure)
     red, blue, none = np.asarray(keys.get_array())[:, 0, :3].astype(int)
     assert red[0] > red[2] + 60
     assert blue[2] > blue[0] + 60
@@ -120,7 +120,7 @@ def test_a_blank_cell_is_a_line_to_write_on(texts_of: Texts) -> None:
     """Its number is not there, and neither its colour, nor a bar, a frame or the heading gives it away."""
     walk = one_decoder_step()
     blanks = frozenset({("scores", 0, 1), ("weights", 0, 0), ("context", 0, 1)})
-    made = draw(View(walk=walk, blanks=blanks)).figure
+    made = picture_of(walk, blanks=blanks).figure
     printed = [text for text, _ in texts_of(made)]
     assert printed.count("____") == 3
     assert "60" not in printed
@@ -169,7 +169,7 @@ def test_projections_of_small_matrices_are_drawn(sheets: Sheets, texts_of: Texts
     """Of a model they are boxes and arrows; of homework, whose matrices are small, all numbers are there."""
     assert len(arrows(sheets("toy")[0])) == 4  # X to x, x to q, X to K, X to V
     walk = read("sample_inputs/two_heads.yaml")
-    made = draw(View(walk=walk)).figure
+    made = picture_of(walk).figure
     titles = {text.partition(" (")[0] for text, _ in texts_of(made)}
     assert {"X", "Wq", "Wk", "Wv", "Q_0", "V_1"} <= titles
     assert arrows(made) == []
@@ -179,8 +179,8 @@ def test_projections_of_small_matrices_are_drawn(sheets: Sheets, texts_of: Texts
 def test_an_exercise_is_one_table_on_a_page_as_wide_as_a4(seed: int, texts_of: Texts) -> None:
     """A box for every blank, which is empty until the solution fills it in; a line for the name."""
     walk = make(seed)
-    empty = draw(View(walk=walk, blanks=walk.blanks())).figure
-    solved = draw(View(walk=walk)).figure
+    empty = picture_of(walk, blanks=walk.blanks()).figure
+    solved = picture_of(walk).figure
     asked, answered = ([text for text, _ in texts_of(made)] for made in (empty, solved))
     assert {made.get_size_inches()[0] for made in (empty, solved)} == {8.27}
     assert any(text.startswith("Name: ____") for text in asked)
@@ -199,7 +199,7 @@ def test_an_exercise_is_one_table_on_a_page_as_wide_as_a4(seed: int, texts_of: T
 
 def test_nearly_zero_is_not_written_with_twenty_decimals(texts_of: Texts) -> None:
     """The matrices have "≈ 0" instead; the digits stand once below."""
-    texts = [text for text, _ in texts_of(draw(View(walk=example("seq2seq"))).figure)]
+    texts = [text for text, _ in texts_of(picture_of(example("seq2seq")).figure)]
     assert texts[0] == "Score 60 takes all the attention"
     assert texts.count("≈ 0") == 3 + 6 + 1 + 1  # weights, alignment, context, concatenated
     assert sum("2.86251858e-20" in text for text in texts) == 1
@@ -211,7 +211,7 @@ def test_files_are_always_the_same(suffix: str) -> None:
     written = []
     for _ in range(2):
         buffer = BytesIO()
-        fonts = draw(View(walk=of_model(), lang="ko")).write(buffer, suffix)
+        fonts = picture_of(of_model(), lang="ko").write(buffer, suffix)
         assert fonts.missing == ""
         written.append(buffer.getvalue())
     assert written[0] == written[1]
@@ -225,7 +225,7 @@ def test_a_slide_has_the_steps_of_attention(name: str, texts_of: Texts) -> None:
     view = View(walk=WALKS[name]())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that letters are small
-        slide = draw(view, style="slides").figure
+        slide = picture_of(view.walk, style="slides").figure
     assert tuple(slide.get_size_inches()) == pytest.approx((40 / 3, 7.5))
     texts = texts_of(slide)
     expect_apart(slide, texts)
@@ -247,7 +247,7 @@ def test_the_file_of_a_slide(typed: Typed, here: Path) -> None:
         with Image.open(here / "slide.png") as image:
             assert image.size == (1920, 1080)
     walk = make(7)
-    slide = draw(View(walk=walk, blanks=walk.blanks()), style="slides").figure
+    slide = picture_of(walk, blanks=walk.blanks(), style="slides").figure
     assert len(slide.axes[0].patches) == len(walk.blanks())
 
 

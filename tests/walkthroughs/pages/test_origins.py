@@ -33,7 +33,7 @@ WALKS = walks()
 
 def html(walk: Walkthrough, **view: Any) -> str:
     """The page of a walkthrough."""
-    return web_page(View(walk=walk, **view)).html
+    return walk.page(**view).html
 
 
 GALLERY = Path(__file__).parents[3] / "outputs" / "gallery"

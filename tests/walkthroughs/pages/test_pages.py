@@ -67,7 +67,7 @@ def markdown(walk: Walkthrough, **view: Any) -> str:
 
 def html(walk: Walkthrough, **view: Any) -> str:
     """The walkthrough as a web page."""
-    return web_page(View(walk=walk, **view)).html
+    return walk.page(**view).html
 
 
 def number(text: str) -> float:
