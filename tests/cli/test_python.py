@@ -91,14 +91,10 @@ def test_compare_heads(typed: Callable[..., Result], here: Path) -> None:
     """All numbers of heads, byte for byte, with other settings than the usual ones."""
     lines = ["I love you", "You love me", "They see the old dog", "She is eating a green apple"]
     (here / "lines.txt").write_text("\n".join(lines))
-    options = ["--corpus", "lines.txt", "--truncate", "--controls", "2"]
-    assert (
-        typed(
-            "compare-heads", "-m", "toy-random", *options, "-o", "typed.csv", "-o", "typed.json"
-        ).status
-        == 0
-    )
-    settings = SurveySettings(truncate=True, controls=2)
+    outputs = ["-o", "typed.csv", "-o", "typed.json"]
+    command = ["compare-heads", "-m", "toy-random", "--kind", "encoder"]
+    assert typed(*command, "--corpus", "lines.txt", *outputs).status == 0
+    settings = SurveySettings(kind="encoder")
     compared = attnviz.compare_heads(Path("lines.txt"), model="toy-random", settings=settings)
     for ending in ("csv", "json"):
         compared.save(here / f"called.{ending}")

@@ -9,6 +9,7 @@ import pytest
 
 from attnviz.attention import Attention
 from attnviz.heatmaps.figure import draw
+from attnviz.look import Look
 from attnviz.render.figure.style import style_of
 from attnviz.render.sheet import Sheet, resolve
 from tests.fixtures.pictures import expect_apart
@@ -62,9 +63,9 @@ KOREAN = "나 ·는 오늘 아침에 밥 ·을 먹었다"
         ({"figsize": (4, 3)}, KOREAN, False),
         ({"figsize": (10, 2.5)}, KOREAN, False),
         ({"figsize": (10, 2.5)}, "a b c d e f", False),  # narrow names, level until cells shrink
-        ({"width": "7cm"}, SENTENCE, False),
-        ({"width": "2in"}, SENTENCE, False),
-        ({"style": "paper", "width": "2in"}, SENTENCE, False),
+        ({"figsize": (2.8, 4)}, SENTENCE, False),
+        ({"figsize": (2, 2)}, SENTENCE, False),
+        ({"style": "paper", "figsize": (2, 2)}, SENTENCE, False),
     ],
 )
 @pytest.mark.parametrize("lang", ["en", "ko"])
@@ -77,7 +78,7 @@ def test_a_small_pattern_keeps_clear(
     lang: str,
 ) -> None:
     """Names of axes are as long as there is room, and rounded numbers are mentioned where there are numbers."""
-    picture = draw(resolve(fixed_record(labels), "shared", lang), style=style_of(**size))
+    picture = draw(resolve(fixed_record(labels), "shared", lang), style=style_of(Look(**size)))
     texts = texts_of(picture.figure)
     expect_apart(texts, picture.figure)
     shown = [text for text, _ in texts]

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from PIL import Image
 
+from attnviz import heatmap
 from attnviz.errors import AttnvizWarning, SettingsError
+from attnviz.look import Look
 from attnviz.render.figure.style import style_of
 from tests.fixtures.pictures import picture_of
 from tests.programs import output, printed
@@ -44,15 +46,11 @@ def named(figure: Figure) -> list[str]:
     return [label.get_text() for label in figure.axes[0].get_yticklabels()]
 
 
-@pytest.mark.parametrize(
-    ("width", "wide"), [(None, 3.3), ("3.5in", 3.5), ("8.4cm", 8.4 / 2.54), ("252pt", 252 / 72.27)]
-)
-def test_a_paper_figure_of_one_head(make_record: Make, width: str | None, wide: float) -> None:
+def test_a_paper_figure_of_one_head(make_record: Make) -> None:
     """As wide as the column, every token named, letters of 6 points at least, no title and no caption."""
     record = make_record(SIXTEEN).select([1], [2])
-    look: dict[str, Any] = {} if width is None else {"width": width}
-    made = picture_of(record, style="paper", **look).figure
-    assert made.get_size_inches()[0] == pytest.approx(wide, abs=0.005)
+    made = picture_of(record, style="paper").figure
+    assert made.get_size_inches()[0] == pytest.approx(3.3, abs=0.005)
     assert min(sizes(made)) >= 6
     assert named(made) == SIXTEEN.split()
     words = " ".join(text.get_text() for text in texts(made))
@@ -108,7 +106,9 @@ def test_a_slide(make_record: Make) -> None:
 @pytest.mark.parametrize("title", [r"a_b $x^2$ \alpha & % {}", None, "auto"])
 def test_titles(make_record: Make, title: str | None) -> None:
     """A title is shown as it is typed; None and auto have a meaning."""
-    figure = picture_of(make_record().select([0], [0]), title=title).figure
+    axes = heatmap(make_record().select([0], [0]), title=title, dpi=100)
+    figure = axes.get_figure(root=True)
+    assert figure is not None
     words = [text.get_text() for text in texts(figure)]
     assert ("“I love you”" in words) == (title == "auto")
     assert (title in words) == (title not in {None, "auto"})
@@ -117,11 +117,8 @@ def test_titles(make_record: Make, title: str | None) -> None:
 
 def test_what_cannot_be_read_is_told(make_record: Make) -> None:
     """Tokens without room for their names: made, with one warning that names the width that they need."""
-    with pytest.warns(
-        AttnvizWarning,
-        match=r"at 2in not every token can be named in letters of 6 pt: all of them need",
-    ):
-        picture_of(make_record(SIXTEEN).select([0], [0]), style="paper", width="2in")
+    with pytest.warns(AttnvizWarning, match=r"not every token can be named in letters of 6 pt"):
+        heatmap(make_record(SIXTEEN).select([0], [0]), style="paper", figsize=(2, 2))
 
 
 @pytest.mark.parametrize("layers", [1, 3])
@@ -147,18 +144,15 @@ def test_pictures_in_korean(make_record: Make, layers: int) -> None:
 @pytest.mark.parametrize(
     ("look", "message"),
     [
-        ({"width": "3.3"}, "'3.3' is no length: give a number and its unit, in, cm, mm, pt"),
-        ({"width": "3 furlongs"}, "'3 furlongs' is no length"),
-        ({"width": "-3in"}, "'-3in' is no length"),
-        ({"width": "1mm"}, "1mm is not between 0.5in and 100in"),
-        ({"width": "90in", "dpi": 2400}, "a picture of more than 30,000 dots across"),
+        ({"figsize": (0.1, 3)}, "figsize is between 0.5 and 100 inches"),
+        ({"figsize": (90, 9), "dpi": 2400}, "a picture of more than 30,000 dots across"),
         ({"style": "poster"}, "'poster' is not one of 'sheet', 'slides', 'paper'"),
     ],
 )
-def test_widths_that_make_no_picture(look: dict[str, Any], message: str) -> None:
+def test_sizes_that_make_no_picture(look: dict[str, Any], message: str) -> None:
     """Refused in one line, before any work."""
     with pytest.raises(SettingsError, match=re.escape(message)) as error:
-        style_of(**look)
+        style_of(Look(**look))
     assert "\n" not in str(error.value)
 
 

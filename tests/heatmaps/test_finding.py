@@ -10,7 +10,6 @@ import pytest
 import attnviz
 from attnviz.attention import Attention
 from attnviz.heatmaps.finding import find
-from attnviz.render.sheet import HeadSign
 from attnviz.stories.lessons.reference import FRAMES, NOUNS
 
 TIRED = "The animal didn't cross the street because it was too tired."
@@ -64,22 +63,6 @@ def test_a_row_of_a_translation_is_the_step_that_chose_its_token() -> None:
     encoder = find(attnviz.attend("I love all you", "toy-transformer", kind="encoder"))
     assert encoder is not None
     assert " attends most to " in encoder.sentence
-
-
-def test_a_head_with_an_established_role_is_named_first() -> None:
-    """If it gives a word at least half of its attention; then the sentence names the role."""
-    record = attnviz.attend(TIRED, "toy")
-    usual = find(record)
-    assert usual is not None
-    signs = {(1, 3): HeadSign("pronoun to referent", "#332288", ("", ""), is_relation=True)}
-    chosen = find(record, signs)
-    assert chosen is not None
-    assert (chosen.layer, chosen.head, chosen.words) == (1, 3, ("it", "animal"))
-    assert chosen.sentence.endswith("(established role: pronoun to referent)")
-    # A role of position says nothing about words, and this head gives no word half of another's attention.
-    assert find(record, {(1, 3): HeadSign("previous", "#332288", ("", ""))}) == usual
-    unclear = {(1, 1): HeadSign("pronoun to referent", "#332288", ("", ""), is_relation=True)}
-    assert find(record, unclear) == usual
 
 
 def test_pieces_punctuation_and_special_tokens_are_not_named(real_model: str) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import attnviz
-from attnviz import page as heads_page
+from attnviz import page
 from attnviz.attention import Attention
 from attnviz.heads.record import HeadComparison
-from attnviz.heatmaps.html import EXAMPLES, TOLERANCE, page
+from attnviz.heatmaps.html import EXAMPLES, TOLERANCE
 from tests.heatmaps.test_tour import READ
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def test_other_pages(firefox: Firefox) -> None:
     steps = attnviz.walkthrough("I love all you", model="toy", query="love")
     assert isinstance(found, HeadComparison)
     for text, wanted in (
-        (heads_page(found).html, "head 0.0"),
+        (page(found).html, "head 0.0"),
         (page(made).html, "love"),
         (steps.page().html, "softmax"),
     ):

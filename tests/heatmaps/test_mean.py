@@ -110,7 +110,6 @@ def test_on_the_command_line(
         (["--toy", "--head", "1.2", "--layer", "mean"], "contradict each other"),
         (["--toy", "--head", "mean", "-o", "a.json"], "data files hold every head"),
         (["--toy", "--head", "mean", "-o", "-"], "data files hold every head"),
-        (["--toy", "--head", "mean", "--roles", "a.stats"], "roles are those of single heads"),
         (["-m", "toy-transformer", "--head", "mean"], "choose one with --kind"),
         (["-m", "toy-random:n_heads=1", "--head", "mean"], "no mean of a single head"),
     ],

@@ -422,7 +422,7 @@ def test_any_labels_on_any_width_fit(
     repeats: int,
     width: int,
     sizes: tuple[int, int],
-    scale: Literal["shared", "panel", "unit"],
+    scale: Literal["shared", "panel", "log"],
     colour: bool,
     overview: bool,
 ) -> None:

@@ -87,11 +87,10 @@ def test_panels_come_layer_by_layer_with_the_models_numbers() -> None:
     [
         ("shared", [0.9, 0.9, 0.9, 0.9]),
         ("panel", [0.5, 0.7, 0.6, 0.9]),
-        ("unit", [1.0, 1.0, 1.0, 1.0]),
     ],
 )
 def test_each_scale_has_its_limits(scale: Scale, tops: list[float]) -> None:
-    """`shared` ends at the largest weight of all panels, `panel` at each panel's own, `unit` at 1."""
+    """`shared` ends at the largest weight of all panels, `panel` at each panel's own."""
     assert [panel.top for panel in resolve(small(), scale).panels] == pytest.approx(tops)
 
 
@@ -100,7 +99,6 @@ def test_each_scale_has_its_limits(scale: Scale, tops: list[float]) -> None:
     [
         ("shared", "0 to 0.9, same scale"),
         ("panel", "the largest of each panel"),
-        ("unit", "0 to 1"),
     ],
 )
 def test_the_legend_says_where_the_scale_ends(scale: Scale, legend: str) -> None:

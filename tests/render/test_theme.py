@@ -17,7 +17,6 @@ from attnviz.render.html import SHARED
 from attnviz.render.palette import contrast, hexed
 from attnviz.render.theme import DARK, LIGHT, Theme, theme_of
 from attnviz.stories.record import Bars, Lines, Matrix, Series, Story
-from attnviz.walkthroughs.view import View
 from tests.fixtures.browser import barriers
 from tests.fixtures.pictures import picture_of, text_contrasts
 from tests.heads.comparisons_by_hand import made
@@ -188,10 +187,10 @@ def test_no_palette_of_the_command_line_is_blind() -> None:
 def test_an_unknown_theme(fixed_record: Callable[..., Attention]) -> None:
     """It is refused with the names of the themes, before a file is written."""
     with pytest.raises(SettingsError, match="'pink' is not one of 'auto', 'light', 'dark'"):
-        fixed_record().figure(theme="pink")  # type: ignore[arg-type]
+        fixed_record().figure(theme="pink")
     for result in (fixed_record(), one_decoder_step(), made(), STORY):
         with pytest.raises(SettingsError, match="'pink' is not one of"):
-            result.page(theme="pink")  # type: ignore[arg-type]
+            result.page(theme="pink")
 
 
 # Pages.

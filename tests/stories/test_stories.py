@@ -175,7 +175,7 @@ def test_files_from_python(tmp_path: Path, told: Callable[[str], Story]) -> None
     assert korean(told("transpose").title) in story.save(tmp_path / "a.json").read_text(
         encoding="utf-8"
     )
-    assert story._repr_html_().startswith("<iframe sandbox=")
+    assert str(story._repr_html_()).startswith("<iframe sandbox=")
     with pytest.raises(OutputError):
         story.save(tmp_path / "a.csv")
 

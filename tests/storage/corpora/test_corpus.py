@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import lzma
-import os
 import subprocess
 import sys
 import tracemalloc
@@ -16,7 +14,7 @@ import pytest
 
 from attnviz.errors import InputError
 from attnviz.storage.corpora import conllu
-from attnviz.storage.corpora.corpus import LONGEST, Fingerprint, fingerprint, read_corpus
+from attnviz.storage.corpora.corpus import LONGEST, read_corpus
 from attnviz.text.corpus import BadLine, CorpusLine
 
 SENTENCE = (
@@ -141,10 +139,9 @@ def test_packed_or_encoded_otherwise(
 @pytest.mark.parametrize("name", ["missing.txt", "", "a\0b", "bad\x1b[31m.txt"])
 def test_no_file(tmp_path: Path, name: str) -> None:
     """A missing file, a folder and an empty name each give one printable line."""
-    for ask in (read_corpus, fingerprint):
-        with pytest.raises(InputError, match="cannot be read: ") as caught:
-            ask(tmp_path / name)
-        assert str(caught.value).isprintable()
+    with pytest.raises(InputError, match="cannot be read: ") as caught:
+        read_corpus(tmp_path / name)
+    assert str(caught.value).isprintable()
 
 
 # ---------------------------------------------------------------------------------- standard input, and other pipes
@@ -158,7 +155,6 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not source.buffer.closed
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(SENTENCE.encode())))
     assert told(Path("-"), kind="conllu") == [(1, "Birds sing.")]
-    assert fingerprint("-") is None
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(InputError, match="standard input is closed"):
         read_corpus("-")
@@ -180,18 +176,6 @@ def test_a_slow_pipe() -> None:
 
 
 # ------------------------------------------------------------------------------------- how far, and which file
-
-
-def test_fingerprint(tmp_path: Path) -> None:
-    """Name, size and content: another file, or one of which a single byte was changed, has another."""
-    content = os.urandom(2**20 + 10)
-    path = write(tmp_path, content)
-    first = fingerprint(path)
-    expected = hashlib.sha256(content).hexdigest()
-    assert first == Fingerprint(name="corpus.txt", size=2**20 + 10, sha256=expected)
-    assert fingerprint(write(tmp_path, content + b"x")) != first
-    assert fingerprint(write(tmp_path, bytes([content[0] ^ 1]) + content[1:])) != first
-    assert fingerprint(write(tmp_path, content[:-1] + bytes([content[-1] ^ 1]))) != first
 
 
 @pytest.mark.usefixtures("as_installed")

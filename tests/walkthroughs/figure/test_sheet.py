@@ -15,11 +15,11 @@ from PIL import Image
 
 from attnviz.render.palette import colours, levels, luminance
 from attnviz.walkthroughs.examples import example, make
-from attnviz.walkthroughs.figure.sheet import draw
 from attnviz.walkthroughs.hand import format_number
 from attnviz.walkthroughs.homework import read
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.view import View
+from tests.fixtures.pictures import picture_of
 from tests.walkthroughs.by_hand import attention_walk, of_model, one_decoder_step
 from tests.walkthroughs.figure.layout import WALKS, expect_apart, images
 

@@ -15,7 +15,6 @@ from PIL import Image
 from attnviz.walkthroughs.calculation import compute, spell_out
 from attnviz.walkthroughs.examples import example, make
 from attnviz.walkthroughs.operations import OPERATIONS, ResultCell
-from attnviz.walkthroughs.pages.html import page as web_page
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.view import View
 from tests.fixtures.browser import barriers, state

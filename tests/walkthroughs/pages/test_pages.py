@@ -15,7 +15,6 @@ import pytest
 from attnviz.walkthroughs.examples import example, make
 from attnviz.walkthroughs.files import to_json
 from attnviz.walkthroughs.pages import markdown as pages_markdown
-from attnviz.walkthroughs.pages.html import page as web_page
 from attnviz.walkthroughs.pages.markdown import COLUMNS
 from attnviz.walkthroughs.pages.mathematics import mathml, tex
 from attnviz.walkthroughs.record import Walkthrough
