@@ -41,10 +41,11 @@ def attend(
     pair: str | None = None,
     target: str | None = None,
     kind: Kind | None = None,
-    truncate: bool = False,
     **more: Unpack[Attending],
 ) -> Attention:
     """Run a model on a sentence and return its attention, verified to be the model's own.
+
+    A text that is longer than the model's positions is cut, with a note in the record; one with a target is refused.
 
     Args:
         text: the sentence; for a Hugging Face model also its words, as a list, or what the tokenizer returned for one
@@ -57,8 +58,6 @@ def attend(
         pair: a second sentence, for models that read two.
         target: the text that a translation model is made to generate (teacher forcing); None lets it run free.
         kind: the kind of attention to show, if the model has several; None is the usual one.
-        truncate: cut a text that is longer than the model's positions, with a note in the record, instead of refusing
-            it.
         more: the keywords below.
         layers: the layers to keep, such as ``[0, 2]`` or ``1``, counted from 0, negative from the end; None keeps all.
         heads: the heads to keep, counted in the same way, or with their layer, such as ``"1.3"``; None keeps all.
@@ -78,8 +77,8 @@ def attend(
         The record: `weights` of shape (layer, head, query, key), float32.
 
     Raises:
-        InputError: the text is empty, or longer than the model takes; the memory is too small even for pooled weights,
-            or for the vectors; or there is no such device, number format or size.
+        InputError: the text is empty, or with a target longer than the model takes; the memory is too small even for
+            pooled weights, or for the vectors; or there is no such device, number format or size.
         SelectionError: there is no such layer, head, row, key or kind of attention, or a target is given for a model
             that generates no text.
         ModelError: the model cannot be used, its weights are not verified, or the tokenizer belongs to another model.
@@ -96,12 +95,11 @@ def attend(
             pairs=[pair],
             targets=[target],
             kind=kind,
-            truncate=truncate,
             **more,
         )
         return record
-    if pair is not None or truncate:
-        raise SettingsError("pair and truncate go with a text, not with words or token ids")
+    if pair is not None:
+        raise SettingsError("a pair goes with a text, not with words or token ids")
     keeping, loading = _divide(more)
     source = as_source(model, tokenizer, **loading)
     batch = source.encode_prepared(text, kind=kind, target=target)
@@ -124,7 +122,6 @@ def attend_all(
     pairs: Sequence[str | None] | None = None,
     targets: Sequence[str | None] | None = None,
     kind: Kind | None = None,
-    truncate: bool = False,
     **more: Unpack[Attending],
 ) -> list[Attention]:
     """Run a model on sentences as one batch, and return one record per sentence; padding changes no number.
@@ -140,6 +137,8 @@ def attend_all(
     keeping = {**keeping, "layers": layers, "heads": heads}
     parse_bytes(keeping.get("memory", MEMORY))
     source = as_source(model, tokenizer, reads=texts[0], **loading)
+    # With a text to generate, a shorter input would be another task.
+    truncate = not any(targets or ())
     batch = source.encode(texts, pairs, truncate=truncate, kind=kind, targets=targets)
     return attend_batch(batch, source, **keeping)
 

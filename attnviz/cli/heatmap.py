@@ -168,7 +168,6 @@ def heatmap(
         attend_options = {
             "target": target,
             "kind": kind,
-            "truncate": True,
             "layers": layers,
             "heads": heads,
             **window,

@@ -150,7 +150,7 @@ def compare_heads(
     if texts is not None and len(texts) == 1 and against is None:
         from attnviz.capture.attend import attend
 
-        record = attend(texts[0], source, kind=comparison.kind, truncate=True)
+        record = attend(texts[0], source, kind=comparison.kind)
     if roles is True:
         roles = compare_heads(model=source, settings=settings, measures=measures, progress=progress)
     if isinstance(roles, HeadComparison):
@@ -228,7 +228,6 @@ def example_patterns(
                 kind=comparison.kind,
                 layers=[card.head.layer],
                 heads=[card.head.head],
-                truncate=True,
             )
             for card, text in cards
         }, ""

@@ -24,6 +24,7 @@ from attnviz.render.sheet import AXES, BLANK, LOG_LEAST, Panel, Sheet, blank_bel
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import centre, fit, legend, shortened, spell, wrap
 from attnviz.text.messages import _
+from attnviz.text.notes import CUT, sentence
 
 LABEL_WIDTH = 14  # the largest width of a token's label beside a matrix, in character cells
 MOST_LINES = 64  # of all panels in full size; if they take more, their cells are smaller
@@ -62,14 +63,17 @@ def draw(
     With `full`, and of a mean of heads or layers, every pattern in full size instead. A difference begins with
     its largest `changes`.
     """
+    cut_notes = [sheet.say(sentence(note)) for note in sheet.record.notes if note.code in CUT]
     sheet = replace(
         sheet,
+        notes=tuple(note for note in sheet.notes if note not in cut_notes),
         query_labels=tuple(spell(label, screen) for label in sheet.query_labels),
         key_labels=tuple(spell(label, screen) for label in sheet.key_labels),
         has_blanks=screen.has_blanks,
     )
+    first_lines = [line for note in cut_notes for line in _wrap(note, screen)]
     if not full and not sheet.record.averaged and len(sheet.panels) > 1:
-        return _draw_overview(sheet, screen, changes)
+        return [*first_lines, *_draw_overview(sheet, screen, changes)]
     if len(sheet.panels) == 1:
         scaled, cell = _fit_single(sheet, screen)
     else:
@@ -78,6 +82,7 @@ def draw(
     if sheet.quantity == "difference":
         answer = sheet.say(changes[0].sentence if changes else NO_CHANGE)
     return [
+        *first_lines,
         *_wrap(answer, screen, "bold"),
         *_heading(sheet, screen, sheet.size),
         *_bands(scaled, screen, cell),

@@ -8,6 +8,8 @@ from attnviz.attention import SOFTMAX, Note, Receipt
 from attnviz.text.display import rounding, visible
 from attnviz.text.messages import Phrase, _, join_phrases
 
+# The notes that a text was cut to what the model reads, which come before all else.
+CUT = ("input_truncated_words", "input_truncated_tokens")
 # the sentence of each note code, with placeholders
 Templates = Mapping[str, Phrase]
 NOTES: Templates = {

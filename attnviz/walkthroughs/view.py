@@ -13,7 +13,7 @@ from jaxtyping import Float64
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.text.display import rounding, visible
 from attnviz.text.messages import Phrase, _, expect_language, in_language
-from attnviz.text.notes import proof, sentence
+from attnviz.text.notes import CUT, proof, sentence
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.hand import MANY, TINY, format_number
@@ -32,9 +32,6 @@ DIGITS_OF_EXAMPLE = 8  # the smallest weight of the example ``seq2seq`` is 2.9e-
 ALIKE = 0.005  # weights that differ by less look equal with two digits
 MOST_SMALL = 4  # small weights that are listed
 LEAST = 4  # vectors with at most this many numbers are never shortened
-
-# The notes that a text was cut to what the model reads.
-CUT = ("input_truncated_words", "input_truncated_tokens")
 
 # Steps that occur once per head in a walkthrough of a layer.
 OF_HEADS = {
