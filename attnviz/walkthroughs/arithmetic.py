@@ -6,8 +6,6 @@ the numbers of queries, keys and tokens, d is the width of a head and A the hidd
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from jaxtyping import Float64, Int64
 
@@ -63,36 +61,6 @@ def norm(
     centred = x - x.mean(axis=1, keepdims=True)
     variance = (centred**2).mean(axis=1, keepdims=True)
     return np.asarray(centred / np.sqrt(variance + epsilon) * gain + shift)
-
-
-# y = x / RMS[x] * gain, where RMS[x] = sqrt(mean[x^2] + epsilon)
-def rms_norm(x: Numbers, gain: Float64[np.ndarray, "1 column"], epsilon: float) -> Numbers:
-    """Return each row scaled to mean square 1, times the gain.
-
-    Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization", equation 4.
-    """
-    mean_square = (x**2).mean(axis=1, keepdims=True)
-    return np.asarray(x / np.sqrt(mean_square + epsilon) * gain)
-
-
-# x * P(X <= x), X normal
-def gelu(x: Numbers) -> Numbers:
-    """Return each number times the normal distribution function of it: Hendrycks and Gimpel 2016."""
-    erf = np.vectorize(math.erf, otypes=[np.float64])
-    return np.asarray(x * 0.5 * (1 + erf(x / math.sqrt(2))))
-
-
-# x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
-def gelu_tanh(x: Numbers) -> Numbers:
-    """Return GELU with an approximated distribution function, as in GPT-2: Hendrycks and Gimpel 2016, section 2."""
-    return np.asarray(x * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
-
-
-# x * S(x), where S is the logistic function
-def silu(x: Numbers) -> Numbers:
-    """Return each number times the logistic function of it: Hendrycks and Gimpel 2016, section 4."""
-    power = np.exp(-np.abs(x))  # at most 1, so that exp never overflows
-    return np.asarray(x * np.where(x < 0, power, 1.0) / (1 + power))
 
 
 # r = S(x W_r + s U_r), z = S(x W_z + s U_z), n = tanh(x W_n + r * (s U_n)), s' = (1 - z) * n + z * s

@@ -185,13 +185,6 @@ def _spell_norm(hand: Hand, cell: ResultCell) -> str:
     return f"{gained} + {hand.factor(shift[0, cell.column])}"
 
 
-def _spell_rms_norm(hand: Hand, cell: ResultCell) -> str:
-    a, gain = cell.grids
-    values = a[cell.row]
-    size = f"sqrt({hand.write((values**2).mean())} + {hand.write(cell.number)})"
-    return f"{hand.factor(values[cell.column])} / {size}·{hand.factor(gain[0, cell.column])}"
-
-
 def _spell_gru(hand: Hand, cell: ResultCell) -> str:
     place = cell.row, cell.column
     keep, candidate = arithmetic.gates(*cell.grids)
@@ -411,42 +404,9 @@ OPERATIONS: dict[str, Operation] = {
         signs=(f"{ARROW} {CELLS}", "+"),
         is_exact=False,
     ),
-    "rms_norm": Operation(
-        compute=arithmetic.rms_norm,
-        spell=_spell_rms_norm,
-        formula=_("{a} / sqrt(mean square + {number}) * {b}"),
-        n_operands=(2, 2),
-        numbered=True,
-        fits=lambda a, gain: gain == (1, a[1]),
-        parts=_parts_of_norm,
-        signs=(f"{ARROW} {CELLS}",),
-        is_exact=False,
-    ),
     "relu": Operation(
         compute=lambda a: np.maximum(a, 0.0),
         formula="max(0, {a})",
-    ),
-    "gelu": Operation(
-        compute=arithmetic.gelu,
-        formula="{a} · Φ({a})",
-        is_exact=False,
-    ),
-    "gelu_tanh": Operation(
-        compute=arithmetic.gelu_tanh,
-        formula="{a} / 2 · (1 + tanh(sqrt(2 / pi) · ({a} + 0.044715 · {a}^3)))",
-        is_exact=False,
-    ),
-    "silu": Operation(
-        compute=arithmetic.silu,
-        formula="{a} / (1 + exp(-{a}))",
-        is_exact=False,
-    ),
-    "product": Operation(
-        compute=lambda a, b: a * b,  # Shazeer 2020, "GLU Variants Improve Transformer", equation 5
-        formula="{a} * {b}",
-        n_operands=(2, 2),
-        fits=lambda a, b: a == b,
-        signs=(CELLS,),
     ),
     "row": Operation(
         compute=arithmetic.row,

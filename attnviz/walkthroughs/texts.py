@@ -21,7 +21,7 @@ BY_KEY = ("scores", "scaled", "softcap", "bias", "mask", "softmax", "alignment")
 """Steps that compute a number or a vector for each key of a query."""
 
 BEFORE = (
-    *("input", "input_norm", "input_rms_norm", "row", "angle", "query", "keys", "values"),
+    *("input", "input_norm", "row", "angle", "query", "keys", "values"),
     *("rotation", "split_query", "split_keys", "split_values"),
 )
 """Steps that compute the input of attention."""
@@ -33,8 +33,6 @@ TEXTS: dict[str, Text] = {
     # given grids
     "X": Text(_("Input X"), _("One vector per token; the calculation starts here.")),
     "x": Text(_("Input of the query x"), _("The vector of the query's token.")),
-    "N": Text(_("Normalized input N"), _("The input after normalization, one row per token.")),
-    "n": Text(_("Normalized input of the query n"), _("The row of the query's token.")),
     "E": Text(_("Token embeddings E"), _("One row per token: which word it is.")),
     "P": Text(_("Positions P"), _("One row per token: its position in the sentence.")),
     "S": Text(_("Segments S"), _("One row per token: which of two sentences it belongs to.")),
@@ -72,12 +70,10 @@ TEXTS: dict[str, Text] = {
         _("Context vectors of the other heads"), _("The results of the other heads for the query.")
     ),
     "hidden": Text(_("Hidden layer"), _("The result of the first feed-forward projection.")),
-    "gate": Text(_("Gate"), _("The result of the gate projection.")),
     "narrowed": Text(_("Feed-forward result"), _("The result of the second projection.")),
     # steps before attention
     "input": Text(_("Input"), _("Token embedding plus position.")),
     "input_norm": Text(_("Normalized input"), _("Layer normalization, before attention.")),
-    "input_rms_norm": Text(_("Normalized input (RMS)"), _("RMS normalization, before attention.")),
     "row": Text(_("The query's row"), _("The row of the query's token.")),
     "angle": Text(_("The query's angles"), _("The row of the query's position.")),
     "query": Text(_("Query"), _("The input is projected to the query.")),
@@ -142,17 +138,9 @@ TEXTS: dict[str, Text] = {
     "residual_2": Text(
         _("Residual connection, feed-forward"), _("The input of the network is added back.")
     ),
-    "residual_out": Text(
-        _("Last residual connection"),
-        _("The input of the network is added back: the layer's output."),
-    ),
     "feed_forward_1": Text(
         _("Feed-forward, first projection"), _("Each token is projected to a longer row.")
     ),
-    "feed_forward_gate": Text(
-        _("Feed-forward, gate"), _("A second projection controls how much of each number passes.")
-    ),
-    "gated": Text(_("Gated"), _("Each number is multiplied by its gate.")),
     "feed_forward_2": Text(
         _("Feed-forward, second projection"), _("The longer row is projected back to d_model.")
     ),
@@ -160,12 +148,7 @@ TEXTS: dict[str, Text] = {
         _("Layer normalization"), _("Each row gets mean 0 and variance 1, then gain and shift.")
     ),
     "norm_out": Text(_("Last layer normalization"), _("Its result is the layer's output.")),
-    "rms_norm": Text(_("RMS normalization"), _("Each row gets mean square 1, then a gain.")),
-    "rms_norm_out": Text(_("Last RMS normalization"), _("Its result is the layer's output.")),
     "relu": Text(_("ReLU"), _("Negative numbers become 0.")),
-    "gelu": Text(_("GELU"), _("Each number times the normal distribution function at it.")),
-    "gelu_tanh": Text(_("GELU (tanh)"), _("GELU, approximated by tanh.")),
-    "silu": Text(_("SiLU"), _("Each number times the logistic function at it.")),
     "tanh": Text(_("tanh"), _("Each number is squeezed to between -1 and 1.")),
 }
 
@@ -199,6 +182,9 @@ NOTES: Templates = {
     "looks_twice": _(
         "The layer attends twice: to the words generated so far, then to the other sentence (grids "
         "named cross)"
+    ),
+    "ends_at_output": _(
+        "Ends at the output projection: what follows in a layer is shown of home-built models alone"
     ),
     "layer_left_out": _(
         "The projections ({n} numbers) are left out and their results taken as given; --full "

@@ -17,7 +17,7 @@ from attnviz.walkthroughs.texts import BIAS, BY_KEY, TEXTS, WEIGHTS, Text
 
 MOST_LISTED = 6  # most operands that a formula lists; if there are more, the first two and the last
 # Names whose number is not that of a head.
-COUNTED = ("gain", "shift", "norm", "rms_norm", "residual")
+COUNTED = ("gain", "shift", "norm", "residual")
 
 
 @dataclass(frozen=True, slots=True)

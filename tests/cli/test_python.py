@@ -50,43 +50,6 @@ def test_heatmap(
     assert (here / "typed.json").read_bytes() == (here / "called.json").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("options", "called"),
-    [
-        (["--toy"], {"model": "toy"}),
-        (
-            ["-m", "toy-seq2seq", "I love all you", "--query", "1"],
-            {"text": "I love all you", "model": "toy-seq2seq", "query": 1},
-        ),
-        (
-            ["--toy", "I am full", "--whole-layer", "1"],
-            {"text": "I am full", "model": "toy", "whole_layer": True, "layer": 1},
-        ),
-        (
-            [
-                *("-m", "toy-random", "I love you", "--score", "additive"),
-                *("--all-queries", "--head", "0.2"),
-            ],
-            {
-                "text": "I love you",
-                "model": "toy-random",
-                "score": "additive",
-                "all_queries": True,
-                "head": 2,
-            },
-        ),
-        (["--example", "seq2seq"], {"example": "seq2seq"}),
-    ],
-)
-def test_walkthrough(
-    options: list[str], called: dict[str, Any], typed: Callable[..., Result], here: Path
-) -> None:
-    """A walkthrough of the command line and one of Python, byte for byte."""
-    assert typed("walkthrough", *options, "-o", "typed.json").status == 0
-    attnviz.walkthrough(**called).save(here / "called.json")
-    assert (here / "typed.json").read_bytes() == (here / "called.json").read_bytes()
-
-
 def test_compare_heads(typed: Callable[..., Result], here: Path) -> None:
     """All numbers of heads, byte for byte, with other settings than the usual ones."""
     lines = ["I love you", "You love me", "They see the old dog", "She is eating a green apple"]

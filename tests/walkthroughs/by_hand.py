@@ -95,22 +95,17 @@ def layer() -> Walkthrough:
     c.give("shift", grid(1, 6, seed=11))
     c.step("norm", "norm", "norm", "residual", "gain", "shift", number=1e-12)
     c.step("relu", "relu", "relu", "norm")
-    c.step("gelu", "gelu", "gelu", "norm")
-    c.step("row", "x", "row", "gelu", number=2.0, rows=WORDS[2:3])
-    c.step("rms_norm", "norm_2", "rms_norm", "residual", "gain", number=1e-6)
-    c.step("gelu_tanh", "approximate", "gelu_tanh", "norm_2")
-    c.step("silu", "gate", "silu", "norm_2")
-    c.step("gated", "gated", "product", "gate", "norm_2")
-    c.step("tanh", "bent", "tanh", "norm_2")
+    c.step("row", "x", "row", "norm", number=2.0, rows=WORDS[2:3])
+    c.step("tanh", "bent", "tanh", "norm")
     for symbol in "xs":
         c.give(f"W{symbol}", grid(6, 18, seed=12))
         c.give(f"b{symbol}", grid(1, 18, seed=13))
-    c.step("cell", "state", "gru", "gate", "bent", "Wx", "bx", "Ws", "bs")
+    c.step("cell", "state", "gru", "residual", "bent", "Wx", "bx", "Ws", "bs")
     c.give("n_heads", Grid(values=np.array([[2.0]])))
-    c.step("split_query", "part", "split", "gelu", "n_heads", number=1.0)
+    c.step("split_query", "part", "split", "norm", "n_heads", number=1.0)
     c.give("angles", grid(4, 2, seed=14))
     c.step("rotation", "turned", "rotate", "norm", "angles", number=2.0)
-    c.step("concatenated", "concatenated", "concatenate", "relu", "gelu")
+    c.step("concatenated", "concatenated", "concatenate", "relu", "bent")
     return replace(
         c.finish("One layer, 한국어", notes=("masked",)),
         model="toy",

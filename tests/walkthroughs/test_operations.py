@@ -65,15 +65,11 @@ def test_functions_of_cells_and_rows() -> None:
     close(of("softmax", A), x.softmax(dim=1))
     close(of("softcap", A, number=0.7), 0.7 * torch.tanh(x / 0.7))
     close(of("relu", A), x.relu())
-    close(of("gelu", A), torch.nn.functional.gelu(x))
-    close(of("gelu_tanh", A), torch.nn.functional.gelu(x, approximate="tanh"))
-    close(of("silu", A), torch.nn.functional.silu(x))
     gain, shift = torch.from_numpy(ROW[0]), torch.from_numpy(SQUARE[0])
     close(
         of("norm", A, ROW, SQUARE[:1], number=1e-3),
         torch.nn.functional.layer_norm(x, (3,), gain, shift, 1e-3),
     )
-    close(of("rms_norm", A, ROW, number=1e-3), torch.nn.functional.rms_norm(x, (3,), gain, 1e-3))
 
 
 def test_a_row() -> None:
@@ -143,8 +139,6 @@ def test_mask() -> None:
         ("mask", (A, K)),
         ("softmax", (A, ROW)),
         ("concatenate", (A, A, K)),
-        ("product", (A, A[:, :2])),
-        ("rms_norm", (A, B)),
         ("norm", (A, ROW, B)),
         ("rotate", (A, K)),
         ("split", (A, ROW)),
@@ -176,4 +170,4 @@ def test_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RecordError, match="row 1, column 2 is not finite"):
         of("times", np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 1e300]]), number=1e300)
     with pytest.raises(RecordError, match="row 0, column 0 is not finite"):
-        of("rms_norm", np.zeros((1, 3)), ROW, number=0.0)
+        of("norm", np.zeros((1, 3)), ROW, ROW, number=0.0)

@@ -74,7 +74,6 @@ FORMULAS = [
     ("concatenate", ("q", "d"), (1, 5), None, "[q; d]", "[(1, 3); (1, 2)]"),
     ("row", ("K",), (1, 3), 2.0, "row 2 of K", "row 2 of (5, 3)"),
     ("relu", ("q",), (1, 3), None, "max(0, q)", "max(0, (1, 3))"),
-    ("product", ("q", "b"), (1, 3), None, "q * b", "(1, 3) * (1, 3)"),
 ]
 
 

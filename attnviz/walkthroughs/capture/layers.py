@@ -1,93 +1,104 @@
-"""A whole layer written down: all heads, the output projection, norms, residual sums, and the feed-forward network."""
+"""A whole layer written down: all heads, and the output projection of their contexts.
+
+Of home-built models the rest of the layer follows: residual sums, norms, and the feed-forward network.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import replace
 
 from attnviz.attention import Note
-from attnviz.capture.projections import Projection
+from attnviz.capture.projections import Call, Projection, is_linear, norm_of, projection_of, same
+from attnviz.errors import NoAttentionError
 from attnviz.walkthroughs.calculation import Calculation
-from attnviz.walkthroughs.capture.inputs import Inputs, projections_of_layer, write_projections
+from attnviz.walkthroughs.capture.inputs import (
+    HomeBuilt,
+    Inputs,
+    projections_of_layer,
+    write_projections,
+)
 from attnviz.walkthroughs.capture.output import row_grid, write_output_projection, write_projection
-from attnviz.walkthroughs.capture.parts import FeedForwardCalls, LayerParts, Norm, SubLayer
 from attnviz.walkthroughs.capture.run import HeadRun, numbers
+
+# The modules of a home-built layer in the order in which `TransformerLayer` calls them, from its output projection on.
+CALLS = ("output", "norm", "widen", "narrow", "last_norm")
+CALLS_WITH_CROSS = (*CALLS[:2], "query", "key", "value", "cross_output", "cross_norm", *CALLS[2:])
+
+
+def layer_calls(run: HeadRun, cross: HeadRun | None) -> dict[str, Call]:
+    """Return the calls of a layer's modules by name, in their order; of a pretrained layer the output projection alone.
+
+    `run` is the layer's self-attention, and `cross` its cross attention if it has one. Raises NoAttentionError: the
+    layer is recurrent, or no output projection reads the contexts of all heads.
+    """
+    name, collector = run.source.name, run.collector
+    if collector.cells():
+        raise NoAttentionError(
+            f"{name} is recurrent: it has no layer to follow as a whole; follow one query of it instead"
+        )
+    contexts = collector.layer.output.flatten(2)  # (B, Q, H, d) -> (B, Q, H * d)
+    for number, call in enumerate(collector.after):
+        if is_linear(call.module) and same(call.given, contexts):
+            if not isinstance(run.source, HomeBuilt):
+                return {"output": call}
+            names = CALLS if cross is None else CALLS_WITH_CROSS
+            return dict(zip(names, collector.after[number:], strict=False))
+    raise NoAttentionError(
+        f"{name}: layer {collector.layer.number} cannot be followed as a whole: no output projection reads the"
+        " contexts of all its heads"
+    )
+
+
+def count_weights(calls: Mapping[str, Call], run: HeadRun, cross: HeadRun | None) -> int:
+    """Return the number of weights of all projections of a layer."""
+    projections = [_projection(call) for call in calls.values() if is_linear(call.module)]
+    for each in (run, cross):
+        for found in projections_of_layer(each.collector) if each is not None else ():
+            if found is not None:
+                projections.append(found.projection)
+    return sum(projection.weight.numel() for projection in projections)
 
 
 class LayerWriter:
     """A writer for the steps of a whole layer."""
 
     def __init__(
-        self,
-        calculation: Calculation,
-        run: HeadRun,
-        cross: HeadRun | None,
-        *,
-        from_input: bool,
-        has_projections: bool,
+        self, calculation: Calculation, *, from_input: bool, has_projections: bool
     ) -> None:
         """Prepare to write.
 
-        `run` is the layer's self-attention and `cross` its cross attention, if it has one. If `from_input`, queries,
-        keys and values are computed by their projections; otherwise they are given. Without `has_projections` only the
-        results of the other projections are written down.
+        If `from_input`, queries, keys and values are computed by their projections; otherwise they are given. Without
+        `has_projections` only the results of the other projections are written down.
         """
-        self._calculation, self._run, self._cross = calculation, run, cross
+        self._calculation = calculation
         self._from_input, self._has_projections = from_input, has_projections
         self.notes: list[Note] = []
-        self._n_norms = 0  # norms written so far, since norms, gains and shifts are numbered
 
-    def write(self, parts: LayerParts) -> str:
-        """Write down all parts in order; return the name of the layer's output."""
-        inputs, x = Inputs(self._calculation, self._run), numbers(parts.input)
-        first, *later_parts = parts.parts
-        if not self._from_input:
-            if first.pre_norm is not None:
-                # The norm is not written, but counted: the given queries, keys and values come after it.
-                self._n_norms += 1
+    def write(self, calls: Mapping[str, Call], run: HeadRun, cross: HeadRun | None) -> str:
+        """Write down the layer with these calls; return the name of its output."""
+        inputs = Inputs(self._calculation, run)
+        query = run.collector.projections()[0]
+        if query is None or "norm" not in calls:  # a pretrained layer, which ends here
+            return self._write_attention(run, inputs, calls["output"])
+        x = numbers(query.given)
+        if not self._from_input:  # the residual sum reads it
             inputs.write(x, of_query=True)
-        elif first.pre_norm is not None:
-            source = inputs.write(x, of_query=False) or ""
-            step = f"input_{first.pre_norm.operation}"
-            inputs.know(
-                numbers(first.input), self._write_norm(source, first.pre_norm, step, "N"), "n"
-            )
-        result = self._write_attention(first, self._run, inputs)
-        stream = self._write_sum(first, result, inputs.write(x, of_query=True) or "", "residual", 1)
-        for n, part in enumerate(later_parts, start=2):
-            part_input = stream
-            if part.pre_norm is not None:
-                part_input = self._write_norm(stream, part.pre_norm, part.pre_norm.operation)
-            if isinstance(part.computation, FeedForwardCalls):
-                result = self._write_network(part.computation, part_input)
-                step = "residual_out" if part.post_norm is None else "residual_2"
-            else:
-                result = self._write_cross(part, part_input)
-                step = "residual_cross"
-            stream = self._write_sum(part, result, stream, step, n)
-        return stream
+        result = self._write_attention(run, inputs, calls["output"])
+        stream = inputs.write(x, of_query=True) or ""
+        stream = self._write_sum("residual", 1, result, stream, calls["norm"])
+        n = 2
+        if cross is not None:
+            inputs = Inputs(self._calculation, cross, query_input=stream)
+            result = self._write_attention(cross, inputs, calls["cross_output"])
+            stream = self._write_sum("residual_cross", n, result, stream, calls["cross_norm"])
+            n += 1
+        hidden = self._project(("feed_forward_1", "hidden", "1"), stream, calls["widen"])
+        active = self._calculation.step("relu", "active", "relu", hidden)
+        result = self._project(("feed_forward_2", "narrowed", "2"), active, calls["narrow"])
+        return self._write_sum("residual_2", n, result, stream, calls["last_norm"])
 
-    def _write_sum(self, part: SubLayer, result: str, stream: str, step: str, n: int) -> str:
-        """Write down the residual sum of a part, and the norm after it; return the name of the result.
-
-        `n` is the number of the part, counted from 1.
-        """
-        total = self._calculation.step(step, _numbered("residual", n), "add", result, stream)
-        if part.post_norm is None:
-            return total
-        last = "_out" if step == "residual_2" else ""
-        return self._write_norm(total, part.post_norm, f"{part.post_norm.operation}{last}")
-
-    def _write_cross(self, part: SubLayer, query_input: str) -> str:
-        """Write down cross attention, with queries from the grid `query_input`; return the name of its output."""
-        assert self._cross is not None
-        inputs = Inputs(self._calculation, self._cross)
-        query = self._cross.collector.projections()[0]
-        if query is not None:
-            inputs.know(numbers(query.given), query_input, query_input)
-        return self._write_attention(part, self._cross, inputs)
-
-    def _write_attention(self, part: SubLayer, run: HeadRun, inputs: Inputs) -> str:
+    def _write_attention(self, run: HeadRun, inputs: Inputs, output: Call) -> str:
         """Write down all heads and the output projection of their contexts; return the name of the output."""
         contexts = []
         for head in range(run.layer.query.shape[1]):
@@ -97,59 +108,36 @@ class LayerWriter:
             else:
                 head_run.give_own(self._calculation)
             contexts.append(head_run.write_attention(self._calculation))
-        assert isinstance(part.computation, Projection)
         return write_output_projection(
             self._calculation,
             contexts,
-            part.computation,
+            _projection(output),
             run.suffix,
             is_written=self._has_projections,
         )
 
-    def _write_network(self, network: FeedForwardCalls, x: str) -> str:
-        """Write down the feed-forward network on the grid x; return the name of its output."""
-        activation, calculation = network.activation, self._calculation
-        if network.gate is None:
-            hidden = self._project("feed_forward_1", "hidden", "1", x, network.widen)
-            active = calculation.step(activation, "active", activation, hidden)
-        else:
-            gate = self._project("feed_forward_gate", "gate", "g", x, network.gate)
-            active = calculation.step(activation, "active", activation, gate)
-            hidden = self._project("feed_forward_1", "hidden", "1", x, network.widen)
-            active = calculation.step("gated", "gated", "product", active, hidden)
-        return self._project("feed_forward_2", "narrowed", "2", active, network.narrow)
+    def _write_sum(self, step: str, n: int, result: str, stream: str, norm: Call) -> str:
+        """Write down a residual sum and the norm of it, the layer's `n`-th; return the name of the result."""
+        calculation = self._calculation
+        number = "" if n == 1 else f"_{n}"
+        total = calculation.step(step, f"residual{number}", "add", result, stream)
+        gain, shift, epsilon = norm_of(norm)
+        weights = [
+            calculation.give(f"gain_{n}", row_grid(gain)),
+            calculation.give(f"shift_{n}", row_grid(shift)),
+        ]
+        name = "norm_out" if step == "residual_2" else "norm"
+        return calculation.step(name, f"norm{number}", "norm", total, *weights, number=epsilon)
 
-    def _project(self, step: str, result: str, letter: str, x: str, projection: Projection) -> str:
-        names, is_written = (step, result, letter), self._has_projections
-        return write_projection(self._calculation, names, x, projection, is_written=is_written)
-
-    def _write_norm(self, x: str, norm: Norm, step: str, result: str = "") -> str:
-        """Write down a norm of x, numbered unless it has the name `result`; return the name of its output."""
-        self._n_norms += 1
-        calculation, n = self._calculation, self._n_norms
-        weights = [calculation.give(f"gain_{n}", row_grid(norm.gain))]
-        if norm.operation == "norm":
-            weights.append(calculation.give(f"shift_{n}", row_grid(norm.shift)))
-        result = result or _numbered("norm", n)
-        return calculation.step(step, result, norm.operation, x, *weights, number=norm.epsilon)
+    def _project(self, names: tuple[str, str, str], x: str, call: Call) -> str:
+        is_written = self._has_projections
+        return write_projection(
+            self._calculation, names, x, _projection(call), is_written=is_written
+        )
 
 
-def projections_of(
-    parts: LayerParts, first: HeadRun, cross: HeadRun | None
-) -> Iterator[Projection]:
-    """Yield all projections of a layer."""
-    for run in (first, cross):
-        for projected in projections_of_layer(run.collector) if run is not None else ():
-            if projected is not None:
-                yield projected.projection
-    for part in parts.parts:
-        if isinstance(part.computation, Projection):
-            yield part.computation
-        else:
-            yield from filter(
-                None, (part.computation.widen, part.computation.narrow, part.computation.gate)
-            )
-
-
-def _numbered(name: str, n: int) -> str:
-    return name if n == 1 else f"{name}_{n}"
+def _projection(call: Call) -> Projection:
+    """Return a call of a linear module as a projection."""
+    projection = projection_of(call, 0, call.made.shape[2])
+    assert projection is not None
+    return projection

@@ -10,7 +10,7 @@ from attnviz.capture.observers import Batch
 from attnviz.capture.projections import ProjectionCollector
 from attnviz.capture.sources import Source
 from attnviz.capture.sources.own import ModuleSource
-from attnviz.errors import NoAttentionError, SelectionError
+from attnviz.errors import SelectionError
 from attnviz.text.display import clip, visible
 from attnviz.walkthroughs.calculation import (
     SCORE_WEIGHTS,
@@ -19,20 +19,19 @@ from attnviz.walkthroughs.calculation import (
     largest_difference,
 )
 from attnviz.walkthroughs.capture.inputs import (
-    LARGEST_PROJECTION,
     HomeBuilt,
     Inputs,
     write_projections,
 )
-from attnviz.walkthroughs.capture.layers import LayerWriter, projections_of
+from attnviz.walkthroughs.capture.layers import LayerWriter, count_weights, layer_calls
 from attnviz.walkthroughs.capture.output import write_output, write_words
-from attnviz.walkthroughs.capture.parts import parts_of
 from attnviz.walkthroughs.capture.run import SCORE_SEED, HeadRun, numbers
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.settings import Score
 
 # The suffix of the names of cross attention's grids, in a layer that also has self-attention.
 CROSS = "_cross"
+LARGEST_LAYER = 2**21  # weights of a layer that are written down even if not `full`
 MOST_TOKENS = 60  # most characters of the tokens in the note on the model's shapes
 
 
@@ -61,7 +60,7 @@ def follow(
         InputError: the model cannot read the text.
         SelectionError: the layer, head or query does not exist, several words are equal, or another score is chosen
             for a model that is not home-built.
-        ModelError: query, key and value are not found or not verified, or the layer has an unknown structure.
+        ModelError: query, key and value are not found or not verified, or the layer has no output projection.
     """
 
     def encode(kind: Kind | None) -> Batch:
@@ -85,7 +84,8 @@ def follow(
     if not whole_layer:
         return _write_head(run, score, receipt)
     other_run = None
-    if followed_kind != "encoder" and {"decoder", "cross"} <= set(source.kinds):
+    attends_twice = followed_kind != "encoder" and {"decoder", "cross"} <= set(source.kinds)
+    if attends_twice and isinstance(source, HomeBuilt):
         other_run, receipt = _other_attention(run, encode, receipt)
     return _write_layer(run, other_run, receipt, full=full)
 
@@ -148,20 +148,21 @@ def _write_layer(
         notes += [*other_run.batch.sentences[0].notes, Note("looks_twice")]
         first, cross = (run, other_run) if run.kind == "decoder" else (other_run, run)
         cross = replace(cross, suffix=CROSS)
-    parts = parts_of(run.source.name, first.collector, None if cross is None else cross.collector)
-    own_output = numbers(run.rows_of(parts.output))
-    n_numbers = sum(projection.weight.numel() for projection in projections_of(parts, first, cross))
-    is_complete = full or n_numbers <= LARGEST_PROJECTION
+    calls = layer_calls(first, cross)
+    n_numbers = count_weights(calls, first, cross)
+    is_complete = full or n_numbers <= LARGEST_LAYER
+    *_, last_call = calls.values()
+    own_output = numbers(run.rows_of(last_call.made[0]))
     # Written once from the model's own queries, keys and values, and once from the input if it is written down.
     differences: list[float] = []
     for from_input in (False, True) if is_complete else (False,):
         calculation = Calculation()
-        writer = LayerWriter(
-            calculation, first, cross, from_input=from_input, has_projections=is_complete
-        )
-        output_name = writer.write(parts)
+        writer = LayerWriter(calculation, from_input=from_input, has_projections=is_complete)
+        output_name = writer.write(calls, first, cross)
         differences.append(largest_difference(calculation.grids[output_name].values, own_output))
     notes += writer.notes
+    if not isinstance(run.source, HomeBuilt):
+        notes.append(Note("ends_at_output"))
     if not is_complete:
         notes.append(Note.of("layer_left_out", n=f"{n_numbers:,}"))
     return _finish(
@@ -182,10 +183,6 @@ def _other_attention(
     kind: Kind = "cross" if run.kind == "decoder" else "decoder"
     batch, collector = encode(kind), ProjectionCollector(run.layer.number)
     other_receipt = run.source.stream(batch, [collector])
-    if other_receipt.layers != receipt.layers:
-        raise NoAttentionError(
-            f"{run.source.name}: not every layer of its decoder attends both back and across: follow one head"
-        )
     maxima = tuple(map(max, zip(receipt.differences, other_receipt.differences, strict=True)))
     weaker = other_receipt if other_receipt.proves == "output" else receipt
     both = replace(weaker, differences=maxima)

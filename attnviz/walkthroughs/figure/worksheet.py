@@ -8,7 +8,7 @@ from attnviz.render.figure.page import Page, height_of, lines, page_of
 from attnviz.render.theme import Theme
 from attnviz.walkthroughs.figure.matrix import bold
 from attnviz.walkthroughs.hand import one_format
-from attnviz.walkthroughs.keys import KeyColumn, formulas, key_table
+from attnviz.walkthroughs.keys import formulas, key_table
 from attnviz.walkthroughs.view import GridView, View
 
 WIDTH, MARGIN = 8.27, 0.4  # the page is as wide as A4
@@ -16,7 +16,7 @@ TITLE, TEXT, NUMBER = 14.0, 9.5, 10.0  # font sizes
 NAMES_WIDTH, COLUMN_GAP = 0.8, 0.14
 GIVEN_WIDTH, BLANK_WIDTH = 0.32, 0.74  # widths of a given number, and of a box to write in
 ROW_PITCH, BOX_HEIGHT = 0.46, 0.36
-ROOM_FOR_NAME = 0.2  # above the line for the name, so that there is room to write
+TOP = 1.24  # of the recipe, below the title and the line for the name
 
 
 def draw_worksheet(view: View, theme: Theme) -> Page:
@@ -31,66 +31,48 @@ def draw_worksheet(view: View, theme: Theme) -> Page:
     recipe = "; ".join(formulas(view, table))
     second = view.task or view.finding
     titles = [column.title for column in table.columns]
-    texts = [view.title, second, recipe, *titles, *table.keys, "q", "context", "≈"]
-    pen = blank_figure(texts, theme)
-    room = WIDTH - 2 * MARGIN
-    title = lines(pen, [view.title], room / 1.18, TITLE, colour=pen.ink, leading=1.5)
-    notes = lines(pen, [recipe], room, TEXT, colour=pen.ink, leading=1.7)
-    top_of_table = MARGIN + height_of(title) + ROOM_FOR_NAME + 0.35 + height_of(notes) + 0.2
-    n_rows = len(table.keys) + 1 + (table.query is not None) + (table.context is not None)
-    page = page_of(pen, WIDTH, top_of_table + n_rows * ROW_PITCH + MARGIN)
-    page.text(MARGIN, MARGIN, title[0].text, TITLE, va="top", **bold(view.title))
-    top = MARGIN + height_of(title) + ROOM_FOR_NAME
-    page.text(MARGIN, top, second.replace("   ", " " * 6), TEXT, va="top")
-    page.write(notes, top + 0.35, MARGIN)
-
-    def write_row(grid: GridView, row: int, left: float, top: float) -> None:
-        write = one_format(grid.values, view.digits)
-        width = _cell_width(grid, answers)
-        for column, value in enumerate(grid.values[row].tolist()):
-            place = (row, column)
-            x = left + column * width
-            cell = (column, row) if grid.is_upright else place
-            if (grid.name, *cell) in answers:
-                box = (x + 0.02, top + (ROW_PITCH - BOX_HEIGHT) / 2, width - 0.04, BOX_HEIGHT)
-                page.box(box, fill=False, edgecolor=pen.ink, linewidth=0.9)
-            if place not in grid.blanks:
-                middle = x + width / 2, top + ROW_PITCH / 2
-                page.text(*middle, write(value), NUMBER, ha="center", va="center_baseline")
-
-    def write_name(name: str, top: float) -> None:
-        page.text(MARGIN, top + ROW_PITCH / 2, name, TEXT, va="center_baseline")
-
-    top, left = top_of_table, MARGIN + NAMES_WIDTH
-    lefts = []
-    for column in table.columns:
-        width = _width(column, answers)
-        lefts.append(left)
-        centre = left + width / 2, top + ROW_PITCH / 2
-        page.text(*centre, column.title, TEXT, ha="center", va="center", **bold(column.title))
-        left += width + COLUMN_GAP
-    top += ROW_PITCH
-    y = top
-    page.ax.plot([MARGIN, left - COLUMN_GAP], [y, y], color=pen.quiet, linewidth=0.8)
+    pen = blank_figure(
+        [view.title, second, recipe, *titles, *table.keys, "q", "context", "≈"], theme
+    )
+    notes = lines(pen, [recipe], WIDTH - 2 * MARGIN, TEXT, colour=pen.ink, leading=1.7)
+    top = TOP + height_of(notes) + 0.2
+    grids = [column.grid for column in table.columns]
+    # the rows of the table: a name, and for some columns a grid and its row
+    rows: list[tuple[str, dict[int, tuple[GridView, int]]]] = [
+        (name, {place: (grid, key) for place, grid in enumerate(grids)})
+        for key, name in enumerate(table.keys)
+    ]
     if table.query is not None:
-        write_name("q", top)
-        write_row(table.query, 0, lefts[0], top)
-        top += ROW_PITCH
-    for key, name in enumerate(table.keys):
-        write_name(name, top)
-        for column, left_of_column in zip(table.columns, lefts, strict=True):
-            write_row(column.grid, key, left_of_column, top)
-        top += ROW_PITCH
+        rows.insert(0, ("q", {0: (table.query, 0)}))
     if table.context is not None:
-        write_name("context", top)
-        write_row(table.context, 0, lefts[-1], top)
+        rows.append(("context", {len(grids) - 1: (table.context, 0)}))
+    page = page_of(pen, WIDTH, top + (len(rows) + 1) * ROW_PITCH + MARGIN)
+    page.text(MARGIN, MARGIN, view.title, TITLE, va="top", **bold(view.title))
+    page.text(MARGIN, TOP - 0.35, second.replace("   ", " " * 6), TEXT, va="top")
+    page.write(notes, TOP, MARGIN)
+    asked = {name for name, _row, _column in answers}
+    widths = [BLANK_WIDTH if grid.name in asked else GIVEN_WIDTH for grid in grids]
+    lefts = [MARGIN + NAMES_WIDTH]
+    for title, grid, width in zip(titles, grids, widths, strict=True):
+        column_width = width * grid.values.shape[1]
+        centre = lefts[-1] + column_width / 2, top + ROW_PITCH / 2
+        page.text(*centre, title, TEXT, ha="center", va="center", **bold(title))
+        lefts.append(lefts[-1] + column_width + COLUMN_GAP)
+    top += ROW_PITCH
+    page.ax.plot([MARGIN, lefts[-1] - COLUMN_GAP], [top, top], color=pen.quiet, linewidth=0.8)
+    for name, cells in rows:
+        page.text(MARGIN, top + ROW_PITCH / 2, name, TEXT, va="center_baseline")
+        for place, (grid, row) in cells.items():
+            write, width = one_format(grid.values, view.digits), widths[place]
+            for column, value in enumerate(grid.values[row].tolist()):
+                left = lefts[place] + column * width
+                cell = (column, row) if grid.is_upright else (row, column)
+                if (grid.name, *cell) in answers:
+                    margin = (ROW_PITCH - BOX_HEIGHT) / 2
+                    box = (left + 0.02, top + margin, width - 0.04, BOX_HEIGHT)
+                    page.box(box, fill=False, edgecolor=pen.ink, linewidth=0.9)
+                if (row, column) not in grid.blanks:
+                    middle = left + width / 2, top + ROW_PITCH / 2
+                    page.text(*middle, write(value), NUMBER, ha="center", va="center_baseline")
+        top += ROW_PITCH
     return page
-
-
-def _cell_width(grid: GridView, answers: frozenset[tuple[str, int, int]]) -> float:
-    return BLANK_WIDTH if any(name == grid.name for name, _row, _column in answers) else GIVEN_WIDTH
-
-
-def _width(column: KeyColumn, answers: frozenset[tuple[str, int, int]]) -> float:
-    n_columns = column.grid.values.shape[1]
-    return float(n_columns) * _cell_width(column.grid, answers)

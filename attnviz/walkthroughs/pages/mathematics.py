@@ -8,17 +8,13 @@ from html import escape
 from itertools import starmap
 
 _FUNCTIONS = frozenset({"tanh", "exp", "max", "softmax", "mask", "split", "rotate", "GRU"})
-_WORDS = frozenset(
-    {"sum", "of", "the", "row", "rows", "and", "times", "mean", "square", "variance"}
-)
+_WORDS = frozenset({"sum", "of", "the", "row", "rows", "and", "times", "mean", "variance"})
 _SIGNS = {
     "*": ("⊙", r"\odot"),
     "⊙": ("⊙", r"\odot"),
     "·": ("·", r"\cdot"),
     "∞": ("∞", r"\infty"),
-    "Φ": ("Φ", r"\Phi"),
     "…": ("…", r"\ldots"),
-    "pi": ("π", r"\pi"),
 }
 _PARTS = re.compile(
     r"\^(?P<power>T|\d|)|sqrt\((?P<root>[^()]*)\)|(?P<number>\d+(?:\.\d+)?(?:e[-+]?\d+)?)"

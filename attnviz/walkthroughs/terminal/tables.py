@@ -23,7 +23,7 @@ from attnviz.walkthroughs.view import BLANK, LEAST, Cut, GridView, View, cut
 LABEL_WIDTH, NAME_WIDTH = 14, 10  # largest widths of a row name and a column name
 MEASURED = 60  # columns of a long vector that are measured, at its two ends
 EIGHTHS = " ▏▎▍▌▋▊▉"
-SIGNS = {"·": "*", "⊙": "*", "∞": "inf", "≈": "~=", "Φ": "Phi", "→": "->", "√": "sqrt ", "ᵀ": "^T"}
+SIGNS = {"·": "*", "⊙": "*", "∞": "inf", "≈": "~=", "→": "->", "√": "sqrt ", "ᵀ": "^T"}
 ARITHMETIC = MARKS | str.maketrans({**SIGNS, "…": ".."})
 """ASCII replacements for mathematical signs, for screens without Unicode."""
 

@@ -1,4 +1,4 @@
-"""Layers followed whole: whatever their family, the last number is the layer's own, and every step is named rightly."""
+"""Whole layers: of home-built models up to the layer's own output, of pretrained ones up to the output projection."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from attnviz.attention import Note
 from attnviz.capture.source import open_source
 from attnviz.errors import NoAttentionError
+from attnviz.models.training.files import load_home_built
 from attnviz.walkthroughs.calculation import largest_difference
 from attnviz.walkthroughs.texts import BEFORE, BY_KEY
 from attnviz.walkthroughs.verify import examine
@@ -27,47 +29,29 @@ CLOSE = 1e-6
 """How far a recomputed output may be from the model's own in float32, relative to its largest number if above 1."""
 
 TEXT, TARGET = "I love all you", "Yes! I love you"
+OF_HEAD = {*BY_KEY, *BEFORE, "context"}
 HEADS = ["concatenated", "output"]
-OF_HEAD = {*BY_KEY, *BEFORE, "context"} - {"input_norm", "input_rms_norm"}
-
-# the steps of a feed-forward network of two projections, and of three
-RELU, GELU, TANH = (
-    ["feed_forward_1", activation, "feed_forward_2"] for activation in ("relu", "gelu", "gelu_tanh")
-)
-SILU, GATED_GELU = (
-    ["feed_forward_gate", activation, "feed_forward_1", "gated", "feed_forward_2"]
-    for activation in ("silu", "gelu")
-)
-
-
-def post_norm(network: list[str], *, cross: bool = False) -> list[str]:
-    """The steps around the heads of a layer whose norms follow its sums."""
-    middle = [*HEADS, "residual_cross", "norm"] if cross else []
-    return [*HEADS, "residual", "norm", *middle, *network, "residual_2", "norm_out"]
-
-
-def pre_norm(norm: str, network: list[str], *, cross: bool = False) -> list[str]:
-    """The steps around the heads of a layer whose norms come before its parts."""
-    middle = [*HEADS, "residual_cross", norm] if cross else []
-    return [f"input_{norm}", *HEADS, "residual", norm, *middle, *network, "residual_out"]
-
+NETWORK = ["feed_forward_1", "relu", "feed_forward_2", "residual_2", "norm_out"]
+ENCODER = [*HEADS, "residual", "norm", *NETWORK]
+DECODER = [*HEADS, "residual", "norm", *HEADS, "residual_cross", "norm", *NETWORK]
 
 LAYERS: dict[tuple[str, Kind | None], list[str]] = {
-    ("toy", None): post_norm(RELU),
-    ("toy-decoder", None): post_norm(RELU),
-    ("toy-transformer", "encoder"): post_norm(RELU),
-    ("toy-transformer", "cross"): post_norm(RELU, cross=True),
-    ("toy-transformer", "decoder"): post_norm(RELU, cross=True),
-    ("real", None): post_norm(GELU),
-    ("bart_wordpiece", "cross"): post_norm(GELU, cross=True),
-    ("distilbert", None): post_norm(GELU),
-    ("gpt2", None): pre_norm("norm", TANH),
-    ("llama", None): pre_norm("rms_norm", SILU),
-    ("modernbert", None): pre_norm("norm", GATED_GELU),
-    ("t5", "decoder"): pre_norm("rms_norm", RELU, cross=True),
-    ("qwen3", None): pre_norm("rms_norm", SILU),
+    ("toy", None): ENCODER,
+    ("toy-random", None): ENCODER,
+    ("toy-decoder", None): ENCODER,
+    ("toy-transformer", "encoder"): ENCODER,
+    ("toy-transformer", "cross"): DECODER,
+    ("toy-transformer", "decoder"): DECODER,
+    ("real", None): HEADS,
+    ("bart_wordpiece", "cross"): HEADS,
+    ("distilbert", None): HEADS,
+    ("gpt2", None): HEADS,
+    ("llama", None): HEADS,
+    ("modernbert", None): HEADS,
+    ("t5", "decoder"): HEADS,
+    ("gemma2", None): HEADS,
 }
-"""The steps around the heads of each family's layers."""
+"""The steps around the heads of each model's layers."""
 
 
 @cache
@@ -88,15 +72,12 @@ def output_of(walked: Walkthrough) -> np.ndarray:
 
 @pytest.mark.parametrize(("name", "kind"), LAYERS)
 def test_whole_layers(zoo: Zoo, name: str, kind: Kind | None) -> None:
-    """All heads, concatenation, projection, sums, norms and network, to the layer's own output; each step explained."""
+    """Every step to the model's own numbers, each explained; a note says where a pretrained layer ends."""
     for layer in (0, -1):
         walked = whole(zoo, name, kind, layer)
-        # Neither those of a head nor the norm of the embeddings, which makes the layer's input.
-        steps = [step for step in walked.steps if step.name not in OF_HEAD and step.result != "X"]
-        around = [step.name for step in steps]
-        expected = LAYERS[name, kind]
-        # The norm of the embeddings is all that the first attention of ModernBERT has before it.
-        assert around == (expected[1:] if (name, layer) == ("modernbert", 0) else expected)
+        around = [step.name for step in walked.steps if step.name not in OF_HEAD]
+        assert around == LAYERS[name, kind]
+        assert (Note("ends_at_output") in walked.notes) == (not name.startswith("toy"))
         output = output_of(walked)
         scale = max(1.0, float(np.abs(output).max()))
         assert walked.difference is not None
@@ -110,60 +91,58 @@ def test_whole_layers(zoo: Zoo, name: str, kind: Kind | None) -> None:
             assert explain(what, "ko")[1], what
 
 
-@pytest.mark.parametrize(
-    ("name", "where"),
-    [
-        ("distilbert", "transformer.layer"),
-        ("gpt2", "h"),
-        ("llama", "layers"),
-        ("mistral", "layers"),
-        ("t5", "block"),
-        ("bart", "layers"),
-    ],
-)
-def test_the_output_is_what_the_librarys_layer_returns(zoo: Zoo, name: str, where: str) -> None:
-    """Asked of the library itself, without attnviz: every layer, the first and the last among them."""
-    tokenizer, model = zoo.library(name)
-    encoded, theirs = tokenizer(TEXT, return_tensors="pt"), []
+def test_the_output_is_what_the_layer_itself_returns(zoo: Zoo) -> None:
+    """Asked of the modules, without attnviz: each layer of a toy, and each attention of DistilBERT."""
+    card, toy = load_home_built("toy")
+    tokenizer, bert = zoo.library("distilbert")
+    returned: list[np.ndarray] = []
 
     def keep(_: object, __: object, made: Any) -> None:
-        theirs.append((made[0] if isinstance(made, tuple) else made)[0].double().numpy())
+        returned.append((made[0] if isinstance(made, tuple) else made)[0].double().numpy())
 
-    hooks = [layer.register_forward_hook(keep) for layer in model.get_submodule(where)]
-    with torch.inference_mode():
-        model(**{key: encoded[key] for key in ("input_ids", "attention_mask")})
-    for hook in hooks:
-        hook.remove()
-    for layer, expected in enumerate(theirs):
-        scale = max(1.0, float(np.abs(expected).max()))
-        assert largest_difference(output_of(whole(zoo, name, None, layer)), expected) < 5e-6 * scale
+    runs: list[tuple[str, Any, Any]] = [
+        ("toy", toy.encoder.layers, lambda: toy(torch.tensor([card.source.encode(TEXT.split())]))),
+        (
+            "distilbert",
+            [layer.attention for layer in bert.transformer.layer],
+            lambda: bert(tokenizer(TEXT, return_tensors="pt")["input_ids"]),
+        ),
+    ]
+    for name, modules, run in runs:
+        returned.clear()
+        hooks = [module.register_forward_hook(keep) for module in modules]
+        with torch.inference_mode():
+            run()
+        for hook in hooks:
+            hook.remove()
+        for layer, expected in enumerate(returned):
+            output = output_of(whole(zoo, name, None, layer))
+            assert largest_difference(output, expected) < 5e-6 * max(1.0, np.abs(expected).max())
+
+
+def test_a_large_layer() -> None:
+    """Its weights are left out unless they are asked for: the results of the projections are given then."""
+    model = "toy-random-bert:d_model=768,n_heads=12,n_layers=1"
+    short, full = (
+        walk("I", open_source(model), whole_layer=True, full=full) for full in (False, True)
+    )
+    assert any(note.code == "layer_left_out" for note in short.notes)
+    assert "Wo" not in short.grids
+    assert "Wo" in full.grids
+    assert short.from_input is None
+    np.testing.assert_allclose(output_of(short), output_of(full), atol=1e-4)
 
 
 @pytest.mark.parametrize(
     ("name", "why"),
     [
         ("toy-seq2seq", "is recurrent: it has no layer to follow as a whole"),
-        ("gpt_oss", "layer 0 cannot be followed: no feed-forward network of two"),
-        ("phi", "layer 0 cannot be followed: no attention with one output projection"),
-        ("gemma2", "layer 0 cannot be followed: no attention with one output projection"),
         ("bloom", "computes its attention by itself"),
     ],
 )
 def test_other_layers_are_refused(zoo: Zoo, name: str, why: str) -> None:
-    """One sentence says why: a recurrent cell, a mixture of experts, a network beside attention, another interface."""
+    """One sentence says why: a recurrent cell, another interface."""
     with pytest.raises(NoAttentionError, match=why) as caught:
         whole(zoo, name)
     assert "\n" not in str(caught.value)
     assert name in str(caught.value)
-
-
-def test_a_sum_that_is_scaled(zoo: Zoo) -> None:
-    """A layer that adds a share of its attention is not followed as one that adds all of it."""
-    source: Any = zoo.source("mistral")
-    hook = source._model.layers[0].self_attn.register_forward_hook(
-        lambda _, __, made: (made[0] * 0.9, *made[1:])
-    )
-    with pytest.raises(NoAttentionError, match="no attention with one output projection"):
-        walk(TEXT, source, whole_layer=True)
-    hook.remove()
-    assert walk(TEXT, source, whole_layer=True).own == "residual_2"

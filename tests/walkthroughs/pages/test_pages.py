@@ -160,7 +160,7 @@ def test_some_blanks_stay_blank() -> None:
         ("scaled = scores / sqrt(5)", r"\mathit{scaled}=\mathit{scores}/\sqrt{5}"),
         ("Q = X Wq_3 + bq", r"Q=X\ W_{q,3}+b_{q}"),
         ("a_1 = sum of x_cross_2", r"a_{1}=\text{sum}\ \text{of}\ x_{\text{cross 2}}"),
-        ("h = 한 Φ(x)", r"h=\text{한}\ \Phi (x)"),
+        ("h = 한 tanh(x)", r"h=\text{한}\ \tanh (x)"),
         ("(1, 4) = softmax((1, 4))", r"(1,4)=\operatorname{softmax}((1,4))"),
         ("n = 1e-12 % {x}", r"n=1e-12\ \%\ \{x\}"),
         ("r = x / sqrt(mean + 1e-05) * g", r"r=x/\sqrt{\text{mean}+1e-05} \odot g"),
