@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -89,14 +90,8 @@ def generate(
     text so far is kept.
     """
     layers, heads = opt.parse_heads(layer, head)
-    sampling = {
-        "sample": sample,
-        "temperature": temperature,
-        "top_k": top_k,
-        "top_p": top_p,
-        "seed": seed,
-    }
-    Sampling(**sampling)  # type: ignore[arg-type]  # refused here, before any work
+    # Impossible settings are refused here, before any work.
+    sampling = Sampling(sample=sample, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     name = "toy-decoder" if toy else model_name(model, toy) or DEFAULT_MODEL
     from attnviz.attention import Attention
 
@@ -126,7 +121,7 @@ def generate(
         layers=layers,
         heads=heads,
         on_step=live.show,
-        **sampling,  # type: ignore[arg-type]
+        **asdict(sampling),
     )
     live.end(record)
     look = Look(palette=palette, lang=lang, style=style, theme=theme)
