@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -122,7 +122,8 @@ def decode_fields(
 
     Raises FileFormatError: a field is missing or of another type.
     """
-    hints = {name: hint for name, hint in _hints(kind).items() if name not in apart}
+    names = [field.name for field in fields(kind) if field.name not in apart]
+    hints = {name: _hints(kind)[name] for name in names}
     if missing := [name for name in hints if name not in content]:
         raise FileFormatError(f"it lacks {', '.join(missing)}")
     return {name: decode(content[name], hint, name) for name, hint in hints.items()}
