@@ -160,7 +160,7 @@ def walkthrough(
 
         print_json(to_json(walk, blanks=blanks))
     else:
-        _print_walk(walk, view, palette, theme, full=full, interactive=interactive)
+        _print_walk(walk, look, view, full=full, interactive=interactive)
     for path in paths:
         if path != JSON:
             write(walk, path, look, **view)
@@ -203,26 +203,21 @@ def _has_json(paths: Sequence[Path]) -> bool:
 
 
 def _print_walk(
-    walk: Walkthrough,
-    view: dict[str, Any],
-    palette: str,
-    theme: opt.Theme,
-    *,
-    full: bool,
-    interactive: bool,
+    walk: Walkthrough, look: Look, view: dict[str, Any], *, full: bool, interactive: bool
 ) -> None:
     """Print the walkthrough, or browse it step by step if `interactive`."""
     from attnviz.walkthroughs.view import View
 
-    walk_view = View(walk=walk, **view)
+    walk_view = View(walk=walk, lang=look.lang, **view)
     if interactive:
         from attnviz.walkthroughs.terminal.interactive import browse
 
-        browse(walk_view, palette, theme)
+        browse(walk_view, look.palette, look.theme)
     else:
         from attnviz.walkthroughs.terminal.steps import draw_overview, draw_walk
 
-        print_view(partial(draw_walk if full else draw_overview, walk_view), palette, theme)
+        draw = draw_walk if full else draw_overview
+        print_view(partial(draw, walk_view), look.palette, look.theme)
 
 
 def _default_path(

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     [
         (["--toy"], {"model": "toy"}, {}),
         (
-            ["-m", "toy-random:seed=3,n_heads=2", "--dtype", "float64"],
-            {"model": "toy-random:seed=3,n_heads=2", "dtype": "float64"},
+            ["-m", "toy-random:seed=3,n_heads=2", "--device", "cpu"],
+            {"model": "toy-random:seed=3,n_heads=2", "device": "cpu"},
             {},
         ),
         (

@@ -192,7 +192,7 @@ class TestNumbers:
             change.figure(1, 9)
         with pytest.raises(SelectionError, match="palette"):
             attnviz.heatmap(change, palette="mako")
-        with pytest.raises(SelectionError, match="logarithmic"):
+        with pytest.raises(SelectionError, match="logarithm"):
             change.figure(scale="log")
 
 

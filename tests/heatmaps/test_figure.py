@@ -309,9 +309,7 @@ def test_colours_are_the_palettes(
         assert image.get_interpolation() == "none"
 
 
-@pytest.mark.parametrize(
-    ("n_layers", "n_heads", "scale"), [(1, 1, "shared"), (2, 3, "shared"), (2, 3, "panel")]
-)
+@pytest.mark.parametrize(("n_layers", "n_heads", "scale"), [(1, 1, "shared"), (2, 3, "shared")])
 def test_the_colour_bar_is_the_panels_scale(
     fixed_record: Make, texts_of: Texts, n_layers: int, n_heads: int, scale: Scale
 ) -> None:

@@ -115,7 +115,7 @@ def listed(shown: Page) -> dict[str, float]:
 @pytest.fixture
 def opens_on_all_heads(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page opens on all heads if no link stands out."""
-    monkeypatch.setattr(html, "find", lambda _record, _signs: None)
+    monkeypatch.setattr(html, "find", lambda _record: None)
 
 
 # ------------------------------------------------------------------------------------------- the numbers
@@ -460,7 +460,7 @@ def test_search(show: Open, fixed_record: Make) -> None:
 
 def test_the_address_brings_back_what_was_seen(show: Open, fixed_record: Make) -> None:
     """An address opened anew shows the same."""
-    told = "head=1.*&view=lines&key=3&toward=to&special=1&scale=unit&least=.02&find=ove&lang=ko"
+    told = "head=1.*&view=lines&key=3&toward=to&special=1&scale=panel&least=.02&find=ove&lang=ko"
     shown = show(fixed_record(SENTENCE, n_layers=2, n_heads=3), told)
     assert shown.inner_text(".title h2") == "1번 층 헤드들의 평균"
     shown.keyboard.press("s")

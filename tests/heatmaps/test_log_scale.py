@@ -101,5 +101,5 @@ def test_on_the_page(show_page: Callable[..., Page]) -> None:
     assert "weight 0.0001 to" in shown.inner_text(".legend")
     assert "logarithmic scale" in shown.inner_text(".legend")
     shown.locator(".options summary").click()
-    shown.locator("label.scale select").select_option("unit")
-    assert "weight 0 to 1" in shown.inner_text(".legend")
+    shown.locator("label.scale select").select_option("panel")
+    assert "weight 0 to" in shown.inner_text(".legend")

@@ -162,7 +162,7 @@ def test_weights_that_round_to_nothing_are_blank(fixed_record: Make) -> None:
         assert len(coloured) == (sum(counts) if screen.colour else 0)
 
 
-@pytest.mark.parametrize("scale", ["shared", "panel", "unit"])
+@pytest.mark.parametrize("scale", ["shared", "panel"])
 def test_panels_say_their_scale(fixed_record: Make, scale: Scale) -> None:
     """The legend's number is the record's largest weight, or each panel's own is above it."""
     record = fixed_record(n_heads=3)
@@ -412,7 +412,7 @@ def any_label() -> st.SearchStrategy[str]:
     sizes=st.tuples(st.integers(1, 2), st.integers(1, 3)),
     colour=st.booleans(),
     overview=st.booleans(),
-    scale=st.sampled_from(["shared", "panel", "unit"]),
+    scale=st.sampled_from(["shared", "panel"]),
 )
 @settings(max_examples=150)
 def test_any_labels_on_any_width_fit(

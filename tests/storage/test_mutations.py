@@ -62,7 +62,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
         record.save(folder / f"record.{ending}")
     small = "toy-random:d_model=4,n_heads=2,n_layers=1"
     attnviz.compare_heads(SENTENCES, model=small, settings=SurveySettings(controls=1)).save(
-        folder / "heads.stats"
+        folder / "heads.json"
     )
     tiny = open_source(small)
     attnviz.walkthrough("I love you", model=tiny).save(folder / "walk.json")
@@ -104,7 +104,7 @@ KINDS: dict[str, tuple[Callable[..., bytes], Callable[[Path], object], int]] = {
     "record.npz": (mutations.change_archive, attnviz.load, N),
     "record.json": (mutations.change_text, attnviz.load, N),
     "record.safetensors": (mutations.change_safetensors, attnviz.load, N),
-    "heads.stats": (mutations.change_safetensors, attnviz.load, N),
+    "heads.json": (mutations.change_text, attnviz.load, N),
     "walk.json": (
         mutations.change_text,
         lambda path: (attnviz.verify(path), attnviz.load(path)),

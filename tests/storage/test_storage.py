@@ -219,7 +219,7 @@ def test_json_is_plain_to_read() -> None:
     """Another program finds the labels by their names, in letters, and short numbers."""
     record = sample(weights=np.full((2, 3, 5, 7), 0.1, np.float32), short_rows=("sink",))
     fields = as_dict(record)
-    assert (fields["format"], fields["version"], fields["kind"]) == ("attnviz", 1, "cross")
+    assert (fields["format"], fields["version"], fields["kind"]) == ("attnviz", 2, "cross")
     assert fields["query_tokens"][1] == {
         "text": "나1",
         "piece": "▁나1\n",
@@ -277,7 +277,7 @@ def test_other_endings_are_refused(tmp_path: Path, name: str) -> None:
     ) as saving:
         save(sample(), tmp_path / name)
     with pytest.raises(
-        FileFormatError, match=r"read from \.safetensors, \.npz, \.json or \.stats, not '"
+        FileFormatError, match=r"read from \.safetensors, \.npz or \.json, not '"
     ) as loading:
         load_record(tmp_path / name)
     for message in (str(saving.value), str(loading.value)):
@@ -513,7 +513,7 @@ BAD_JSON: dict[str, tuple[bytes, str]] = {
         'kind must be one of encoder, decoder, cross, not "sideways"',
     ),
     # ours
-    "newer": (changed(OURS, version=3), "it is of version 3, but this attnviz reads version 1"),
+    "newer": (changed(OURS, version=3), "it is of version 3, but this attnviz reads version 2"),
     "missing fields": (changed(OURS, kind=..., pair=...), "it lacks kind, pair"),
     "too few layers": (changed(OURS, layers=[0]), "weights have 2 layers, but 1 are named"),
     "an empty receipt": (changed(OURS, receipt={}), "it lacks receipt.native"),

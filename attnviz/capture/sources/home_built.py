@@ -316,8 +316,7 @@ class TrainedSource(_HomeBuilt):
         if n_words > limit:
             if not truncate:
                 raise TooLongError(
-                    f"the text has {n_words:,} words, but {self.name} reads at most {limit}: shorten it, or have "
-                    "it cut there (truncate)"
+                    f"the text has {n_words:,} words, but {self.name} reads at most {limit}: shorten it"
                 )
             notes = (Note.of("input_truncated_words", kept=limit, total=n_words),)
             tokens = tokens[:limit]

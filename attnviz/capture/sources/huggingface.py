@@ -198,7 +198,7 @@ class PretrainedSource(PerSentenceSource):
             else:
                 n_known = len(input_embeddings(self._model).weight)
                 encoded = one_encoding(prepared, n_known, padding_id(self._tokenizer))
-                self._refuse_long(len(encoded["input_ids"]), "shorten it")
+                self._refuse_long(len(encoded["input_ids"]))
                 text = meaning(self._tokenizer, encoded["input_ids"])
                 tokens = generated_tokens(self._tokenizer, encoded["input_ids"], text)
                 tokens = tuple(replace(token, segment=0) for token in tokens)
@@ -248,8 +248,7 @@ class PretrainedSource(PerSentenceSource):
         n_tokens, notes = len(encoded["input_ids"]), self._notes
         if self._limit is not None and n_tokens > self._limit:
             if not truncate:
-                advice = "shorten it, or have it cut there (truncate)"
-                self._refuse_long(n_tokens, "shorten it" if words else advice)
+                self._refuse_long(n_tokens)
             encoded = self._tokenizer(
                 text, pair, truncation=True, max_length=self._limit, **options
             )
@@ -269,14 +268,14 @@ class PretrainedSource(PerSentenceSource):
         is_cut = len(tokens) < n_tokens
         return Sentence(text=text, pair=pair, tokens=tokens, notes=notes, is_cut=is_cut), encoded
 
-    def _refuse_long(self, n_tokens: int, advice: str) -> None:
+    def _refuse_long(self, n_tokens: int) -> None:
         """Raise TooLongError if a text of this many tokens is longer than the model or its tokenizer takes."""
         if self._limit is None or n_tokens <= self._limit:
             return
         limit = f"{self.name} has {self._limit:,} positions"
         if self._limited_by_tokenizer:
             limit = f"the tokenizer of {self.name} takes {self._limit:,}"
-        raise TooLongError(f"the text has {n_tokens:,} tokens, but {limit}: {advice}")
+        raise TooLongError(f"the text has {n_tokens:,} tokens, but {limit}: shorten it")
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         """Run the model; every observer sees every block of rows.
@@ -632,8 +631,8 @@ class Generator:
         if self.limit is not None and n_tokens > self.limit:
             if not truncate:
                 raise TooLongError(
-                    f"the target has {n_tokens:,} tokens, but {self._name} generates at most {self.limit:,}: shorten "
-                    "it, or have it cut there (truncate)"
+                    f"the target has {n_tokens:,} tokens, but {self._name} generates at most {self.limit:,}: "
+                    "shorten it"
                 )
             ids = self._tokenizer(text_target=target, truncation=True, max_length=self.limit)[
                 "input_ids"

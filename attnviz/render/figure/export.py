@@ -7,7 +7,7 @@ whatever settings a notebook has.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -121,21 +121,6 @@ class Picture:
         file = BytesIO()
         self.write(file, ".png")
         return file.getvalue()
-
-
-def fill_pages(
-    path: Path, pictures: Iterable[Picture], title: str = "", description: str = ""
-) -> None:
-    """Write pictures as the pages of one PDF, with a title and a description in its metadata if they are given."""
-    from matplotlib.backends.backend_pdf import PdfPages
-
-    metadata = {"Creator": "attnviz", "CreationDate": None}
-    if title:
-        metadata |= {"Title": title, "Subject": description}
-    # The settings stay until the PDF is closed, which makes fontTools log.
-    with usual_settings(), PdfPages(path, metadata=metadata) as pages:
-        for picture in pictures:
-            pages.savefig(picture.figure)
 
 
 def blank_figure(texts: Sequence[str], theme: Theme = LIGHT) -> Pen:
