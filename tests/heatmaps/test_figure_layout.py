@@ -64,7 +64,6 @@ KOREAN = "나 ·는 오늘 아침에 밥 ·을 먹었다"
         ({"figsize": (10, 2.5)}, KOREAN, False),
         ({"figsize": (10, 2.5)}, "a b c d e f", False),  # narrow names, level until cells shrink
         ({"figsize": (2.8, 4)}, SENTENCE, False),
-        ({"figsize": (2, 3)}, SENTENCE, False),
         ({"style": "paper", "figsize": (2.5, 2.5)}, SENTENCE, False),
     ],
 )
