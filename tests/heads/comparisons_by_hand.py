@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 
@@ -14,14 +13,13 @@ from attnviz.heads.record import (
     Control,
     Estimates,
     Example,
+    HeadChange,
     HeadComparison,
     HeadProfile,
-    HeadSimilarity,
     Relation,
     Role,
 )
 from attnviz.heads.relations import rule_of
-from attnviz.heads.similarity import cluster, cut
 
 TAKEN = measures_of()
 NARROW = {one.name for one in TAKEN if one.narrow}
@@ -103,7 +101,7 @@ def estimate(n_layers: int, n_heads: int, seed: int) -> Estimates:
     """Values between 0.05 and 0.95 with intervals of 0.04; where the words are never repeated there is no number."""
     layer, head, measure = np.indices((n_layers, n_heads, len(NAMES)))
     value = 0.05 + ((3 + seed + 7 * layer + 11 * head + 5 * measure + layer * head) % 19) / 20
-    value[:, :, NAMES.index("norm_same_word")] = np.nan
+    value[:, :, NAMES.index("same_word")] = np.nan
     return Estimates(value=value, low=value - 0.02, high=value + 0.02)
 
 
@@ -112,11 +110,13 @@ def role_of(spec: tuple[str, str, bool], score: float) -> Role:
     name, measure, established = spec
     best = score if not established else 0.1
     controls = (
-        Control(name="shuffled", value=0.5, low=0.4, high=0.6, rules_out=False),
+        Control(
+            name="chance", value=0.05, low=0.04, high=0.06, rules_out=measure != "entropy_share"
+        ),
         Control(name="untrained", value=best, low=best - 0.02, high=best + 0.02, rules_out=True),
     )
     return Role(
-        rule=replace(RULES[name], threshold=0.3),
+        rule=RULES[name],
         measure=measure,
         score=score,
         low=score - 0.02,
@@ -135,16 +135,6 @@ def role_of(spec: tuple[str, str, bool], score: float) -> Role:
     )
 
 
-@cache
-def similarity_of(n: int, groups: int = 3) -> tuple[HeadSimilarity, np.ndarray]:
-    """Heads on a line, in groups; and the cluster of each."""
-    spots = np.array([[(index % groups) * 3 + 0.1 * index, math.sin(index)] for index in range(n)])
-    far = np.linalg.norm(spots[:, None] - spots, axis=-1)
-    far = 0.7 * far / max(float(far.max()), 1e-9)
-    tree = cluster(far)
-    return HeadSimilarity(divergences=far**2, linkage=tree), cut(tree, min(groups, n))
-
-
 def made(
     n_layers: int = 2, n_heads: int = 3, *, all_roles: bool = False, **more: object
 ) -> HeadComparison:
@@ -152,7 +142,6 @@ def made(
     n = n_layers * n_heads
     estimates = estimate(n_layers, n_heads, 0)
     specs = (*ROLES, *OTHERS) if all_roles else ROLES
-    similarity, clusters = similarity_of(n)
     heads = []
     for index in range(n):
         layer, head = divmod(index, n_heads)
@@ -160,7 +149,7 @@ def made(
         if spec is not None and spec[1] in NAMES:
             estimates.value[layer, head, NAMES.index(spec[1])] = 0.9
         roles = () if spec is None else (role_of(spec, 0.9),)
-        heads.append(HeadProfile(layer=layer, head=head, roles=roles, cluster=int(clusters[index])))
+        heads.append(HeadProfile(layer=layer, head=head, roles=roles))
     offset = estimate(n_layers, n_heads, 4)
     for values in (offset.value, offset.low, offset.high):
         values[:, :, [name not in SHARES for name in NAMES]] = np.nan
@@ -182,12 +171,11 @@ def made(
         "measures": TAKEN,
         "estimates": estimates,
         "controls": {
-            "shuffled": estimate(n_layers, n_heads, 2),
+            "chance": estimate(n_layers, n_heads, 2),
             "untrained": estimate(n_layers, n_heads, 3),
             "offset": offset,
         },
         "heads": tuple(heads),
-        "similarity": similarity,
         "examples": examples,
         "relations": RELATIONS,
         "n_bad": 7,
@@ -197,7 +185,15 @@ def made(
     return HeadComparison(**(fields | more))  # type: ignore[arg-type]
 
 
-def with_chance(comparison: HeadComparison) -> HeadComparison:
-    """Add one more control: weights permuted at random."""
-    chance = estimate(comparison.n_layers, comparison.n_heads, 5)
-    return replace(comparison, controls={**comparison.controls, "chance": chance})
+def compared(comparison: HeadComparison) -> HeadComparison:
+    """The comparison beside a second model, in which each head has the roles of the head after it."""
+    all_roles = [head.roles for head in comparison.heads]
+    heads, second_heads = [], []
+    for number, head in enumerate(comparison.heads):
+        second = replace(head, roles=all_roles[(number + 1) % len(all_roles)])
+        value = 0.01 * number
+        change = HeadChange(divergence=value, low=value / 2, high=value + 0.01, role=second.role)
+        heads.append(replace(head, change=change))
+        second_heads.append(second)
+    second_model = replace(comparison, model="made by hand, before", heads=tuple(second_heads))
+    return replace(comparison, heads=tuple(heads), against=second_model)
