@@ -401,6 +401,7 @@ def _measure(
                 digests=tuple(source.digest() for source in sources),
                 settings=run.settings,
                 measures=run.measures,
+                corpus=name,
                 folder=os.getcwd(),
             )
             for survey in cluster.measure_blocks(lines, job):

@@ -106,7 +106,8 @@ class Survey:
     def with_bad(self, bad: Sequence[BadLine], n_bad: int) -> Survey:
         """Return the survey with `n_bad` more unusable lines, of which `bad` are the first."""
         lines = [(line.number, line.reason) for line in bad]
-        return replace(self, n_bad=self.n_bad + n_bad, bad=(*self.bad, *lines)[:BAD_LINES])
+        lines = sorted((*self.bad, *lines))[:BAD_LINES]
+        return replace(self, n_bad=self.n_bad + n_bad, bad=tuple(lines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -122,6 +123,26 @@ class Against:
             survey=merge(self.survey, other.survey),
             divergences=self.divergences.merge(other.divergences),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Part:
+    """The survey of a part of a corpus; without a single sentence it has only lines that could not be used."""
+
+    survey: Survey | None = None
+    # the first lines that could not be used and are not in the survey, and how many there are
+    bad: tuple[BadLine, ...] = ()
+    n_bad: int = 0
+
+    def merge(self, later: Part) -> Part:
+        """Return this part with the lines that follow it."""
+        measured = self.survey or later.survey
+        if self.survey is not None and later.survey is not None:
+            measured = merge(self.survey, later.survey)
+        bad, n_bad = (*self.bad, *later.bad)[:BAD_LINES], self.n_bad + later.n_bad
+        if measured is None:
+            return Part(bad=bad, n_bad=n_bad)
+        return Part(survey=measured.with_bad(bad, n_bad) if n_bad else measured)
 
 
 def merge(one: Survey, other: Survey) -> Survey:
