@@ -29,8 +29,6 @@ NEEDED = {
     "walkthrough": "numbers",
     "verify": "file",
     "compare-heads": "treebank",
-    "head": "head",
-    "merge": "parts",
 }
 """What an example of a command must give."""
 

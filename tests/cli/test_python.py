@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import attnviz
-from attnviz.heads.settings import SurveySettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,18 +88,12 @@ def test_walkthrough(
 
 
 def test_compare_heads(typed: Callable[..., Result], here: Path) -> None:
-    """All numbers of heads, byte for byte, with other settings than the usual ones."""
+    """All numbers of heads, byte for byte."""
     lines = ["I love you", "You love me", "They see the old dog", "She is eating a green apple"]
     (here / "lines.txt").write_text("\n".join(lines))
-    options = ["--corpus", "lines.txt", "--truncate", "--controls", "2"]
-    assert (
-        typed(
-            "compare-heads", "-m", "toy-random", *options, "-o", "typed.csv", "-o", "typed.json"
-        ).status
-        == 0
-    )
-    settings = SurveySettings(truncate=True, controls=2)
-    compared = attnviz.compare_heads(Path("lines.txt"), model="toy-random", settings=settings)
+    run = ["compare-heads", "-m", "toy-random", "--corpus", "lines.txt"]
+    assert typed(*run, "-o", "typed.csv", "-o", "typed.json").status == 0
+    compared = attnviz.compare_heads(Path("lines.txt"), model="toy-random")
     for ending in ("csv", "json"):
         compared.save(here / f"called.{ending}")
         assert (here / f"typed.{ending}").read_bytes() == (here / f"called.{ending}").read_bytes()

@@ -86,7 +86,6 @@ def test_defaults_from_the_environment(
         ("generate", "I love", "--max-new-tokens", "2"),
         ("walkthrough", "--example", "self-attention"),
         ("compare-heads", "I love you", "-m", "toy-random"),
-        ("head", "0.1", "I love you", "-m", "toy-random"),
         ("demo", "transpose"),
     ],
     ids=lambda command: command[0],
@@ -102,8 +101,7 @@ def test_light_and_dark(
 
     def draw(*options: str) -> tuple[float, str]:
         """The brightness of the picture's corner, and the output."""
-        files = ["-o", "a.png"] if command[0] == "head" else ["-o", "a.png", "-o", "a.html"]
-        result = typed(*command, *options, *files)
+        result = typed(*command, *options, "-o", "a.png", "-o", "a.html")
         assert result.status == 0
         return float(imread(here / "a.png")[2, 2, :3].mean()), result.output
 
@@ -113,8 +111,7 @@ def test_light_and_dark(
     monkeypatch.setenv("ATTNVIZ_THEME", "dark")
     brightness, dark = draw()
     assert brightness < 0.1
-    if command[0] != "head":
-        assert '<meta name="color-scheme" content="dark">' in (here / "a.html").read_text("utf-8")
+    assert '<meta name="color-scheme" content="dark">' in (here / "a.html").read_text("utf-8")
     assert draw("--theme", "light") == (1, light)
     assert draw("--theme", "auto")[0] == 1
     if command[0] in {"heatmap", "walkthrough"}:  # the others print no cells in colours of weights

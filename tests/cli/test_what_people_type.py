@@ -41,12 +41,12 @@ def test_help_and_version_are_words_too(typed: Typed) -> None:
         ("I love all you", 'attnviz heatmap "I love all you"'),
         ("heatmap I love all you --toy", 'attnviz heatmap "I love all you"'),
         ("walkthrough --toy I love", 'attnviz walkthrough "I love"'),
-        ("head 1.2 I love", 'attnviz head 1.2 "I love"'),
+        ("compare-heads I love", 'attnviz compare-heads "I love"'),
         ("heatmp I love", "did you mean heatmap?"),
         ("heatmap I --head 1,2", "did you mean 1.2"),
         ("generate I --head 1,2", "did you mean 1.2"),
         ("walkthrough I --toy --head 1,2", "did you mean 1.2"),
-        ("head 1,2", "did you mean 1.2"),
+        ("compare-heads I --head 1,2", "did you mean 1.2"),
     ],
 )
 def test_a_mistake_is_answered_with_what_to_type(

@@ -167,7 +167,7 @@ def test_a_pipe_for_a_model(
         ("heatmap", "--model", ""),
         ("heatmap", "--model", ".safetensors"),
         ("heatmap", "--model", ".py:build"),
-        ("compare-heads", "--load", ".stats"),
+        ("compare-heads", "--load", ".json"),
         ("compare-heads", "--corpus", ".txt"),
         ("walkthrough", "--input", ".yaml"),
         ("verify", "", ".json"),

@@ -277,7 +277,7 @@ def test_other_endings_are_refused(tmp_path: Path, name: str) -> None:
     ) as saving:
         save(sample(), tmp_path / name)
     with pytest.raises(
-        FileFormatError, match=r"read from \.safetensors, \.npz, \.json or \.stats, not '"
+        FileFormatError, match=r"read from \.safetensors, \.npz or \.json, not '"
     ) as loading:
         load_record(tmp_path / name)
     for message in (str(saving.value), str(loading.value)):
