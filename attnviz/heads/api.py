@@ -1,4 +1,4 @@
-"""The Python side of the commands ``compare-heads`` and ``head``."""
+"""The Python side of the command ``compare-heads``."""
 
 from __future__ import annotations
 

@@ -92,10 +92,8 @@ class Survey:
     n_bad: int = 0  # number of lines that could not be used
     bad: tuple[tuple[int, str], ...] = ()  # the first of these lines: number and reason
     worst: tuple[float, ...] = ()  # the largest difference from the model's own output, per layer
-    tolerance: float = 0.0  # the largest difference that is accepted
     # whether the weights themselves were verified, or only their products with the values
     proves: Literal["weights", "output"] = "weights"
-    dtype: str = ""  # the model's number format
     against: Against | None = None  # a second model on the same sentences; None without one
 
     @property
@@ -166,7 +164,6 @@ def merge(one: Survey, other: Survey) -> Survey:
         n_bad=one.n_bad + other.n_bad,
         bad=(*one.bad, *other.bad)[:BAD_LINES],
         worst=tuple(map(max, one.worst or other.worst, other.worst or one.worst)),
-        tolerance=max(one.tolerance, other.tolerance),
         proves=max(one.proves, other.proves, key=("weights", "output").index),
         against=one.against and other.against and one.against.merge(other.against),
     )

@@ -349,9 +349,7 @@ class Runner:
             n_tokens=int(batch.real.sum()),
             n_cut=sum(sentence.is_cut for sentence in sentences),
             worst=receipt.differences,
-            tolerance=receipt.tolerance,
             proves=receipt.proves,
-            dtype=receipt.dtype,
         )
 
     def _sample(
