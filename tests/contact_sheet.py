@@ -38,7 +38,7 @@ KINDS: list[tuple[Callable[[], Any], dict[str, Any]]] = [
     (lambda: attnviz.walkthrough(example="seq2seq"), {}),
     (lambda: attnviz.generate("I love you", model="toy-seq2seq"), {}),
     (lambda: attnviz.compare_heads(model="toy"), {}),
-    (lambda: attnviz.compare_heads(model="toy"), {"head": "1.3"}),
+    (lambda: attnviz.compare_heads(model="toy"), {"heads": ["1.3"]}),
     *((functools.partial(attnviz.tell, name), {}) for name in DEMOS),
 ]
 

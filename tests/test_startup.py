@@ -117,14 +117,14 @@ def test_load(
 
 
 def test_heads(loaded: Callable[..., set[str]]) -> None:
-    """Measured heads are shown without any model library; the home-built model needs its own."""
+    """A saved comparison is shown without any model library; the home-built model needs its own."""
     names = loaded("compare-heads", "-m", "toy-random", "I love you", "-o", "a.json", "-o", "a.csv")
     assert "torch" in names
     assert not names & {"transformers", "seaborn", "huggingface_hub", "matplotlib", "pandas"}
     names = loaded("compare-heads", "--load", "a.json", "-o", "a.png")
     assert "matplotlib" in names
     assert not names & {"torch", "transformers", "huggingface_hub", "seaborn", "pandas"}
-    names = loaded("compare-heads", "--head", "0.0", "--load", "a.json", "-o", "b.csv")
+    names = loaded("compare-heads", "--load", "a.json", "--head", "0.0", "-o", "b.csv")
     assert not names & {"torch", "transformers", "huggingface_hub", "seaborn", "matplotlib"}
 
 

@@ -130,7 +130,6 @@ def compare_heads(
     measures; with two such heads, both side by side.
     """
     paths = output or []
-    paths = output or []
     selections = [opt.parse_heads(layer, [one]) for one in head or ()]
     if not selections and layer is not None:
         selections = [opt.parse_heads(layer, None)]

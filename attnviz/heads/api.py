@@ -1,4 +1,4 @@
-"""The Python side of the commands ``compare-heads`` and ``head``."""
+"""The Python side of the command ``compare-heads``."""
 
 from __future__ import annotations
 
@@ -395,6 +395,7 @@ def _measure(
                 digests=tuple(source.digest() for source in sources),
                 settings=run.settings,
                 measures=run.measures,
+                corpus=name,
                 folder=os.getcwd(),
             )
             for survey in cluster.measure_blocks(lines, job):

@@ -10,14 +10,21 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
-from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 
-from attnviz.errors import FileFormatError
-from attnviz.heads.measures import CHANCE, OFFSET, UNTRAINED, measures_of, named, rules_of
+from attnviz.errors import FileFormatError, SelectionError
+from attnviz.heads.measures import (
+    CHANCE,
+    OFFSET,
+    UNTRAINED,
+    Measure,
+    measures_of,
+    named,
+    rules_of,
+)
 from attnviz.heads.record import (
     Estimates,
     Example,
@@ -26,9 +33,10 @@ from attnviz.heads.record import (
     Origin,
     Role,
 )
-from attnviz.heads.relations import rule_of
+from attnviz.heads.relations import relation_of, rule_of
+from attnviz.heads.selection import role_order
 from attnviz.heads.settings import ModelSettings
-from attnviz.heads.words import reason
+from attnviz.heads.words import how_sure, note_words, proof, reason
 from attnviz.storage.encoding import from_text, to_text, with_nulls
 from attnviz.storage.files import as_file_error, check_is_file
 from attnviz.text.display import inert, visible
@@ -104,8 +112,6 @@ def load(path: str | os.PathLike[str]) -> HeadComparison:
 
     Raises FileFormatError: the file cannot be read, holds something else, is of another version, or was changed.
     """
-    import msgspec
-
     path = Path(path)
     with as_file_error(path, "a comparison"):
         if path.suffix.lower() == ".stats":
@@ -122,7 +128,7 @@ def load(path: str | os.PathLike[str]) -> HeadComparison:
             raise FileFormatError("it was changed after attnviz wrote it")
         try:
             return _read(_with_nan(content))
-        except (msgspec.ValidationError, LookupError, TypeError, ValueError, AttributeError):
+        except (SelectionError, LookupError, TypeError, ValueError, AttributeError):
             raise FileFormatError("it is damaged, or was not written by attnviz") from None
 
 
@@ -140,7 +146,7 @@ def _read(content: dict[str, Any]) -> HeadComparison:
     """Return the comparison of a file. Raises an error of any kind: the file does not hold one."""
     import msgspec
 
-    measures = named([item["name"] for item in content["measures"]])
+    measures = tuple(map(_measure, content["measures"]))
     estimates = _estimates(content["estimates"])
     controls = {str(name): _estimates(item) for name, item in content["controls"].items()}
     types = get_type_hints(HeadComparison)
@@ -152,17 +158,22 @@ def _read(content: dict[str, Any]) -> HeadComparison:
     if [head.place for head in fields["heads"]] != places:
         raise ValueError("the heads do not fit together")
     rules = {rule.name: rule for _measure, rule in rules_of(measures_of())}
-    for relation, reverse in product(fields["relations"], (False, True)):
-        rule = rule_of(relation.name, reverse=reverse)
-        rules[rule.name] = rule
 
     def known(role: Role) -> Role:
         # The texts of a role in other languages are not in the file.
+        relation = relation_of(role.name)
+        if relation is not None:
+            name, reverse = relation
+            return replace(role, rule=rule_of(name, reverse=reverse))
         return replace(role, rule=rules.get(role.name, role.rule))
 
-    fields["heads"] = tuple(
-        replace(head, roles=tuple(map(known, head.roles))) for head in fields["heads"]
-    )
+    def known_head(head: HeadProfile) -> HeadProfile:
+        change = head.change
+        if change is not None and change.role is not None:
+            change = replace(change, role=known(change.role))
+        return replace(head, roles=tuple(map(known, head.roles)), change=change)
+
+    fields["heads"] = tuple(map(known_head, fields["heads"]))
     fields["relations"] = tuple(
         replace(relation, role=known(relation.role)) for relation in fields["relations"]
     )
@@ -172,7 +183,7 @@ def _read(content: dict[str, Any]) -> HeadComparison:
         origin = Origin(model=model, weights=str(content["weights"]))
     examples = msgspec.convert(content["examples"], dict[str, dict[str, tuple[Example, ...]]])
     typical = msgspec.convert(content["typical"], dict[str, dict[str, Example]])
-    return HeadComparison(
+    comparison = HeadComparison(
         **fields,
         measures=measures,
         estimates=estimates,
@@ -182,6 +193,34 @@ def _read(content: dict[str, Any]) -> HeadComparison:
         origin=origin,
         against=None if content["against"] is None else _read(content["against"]),
     )
+    _check(comparison)
+    return comparison
+
+
+def _check(comparison: HeadComparison) -> None:
+    """Raise an error of any kind if a view could not show a comparison: its parts do not fit together."""
+    proof(comparison)
+    for note in comparison.notes:
+        note_words(note)
+    for head in comparison.heads:
+        for role in head.roles:
+            how_sure(role)
+            role_order(comparison, role)
+        if (head.change is None) != (comparison.against is None):
+            raise ValueError("a head has a change, and there is no second model, or the reverse")
+    for relation in comparison.relations:
+        comparison.head(relation.layer, relation.head)
+        how_sure(relation.role)
+    if comparison.against is not None and len(comparison.against.heads) != len(comparison.heads):
+        raise ValueError("the second model has other heads")
+
+
+def _measure(content: Mapping[str, Any]) -> Measure:
+    """Return a measure by name; one that is not known here has the unit and the description of the file."""
+    (measure,) = named([content["name"]])
+    if measure.takes == "unknown":
+        return replace(measure, unit=str(content["unit"]), meaning=str(content["meaning"]))
+    return measure
 
 
 def _estimates(content: Mapping[str, Any]) -> Estimates:

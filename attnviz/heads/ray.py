@@ -17,10 +17,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import AttnvizError, ModelError, SettingsError
-from attnviz.heads import survey
 from attnviz.heads.measures import Entry
 from attnviz.heads.settings import ModelSettings, SurveySettings
-from attnviz.heads.survey import Survey
+from attnviz.heads.survey import Part, Survey
 from attnviz.text.corpus import BadLine, CorpusLine
 from attnviz.text.display import clip, visible
 
@@ -103,6 +102,7 @@ class Job:
     digests: tuple[str, ...]  # the digests of their weights
     settings: SurveySettings
     measures: tuple[Entry, ...]
+    corpus: str  # the name of the lines in messages
     folder: str  # the current folder, in which relative paths begin
 
 
@@ -110,9 +110,11 @@ def measure_blocks(lines: Iterable[CorpusLine | BadLine], job: Job) -> Iterator[
     """Yield the survey of the lines measured so far, without controls, after each block.
 
     If a worker is lost, Ray starts it again and gives it its block again. Raises AttnvizError: a worker cannot
-    measure its block.
+    measure its block, or no line is a sentence that can be used.
     """
     import ray.data
+
+    from attnviz.heads.capture.survey import expect_sentences
 
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
@@ -133,13 +135,15 @@ def measure_blocks(lines: Iterable[CorpusLine | BadLine], job: Job) -> Iterator[
         num_cpus=cores,
         num_gpus=gpus,
     )
-    so_far: Survey | None = None
+    so_far = Part()
     for row in results.iter_rows():
         result = pickle.loads(row["result"])
         if isinstance(result, Exception):
             raise result
-        so_far = result if so_far is None else survey.merge(so_far, result)
-        yield so_far
+        so_far = so_far.merge(result)
+        if so_far.survey is not None:
+            yield so_far.survey
+    expect_sentences(so_far, job.corpus)
 
 
 def _blocks(
@@ -175,12 +179,12 @@ class Worker:
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[bytes]]:
         """Measure the block in a batch of one; an error is a result, since Ray would wrap it in several others."""
-        from attnviz.heads.capture.survey import measure_lines
+        from attnviz.heads.capture.survey import measure_part
 
         try:
             if not self.sources:
                 self.sources = self._open()
-            result: Survey | Exception = measure_lines(
+            result: Part | Exception = measure_part(
                 pickle.loads(batch["lines"][0]),
                 self.sources,
                 self.job.settings,

@@ -232,8 +232,8 @@ def rule_of(relation: str, *, reverse: bool) -> RoleRule:
 
 def terms_of(rules: Sequence[RoleRule]) -> list[Phrase]:
     """Return the names in Universal Dependencies of the relations of roles, such as ``adjective amod``."""
-    of_relations = [rule.name for rule in rules if rule.family == RELATION]
-    names = [name.removeprefix(f"{RELATION}_").removesuffix("_reversed") for name in of_relations]
+    found = [relation_of(rule.name) for rule in rules]
+    names = [relation[0] for relation in found if relation is not None]
     known = [name for name in names if name in RELATIONS and name not in OWN_RELATIONS]
     return [join_phrases([RELATIONS[name][1], name]) for name in dict.fromkeys(known)]
 
@@ -241,6 +241,14 @@ def terms_of(rules: Sequence[RoleRule]) -> list[Phrase]:
 def name_of(relation: str, *, reverse: bool) -> str:
     """Return the name of a role in files."""
     return f"{RELATION}_{relation}{'_reversed' if reverse else ''}"
+
+
+def relation_of(role: str) -> tuple[str, bool] | None:
+    """Return the relation of a role, and whether in reverse: the inverse of `name_of`; None for other roles."""
+    start, _underscore, relation = role.partition("_")
+    if start != RELATION:
+        return None
+    return relation.removesuffix("_reversed"), relation.endswith("_reversed")
 
 
 def candidates(

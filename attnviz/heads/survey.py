@@ -92,10 +92,8 @@ class Survey:
     n_bad: int = 0  # number of lines that could not be used
     bad: tuple[tuple[int, str], ...] = ()  # the first of these lines: number and reason
     worst: tuple[float, ...] = ()  # the largest difference from the model's own output, per layer
-    tolerance: float = 0.0  # the largest difference that is accepted
     # whether the weights themselves were verified, or only their products with the values
     proves: Literal["weights", "output"] = "weights"
-    dtype: str = ""  # the model's number format
     against: Against | None = None  # a second model on the same sentences; None without one
 
     @property
@@ -106,7 +104,8 @@ class Survey:
     def with_bad(self, bad: Sequence[BadLine], n_bad: int) -> Survey:
         """Return the survey with `n_bad` more unusable lines, of which `bad` are the first."""
         lines = [(line.number, line.reason) for line in bad]
-        return replace(self, n_bad=self.n_bad + n_bad, bad=(*self.bad, *lines)[:BAD_LINES])
+        lines = sorted((*self.bad, *lines))[:BAD_LINES]
+        return replace(self, n_bad=self.n_bad + n_bad, bad=tuple(lines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -122,6 +121,26 @@ class Against:
             survey=merge(self.survey, other.survey),
             divergences=self.divergences.merge(other.divergences),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Part:
+    """The survey of a part of a corpus; without a single sentence it has only lines that could not be used."""
+
+    survey: Survey | None = None
+    # the first lines that could not be used and are not in the survey, and how many there are
+    bad: tuple[BadLine, ...] = ()
+    n_bad: int = 0
+
+    def merge(self, later: Part) -> Part:
+        """Return this part with the lines that follow it."""
+        measured = self.survey or later.survey
+        if self.survey is not None and later.survey is not None:
+            measured = merge(self.survey, later.survey)
+        bad, n_bad = (*self.bad, *later.bad)[:BAD_LINES], self.n_bad + later.n_bad
+        if measured is None:
+            return Part(bad=bad, n_bad=n_bad)
+        return Part(survey=measured.with_bad(bad, n_bad) if n_bad else measured)
 
 
 def merge(one: Survey, other: Survey) -> Survey:
@@ -145,7 +164,6 @@ def merge(one: Survey, other: Survey) -> Survey:
         n_bad=one.n_bad + other.n_bad,
         bad=(*one.bad, *other.bad)[:BAD_LINES],
         worst=tuple(map(max, one.worst or other.worst, other.worst or one.worst)),
-        tolerance=max(one.tolerance, other.tolerance),
         proves=max(one.proves, other.proves, key=("weights", "output").index),
         against=one.against and other.against and one.against.merge(other.against),
     )

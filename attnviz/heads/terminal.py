@@ -396,7 +396,9 @@ def draw_heads(
         lines = []
         for one, other in zip_longest(left, right, fillvalue=Text()):
             one.truncate(half, pad=True)
-            lines.append(Text.assemble(one, "   ", other))
+            line = Text.assemble(one, "   ", other)
+            line.rstrip()
+            lines.append(line)
     else:
         lines = [line for place in places for line in _card(comparison, place, out)]
     table = words.model_names(comparison)

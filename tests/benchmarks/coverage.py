@@ -21,11 +21,11 @@ import torch
 
 from attnviz.capture.batching import in_batches, join
 from attnviz.capture.source import open_source
-from attnviz.heads import relations, survey, tally
+from attnviz.heads import relations, tally
 from attnviz.heads.capture.measure import LinkFinder
 from attnviz.heads.capture.survey import TOKENS, Runner
 from attnviz.heads.compare import _with_peaks
-from attnviz.heads.measures import measures_of, of_rows
+from attnviz.heads.measures import measures_of
 from attnviz.heads.roles import UNEVEN
 from attnviz.heads.settings import SurveySettings
 from attnviz.storage.corpora.corpus import read_corpus
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SIZES = (5, 10, 20, 50, 116, 400)
-LAYER = 2
-"""The layer whose patterns are kept for how far they vary: those of all take too much room."""
 
 
 class Population:
@@ -44,9 +42,9 @@ class Population:
 
     def __init__(self, model: str, paths: Sequence[str]) -> None:
         source = open_source(model)
-        runner = Runner(source, SurveySettings(truncate=True))
-        self.names = [one.name for one in of_rows(measures_of())]
-        sums, counts, corners, seen = [], [], [], []
+        runner = Runner(source, SurveySettings())
+        self.names = [one.name for one in measures_of()]
+        sums, counts = [], []
         self.links: list[Any] = []
         lines = [
             line
@@ -64,34 +62,24 @@ class Population:
             measured, _receipt = runner._stream(batch, [find])
             sums.append(measured.sums.astype(np.float32))
             counts.append(measured.counts.astype(np.float32))
-            corners.append(measured.corner[:, LAYER : LAYER + 1].astype(np.float32))
-            seen.append(measured.corner_seen[:, LAYER : LAYER + 1])
             self.links += find.result()
         self.sums, self.counts = np.concatenate(sums), np.concatenate(counts)[:, :, None]
-        self.corners, self.seen = np.concatenate(corners), np.concatenate(seen)
 
     def __len__(self) -> int:
         return len(self.sums)
-
-    def places(self, chosen: np.ndarray, groups: np.ndarray) -> survey.Places:
-        """The weights of some of its sentences by place."""
-        return survey.places_of(self.corners[chosen], self.seen[chosen], groups.tolist())
 
 
 def of_measures(
     population: Population, draws: int, rng: np.random.Generator
 ) -> dict[str, list[str]]:
     """By measure and number of sentences, how often the interval holds the truth."""
-    everything = np.arange(len(population))
     truth = population.sums.sum(axis=0, dtype=np.float64) / population.counts.sum(
         axis=0, dtype=np.float64
     )
-    varies = survey.variability(population.places(everything, everything % survey.GROUPS)).value
-    table: dict[str, list[str]] = {name: [] for name in (*population.names, "variability")}
+    table: dict[str, list[str]] = {name: [] for name in population.names}
     rows = population.names.index("entropy")
     for size in SIZES:
         held, known, uneven = np.zeros((3, len(population.names)))
-        held_varies = known_varies = 0
         for _ in range(draws):
             chosen, groups = (
                 rng.integers(len(population), size=size),
@@ -102,19 +90,15 @@ def of_measures(
                 for values in (population.sums, population.counts)
             )
             tallied = tally.Tally(sums=sums, counts=counts, n_sentences=size)
-            found, spread = _with_peaks(tallied, of_rows(measures_of())), tally.effective(counts)
+            found, spread = _with_peaks(tallied, measures_of()), tally.effective(counts)
             there = np.isfinite(found.low)
             held += (there & (found.low <= truth) & (truth <= found.high)).sum(axis=(0, 1))
             known += there.sum(axis=(0, 1))
             uneven += (spread / spread[..., [rows]] < UNEVEN).mean(axis=(0, 1))
-            some = survey.variability(population.places(chosen, groups % survey.GROUPS))
-            held_varies += int(((some.low <= varies) & (varies <= some.high)).sum())
-            known_varies += int(np.isfinite(some.low).sum())
         for name, hits, n, often in zip(population.names, held, known, uneven / draws, strict=True):
             table[name].append(
                 f"{100 * hits / max(n, 1):.0f}" + f" ({100 * often:.0f})" * bool(often > 0.1)
             )
-        table["variability"].append(f"{100 * held_varies / max(known_varies, 1):.0f}")
     return table
 
 
@@ -124,7 +108,7 @@ def of_relations(
     """Coverage for each frequent relation, for the head that finds it best, on the half that scores."""
     names = [name for one in population.links if one is not None for name in one.names]
     found = relations.count_links(
-        enumerate(one for one in population.links if one is not None), 6, 12
+        enumerate(one for one in population.links if one is not None), *population.sums.shape[1:3]
     )
     table: dict[str, list[str]] = {}
     for at, name in enumerate(found.names):

@@ -14,15 +14,19 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from attnviz.heads.api import compare_heads
+from attnviz.capture.source import as_source, open_source
+from attnviz.heads.api import TREEBANK
+from attnviz.heads.capture.survey import add_controls, measure_lines
 from attnviz.heads.compare import compare
-from attnviz.heads.measures import measures_of, rules_of
+from attnviz.heads.measures import MEASURES, Entry, Measure
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.tally import wilson
+from attnviz.storage.corpora.corpus import read_corpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,20 +75,29 @@ Found = tuple[list[str], list[str]]
 """The roles that are established of a model, and those that are without thresholds."""
 
 
+def without_threshold(entry: Entry) -> Entry:
+    """Return a measure, or a family of them, whose role asks for no least value."""
+    if not isinstance(entry, Measure):
+        family = entry.at
+        return replace(entry, at=lambda offset: without_threshold(family(offset)))  # type: ignore[arg-type,return-value]
+    if entry.role is None:
+        return entry
+    return replace(entry, role=replace(entry.role, threshold=1e-9))
+
+
 def established(shape: str, seed: int, tokenizer: Any, sentences: str | None) -> Found:
     """The roles that are established of a model of random weights."""
     settings = SurveySettings()
     make = SHAPES[shape]
-    model: Any
     if make is None:
-        model, tokenizer = f"toy-random:seed={seed}", None
+        source = open_source(f"toy-random:seed={seed}")
     else:
         torch.manual_seed(FIRST_SEED + seed)
-        model = make(len(tokenizer)).eval()
-    found = compare_heads(sentences, model=model, tokenizer=tokenizer, settings=settings)
-    survey = found.origin.stats.survey  # type: ignore[attr-defined]  # as `compare_heads` makes it
-    low = {rule.family: 1e-9 for _, rule in rules_of(measures_of())}
-    every = (found, compare(survey, corpus="", thresholds=low))
+        source = as_source(make(len(tokenizer)).eval(), tokenizer)
+    survey = measure_lines(read_corpus(sentences or TREEBANK), [source], settings)
+    survey = add_controls(survey, [source], settings)
+    low = tuple(map(without_threshold, MEASURES))
+    every = compare(survey, corpus=""), compare(survey, corpus="", entries=low)
     names = [
         sorted({role.name for head in one.heads for role in head.roles if role.established})
         for one in every

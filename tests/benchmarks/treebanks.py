@@ -20,7 +20,7 @@ import conllu
 
 from attnviz.capture.source import open_source
 from attnviz.heads.api import TREEBANK
-from attnviz.heads.capture.survey import survey_model
+from attnviz.heads.capture.survey import add_controls, measure_lines
 from attnviz.heads.compare import compare
 from attnviz.heads.relations import rule_of
 from attnviz.heads.settings import SurveySettings
@@ -92,7 +92,7 @@ def text(path: Path, lines: Sequence[CorpusLine]) -> dict[str, str]:
 
 def measured(lines: Sequence[CorpusLine], source: Source) -> Relations:
     """Measure every head on a treebank."""
-    found = survey_model(lines, source, SurveySettings(controls=0)).relations
+    found = measure_lines(lines, [source], SurveySettings(controls=0)).relations
     assert found is not None
     return found
 
@@ -115,7 +115,9 @@ def main() -> None:
         print("|", " | ".join([what, *(row[what] for row in rows)]), "|")
 
     source = open_source(asked.model)
-    made = compare(survey_model(banks[0], source), corpus=names[0])
+    settings = SurveySettings()
+    shipped = measure_lines(banks[0], [source], settings)
+    made = compare(add_controls(shipped, [source], settings), corpus=names[0])
     others = [measured(bank, source) for bank in banks[1:]]
     rules = {
         rule_of(name, reverse=way > 0).name: (name, way)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import attnviz
-from attnviz.heads.settings import SurveySettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,14 +50,12 @@ def test_heatmap(
 
 
 def test_compare_heads(typed: Callable[..., Result], here: Path) -> None:
-    """All numbers of heads, byte for byte, with other settings than the usual ones."""
+    """All numbers of heads, byte for byte."""
     lines = ["I love you", "You love me", "They see the old dog", "She is eating a green apple"]
     (here / "lines.txt").write_text("\n".join(lines))
-    outputs = ["-o", "typed.csv", "-o", "typed.json"]
-    command = ["compare-heads", "-m", "toy-random", "--kind", "encoder"]
-    assert typed(*command, "--corpus", "lines.txt", *outputs).status == 0
-    settings = SurveySettings(kind="encoder")
-    compared = attnviz.compare_heads(Path("lines.txt"), model="toy-random", settings=settings)
+    run = ["compare-heads", "-m", "toy-random", "--corpus", "lines.txt"]
+    assert typed(*run, "-o", "typed.csv", "-o", "typed.json").status == 0
+    compared = attnviz.compare_heads(Path("lines.txt"), model="toy-random")
     for ending in ("csv", "json"):
         compared.save(here / f"called.{ending}")
         assert (here / f"typed.{ending}").read_bytes() == (here / f"called.{ending}").read_bytes()

@@ -119,7 +119,6 @@ def ranks(
 def every(
     a: np.ndarray,
     tokens: Sequence[Token],
-    lengths: np.ndarray | None,
     sees: Sequence[range],
     offsets: Sequence[int] = OFFSETS,
     *,
@@ -130,7 +129,6 @@ def every(
     Args:
         a: its pattern [query, key].
         tokens: of the sentence.
-        lengths: of what each key hands over; None where unknown.
         sees: the keys that each row sees.
         offsets: those that are fixed.
         ranked: what `ranks` says of the tokens; None where the model has no vocabulary.
@@ -142,20 +140,12 @@ def every(
     for o in offsets:
         having = [i for i in counted if i + o in sees[i]]
         found[f"peak_{o:+d}"] = float(sum(int(a[i].argmax()) - i == o for i in having)), len(having)
-    if lengths is not None:
-        weighed = np.array([[a[i, j] * lengths[j] for j in range(n)] for i in range(n)])
-        weighed /= weighed.sum(axis=1, keepdims=True)
-        found |= {f"norm_{what}": share(weighed, tokens, what, sees) for what in SHARES}
 
     def mean(number: Callable[[int], float]) -> tuple[float, int]:
         return sum(number(i) for i in counted), len(counted)
 
     def distance(i: int) -> float:
         return sum(float(a[i, j]) * abs(i - j) for j in range(n))
-
-    def spread(i: int) -> float:
-        middle = distance(i)
-        return math.sqrt(sum(float(a[i, j]) * (abs(i - j) - middle) ** 2 for j in range(n)))
 
     ranked = ranked or {}
     found["meaning"] = (
@@ -165,7 +155,6 @@ def every(
     found["entropy"] = mean(lambda i: entropy(a[i]))
     found["entropy_share"] = mean(lambda i: entropy(a[i]) / math.log(len(sees[i])))
     found["distance"] = mean(distance)
-    found["spread"] = mean(spread)
     ends = [j for j in range(1, n) if j == n - 1 and tokens[j].special]
     found["confidence"] = (
         sum(
@@ -180,20 +169,3 @@ def every(
             means.append(sum(float(a[i, j]) for i in seen) / len(seen))
     found["sink"] = (max(means, default=0.0), int(bool(counted)))
     return found
-
-
-def jackknifed(value: float, without: np.ndarray, t: float) -> tuple[float, float]:
-    """The interval of a number, of what it is without each group: Tukey's jackknife, skewness removed as by Hall."""
-    n, mean = len(without), without.mean()
-    error = np.sqrt((n - 1) / n * ((mean - without) ** 2).sum())
-    skewness = ((mean - without) ** 3).mean() / ((mean - without) ** 2).mean() ** 1.5
-    low, high = (
-        value
-        - error
-        * 3
-        * np.sqrt(n)
-        / skewness
-        * (np.cbrt(1 + skewness * (s * t / np.sqrt(n) - skewness / 6 / n)) - 1)
-        for s in (1, -1)
-    )
-    return float(low), float(high)

@@ -186,17 +186,14 @@ def made(
 
 
 def compared(comparison: HeadComparison) -> HeadComparison:
-    """The comparison beside a second model, in which each head has the role of the head after it."""
-    second = replace(comparison, model="made by hand, before")
-    roles = [head.role for head in comparison.heads]
-    heads = []
+    """The comparison beside a second model, in which each head has the roles of the head after it."""
+    all_roles = [head.roles for head in comparison.heads]
+    heads, second_heads = [], []
     for number, head in enumerate(comparison.heads):
+        second = replace(head, roles=all_roles[(number + 1) % len(all_roles)])
         value = 0.01 * number
-        change = HeadChange(
-            divergence=value,
-            low=value / 2,
-            high=value + 0.01,
-            role=roles[(number + 1) % len(roles)],
-        )
+        change = HeadChange(divergence=value, low=value / 2, high=value + 0.01, role=second.role)
         heads.append(replace(head, change=change))
-    return replace(comparison, heads=tuple(heads), against=second)
+        second_heads.append(second)
+    second_model = replace(comparison, model="made by hand, before", heads=tuple(second_heads))
+    return replace(comparison, heads=tuple(heads), against=second_model)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,21 +10,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import torch
-from rich.text import Text
 
 import attnviz
 from attnviz.capture.observers import WeightCollector
 from attnviz.capture.source import open_source
 from attnviz.errors import InputError, ModelError, RecordError
 from attnviz.heads import survey
-from attnviz.heads.capture.survey import check_readable, survey_model
+from attnviz.heads.capture.survey import check_readable
 from attnviz.heads.compare import compare
 from attnviz.heads.settings import SurveySettings
-from attnviz.heads.terminal import draw_overview, draw_table
+from attnviz.heads.terminal import draw_heads, draw_overview, draw_table
 from attnviz.models.language import splits
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.corpus import CorpusLine
 from tests.heads.by_formula import entropy
+from tests.heads.surveys import survey_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -143,10 +142,10 @@ def test_other_tokens_are_refused(real_model: str) -> None:
     with pytest.raises(ModelError, match=r"line 7, “She is eating.*8 tokens.*6 to toy"):
         survey_model(lines, real, against=toy)
     with pytest.raises(ModelError, match="same tokens: “She is eating") as refusal:
-        check_readable("She is eating a green apple", real, against=toy)
+        check_readable("She is eating a green apple", [real, toy], SurveySettings())
     assert "line" not in str(refusal.value)
     with pytest.raises(InputError):
-        check_readable("xyzzy plugh", toy, against=toy)
+        check_readable("xyzzy plugh", [toy, toy], SurveySettings())
 
 
 def test_other_shapes_and_kinds_are_refused() -> None:
@@ -158,8 +157,8 @@ def test_other_shapes_and_kinds_are_refused() -> None:
         survey_model(sentences(3), open_source("toy"), against=open_source("toy-decoder"))
 
 
-def test_only_parts_of_the_same_two_models_are_merged(of_toys: Survey) -> None:
-    """Both halves together have the numbers of the whole; one without a second model is refused."""
+def test_parts_are_the_whole(of_toys: Survey) -> None:
+    """Both halves together have the divergences of the whole; one without a second model is refused."""
     source = open_source("toy")
     parts = [
         survey_model(lines, source, SurveySettings(controls=8), against=source.untrained())
@@ -176,40 +175,42 @@ def test_only_parts_of_the_same_two_models_are_merged(of_toys: Survey) -> None:
 
 @pytest.mark.parametrize(("lang", "width"), [("en", 80), ("ko", 60), ("en", 200)])
 def test_views_have_the_divergence_and_both_roles(of_toys: Survey, lang: str, width: int) -> None:
-    """The map, the table and the picture say how far each head is, and its role in the second model."""
+    """The map, the table and the card say how far each head is, and its role in the second model."""
     found = compared(of_toys)
     screen = Screen(width=width, colour=False, unicode=True, dark=False)
     head = max(found.heads, key=lambda one: one.change.divergence if one.change else 0.0)
     assert head.change is not None
-    first: list[Text] = draw_overview(found, screen, lang)
-    assert max(line.cell_len for line in first) <= width
-    shown = "\n".join(line.plain for line in first)
-    assert f"{head.change.divergence:.2f}"[1:] in shown
-    table = draw_table(found, screen, sort="divergence", language=lang)
-    assert max(line.cell_len for line in table) <= width
+    overview, table, card = (
+        draw_overview(found, screen, lang),
+        draw_table(found, screen, None, lang),
+        draw_heads(found, [head.place], screen, lang),
+    )
+    for lines in (overview, table, card):
+        assert max(line.cell_len for line in lines) <= width
+        assert f"{head.change.divergence:.2f}"[1:] in "\n".join(line.plain for line in lines)
+    assert "toy with random weights → toy" in overview[0].plain
     row = next(line.plain for line in table if line.plain.startswith(head.name))
     assert f"{head.change.divergence:.2f}" in row
-    rows = [line.plain.split()[0] for line in table if line.plain[1:2] == "."]
-    assert rows[0] == head.name
 
 
-def test_python_and_the_command_line_say_the_same(typed: Callable[..., Result], here: Path) -> None:
-    """One comparison of both models, in every file."""
+def test_the_second_model_is_before(typed: Callable[..., Result], here: Path) -> None:
+    """X --against Y reads Y -> X: the roles of X, and beside them those that Y has; one comparison in every file."""
     lines = [one.text for one in sentences(12)]
     (here / "lines.txt").write_text("\n".join(lines) + "\n")
-    names = ["-o", "a.csv", "-o", "a.json", "-o", "a.html", "-o", "a.stats", "-o", "a.png"]
-    result = typed("compare-heads", "--toy", "--against", "toy", "--corpus", "lines.txt", *names)
+    names = ["-o", "a.csv", "-o", "a.json", "-o", "a.html", "-o", "a.png"]
+    command = ["compare-heads", "-m", "toy", "--corpus", "lines.txt"]
+    result = typed(*command, "--against", "toy-random:n_layers=3,n_heads=6,d_model=48", *names)
     assert result.status == 0, result.errors
+    found = attnviz.load(here / "a.json")
+    assert (found.model, found.against.model.split()[0]) == ("toy", "toy-random")
     with (here / "a.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert {row["divergence"] for row in rows} == {"0.0"}
-    assert all(row["role_after"] == row["role"] for row in rows)
-    written = json.loads((here / "a.json").read_text())
-    assert written["against"]["model"] == "toy"
-    assert written["heads"][0]["change"]["divergence"] == 0
-    found = attnviz.compare_heads(here / "lines.txt", "toy", against="toy")
-    found.save(here / "b.csv")
-    assert (here / "a.csv").read_bytes() == (here / "b.csv").read_bytes()
-    loaded = typed("compare-heads", "--load", "a.stats", "-o", "c.csv", "--sort", "divergence")
-    assert loaded.status == 0, loaded.errors
+    for head in found.heads:
+        own = [row for row in rows if f"{row['layer']}.{row['head']}" == head.name]
+        assert {float(row["divergence"]) for row in own} == {head.change.divergence}
+        before = found.against.head(head.place).role
+        assert head.change.role == before
+        assert {row["role_before"] for row in own} == {"" if before is None else before.name}
+    loaded = typed("compare-heads", "--load", "a.json", "-o", "c.csv")
+    assert loaded.output == result.output
     assert (here / "a.csv").read_bytes() == (here / "c.csv").read_bytes()

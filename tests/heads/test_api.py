@@ -1,19 +1,18 @@
-"""Heads compared from Python: the same as on the command line, with progress, checkpoints, tables and pictures."""
+"""Heads compared from Python: the same as on the command line, with progress, tables and pictures."""
 
 from __future__ import annotations
 
 import pickle
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from attnviz.heads.export import to_csv, to_json
 
 import attnviz
-from attnviz.errors import InputError, RecordError, SelectionError
+from attnviz.errors import InputError, SelectionError, SettingsError
 from attnviz.heads.capture import survey as capture
-from attnviz.heads.files import load_stats
+from attnviz.heads.files import to_csv, to_json
 from attnviz.heads.settings import SurveySettings
 from tests.fixtures.command_line import sentences
 
@@ -32,64 +31,33 @@ def comparison() -> HeadComparison:
     return attnviz.compare_heads(sentences(8), model="toy", settings=FEW)
 
 
-def test_progress_and_checkpoint(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Told from the start and after each window; what broke off is gone on with, to the same numbers."""
+def test_progress(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told from the start, after each window of lines, and before the controls and the roles."""
     monkeypatch.setattr(capture, "WINDOW", 8)
     told: list[CorpusProgress] = []
-
-    def stop(progress: CorpusProgress) -> None:
-        told.append(progress)
-        if progress.n_sentences == 16:
-            raise KeyboardInterrupt
-
-    checkpoint = corpus.with_name("c.stats")
-    with pytest.raises(KeyboardInterrupt):
-        attnviz.compare_heads(
-            corpus, model="toy", settings=FEW, checkpoint=checkpoint, progress=stop
-        )
-    assert [one.n_sentences for one in told] == [0, 8, 16]
-    assert [one.shape for one in told] == [None, (3, 6), (3, 6)]
-    assert told[0].n_bytes == corpus.stat().st_size
-    assert load_stats(checkpoint).n_lines == 8
-    told.clear()
-    resumed = attnviz.compare_heads(
-        corpus, model="toy", settings=FEW, checkpoint=checkpoint, progress=told.append
-    )
-    assert [one.n_sentences for one in told] == [8, 16, 24, 24, 24]
-    assert [one.stage for one in told[2:]] == ["sentences", "controls", "roles"]
-    assert to_json(resumed) == to_json(attnviz.compare_heads(corpus, model="toy", settings=FEW))
-    with pytest.raises(RecordError, match="controls is 7, was 6"):
-        attnviz.compare_heads(
-            corpus, model="toy", settings=SurveySettings(controls=7), checkpoint=checkpoint
-        )
+    attnviz.compare_heads(corpus, model="toy", settings=FEW, progress=told.append)
+    assert [one.n_sentences for one in told] == [0, 8, 16, 24, 24, 24]
+    assert [one.shape for one in told[:2]] == [None, (3, 6)]
+    assert [one.stage for one in told[3:]] == ["sentences", "controls", "roles"]
 
 
-def test_a_frame(comparison: HeadComparison) -> None:
-    """A row a head with the columns of the CSV file, and its numbers."""
-    frame = comparison.to_frame(full=True)
-    assert list(frame.columns) == to_csv(comparison).splitlines()[0].split(",")
-    assert len(frame) == len(comparison.heads) == 18
-    for row, head in zip(frame.itertuples(), comparison.heads, strict=True):
-        assert (row.layer, row.head) == (head.layer, head.head)
-        assert row.words == head.words
-        assert row.previous == comparison.estimate("previous", head.layer, head.head)[0]
-    assert np.isfinite(frame["entropy"]).all()
-
-
-def test_a_short_frame(comparison: HeadComparison) -> None:
-    """By default the frame is narrow enough to read: the role of each head and its score."""
-    frame, full = comparison.to_frame(), comparison.to_frame(full=True)
-    assert list(frame.columns) == [
-        "layer",
-        "head",
-        "role",
-        "words",
-        "established",
-        "reason",
-        "score",
-        "cluster",
+def test_frames(comparison: HeadComparison) -> None:
+    """The full frame is the CSV file; the short one has a row a head, with its role and its score."""
+    full, short = comparison.to_frame(full=True), comparison.to_frame()
+    assert list(full.columns) == to_csv(comparison).splitlines()[0].split(",")
+    assert len(full) >= len(comparison.heads) * len(comparison.names)
+    assert (full["measure"] == "previous").sum() == len(comparison.heads) == len(short) == 18
+    assert list(short.columns) == [
+        *("layer", "head", "role", "established", "reason", "words", "score")
     ]
-    assert frame.equals(full[frame.columns])
+    for row, head in zip(short.itertuples(), comparison.heads, strict=True):
+        assert (row.layer, row.head, row.words) == (head.layer, head.head, str(head.words))
+        if head.role is None:
+            assert np.isnan(row.score)
+        else:
+            assert (row.role, row.score) == (head.role.name, head.role.score)
+    entropy = full[full["measure"] == "entropy"].set_index(["layer", "head"])
+    assert entropy.loc[(1, 2), "value"] == comparison.estimate("entropy", 1, 2)[0]
 
 
 def test_what_it_shows_of_itself(comparison: HeadComparison) -> None:
@@ -102,9 +70,9 @@ def test_what_it_shows_of_itself(comparison: HeadComparison) -> None:
     assert comparison._repr_png_().startswith(b"\x89PNG")
     assert comparison._repr_html_().startswith("<iframe sandbox=")
     assert isinstance(comparison.figure(), Figure)
-    assert isinstance(comparison.figure(head=(1, -1)), Figure)
+    assert isinstance(comparison.figure([(1, -1), "0.2"]), Figure)
     with pytest.raises(SelectionError, match="there is no head 6"):
-        comparison.figure(head="0.6")
+        comparison.figure(["0.6"])
 
 
 def test_a_head_is_named_in_any_way(comparison: HeadComparison) -> None:
@@ -132,11 +100,23 @@ def test_no_text_among_the_sentences() -> None:
 
 
 def test_a_comparison_is_pickled(tmp_path: Path) -> None:
-    """An unpickled comparison writes the same files, `.stats` too; its measures are those of the table."""
+    """An unpickled comparison writes the same files; its measures are those of the table."""
     comparison = attnviz.compare_heads(["I love all you", "you love"], model="toy")
     copied = pickle.loads(pickle.dumps(comparison))
     pairs = zip(copied.measures, comparison.measures, strict=True)
     assert all(one == other for one, other in pairs if one.offset is None)
-    for ending in (".csv", ".json", ".stats", ".png"):
+    for ending in (".csv", ".json", ".png"):
         paths = comparison.save(tmp_path / f"a{ending}"), copied.save(tmp_path / f"b{ending}")
         assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_a_saved_comparison_is_shown_as_it_was_measured(
+    comparison: HeadComparison, tmp_path: Path
+) -> None:
+    """Its file is read in place of sentences; nothing that would change it can be given beside it."""
+    path = comparison.save(tmp_path / "a.json")
+    assert to_json(attnviz.compare_heads(path)) == to_json(comparison)
+    changes: list[dict[str, Any]] = [{"model": "toy"}, {"settings": FEW}, {"against": "toy"}]
+    for change in changes:
+        with pytest.raises(SettingsError, match="as it was measured: omit"):
+            attnviz.compare_heads(path, **change)

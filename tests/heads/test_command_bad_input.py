@@ -1,8 +1,9 @@
-"""Bad input to ``attnviz compare-heads``, ``head`` and ``merge``: one clear line, and nothing is written."""
+"""Bad input to ``attnviz compare-heads``: one clear line, and nothing is written."""
 
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,54 +43,60 @@ def missed(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--sort", "entrop"], "did you mean entropy?"),
-        (["--role", "previus"], "did you mean previous?"),
-        (["--threshold", "previus=0.3"], "did you mean previous?"),
-        (["--threshold", "broad=nan"], "must be above 0 and at most 1, not nan"),
-        (["--threshold", "broad"], "'broad' is not ROLE=X"),
-        (["-o", "-", "--table"], "-o - prints all heads"),
-        (["--layer", "x"], "neither a number nor a range"),
-        (["--controls", "-1"], "greater than or equal to 0"),
-        (["I", "--corpus", "a"], "give one of a sentence and a corpus"),
-        (["--corpus", ""], "the name of the file of sentences is empty"),
-        (["I", "love", "you"], "put the sentence in quotation marks: attnviz compare-heads"),
-        (["I", "--checkpoint", "a.stats"], "a checkpoint needs a file of sentences"),
-        (["--corpus", "a", "--checkpoint", "a.txt"], "a checkpoint ends in .stats"),
-        (["--corpus", "-", "--checkpoint", "a.stats"], "needs a file of sentences"),
-        (["-o", "a.npz"], "a.npz: the ending must be one of png, svg, pdf, html, csv, json"),
+        ("-o - --table", "-o - prints all heads"),
+        ("-o - --head 1.2", "-o - prints all heads"),
+        ("--layer x", "neither a number nor a range"),
+        ("I --corpus a", "give one of a sentence and a corpus"),
+        ("--corpus ''", "the name of the file of sentences is empty"),
+        ("I love you", "put the sentence in quotation marks: attnviz compare-heads"),
+        ("-o a.npz", "a.npz: the ending must be one of png, svg, pdf, html, csv, json"),
+        ("-o a.stats", "a.stats: a comparison is kept as .json"),
+        ("I --roles --against toy", "the roles of heads on a sentence are a table of one model"),
+        ("--load a.json", "as it was measured: omit model"),
+        ("--load a.json --kind decoder", "as it was measured: omit"),
+        ("--load a.json --against toy", "as it was measured: omit the second model"),
+        ("--load a.json --corpus a.txt", "give one of a corpus and a saved comparison"),
+        ("--corpus a --sort entropy", "no option --sort: --table shows all heads"),
+        ("--corpus a --role previous", "no option --role: --table shows the role of each head"),
+        ("--corpus a --threshold broad=0.3", "no option --threshold: -o FILE.json has every"),
+        ("--corpus a --controls 9", "no option --controls: compare_heads(..., settings="),
+        ("--corpus a --shard 1/2", "no option --shard: --ray ADDRESS shares a large corpus"),
+        ("--corpus a --checkpoint b", "no option --checkpoint: --ray ADDRESS shares a large"),
+        ("--corpus a --truncate", "no option --truncate: a text that is too long is cut"),
+        ("--corpus a --dtype float64", "no option --dtype: in Python, open the model"),
+        ("--corpus a --width 8cm", "no option --width: --style paper fits a column"),
     ],
 )
-def test_usage(missed: Callable[..., tuple[int, str]], arguments: list[str], words: str) -> None:
+def test_usage(missed: Callable[..., tuple[int, str]], arguments: str, words: str) -> None:
     """A mistake on the command line is found before any work, and the error points to the help."""
-    status, said = missed("compare-heads", *TOY, *arguments)
+    status, said = missed("compare-heads", *TOY, *shlex.split(arguments))
     assert (status, words in said) == (2, True), said
     assert said.endswith("(see attnviz compare-heads --help)")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("command", "words"),
     [
-        (["--toy"], "as it was measured: omit model"),
-        (["--checkpoint", "a.stats"], "as it was measured: omit checkpoint"),
-        (["--controls", "3", "--dtype", "float64"], "as it was measured: omit dtype"),
-        (["--corpus", "a.txt"], "give one of a corpus and a .stats file"),
+        (
+            "head 1.2",
+            "no command 'head': attnviz compare-heads --head 2.3 shows what one head does",
+        ),
+        ("merge a.stats b.stats -o c.stats", "no command 'merge': attnviz compare-heads --corpus"),
     ],
 )
-def test_usage_of_load(
-    missed: Callable[..., tuple[int, str]], arguments: list[str], words: str
-) -> None:
-    """Options that --load cannot apply are refused beside it."""
-    status, said = missed("compare-heads", "--load", "a.stats", *arguments)
+def test_removed_commands(missed: Callable[..., tuple[int, str]], command: str, words: str) -> None:
+    """What they did is named."""
+    status, said = missed(*command.split())
     assert (status, words in said) == (2, True), said
 
 
 def test_layers_and_heads_that_are_not_there(refused: Callable[..., tuple[int, str]]) -> None:
     """The range is said."""
     line = "attnviz: there is no layer 9: this model has layers 0 to 1 (counted from 0)"
-    assert refused("head", "9.9", *TOY, "I love you") == (1, line)
+    assert refused("compare-heads", *TOY, "--head", "9.9", "I love you") == (1, line)
     assert refused("compare-heads", *TOY, "--layer", "9", "I love you") == (1, line)
     line = "attnviz: there is no head 4: this model has heads 0 to 3 (counted from 0)"
-    assert refused("head", "1.4", *TOY, "I love you") == (1, line)
+    assert refused("compare-heads", *TOY, "--head", "1.4", "I love you") == (1, line)
 
 
 def test_a_head_that_is_not_there_is_missed_early(
@@ -108,7 +115,7 @@ def test_a_head_that_is_not_there_is_missed_early(
         return line_of(self, raw, number)
 
     monkeypatch.setattr(Corpus, "_line", count)
-    status, line = refused("head", "1.4", *TOY, "--corpus", "a.txt")
+    status, line = refused("compare-heads", *TOY, "--head", "1.4", "--corpus", "a.txt")
     assert (status, line) == (
         1,
         "attnviz: there is no head 4: this model has heads 0 to 3 (counted from 0)",
@@ -170,11 +177,8 @@ def test_bad_lines_are_counted_named_and_passed_over(
     note = "could not be used: 8. The first one is line 4: a NUL (\\0) at character 2"
     assert note in " ".join(shown.output.split())
     found = json.loads(typed("compare-heads", *TOY, "--corpus", "a.txt", "-o", "-").output)
-    assert (found["n_sentences"], found["n_bad"], [one["line"] for one in found["bad"]]) == (
-        4,
-        8,
-        [*range(4, 12)],
-    )
+    assert (found["n_sentences"], found["n_bad"]) == (4, 8)
+    assert [line for line, _reason in found["bad"]] == [*range(4, 12)]
 
 
 def test_a_treebank_with_a_bad_sentence(typed: Callable[..., Result], here: Path) -> None:
@@ -193,55 +197,21 @@ def test_a_treebank_with_a_bad_sentence(typed: Callable[..., Result], here: Path
 
 
 def test_sentences_that_are_too_long(
-    typed: Callable[..., Result],
-    refused: Callable[..., tuple[int, str]],
-    here: Path,
-    tiny_bert: str,
+    typed: Callable[..., Result], here: Path, tiny_bert: str
 ) -> None:
-    """A line too long for the model is a bad line, or is cut with --truncate; alone, it is refused."""
+    """They are cut, and a note says how many were."""
     (here / "a.txt").write_text("I love you\n" + "I love you " * 9 + "\n")
-    shown = typed("compare-heads", "-m", tiny_bert, "--corpus", "a.txt", "-o", "a.csv")
-    assert "a.txt: 1 sentence, 5 tokens" in shown.output
-    assert "The first one is line 2: " in shown.output
-    cut = typed("compare-heads", "-m", tiny_bert, "--corpus", "a.txt", "--truncate", "-o", "a.csv")
-    assert "a.txt: 2 sentences, 21 tokens" in cut.output
-    assert "could not be used" not in cut.output
-    status, line = refused("compare-heads", "-m", tiny_bert, "I love you " * 9)
-    assert status == 1
-    assert "29 tokens" in line
-    assert (
-        typed(
-            "compare-heads", "-m", tiny_bert, "I love you " * 9, "--truncate", "-o", "a.csv"
-        ).status
-        == 0
-    )
+    note = "Sentences that were too long for the model and were cut: 1."
+    for sentences in (("--corpus", "a.txt"), ("I love you " * 9,)):
+        shown = typed("compare-heads", "-m", tiny_bert, *sentences, "-o", "a.csv")
+        assert (shown.status, note in " ".join(shown.output.split())) == (0, True)
+        assert "could not be used" not in shown.output
 
 
-def test_parts_that_do_not_fit(
-    typed: Callable[..., Result], refused: Callable[..., tuple[int, str]], here: Path
-) -> None:
-    """The error names the difference and the file."""
-    (here / "a.txt").write_text("I love you\nyou love me\n")
-    runs = {
-        "model": ["-m", "toy-random:seed=1"],
-        "sample": ["--controls", "5"],
-        "size": ["-m", "toy-random:n_layers=1"],
-        "second": ["--against", "toy-random"],
-        "a": [],
-    }
-    for name, arguments in runs.items():
-        ran = typed("compare-heads", *TOY, "--corpus", "a.txt", *arguments, "-o", f"{name}.stats")
-        assert ran.status == 0
-    words = {
-        "model": "they differ in model: toy-random (seed 0) and toy-random (seed 1)",
-        "sample": "they differ in sample: 50 and 5",
-        "second": "only one was compared with another model",
-        "size": "they differ in model: toy-random (seed 0) and toy-random (seed 0, n_layers 1)",
-    }
-    for name, said in words.items():
-        status, line = refused("merge", "a.stats", f"{name}.stats", "-o", "b.stats")
-        assert status == 1
-        assert line.startswith(f"attnviz: {name}.stats: these cannot be put together")
-        assert said in line
-    assert refused("merge", "a.stats", "-o", "b.txt")[0] == 2
-    assert refused("merge", "-o", "b.stats")[0] == 2
+def test_files_that_are_no_comparison(refused: Callable[..., tuple[int, str]], here: Path) -> None:
+    """A file of an earlier version and any other file are refused, with what to do."""
+    for name in ("old.stats", "other.json"):
+        (here / name).write_text("{}")
+    status, line = refused("compare-heads", "--load", "old.stats")
+    assert (status, "made by an earlier version of attnviz: make it again" in line) == (1, True)
+    assert "holds no comparison" in refused("compare-heads", "--load", "other.json")[1]

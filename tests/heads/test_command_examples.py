@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.heads import files as surveys
+import attnviz
 from attnviz.heads.settings import ModelSettings
+from tests.heads.surveys import with_thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +39,12 @@ def short_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def low_thresholds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heads have roles of which an example is drawn, though they are not established."""
+    monkeypatch.setattr("attnviz.heads.api.MEASURES", with_thresholds(0.1))
+
+
+@pytest.fixture
 def offline(monkeypatch: pytest.MonkeyPatch) -> None:
     """The hub may not be asked for anything: not even whether it has a model."""
 
@@ -57,44 +64,32 @@ def words_of(path: Path) -> str:
 
 
 def with_model(path: Path, model: ModelSettings) -> None:
-    """Write into a .stats file how its model was loaded."""
-    stats = surveys.load_stats(path)
-    surveys.save_stats(replace(stats, run=replace(stats.run, model=model)), path)
+    """Write into a comparison how its model was loaded."""
+    comparison = attnviz.load(path)
+    replace(comparison, origin=replace(comparison.origin, model=model)).save(path)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        "--toy --corpus corpus.txt",
-        "-m toy-transformer --kind cross --corpus corpus.txt --threshold broad=0.1",
-        "-m bert --corpus corpus.txt --threshold broad=0.1",
-    ],
-)
-@pytest.mark.usefixtures("corpus", "bert", "treebank", "offline")
-def test_the_picture_of_the_run(typed: Callable[..., Result], here: Path, arguments: str) -> None:
-    """Drawn from the saved file, the sheet is that of the run, to the last dot, with its patterns."""
-    few = ("--controls", "4")
-    run = typed("compare-heads", *arguments.split(), *few, "-o", "a.svg", "-o", "a.stats")
-    assert run.status == 0
-    _, *threshold = arguments.partition("--threshold")
-    again = typed("compare-heads", "--load", "a.stats", *"".join(threshold).split(), "-o", "b.svg")
-    assert (again.status, again.errors) == (0, "wrote b.svg\n")
-    assert "Rows are queries" in words_of(here / "a.svg")
-    assert (here / "a.svg").read_bytes() == (here / "b.svg").read_bytes()
+@pytest.mark.parametrize("model", ["toy", "bert"])
+@pytest.mark.usefixtures("corpus", "bert", "offline", "low_thresholds")
+def test_the_picture_of_the_run(typed: Callable[..., Result], here: Path, model: str) -> None:
+    """Drawn from the saved file, sheet and card are those of the run, to the last dot, with their patterns."""
+    run = ("-m", model, "--corpus", "corpus.txt")
+    for heads in ((), ("--head", "1.2")):
+        measured = typed("compare-heads", *run, *heads, "-o", "a.svg", "-o", "a.json")
+        assert measured.status == 0
+        again = typed("compare-heads", "--load", "a.json", *heads, "-o", "b.svg")
+        assert (again.status, again.errors) == (0, "wrote b.svg\n")
+        assert "Rows are queries" in words_of(here / "a.svg")
+        assert (here / "a.svg").read_bytes() == (here / "b.svg").read_bytes()
 
 
 def refused(typed: Callable[..., Result], here: Path, *arguments: str) -> str:
     """Draw twice what is saved without patterns; why there are none, which is said once, and in the picture."""
-    arguments = (*arguments, "--threshold", "broad=0.3", "--threshold", "first=0.1")
-    shown = typed("compare-heads", "--load", "a.stats", *arguments, "-o", "b.svg", "-o", "c.svg")
+    shown = typed("compare-heads", "--load", "a.json", *arguments, "-o", "b.svg", "-o", "c.svg")
     assert shown.status == 0
     line, *wrote = shown.errors.splitlines()
     assert wrote == ["wrote b.svg", "wrote c.svg"]
     assert line.startswith(NONE)
-    assert (
-        shown.output
-        == typed("compare-heads", "--load", "a.stats", *arguments, "-o", "b.csv").output
-    )
     words = words_of(here / "b.svg")
     assert "Rows are queries" not in words
     assert " ".join(f"patterns are not shown: {line.removeprefix(NONE)}".split()) in words
@@ -102,9 +97,10 @@ def refused(typed: Callable[..., Result], here: Path, *arguments: str) -> str:
 
 
 @pytest.fixture
-def measured(stats_of: Callable[..., Path], bert: Path) -> Path:
-    """The pretrained model's .stats."""
-    stats_of("-m", bert.name, "--truncate")
+def measured(typed: Callable[..., Result], corpus: Path, bert: Path, low_thresholds: None) -> Path:
+    """The pretrained model, whose comparison is saved."""
+    ran = typed("compare-heads", "-m", bert.name, "--corpus", corpus.name, "-o", "a.json")
+    assert ran.status == 0, ran.errors
     return bert
 
 
@@ -116,7 +112,7 @@ def test_no_model(
     """A model that is not there is not asked for at the hub; the picture is written without it."""
     shutil.rmtree(measured)
     if name is not None:
-        with_model(here / "a.stats", ModelSettings(model=name))
+        with_model(here / "a.json", ModelSettings(model=name))
     why = refused(typed, here)
     assert why.endswith(" is not here, and no model is downloaded for a picture")
     if name is None:
@@ -144,10 +140,10 @@ def test_code_runs_for_who_lets_it(
 ) -> None:
     """A file that says that code may run lets none run: who types it does."""
     assert measured.is_dir()
-    with_model(here / "a.stats", ModelSettings(model="bert", trust_remote_code=True))
+    with_model(here / "a.json", ModelSettings(model="bert", trust_remote_code=True))
     assert (
         refused(typed, here)
         == "bert comes with code of its own, which runs only with trust_remote_code"
     )
-    shown = typed("compare-heads", "--load", "a.stats", "--trust-remote-code", "-o", "c.png")
+    shown = typed("compare-heads", "--load", "a.json", "--trust-remote-code", "-o", "c.png")
     assert shown.errors == "wrote c.png\n"

@@ -104,7 +104,7 @@ def test_the_command_measures_roles_on_many_sentences(
 ) -> None:
     """One command, one screen: the table stands above the map of words."""
     monkeypatch.setattr("attnviz.heads.api.OWN", 100)
-    shown = typed("compare-heads", SENTENCE, "--toy", "--roles", "--controls", "10", "-o", "a.csv")
+    shown = typed("compare-heads", SENTENCE, "--toy", "--roles", "-o", "a.csv")
     assert shown.status == 0
     assert "established on 100 sentences" in " ".join(shown.output.split())
     assert all(str(name) in shown.output for name, _query, _key in KINDS)
@@ -115,16 +115,11 @@ def test_the_command_shows_the_roles_that_a_file_holds(
     typed: Callable[..., Result], refused: Callable[..., tuple[int, str]], one: HeadComparison
 ) -> None:
     """A sentence beside --load: nothing is measured again, and a file of another model is refused in a line."""
-    path = str(with_role(one, 3, rule_of("obj", reverse=False)).save("one.stats"))
-    shown = typed(
-        "compare-heads", SENTENCE, "--toy", "--load", path, "--controls", "5", "-o", "a.csv"
-    )
+    path = str(with_role(one, 3, rule_of("obj", reverse=False)).save("one.json"))
+    shown = typed("compare-heads", SENTENCE, "--toy", "--load", path, "-o", "a.csv")
     assert shown.status == 0, shown.errors
     assert "Four kinds of head" in shown.output
     assert "on 1 sentence" in shown.output
     status, line = refused("compare-heads", SENTENCE, "-m", "toy-random", "--load", path)
     assert status == 1
-    assert "on toy (encoder, 3 layers x 6 heads), but the record is of toy-random" in line
-    status, line = refused("head", "0.1", SENTENCE, "--toy", "--load", path)
-    assert status == 2
-    assert "give one of a sentence and --load" in line
+    assert "these roles are of toy (model: toy, not toy-random" in line

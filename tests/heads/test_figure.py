@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from attnviz.attention import Attention, Note
-from attnviz.errors import AttnvizWarning, SelectionError, SettingsError
+from attnviz.errors import AttnvizWarning, SelectionError
 from attnviz.heads import figure
 from attnviz.heads.api import draw
 from attnviz.heads.measures import GROUPS, rules_of
@@ -31,10 +31,9 @@ from attnviz.render.palette import colours, luminance
 from attnviz.render.theme import LIGHT
 from attnviz.text.messages import in_language
 from tests.fixtures.pictures import expect_apart, expect_enlarged_whole
-from tests.heads.comparisons_by_hand import KOREAN, NARROW, RULES, made, with_chance
+from tests.heads.comparisons_by_hand import KOREAN, compared, made
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
     from matplotlib.transforms import Bbox
@@ -152,7 +151,7 @@ def test_long_words_keep_clear(texts_of: Texts, fixed_record: Make) -> None:
     for lang in ("en", "ko"):
         drawn = figure.draw(comparison, patterns=patterns, language=lang).figure
         assert "…" in "".join(expect_clear(drawn, texts_of))
-    expect_clear(figure.draw_head(comparison, 0, 0, patterns=patterns).figure, texts_of)
+    expect_clear(figure.draw(comparison, [(0, 0), (2, 5)], patterns=patterns).figure, texts_of)
 
 
 def test_one_sentence_shows_words(texts_of: Texts, fixed_record: Make) -> None:
@@ -231,78 +230,43 @@ def test_patterns_that_are_given_are_drawn(fixed_record: Make, texts_of: Texts) 
     assert sum(np.array_equal(image, colours()[None]) for image in images) == 1
     assert images_of(figure.draw(comparison).figure) == []
     assert {token.text for token in record.key_tokens} <= set(expect_clear(drawn, texts_of))
-    page = figure.draw_head(comparison, 1, 0, patterns={("1.0", "first"): record}).figure
-    assert any(np.array_equal(image, expected) for image in images_of(page))
+    card = figure.draw(comparison, [(1, 0)], patterns={("1.0", "first"): record}).figure
+    assert any(np.array_equal(image, expected) for image in images_of(card))
     with pytest.raises(SelectionError, match=r"no (layer|head)"):
         figure.draw(comparison, patterns={("1.0", "first"): record.select([0], [2])})
 
 
-@pytest.mark.parametrize("place", [(0, 0), (0, 1), (0, 2), (-1, -1)])
-def test_the_page_of_a_head(texts_of: Texts, place: tuple[int, int]) -> None:
-    """Bars are the weight by offset, dots the shares with their intervals, marks their controls."""
-    from matplotlib.patches import Rectangle
-
-    comparison = with_chance(made())
-    head = comparison.head(place)
-    drawn = figure.draw_head(comparison, *place).figure
-    shown = " ".join(expect_clear(drawn, texts_of))
-    assert f"Layer {head.layer}, head {head.head}: " in shown
-    measures, offsets = (ax for ax in drawn.axes if ax.axison)
-    values = np.array([comparison.at_offset(offset, head) for offset in comparison.offsets])
-    bars = [patch.get_height() for patch in offsets.patches if isinstance(patch, Rectangle)]
-    assert np.allclose(bars, values[:, 0])
-    ends = np.array([line.get_ydata() for line in offsets.lines], dtype=np.float64)
-    assert np.allclose(ends, values[:, 1:])
-    labels = [label.get_text() for label in measures.get_yticklabels()]
-    shares = [
-        measure
-        for measure in comparison.measures
-        if measure.unit == "share" and measure.offset is None and measure.takes != "norms"
-    ]
-    names = [measure.name for measure in shares]
-    assert [label.startswith("~") for label in labels] == [name in NARROW for name in names]
-    assert "entropy (share of maximum)" in labels
-    assert not any("_" in label for label in labels)
-    dots = dots_of(measures)
-    own = [comparison.estimate(name, *head.place)[0] for name in names]
-    assert np.allclose(dots.pop("this head"), own, equal_nan=True)
-    titles = {"shuffled": "shuffled", "random": "untrained", "offset": "offset", "chance": "chance"}
-    assert dots.keys() == titles.keys()
-    for title, control in titles.items():
-        held = [comparison.control(control, name, head) for name in names]
-        assert np.allclose(dots[title], held, equal_nan=True)
+@pytest.mark.parametrize("places", [[(0, 0)], [(0, 1)], [(0, 2)], [(0, 0), (-1, -1)]])
+def test_the_picture_of_some_heads(texts_of: Texts, places: list[tuple[int, int]]) -> None:
+    """What each does, with its score, its interval and how sure that is, or the roles that come closest."""
+    comparison = made()
+    shown = " ".join(expect_clear(figure.draw(comparison, places).figure, texts_of))
+    for head in (comparison.head(place) for place in places):
+        assert f"Layer {head.layer}, head {head.head}: {head.words}" in shown
+        for role in head.roles:
+            assert f"{role.score:.2f} ({role.low:.2f}–{role.high:.2f})" in shown
+            assert ("Established: above" if role.established else "Not established") in shown
+        assert ("No clear role; closest" in shown) == (not head.roles)
 
 
-def test_no_mark_covers_another() -> None:
-    """On the page of a head, even where a head and all its controls have the same value."""
-    from matplotlib.collections import PathCollection
-
-    comparison = with_chance(made())
-    drawn = figure.draw_head(comparison, 0, 0).figure
-    measures = next(ax for ax in drawn.axes if ax.axison)
-    marks = [one for one in measures.collections if isinstance(one, PathCollection)]
-    points = np.sort([measures.transData.transform(one.get_offsets())[0, 1] for one in marks])
-    sizes = [float(np.sqrt(one.get_sizes()[0])) / 72 * drawn.dpi for one in marks]
-    assert np.diff(points).min() > np.mean(sorted(sizes)[:2])
-
-
-def dots_of(ax: Axes) -> dict[str, np.ndarray]:
-    """The values of the marks by their labels."""
-    from matplotlib.collections import PathCollection
-
-    return {
-        str(points.get_label()): np.ma.filled(np.ma.asarray(points.get_offsets())[:, 0], np.nan)
-        for points in ax.collections
-        if isinstance(points, PathCollection)
-    }
+def test_a_second_model(texts_of: Texts) -> None:
+    """Sheet and slide have a map of the divergences and the heads that differ most; the sheet their roles before."""
+    comparison = compared(made(3, 6))
+    sheet = expect_clear(figure.draw(comparison).figure, texts_of)
+    slide, _drawn = expect_slide(comparison, texts_of, examples=None)
+    for shown in (sheet, slide):
+        assert {"0.17", "0.16", ".17", ".00"} <= set(shown)
+        assert "made by hand, before → made by hand" in " ".join(shown)
+        assert "made by hand, before: 18 of 18." in " ".join(shown)
+    assert "role before" in sheet
 
 
 def test_what_must_be_said(texts_of: Texts) -> None:
     """Model, corpus, receipt, notes, and that attention is no explanation."""
     comparison = made()
-    for picture in (figure.draw(comparison), figure.draw_head(comparison, 0, 0)):
+    for picture in (figure.draw(comparison), figure.draw(comparison, [(0, 0)])):
         shown = " ".join(text for text, _ in texts_of(picture.figure))
-        for words in ("made by hand", "1,234 sentences", proof(comparison), "cut: 3.", "not expl"):
+        for words in ("made by hand", "1,234 sentences", proof(comparison), "not expl"):
             assert words in shown
         assert proof(comparison) in picture.description
     unseen = figure.draw(comparison, unseen="the model is not here").figure
@@ -310,23 +274,14 @@ def test_what_must_be_said(texts_of: Texts) -> None:
     assert "their patterns are not shown: the model is not here" in shown
 
 
-@pytest.mark.parametrize(
-    ("look", "wide", "least", "lang"),
-    [
-        ({"style": "paper"}, 3.3, 6.0, "ko"),
-        ({"style": "paper", "width": "8cm"}, 8 / 2.54, 6.0, "en"),
-        ({"width": "84mm"}, 8.4 / 2.54, 4.5, "en"),
-    ],
-)
-def test_the_sheet_is_legible_at_its_width(
-    texts_of: Texts, look: dict[str, Any], wide: float, least: float, lang: str
-) -> None:
-    """It is as wide as wanted, no letters are too small, nothing leaves it, and nobody is warned."""
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_the_sheet_is_legible_in_a_column(texts_of: Texts, lang: str) -> None:
+    """It is as wide as a column of a paper, no letters are too small, nothing leaves it, and nobody is warned."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", AttnvizWarning)
-        drawn = made(3, 6).figure(lang=lang, **look)
-    assert drawn.get_size_inches()[0] == pytest.approx(wide)
-    assert smallest_letters(drawn) >= least - 0.05
+        drawn = made(3, 6).figure(lang=lang, style="paper")
+    assert drawn.get_size_inches()[0] == pytest.approx(3.3)
+    assert smallest_letters(drawn) >= 5.95
     expect_clear(drawn, texts_of)
 
 
@@ -377,36 +332,6 @@ def test_more_roles_than_a_slide_has_room_for(texts_of: Texts) -> None:
     assert any(text.startswith("and ") and "--style sheet" in text for text in shown)
 
 
-@pytest.mark.parametrize(("n_tokens", "lang"), [(0, "en"), (3, "en"), (12, "ko"), (60, "ko")])
-def test_the_slide_of_a_head(texts_of: Texts, fixed_record: Make, n_tokens: int, lang: str) -> None:
-    """The role with its score and interval, the example with numbers or a colour bar, and what shows the rest."""
-    comparison = made()
-    words = [f"{n}-나무" if n < 12 else f"{n}-{KOREAN}" for n in range(n_tokens or 3)]
-    record = fixed_record(words, n_layers=2, n_heads=3)
-    patterns = {("1.0", "first"): record} if n_tokens else {}
-    shown, drawn = expect_slide(
-        comparison, texts_of, head=(1, 0), examples=lambda *_args: (patterns, ""), lang=lang
-    )
-    joined = " ".join(shown)
-    assert "0.90" in joined
-    assert "0.88–0.92" in joined
-    assert "--style sheet" in joined
-    images = images_of(drawn)
-    if n_tokens in {3, 12}:
-        assert np.array_equal(images[0], LIGHT.pixels(record.pattern(1, 0), 1.0, colours()))
-        largest = f"{record.pattern(1, 0).max():.2f}"
-        assert largest.removeprefix("0") in shown
-    assert len(images) == {0: 0, 3: 1, 12: 1, 60: 2}[n_tokens]
-
-
-def test_the_slide_of_a_head_without_a_role(texts_of: Texts) -> None:
-    """The roles that come closest, and its weight by offset."""
-    comparison = made()
-    shown, _drawn = expect_slide(comparison, texts_of, head=(0, 2))
-    assert "No clear role; closest" in " ".join(shown)
-    assert "Mean weight by offset, 0 is the token itself" in shown
-
-
 def test_the_slide_of_one_sentence(texts_of: Texts, fixed_record: Make) -> None:
     """The word that each head attends to most, with the scale of its colour, and the strongest links."""
     record = fixed_record(("I", "love", KOREAN * 9, "you"), n_layers=2, n_heads=3)
@@ -421,26 +346,21 @@ def test_the_slide_of_one_sentence(texts_of: Texts, fixed_record: Make) -> None:
 def test_long_names_on_slides(texts_of: Texts) -> None:
     """Names of models and of sentences are cut."""
     comparison = replace(made(3, 6, model="a-long-name-" * 20), corpus=LONG + KOREAN * 9)
-    for head in (None, (0, 0)):
-        shown, _drawn = expect_slide(comparison, texts_of, head=head)
-        assert "…" in "".join(shown)
+    shown, _drawn = expect_slide(comparison, texts_of)
+    assert "…" in "".join(shown)
 
 
 def test_what_cannot_be_read_at_its_width_is_said() -> None:
-    """With the width from which on it can be; a length that is none is refused."""
-    for look in ({"head": (0, 1), "style": "paper"}, {"width": "1.2in", "style": "paper"}):
-        with pytest.warns(AttnvizWarning, match=r"smallest letters are"):
-            made().figure(**look)
-    with pytest.raises(SettingsError, match="no length"):
-        made().figure(width="3 furlongs")
+    """The picture of some heads is for a page, not for a column; a head that is not there is refused."""
+    with pytest.warns(AttnvizWarning, match=r"smallest letters are"):
+        made().figure([(0, 1)], style="paper")
     with pytest.raises(SelectionError, match="no layer 7"):
-        figure.draw_head(made(), 7, 0)
+        figure.draw(made(), [(7, 0)])
 
 
 def test_all_grows_with_a_picture() -> None:
-    """The sheet with its map, and a page with its marks and what they mean."""
+    """The sheet with its map."""
     expect_enlarged_whole(figure.draw(made()).figure)
-    expect_enlarged_whole(figure.draw_head(with_chance(made()), 0, 0).figure)
 
 
 def test_files_are_the_same_each_time() -> None:
@@ -449,10 +369,9 @@ def test_files_are_the_same_each_time() -> None:
 
     def files() -> list[bytes]:
         written = []
-        sheet, page = figure.draw(made()), figure.draw_head(with_chance(made()), 0, 0)
-        for picture in (sheet, page):
+        for places in ([], [(0, 0)]):
             file = BytesIO()
-            picture.write(file, ".svg")
+            figure.draw(made(), places).write(file, ".svg")
             written.append(file.getvalue())
         return written
 
@@ -461,4 +380,3 @@ def test_files_are_the_same_each_time() -> None:
         before = dict(rcParams)
         assert files() == first
         assert dict(rcParams) == before
-    assert len(RULES) > 20

@@ -1,173 +1,201 @@
-"""Surveys as ``.stats`` files: what is read is what was written, and nothing else is read."""
+"""Comparisons as files: JSON is read as it was written and nothing else is read, CSV has every number."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
+import math
 import os
-import tracemalloc
-import zlib
-from dataclasses import fields, is_dataclass, replace
-from pathlib import Path
+from dataclasses import replace
+from io import BytesIO, StringIO
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
-from attnviz.capture.source import open_source
+import attnviz
 from attnviz.errors import FileFormatError
-from attnviz.heads.capture.survey import survey_model
-from attnviz.heads.files import Stats, SurveyRun
-from attnviz.heads.files import load_stats as load
-from attnviz.heads.files import save_stats as save
-from attnviz.heads.settings import ModelSettings, SurveySettings
-from attnviz.models.language.splits import corpus_lines
-from attnviz.storage.corpora.corpus import Fingerprint
+from attnviz.heads import figure
+from attnviz.heads.files import load, to_csv, to_json
+from attnviz.heads.html import page
+from attnviz.heads.record import HeadComparison, Origin
+from attnviz.heads.settings import ModelSettings
+from attnviz.heads.terminal import draw_heads, draw_overview, draw_table
+from attnviz.heads.words import reason
+from attnviz.render.terminal.screen import Screen
+from tests.heads.comparisons_by_hand import KOREAN, NAMES, compared, made
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from pathlib import Path
+
+ORIGIN = Origin(model=ModelSettings(model="someone/한국어"), weights="0" * 64)
+LARGE = made(3, 7, all_roles=True, origin=ORIGIN)
 
 
-@pytest.fixture(scope="module")
-def stats() -> Stats:
-    """Of sentences with coreference, the controls taken, all pairs of heads compared."""
-    found = survey_model(corpus_lines(20), open_source("toy"), SurveySettings(controls=8))
-    return Stats(
-        survey=replace(found, bad=((3, "“\x1b\ud800” is no sentence"),), n_bad=7),
-        corpora=("하나.txt", "two\n.txt"),
-        n_lines=512,
-        fingerprint=Fingerprint(name="하나.txt", size=3, sha256="0" * 64),
-        run=SurveyRun(model=ModelSettings(model="toy")),
-    )
+def views(comparison: HeadComparison) -> list[object]:
+    """Everything that is shown of a comparison, in both languages."""
+    screen = Screen(width=100)
+    shown: list[object] = [to_csv(comparison), page(comparison, lang="ko", theme="light").html]
+    for language in ("en", "ko"):
+        shown += draw_overview(comparison, screen, language)
+        shown += draw_table(comparison, screen, None, language)
+        shown += draw_heads(comparison, [(0, 0), (0, 1)], screen, language)
+    for places in ((), [(0, 0)]):
+        drawn = BytesIO()
+        figure.draw(comparison, places, language="ko").write(drawn, ".svg")
+        shown.append(drawn.getvalue())
+    return shown
 
 
-def same(one: object, other: object) -> bool:
-    """Whether both hold the same, arrays to the last bit and of the same type."""
-    if isinstance(one, np.ndarray):
-        assert isinstance(other, np.ndarray)
-        return (
-            one.dtype == other.dtype
-            and one.shape == other.shape
-            and one.tobytes() == other.tobytes()
-        )
-    if is_dataclass(one):
-        return type(one) is type(other) and all(
-            same(getattr(one, f.name), getattr(other, f.name)) for f in fields(one)
-        )
-    if isinstance(one, dict):
-        assert isinstance(other, dict)
-        return list(one) == list(other) and all(
-            same(value, other[key]) for key, value in one.items()
-        )
-    if isinstance(one, tuple):
-        assert isinstance(other, tuple)
-        return len(one) == len(other) and all(map(same, one, other))
-    return type(one) is type(other) and one == other
+@pytest.mark.parametrize("comparison", [LARGE, compared(made()), made(1, 2, relations=())])
+def test_what_is_read_is_what_was_written(comparison: HeadComparison, tmp_path: Path) -> None:
+    """Every view shows the same, NaN and the Korean names of roles included."""
+    path = comparison.save(tmp_path / "a.json")
+    loaded = attnviz.load(path)
+    assert views(loaded) == views(comparison)
+    assert loaded.save(tmp_path / "b.json").read_bytes() == path.read_bytes()
+    assert loaded.origin == comparison.origin
+    assert views(replace(loaded, n_tokens=7)) != views(comparison), "a difference is not seen"
 
 
-def test_what_is_read_is_what_was_written(stats: Stats, tmp_path: Path) -> None:
-    """Every number to the last bit, every text, in the same order; NaN and infinity too."""
-    path = save(stats, tmp_path / "a.stats")
-    found = load(path)
-    assert same(found, stats)
-    assert not same(found, replace(stats, n_lines=None)), "this would not see a difference"
-    assert save(found, tmp_path / "b.stats").read_bytes() == path.read_bytes()
-    assert same(
-        load(save(replace(stats, n_lines=None, fingerprint=None), path)).survey, stats.survey
-    )
+def test_it_is_json(tmp_path: Path) -> None:
+    """Under the names of its fields, in standard JSON: a number that is missing is null."""
+
+    def refuse(constant: str) -> float:
+        pytest.fail(f"{constant} is not JSON")
+
+    comparison = made()
+    found = json.loads(to_json(comparison), parse_constant=refuse)
+    assert found["format"] == "attnviz-comparison"
+    assert [measure["name"] for measure in found["measures"]] == list(NAMES)
+    assert found["estimates"]["value"][0][0][NAMES.index("same_word")] is None
+    assert found["heads"][0]["roles"][0]["rule"]["name"] == "previous"
+    assert found["notes"] == [{"code": "sentences_cut", "fields": [["n", 3]]}]
+    assert found["examples"]["0.0"]["previous"][0] == {"text": f"{KOREAN} 0.0", "score": 0.75}
 
 
-SURVEY = ("fields", "survey", "fields")
-CHANGES: dict[str, tuple[tuple[str, ...], object]] = {
-    "no survey": (("fields", "survey"), None),
-    "another class": (("fields", "survey", "class"), "Likeness"),
-    "text for a number": (("fields", "n_lines"), "512"),
-    "no such array": ((*SURVEY, "heads", "fields", "sums"), {"array": "none"}),
-    "another array": ((*SURVEY, "heads", "fields", "sums"), {"array": "3"}),
-    "another measure": ((*SURVEY, "measures"), {"tuple": ["self"]}),
-    "about nothing": ((*SURVEY, "about"), {"class": "About", "fields": {}}),
-    "text for keys": ((*SURVEY, "examples", "fields", "texts"), {"mapping": [["a", "b"]]}),
-    "a number for text": (("fields", "corpora"), {"tuple": [7]}),
-    "no layer": ((*SURVEY, "worst"), {"tuple": []}),
-}
-"""What is changed in a file, and to what."""
+def signed(content: dict[str, Any]) -> str:
+    """Return a file with the digest of its content: SHA-256 of the JSON with sorted keys."""
+    text = json.dumps(content, sort_keys=True)
+    return json.dumps({**content, "digest": hashlib.sha256(text.encode()).hexdigest()})
 
 
-@pytest.mark.parametrize("name", [*CHANGES])
-def test_what_was_changed_is_refused(stats: Stats, tmp_path: Path, name: str) -> None:
-    """A file whose parts do not fit together is refused as it is read, not where they are used."""
-    from safetensors import safe_open
-    from safetensors.numpy import load_file
-    from safetensors.numpy import save as serialised
-
-    path = save(stats, tmp_path / "a.stats")
-    arrays: Mapping[str, Any] = load_file(path)
-    with safe_open(path, framework="numpy") as file:
-        described = json.loads(file.metadata()["attnviz"])
-    path.write_bytes(serialised(dict(arrays), {"attnviz": json.dumps(described)}))
-    assert same(load(path), stats)
-    (*way, last), value = CHANGES[name]
-    there = described["stats"]
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (["estimates"], None),
+        (["estimates", "value"], [[[0.5]]]),
+        (["estimates", "low"], "0.5"),
+        (["controls", "chance"], {"value": [], "low": [], "high": []}),
+        (["n_sentences"], "512"),
+        (["model"], 7),
+        (["kind"], "sideways"),
+        (["differences"], []),
+        (["bad"], [["3", "too long"]]),
+        (["measures"], [{"name": "self", "unit": "share", "meaning": ""}]),
+        (["notes"], [{"code": "sentences_cut", "fields": []}]),
+        (["heads"], []),
+        (["heads", 0, "layer"], 1),
+        (["heads", 0, "roles", 0, "score"], "high"),
+        (["heads", 0, "roles", 0, "measure"], "another"),
+        (["heads", 0, "roles", 0, "controls", 0, "name"], "another"),
+        (["heads", 0, "roles", 0, "doubt"], {"code": "another", "fields": []}),
+        (["heads", 0, "change"], {"divergence": 0.1, "low": 0.1, "high": 0.1, "role": None}),
+        (["relations", 0, "role"], None),
+        (["relations", 0, "head"], 9),
+        (["examples"], {"0.0": ["a sentence"]}),
+        (["typical"], {"0.0": {"previous": {"text": "a sentence", "score": "high"}}}),
+        (["loaded"], {"model": 7}),
+        (["against"], {"model": "before"}),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(
+    tmp_path: Path, place: list[Any], value: object
+) -> None:
+    """A file with wrong types, with its digest, is refused as it is read, and not where it is used."""
+    path = tmp_path / "a.json"
+    content = json.loads(to_json(made(origin=ORIGIN)))
+    del content["digest"]
+    path.write_text(signed(content), encoding="utf-8")
+    load(path)
+    *way, last = place
+    part = content
     for step in way:
-        there = there[step]
-    there[last] = value
-    path.write_bytes(serialised(dict(arrays), {"attnviz": json.dumps(described)}))
-    with pytest.raises(FileFormatError, match="was changed after attnviz wrote it"):
-        load(path)
-    described["digest"] = digest(described["stats"], arrays)
-    path.write_bytes(serialised(dict(arrays), {"attnviz": json.dumps(described)}))
-    with pytest.raises(FileFormatError, match=r"is damaged, or was not written by attnviz$"):
+        part = part[step]
+    part[last] = value
+    path.write_text(signed(content), encoding="utf-8")
+    with pytest.raises(FileFormatError, match=r"a\.json.* it is damaged, or was not written by"):
         load(path)
 
 
-def digest(content: object, arrays: Mapping[str, Any]) -> str:
-    """The digest of a file: SHA-256 of its content as JSON with sorted keys, then of each array."""
-    found = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
-    for name, array in sorted(arrays.items()):
-        found.update(f"{name} {array.dtype.str} {array.shape}".encode() + array.tobytes())
-    return found.hexdigest()
-
-
-@pytest.mark.parametrize("padding", [0, 10**6])
-def test_a_small_file_does_not_fill_the_memory(tmp_path: Path, padding: int) -> None:
-    """An array that is named often, or that seems larger than its compressed numbers are, is not unpacked again."""
-    from safetensors.numpy import save as serialised
-
-    n_bytes = 2**24
-    compressed = zlib.compress(b"".join(bytes(199) + os.urandom(1) for _ in range(n_bytes // 200)))
-    if padding:
-        compressed = zlib.compress(bytes(n_bytes)) + bytes(padding)
-    arrays = {"0": np.frombuffer(compressed, np.uint8)}
-    array = {
-        "array": "0",
-        "deflated": {"dtype": "|u1", "shape": [len(zlib.decompress(compressed))]},
-    }
-    content = {"tuple": [array] * 20}
-    described = {"format": "attnviz stats", "version": 2, "stats": content}
-    described["digest"] = digest(content, arrays)
-    path = tmp_path / "a.stats"
-    path.write_bytes(serialised(arrays, {"attnviz": json.dumps(described)}))
-    tracemalloc.start()
-    try:
-        with pytest.raises(FileFormatError, match="is damaged"):
-            load(path)
-        assert tracemalloc.get_traced_memory()[1] < 4 * n_bytes
-    finally:
-        tracemalloc.stop()
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.stats", "", "it was made by an earlier version of attnviz: make it again, as .json"),
+        ("a.json", to_json(made()).replace("98765", "98766"), "it was changed after attnviz wrote"),
+        ("a.json", to_json(made())[:-9], "it is not JSON"),
+        ("a.json", "[1]", "it must hold a JSON object"),
+        ("a.json", signed({"format": "attnviz-walkthrough"}), "it holds no comparison of heads"),
+        (
+            "a.json",
+            signed({"format": "attnviz-comparison"}),
+            "it was made by another version of attnviz: make it again",
+        ),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, name: str, content: str, words: str) -> None:
+    """In one line that says what is wrong."""
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(FileFormatError, match=words) as refusal:
+        load(tmp_path / name)
+    assert "\n" not in str(refusal.value)
 
 
 def test_a_pipe_is_refused(tmp_path: Path) -> None:
     """At once: nobody waits for a writer."""
-    os.mkfifo(tmp_path / "a.stats")
+    os.mkfifo(tmp_path / "a.json")
     with pytest.raises(FileFormatError, match="it is not a regular file"):
-        load(tmp_path / "a.stats")
+        load(tmp_path / "a.json")
 
 
-def test_an_edited_number_is_refused(stats: Stats, tmp_path: Path) -> None:
-    """A count that was changed gives no head a role."""
-    path = save(stats, tmp_path / "a.stats")
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(FileFormatError, match="was changed after attnviz wrote it"):
-        load(path)
+def test_csv_has_every_number() -> None:
+    """A row a head and measure, with its interval, its role and its controls, to the last digit."""
+    comparison = compared(made())
+    rows = list(csv.DictReader(StringIO(to_csv(comparison))))
+    assert len(rows[0]) <= 14
+    n_relations = sum(
+        role.name.startswith("relation") for h in comparison.heads for role in h.roles
+    )
+    assert len(rows) == 6 * len(NAMES) + n_relations
+    by_place = {(row["layer"], row["head"], row["measure"]): row for row in rows}
+    controls = {"chance": "chance", "random": "untrained", "offset": "offset"}
+    for head in comparison.heads:
+        roles = {role.measure: role for role in head.roles}
+        for name in NAMES:
+            row = by_place[str(head.layer), str(head.head), name]
+            assert head.change is not None
+            assert float(row["divergence"]) == head.change.divergence
+            numbers = dict(
+                zip(("value", "low", "high"), comparison.estimate(name, *head.place), strict=True)
+            )
+            numbers |= {
+                column: comparison.control(control, name, head)
+                for column, control in controls.items()
+            }
+            for column, value in numbers.items():
+                assert row[column] == ("" if math.isnan(value) else str(value))
+            role = roles.get(name)
+            assert row["role"] == ("" if role is None else role.name)
+            assert row["established"] == ("" if role is None else str(role.established))
+            assert row["reason"] == ("" if role is None else reason(role.doubt))
+
+
+def test_csv_has_relations() -> None:
+    """A relation between words that a head finds is a row after its measures."""
+    comparison = made(3, 7, all_roles=True)
+    rows = list(csv.DictReader(StringIO(to_csv(comparison))))
+    found = [row for row in rows if row["measure"].startswith("relation")]
+    held = [role for head in comparison.heads for role in head.roles if role.measure not in NAMES]
+    assert [row["role"] for row in found] == [role.name for role in held]
+    assert [float(row["value"]) for row in found] == [role.score for role in held]
+    assert [float(row["random"]) for row in found] == [role.controls[1].value for role in held]

@@ -186,12 +186,12 @@ def test_two_models_beside_each_other(show_page: Callable[..., Page]) -> None:
     for row in rows:
         change = changes[row["head"]]
         assert float(row["divergence"]) == pytest.approx(change.divergence, rel=1e-5)
-        assert row["role_after"] == ("" if change.role is None else change.role.name)
+        assert row["role_before"] == ("" if change.role is None else change.role.name)
     shown.get_by_role("button", name="JSD", exact=True).click()
     names = shown.locator(".all-heads tbody th").all_inner_texts()
     assert names == sorted(changes, key=lambda name: -changes[name].divergence)
     assert state(shown) == {"sort": "-divergence"}
     shown.locator(".map button").first.click()
     assert f"JSD {changes['0.0'].divergence:.3f} nats" in shown.inner_text(".detail")
-    shown.get_by_role("button", name="role after", exact=True).click()
+    shown.get_by_role("button", name="role before", exact=True).click()
     assert barriers(shown) == []

@@ -14,16 +14,15 @@ from attnviz.capture.batching import join
 from attnviz.capture.observers import Batch, WeightCollector
 from attnviz.capture.source import open_source
 from attnviz.heads.capture import rows as heads
-from attnviz.heads.capture.measure import BatchMeasures, MeasureCollector, WeightFinder
-from attnviz.heads.measures import measures_of, of_rows
+from attnviz.heads.capture.measure import BatchMeasures, EmbeddingFinder, MeasureCollector
+from attnviz.heads.measures import measures_of
 from tests.heads.by_formula import every, ranks, reach
 
 if TYPE_CHECKING:
-    from attnviz.capture import stream
     from attnviz.capture.sources import Source
     from attnviz.models.registry import Dtype
 
-NAMES = tuple(one.name for one in of_rows(measures_of()))
+NAMES = tuple(one.name for one in measures_of())
 
 TEXTS = (
     "The animal didn't cross the street because it was too tired.",
@@ -34,28 +33,11 @@ TEXTS = (
 )
 
 
-class Values:
-    """Keeps each layer's values: what a norm is taken of."""
-
-    def __init__(self) -> None:
-        self.values: list[np.ndarray] = []
-
-    def begin(self, batch: Batch) -> None:
-        """Nothing of a batch is needed."""
-
-    def observe(self, block: object) -> None:
-        """Do nothing with the weights."""
-
-    def observe_layer(self, layer: stream.Layer) -> None:
-        """A layer has been computed."""
-        self.values.append(layer.value.double().numpy())
-
-
 def measured(source: Source, batch: Batch) -> BatchMeasures:
     """Return the measures by attnviz."""
-    find = WeightFinder()
+    find = EmbeddingFinder()
     source.stream(batch, [find])
-    observer = MeasureCollector(projections=find.projections, embeddings=find.embeddings)
+    observer = MeasureCollector(embeddings=find.embeddings)
     source.stream(batch, [observer])
     return observer.result()
 
@@ -71,27 +53,15 @@ def vectors_of(source: Source, ids: list[int | None]) -> np.ndarray:
     return np.asarray(table.detach().double().numpy()[ids])
 
 
-def output_weights(source: Source) -> list[np.ndarray]:
-    """Each layer's W^O [given, made], found by its name in the model."""
-    model = source._model  # type: ignore[attr-defined]
-    names = ("attention.output.dense", "attention.output_projection")
-    found = [
-        module for end in names for path, module in model.named_modules() if path.endswith(end)
-    ]
-    return [m.weight.detach().double().numpy().T for m in found]
-
-
 @pytest.mark.parametrize("name", ["real", "toy", "toy-decoder"])
 def test_each_measure_equals_its_formula(name: str, real_model: str) -> None:
     """Worst over all layers, heads, sentences and measures: 1e-6, in a padded batch."""
     source = open_source(real_model if name == "real" else name)
     batch = source.encode(TEXTS)
-    keep, values = WeightCollector(), Values()
-    source.stream(batch, [keep, values])
-    maps = output_weights(source)
+    keep = WeightCollector()
+    source.stream(batch, [keep])
     found = measured(source, batch)
     n_layers, n_heads = found.sums.shape[1:3]
-    assert len(maps) == n_layers
     worst = 0.0
     for index, sentence in enumerate(batch.sentences):
         weights = keep.weights(index).astype(np.float64)
@@ -100,12 +70,7 @@ def test_each_measure_equals_its_formula(name: str, real_model: str) -> None:
         ranked = ranks(sentence.tokens, vectors, sees)
         for layer in range(n_layers):
             for head in range(n_heads):
-                value = values.values[layer][index, head, : len(sentence.tokens)]  # (key, d)
-                d = value.shape[1]
-                lengths = np.linalg.norm(value @ maps[layer][head * d : (head + 1) * d], axis=1)
-                expected = every(
-                    weights[layer, head], sentence.tokens, lengths, sees, ranked=ranked
-                )
+                expected = every(weights[layer, head], sentence.tokens, sees, ranked=ranked)
                 assert set(expected) == set(NAMES)
                 for measure, (total, n) in expected.items():
                     at = NAMES.index(measure)
@@ -149,7 +114,6 @@ def test_cross_attention_has_no_offsets() -> None:
         "same_word",
         "induction",
         "distance",
-        "spread",
     }
     assert not [name for name in counted if name.startswith(("offset", "peak"))]
 
@@ -194,5 +158,5 @@ def test_measures_stay_in_their_bounds(weights: list[list[float]], *, causal: bo
         name, (total, count) = one.name, one.compute(rows)
         if count:
             mean = float(total / count)
-            largest = {"entropy": np.log(n), "distance": n, "spread": n}.get(name, 1.0)
+            largest = {"entropy": np.log(n), "distance": n}.get(name, 1.0)
             assert -1e-6 <= mean <= largest + 1e-5, name

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from attnviz.heads.export import to_csv
 
 import attnviz
 from attnviz.capture.observers import WeightCollector
 from attnviz.capture.source import open_source
 from attnviz.heads.api import compare_heads
+from attnviz.heads.files import to_csv
 from attnviz.heads.measures import MEASURES, Measure, RoleRule
-from attnviz.heads.selection import by_role, find_roles
+from attnviz.heads.selection import by_role
 from attnviz.heads.settings import SurveySettings
 from tests.fixtures.command_line import sentences
 
@@ -74,7 +74,7 @@ def test_it_is_measured(comparison: HeadComparison) -> None:
 
 
 def test_it_names_heads(comparison: HeadComparison) -> None:
-    """With its words and its short name, in the legend of the picture and among what can be chosen."""
+    """With its words and its short name, in the legend of the picture."""
     roles = [role for head in comparison.heads for role in head.roles if role.name == "second"]
     assert roles
     assert {(role.rule.words, role.rule.short) for role in roles} == {
@@ -85,7 +85,6 @@ def test_it_names_heads(comparison: HeadComparison) -> None:
         "untrained",
         "offset",
     }
-    assert find_roles("second", comparison.measures) == {"second"}
     first = compare_heads(
         sentences(3),
         model="toy-random",
@@ -96,10 +95,13 @@ def test_it_names_heads(comparison: HeadComparison) -> None:
 
 
 def test_a_file_keeps_it(comparison: HeadComparison, tmp_path: Path) -> None:
-    """Read with the entry it is all there; read without, its numbers are, under a name that nobody here knows."""
-    path = comparison.save(tmp_path / "a.stats")
-    again = compare_heads(path, measures=(*MEASURES, SECOND, SQUARES))
-    assert to_csv(again) == to_csv(comparison)
-    stranger = attnviz.compare_heads(path)
-    assert stranger.estimate("second", 0, 0) == comparison.estimate("second", 0, 0)
-    assert not [role for head in stranger.heads for role in head.roles if role.name == "second"]
+    """Read where nobody knows the entry, its numbers, its unit and its roles are there."""
+    loaded = attnviz.load(comparison.save(tmp_path / "a.json"))
+    assert loaded.estimate("second", 0, 0) == comparison.estimate("second", 0, 0)
+    column = comparison.names.index("squares")
+    assert loaded.measures[column].meaning == SQUARES.meaning
+    assert loaded.measures[column].unit == SQUARES.unit
+    assert to_csv(loaded) == to_csv(comparison)
+    roles = [role.rule for head in loaded.heads for role in head.roles if role.name == "second"]
+    assert roles
+    assert set(roles) == {SECOND.role}

@@ -10,11 +10,9 @@ import pytest
 import torch
 
 from attnviz.capture.source import as_source, open_source
-from attnviz.errors import SelectionError
 from attnviz.heads.api import TREEBANK
-from attnviz.heads.capture.survey import Runner, survey_model
+from attnviz.heads.capture.survey import Runner
 from attnviz.heads.compare import compare
-from attnviz.heads.measures import measures_of, rules_of
 from attnviz.heads.measures import named as measures_named
 from attnviz.heads.record import Estimates
 from attnviz.heads.roles import Counts, roles_of
@@ -22,6 +20,7 @@ from attnviz.heads.settings import SurveySettings
 from attnviz.storage.corpora.corpus import read_corpus
 from attnviz.text.corpus import CorpusLine
 from tests.heads.by_hand import LAYERS, ByHand
+from tests.heads.surveys import survey_model, with_thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -79,21 +78,13 @@ def test_every_head_made_by_hand_is_named_right(by_hand: HeadComparison) -> None
         assert role.low <= role.score <= role.high
 
 
-def test_position_is_told_from_content(by_hand: HeadComparison) -> None:
-    """Shuffled tokens leave a head of position as it is, and take what an induction head goes by."""
-    roles = {head.name: head.roles[0] for head in by_hand.heads}
-    shuffled = {
-        name: next(c for c in role.controls if c.name == "shuffled") for name, role in roles.items()
-    }
-    assert shuffled["0.0"].value == pytest.approx(roles["0.0"].score, abs=0.02)
-    assert not shuffled["0.0"].rules_out
-    chance = {
-        name: next(c for c in role.controls if c.name == "chance") for name, role in roles.items()
-    }
-    assert chance["0.0"].value < 0.2
-    assert chance["0.0"].rules_out
-    assert by_hand.estimate("variability", 0, 0)[0] < 0.01
-    assert by_hand.estimate("variability", 1, 0)[0] > 0.1
+def test_position_is_told_from_chance(by_hand: HeadComparison) -> None:
+    """The same weights on keys at random are on the previous token in few rows, which could rule the role out."""
+    role = by_hand.heads[0].roles[0]
+    (chance,) = (control for control in role.controls if control.name == "chance")
+    assert role.name == "previous"
+    assert chance.value < 0.2
+    assert chance.rules_out
 
 
 @pytest.fixture(scope="module")
@@ -157,8 +148,7 @@ def test_controls_are_of_the_same_sentences(
         )
         source = as_source(GPT2Model(config).eval(), AutoTokenizer.from_pretrained(real_model))
     survey = survey_model(shipped, source, SurveySettings())
-    low = {rule.family: 1e-9 for _, rule in rules_of(measures_of())}
-    found = compare(survey, corpus="shipped", thresholds=low)
+    found = compare(survey, corpus="shipped", entries=with_thresholds(1e-9))
     assert not [
         (head.name, role.name) for head in found.heads for role in head.roles if role.established
     ]
@@ -179,17 +169,3 @@ def test_an_offset_is_a_role_where_a_quarter_of_the_rows_see_it(
         counts=counts(np.array([[100.0, seen]])),
     )
     assert [role.name for role in made] == named
-
-
-def test_thresholds_can_be_set(by_hand: HeadComparison) -> None:
-    """A role asks for as much as is said; names and numbers that mean nothing are refused."""
-    survey = survey_model(sentences(20), ByHand(), SurveySettings(controls=20))
-    changed = compare(survey, corpus="", thresholds={"previous": 0.02, "offset": 0.95})
-    asked = {role.name: role.rule.threshold for head in changed.heads for role in head.roles}
-    assert (asked["previous"], asked["offset_-3"], asked["next"]) == (0.02, 0.95, 0.5)
-    assert sum(role.name == "previous" for head in changed.heads for role in head.roles) > 2
-    with pytest.raises(SelectionError, match=r"no role 'prevous'.*previous"):
-        compare(survey, corpus="", thresholds={"prevous": 0.4})
-    with pytest.raises(SelectionError, match="above 0 and at most 1"):
-        compare(survey, corpus="", thresholds={"previous": 1.4})
-    assert by_hand.heads[0].roles[0].rule.threshold == 0.5

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from attnviz.capture.source import open_source
-from attnviz.heads import survey, tally
-from attnviz.heads.capture.survey import survey_model
+from attnviz.heads import relations, survey, tally
 from attnviz.heads.compare import compare
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.words import reason
 from attnviz.models.language import splits
 from attnviz.models.language.splits import corpus_lines
 from attnviz.text.corpus import BadLine, CorpusLine
-from tests.heads.by_formula import jackknifed
+from tests.heads.surveys import survey_model, with_thresholds
 
 if TYPE_CHECKING:
+    from attnviz.heads.record import Example
     from attnviz.heads.survey import Survey
 
 pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")
@@ -43,23 +43,13 @@ def same(one: Survey, other: Survey, within: float) -> None:
     assert one.n_sentences == other.n_sentences
     assert one.n_tokens == other.n_tokens
     assert np.array_equal(one.heads.counts, other.heads.counts)
-    assert np.array_equal(one.places.counts, other.places.counts)
     # Where two weights of a row are equal but for rounding, the largest may be another in another batch.
     smooth = [at for at, name in enumerate(one.measures) if not name.startswith("peak")]
     for a, b in (
         (one.heads.sums[..., smooth], other.heads.sums[..., smooth]),
-        (one.places.sums, other.places.sums),
-        (one.places.squares, other.places.squares),
         (one.offsets.sums, other.offsets.sums),
     ):
         assert np.abs(a - b).max() <= within * max(1, np.abs(a).max())
-    assert (one.similarity is None) == (other.similarity is None)
-    if one.similarity is not None and other.similarity is not None:
-        assert one.similarity.n_rows == other.similarity.n_rows
-        assert (
-            np.abs(one.similarity.total - other.similarity.total).max()
-            <= within * one.similarity.n_rows
-        )
     assert list(one.sample.texts) == list(other.sample.texts)
 
 
@@ -89,7 +79,7 @@ def test_parts_make_the_whole(whole: Survey) -> None:
 
 
 def test_long_sentences_are_the_same_in_any_batch() -> None:
-    """Of which only some rows are kept to compare heads: which ones does not follow from the other sentences."""
+    """Long sentences are measured a few rows at a time, with what batch they may be in."""
     words = [word for line in sentences(200) for word in line.text.split()]
     lines = [
         CorpusLine(number=number, text=" ".join(words[:n_words]))
@@ -101,7 +91,7 @@ def test_long_sentences_are_the_same_in_any_batch() -> None:
 
 
 def test_bad_lines_are_counted_and_named() -> None:
-    """Lines that no model can read, and those that this one cannot, are left out and told."""
+    """Lines that no model can read, and those that this one cannot, are left out and told; long ones are cut."""
     lines: list[CorpusLine | BadLine] = [
         CorpusLine(number=1, text="She is eating a green apple"),
         BadLine(number=2, reason="it is no JSON"),
@@ -110,8 +100,8 @@ def test_bad_lines_are_counted_and_named() -> None:
         CorpusLine(number=5, text="There is a prince"),
     ]
     found = survey_model(lines, open_source("toy"), SurveySettings(controls=2))
-    assert (found.n_sentences, found.n_bad) == (2, 3)
-    assert [number for number, _ in found.bad] == [2, 3, 4]
+    assert (found.n_sentences, found.n_cut, found.n_bad) == (3, 1, 2)
+    assert [number for number, _ in found.bad] == [2, 3]
     assert "it is no JSON" in found.bad[0][1]
     assert "knows none of these words" in found.bad[1][1]
 
@@ -143,7 +133,7 @@ def test_copies_make_no_interval_narrower() -> None:
 def test_a_control_of_one_sentence_rules_no_role_in() -> None:
     """Where a control has no interval, the reason is that, and not that it does as much."""
     survey = survey_model(sentences(30), open_source("toy"), SurveySettings(controls=1))
-    found = compare(survey, corpus="", thresholds={"previous": 0.01})
+    found = compare(survey, corpus="", entries=with_thresholds(0.01))
     roles = [role for head in found.heads for role in head.roles if role.name == "previous"]
     assert roles
     assert {reason(role.doubt).partition(" of ")[0] for role in roles} == {
@@ -151,52 +141,18 @@ def test_a_control_of_one_sentence_rules_no_role_in() -> None:
     }
 
 
-def test_the_interval_of_variability_is_that_of_a_jackknife() -> None:
-    """Written down once more from its formula: one group of sentences left out at a time."""
-    rng = np.random.default_rng(8)
-    patterns = rng.dirichlet(np.ones(16), size=(80, 1, 1, 16)) * rng.uniform(
-        0.2, 1, size=(80, 1, 1, 1, 1)
-    )
-    seen = np.ones((80, 1, 16, 16), dtype=bool)
-    keys = list(range(80))
-    found = survey.variability(survey.places_of(patterns, seen, keys))
-
-    def plain(some: np.ndarray) -> float:
-        return float(some.var(axis=0, ddof=1).sum() * len(some) / (some**2).sum())
-
-    group = np.array(keys) % survey.GROUPS
-    without = np.array([plain(patterns[group != g, 0, 0]) for g in range(survey.GROUPS)])
-    value = plain(patterns[:, 0, 0])
-    low, high = jackknifed(value, without, 2.364624)  # Student's t of 7 degrees of freedom
-    assert found.value[0, 0] == pytest.approx(value, rel=1e-5)
-    assert found.low[0, 0] == pytest.approx(low, rel=1e-4)
-    assert found.high[0, 0] == pytest.approx(high, rel=1e-4)
-
-
-def test_variability_is_0_for_position_alone_and_large_for_content() -> None:
-    """Patterns that are the same for every sentence, and patterns drawn anew for each."""
-    rng = np.random.default_rng(7)
-    fixed = np.zeros((40, 1, 2, 16, 16))
-    fixed[:, :, 0] = np.eye(16)
-    fixed[:, :, 1] = np.eye(16)[rng.integers(0, 16, size=(40, 1, 16))]
-    seen = np.ones((40, 1, 16, 16), dtype=bool)
-    found = survey.variability(survey.places_of(fixed, seen, list(range(40))))
-    assert found.value[0, 0] == 0
-    assert found.value[0, 1] == pytest.approx(1 - 1 / 16, abs=0.05)
-    assert found.low[0, 1] < found.value[0, 1] < found.high[0, 1]
-
-
 def test_a_relation_has_examples() -> None:
     """Of a head that finds a relation the sentences are kept of whose links it finds most; merged parts keep them."""
-    lines = corpus_lines(40)
-    source = open_source("toy")
-    whole = survey_model(lines, source, SurveySettings(controls=40))
-    examples = compare(whole, corpus="").examples["1.3", "relation_coreference"]
-    assert [example.score for example in examples] == [1.0, 1.0, 1.0]
+
+    def examples_of(found: Survey) -> list[Example]:
+        texts = {key: text for key, (text, _pair) in found.sample.linked.items()}
+        return relations.examples_of(found.sample.own, texts)["1.3", "relation_coreference"]
+
+    lines, source = corpus_lines(40), open_source("toy")
+    examples = examples_of(survey_model(lines, source, SurveySettings(controls=40)))
+    assert [example.score for example in examples[:3]] == [1.0, 1.0, 1.0]
     assert all(" it " in example.text for example in examples)
     parts = [
         survey_model(part, source, SurveySettings(controls=40)) for part in (lines[:15], lines[15:])
     ]
-    assert (
-        compare(survey.merge(*parts), corpus="").examples["1.3", "relation_coreference"] == examples
-    )
+    assert examples_of(survey.merge(*parts)) == examples

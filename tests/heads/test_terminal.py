@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -18,12 +18,12 @@ from attnviz.heads.measures import rules_of
 from attnviz.heads.record import HeadComparison
 from attnviz.heads.relation_words import RELATIONS
 from attnviz.heads.relations import rule_of
-from attnviz.heads.selection import MOST, choose_heads, find_measure, find_roles, role_order
-from attnviz.heads.terminal import bars, draw_head, draw_overview, draw_table
+from attnviz.heads.selection import MOST
+from attnviz.heads.terminal import bars, draw_heads, draw_overview, draw_table
 from attnviz.render.palette import luminance, readable
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.messages import both
-from tests.heads.comparisons_by_hand import COLOURS, KOREAN, NAMES, TAKEN, made, with_chance
+from tests.heads.comparisons_by_hand import COLOURS, KOREAN, TAKEN, compared, made
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -58,9 +58,13 @@ def plain(lines: list[Text]) -> list[str]:
     return [line.plain for line in lines]
 
 
-def rows_of(comparison: HeadComparison, screen: Screen, **more: object) -> dict[str, str]:
+def rows_of(
+    comparison: HeadComparison,
+    screen: Screen,
+    places: Collection[tuple[int, int]] | None = None,
+) -> dict[str, str]:
     """The line of each head that the table shows, by its name, in their order."""
-    lines = plain(draw_table(comparison, screen, **more))  # type: ignore[arg-type]
+    lines = plain(draw_table(comparison, screen, places))
     start = next(index for index, line in enumerate(lines) if line.startswith("head "))
     rows = {}
     for line in lines[start + 1 :]:
@@ -81,10 +85,10 @@ def test_overview_of_heads_in_80_columns(golden: Golden) -> None:
     golden(printed(draw_overview(made(3, 5, all_roles=True), PLAIN), PLAIN))
 
 
-def test_a_head_in_60_columns_of_ascii(golden: Golden) -> None:
-    """One head's page where little can be shown."""
-    screen = replace(ASCII, width=60)
-    golden(printed(draw_head(with_chance(made()), 1, 0, screen, full=True), screen))
+def test_two_heads_in_120_columns(golden: Golden) -> None:
+    """Two cards side by side, one of them of a head without a role."""
+    screen = replace(PLAIN, width=120)
+    golden(printed(draw_heads(made(), [(0, 0), (0, 2)], screen), screen))
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
@@ -98,7 +102,7 @@ def test_every_line_fits(shape: tuple[int, int], screen: Screen, width: int) -> 
     name = "some-organisation/a-model-with-a-long-name-" + KOREAN * 3
     comparison = made(*shape, all_roles=True, model=name)
     views = [draw_table(comparison, screen), draw_overview(comparison, screen)]
-    views += [draw_head(comparison, -1, -1, screen, full=full) for full in (False, True)]
+    views += [draw_heads(comparison, places, screen) for places in ([(-1, -1)], [(0, 0), (-1, -1)])]
     if screen.unicode:
         views.append(draw_overview(comparison, screen, "ko"))
     for lines in views:
@@ -122,7 +126,7 @@ def test_the_numbers_are_the_comparisons() -> None:
             continue
         role = head.roles[0]
         numbers = re.findall(r"(?<![\d.+-])\d+\.\d+", line.split(role.rule.short)[1])
-        held = [f"{control.value:.2f}" for control in role.controls]
+        held = [f"{one.value:.2f}" for one in role.controls if one.name != "chance"]
         assert numbers == [f"{role.score:.2f}", f"{role.low:.2f}", f"{role.high:.2f}", *held]
         assert ("●" if role.established else "○") in line
         assert ("random too" in line) == (not role.established)
@@ -140,77 +144,21 @@ def test_the_small_pattern_is_the_mean_by_offset() -> None:
     assert bars([0.01], PLAIN) == "▁"
 
 
-@pytest.mark.parametrize("sort", ["induction", "prev", "dist", "varies", "entropy", "even"])
-def test_sorted_by_a_measure(sort: str) -> None:
-    """The largest first; the measure has a column."""
-    comparison = made(4, 5)
-    name = find_measure(sort, TAKEN).name
-    shown = rows_of(comparison, PLAIN, sort=sort)
-    values = [comparison.estimate(name, *map(int, head.split(".")))[0] for head in shown]
-    assert values == sorted(values, reverse=True)
-    for line, value in zip(shown.values(), values, strict=True):
-        assert f" {value:.2f}" in line
-
-
-def test_sorted_by_role_and_by_score() -> None:
-    """Roles stand together, in their order; heads without one come last, and so do missing numbers."""
-    comparison = made(3, 7, all_roles=True)
-    order = [role_order(comparison, one.role) for one in choose_heads(comparison, sort="role")]
-    assert order == sorted(order)
-    assert choose_heads(comparison, sort="score")[-1].role is None
-    comparison.estimates.value[0, 1, NAMES.index("sink")] = float("nan")
-    assert choose_heads(comparison, sort="sink")[-1].head.name == "0.1"
-
-
-def test_chosen_by_role_and_layer() -> None:
-    """Only what is asked for is shown, and how much is not."""
-    comparison = made(3, 7, all_roles=True)
-    assert {one.head.layer for one in choose_heads(comparison, layers=[-1, 0])} == {0, 2}
-    for role in ("previous", "offset", "relation", "relation_nsubj", "offset_-2", "none"):
-        shown = [one.head.name for one in choose_heads(comparison, role=[role])]
-        assert shown
-        for one in comparison.heads:
-            names = {name for r in one.roles for name in (r.name, r.rule.family)} or {"none"}
-            assert (role in names) == (one.name in shown)
-    assert "Heads not shown: 19." in plain(draw_table(comparison, PLAIN, role=["previous"]))
-    none = plain(draw_table(made(), PLAIN, role=["relation_nsubj"]))
-    assert "No head has such a role here." in none
-
-
-def test_what_is_not_there_is_refused() -> None:
-    """Each message says what there is."""
-    comparison = made()
-    with pytest.raises(SelectionError, match="no measure 'indukt': did you mean induction"):
-        draw_table(comparison, PLAIN, sort="indukt")
-    with pytest.raises(SelectionError, match="no role 'previos': did you mean previous"):
-        draw_table(comparison, PLAIN, role=["previos"])
-    with pytest.raises(SelectionError, match="no layer 2"):
-        draw_table(comparison, PLAIN, layers=[2])
-    with pytest.raises(SelectionError, match="no head 3"):
-        draw_head(comparison, 0, 3, PLAIN)
-
-
 def test_of_a_large_model_heads_with_a_role_are_shown() -> None:
-    """How many are not, and how to see them, is said."""
+    """How many are not, and how to see them, is said; chosen heads are shown with or without a role."""
     comparison = made(24, 16)
     without = sum(not head.roles for head in comparison.heads)
     lines = plain(draw_table(comparison, PLAIN))
-    assert f"Heads without a clear role, shown by --role none: {without}." in lines
-    assert len(rows_of(comparison, PLAIN, role=["none"])) == without
-    assert len(rows_of(comparison, PLAIN, layers=[3])) == 16
+    assert f"Heads without a clear role, shown by --layer: {without}." in lines
+    places = [(3, number) for number in range(16)]
+    assert list(rows_of(comparison, PLAIN, places)) == [f"3.{number}" for number in range(16)]
 
 
-def test_clusters() -> None:
-    """Every head is in its cluster; nothing is said where heads were not compared."""
-    comparison = made(3, 4)
-    lines = plain(draw_table(comparison, PLAIN))
-    for cluster in range(3):
-        names = [head.name for head in comparison.heads if head.cluster == cluster]
-        assert f"{len(names):>4}  {' '.join(names)}" in lines
-    heads = tuple(replace(head, cluster=None) for head in comparison.heads)
-    alone = replace(comparison, heads=heads, similarity=None)
-    assert "imilar" not in " ".join(plain(draw_table(alone, PLAIN)))
-    assert "imilar" not in " ".join(plain(draw_head(alone, 0, 0, PLAIN)))
+def test_heads_that_are_not_there_are_refused() -> None:
+    """The message says what there is."""
+    for place, words in (((2, 0), "no layer 2"), ((0, 3), "no head 3")):
+        with pytest.raises(SelectionError, match=words):
+            draw_heads(made(), [place], PLAIN)
 
 
 def test_relations() -> None:
@@ -221,14 +169,12 @@ def test_relations() -> None:
         f"○ referent to pronoun · no control 45 1.2 0.60 0.55{TO}0.65 -6 ≤0.66 —",
     )
     assert all(row.split() in lines for row in rows)
-    own = " ".join(plain(draw_head(made(), 0, 1, PLAIN, full=True)))
-    assert "subject to verb" in own
-    assert "referent" not in own
 
 
 def test_notes_and_the_receipt_stand_below_every_view() -> None:
     """Each note once, and the receipt."""
-    views = draw_table(made(), PLAIN), draw_overview(made(), PLAIN), draw_head(made(), 0, 0, PLAIN)
+    one, two = (draw_heads(made(), places, PLAIN) for places in ([(0, 0)], [(0, 0), (0, 1)]))
+    views = draw_table(made(), PLAIN), draw_overview(made(), PLAIN), one, two
     for lines in views:
         text = " ".join(plain(lines))
         note = "Note: Sentences that were too long for the model and were cut: 3."
@@ -243,34 +189,45 @@ def test_nothing_that_a_terminal_obeys() -> None:
     comparison = made(model="a\x1b[31mb", corpus="c\x07", notes=(note,))
     example = replace(comparison.examples["0.0", "previous"][0], text="g\x1b]0;h\x07\n")
     comparison = replace(comparison, examples={("0.0", "previous"): (example,)})
-    for lines in (draw_table(comparison, PLAIN), draw_head(comparison, 0, 0, PLAIN)):
+    card = draw_heads(comparison, [(0, 0)], PLAIN)
+    for lines in (draw_table(comparison, PLAIN), card):
         assert not re.search(r"[\x00-\x1f\x7f]", "".join(plain(lines)))
-    assert r"g\x1b]0;h" in "".join(plain(draw_head(comparison, 0, 0, PLAIN)))
+    assert r"g\x1b]0;h" in "".join(plain(card))
 
 
-def test_a_heads_page() -> None:
-    """Its role with interval and controls; in full all measures with theirs, and the sentences."""
-    comparison = with_chance(made())
-    brief, full = (plain(draw_head(comparison, 0, 0, WIDE, full=full)) for full in (False, True))
-    assert brief[0] == "Layer 0, head 0 · made by hand"
-    assert f"● previous token 0.90 (0.88{TO}0.92): attends to the previous token" in brief
-    assert f"  Established: above the best head of random weights: 0.10 (0.08{TO}0.12)" in brief
+def test_the_card_of_a_head() -> None:
+    """Its roles with intervals and controls, its weight by offset, and all measures with theirs."""
+    comparison = made()
+    lines = plain(draw_heads(comparison, [(0, 0)], WIDE))
+    assert lines[0] == "Layer 0, head 0: attends to the previous token"
+    assert f"● previous token 0.90 (0.88{TO}0.92): attends to the previous token" in lines
+    sure = f"permuted at random: 0.05 (0.04{TO}0.06); the best head of random weights: 0.10"
+    assert f"Established: above this head with its weights {sure}" in " ".join(
+        " ".join(lines).split()
+    )
+    values = [comparison.at_offset(offset, comparison.heads[0])[0] for offset in range(-8, 9)]
+    assert bars(values, WIDE) in lines
     for measure in TAKEN:
         if measure.offset is None:
-            row = next(line.split() for line in full if line.startswith(f"{measure.name} "))
+            row = next(line.split() for line in lines if line.startswith(f"{measure.name} "))
             value, low, high = comparison.estimate(measure.name, 0, 0)
             mark = "~" if measure.narrow else ""
             held = [
                 comparison.control(name, measure.name, comparison.heads[0])
-                for name in ("shuffled", "untrained", "offset", "chance")
+                for name in ("untrained", "offset", "chance")
             ]
-            numbers = [value, *held]
-            if not np.isnan(value):
+            if not np.isnan(low):
                 assert row[2] == f"{mark}{low:.2f}{TO}{high:.2f}"
-            shown = [row[1], *row[3:7]]
-            assert shown == ["—" if np.isnan(one) else f"{one:.2f}" for one in numbers]
-    without = plain(draw_head(comparison, 0, 2, WIDE))
+            shown = [row[1], *row[3:6]]
+            assert shown == ["—" if np.isnan(one) else f"{one:.2f}" for one in (value, *held)]
+    without = plain(draw_heads(comparison, [(0, 2)], WIDE))
     assert any(line.startswith("No clear role; closest: ") for line in without)
+
+
+def test_a_head_beside_a_second_model() -> None:
+    """Its card has the role there and the divergence with its interval."""
+    lines = " ".join(plain(draw_heads(compared(made()), [(0, 1)], PLAIN)))
+    assert f"In made by hand, before: no clear role; JSD 0.01 (0.01{TO}0.02) nats" in lines
 
 
 class TestOverview:
@@ -338,25 +295,6 @@ class TestOverview:
         assert "층 2개(세로) x 헤드 3개(가로), 양방향 셀프 어텐션" in text
         assert "귀납(induction): 앞에 나온 같은 단어의 다음 단어를 봄" in text
         assert "검증됨(가중치): 최대 차이 2.5e-07" in text
-
-
-def test_every_name_that_is_shown_can_be_typed() -> None:
-    """And the obvious forms of it; another is refused with what was probably meant."""
-    for head in made(3, 5, all_roles=True).heads:
-        for role in head.roles:
-            for name in (*both(role.rule.short), role.rule.short.upper(), role.name):
-                assert role.name in find_roles(name, TAKEN)
-    coreference = {"relation_coreference", "relation_coreference_reversed"}
-    assert find_roles("coref", TAKEN) == find_roles("coreference", TAKEN) == coreference
-    assert find_roles("pronoun->referent", TAKEN) == {"relation_coreference"}
-    assert find_roles("verb to nsubj", TAKEN) == {"relation_nsubj_reversed"}
-    assert find_roles("adjective -> noun", TAKEN) == find_roles("amod > noun", TAKEN)
-    assert find_roles("sink [CLS]", TAKEN) == find_roles("first", TAKEN) == {"first"}
-    kinship = {"relation_kinship", "relation_kinship_reversed"}
-    assert find_roles("kinship", TAKEN, ["kinship"]) == kinship
-    assert (find_roles("-1", TAKEN), find_roles("2 back", TAKEN)) == ({"previous"}, {"offset_-2"})
-    with pytest.raises(SelectionError, match="no role 'corref': did you mean coref"):
-        find_roles("corref", TAKEN)
 
 
 @pytest.mark.parametrize("dark", [True, False])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from attnviz.capture.source import open_source
-from attnviz.heads.capture.survey import survey_model
 from attnviz.heads.compare import compare
 from attnviz.heads.settings import SurveySettings
 from attnviz.models.language.splits import corpus_lines
+from tests.heads.surveys import survey_model
 
 pytestmark = pytest.mark.usefixtures("whole_corpora")
 

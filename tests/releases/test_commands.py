@@ -30,9 +30,9 @@ COMMANDS = [
     "walkthrough -m MINILM 'I love all you' --query love -o a.svg",
     "walkthrough --exercise 7 --solution -o a.md",
     "generate -m toy-decoder 'The animal' -o a.html -o a.png",
-    "compare-heads --toy --corpus corpus.txt -o a.png -o a.html -o a.csv -o a.stats",
+    "compare-heads --toy --corpus corpus.txt -o a.png -o a.html -o a.csv -o a.json",
     "compare-heads -m MINILM --corpus corpus.txt --style slides -o a.png",
-    "head --toy 1.3 --corpus corpus.txt -o a.png",
+    "compare-heads --toy --head 1.3 --corpus corpus.txt -o a.png",
     "page -m toy -o a.html",
     "demo scaling -o a.png -o a.html",
     "models",
@@ -57,16 +57,14 @@ def test_command(command: str, typed: Callable[..., Result], here: Path, real_mo
 
 @pytest.mark.usefixtures("corpus")
 def test_saved_files(typed: Callable[..., Result]) -> None:
-    """Saved results are shown and checked again, and parts of a corpus are merged."""
+    """Saved results are shown and checked again."""
     for command in (
         "heatmap --toy 'I love all you' -o a.npz",
         "heatmap --load a.npz",
         "walkthrough --toy 'I love all you' -o a.json",
         "verify a.json",
-        "compare-heads --toy --corpus corpus.txt --shard 1/2 -o part-1.stats",
-        "compare-heads --toy --corpus corpus.txt --shard 2/2 -o part-2.stats",
-        "merge part-1.stats part-2.stats -o whole.stats",
-        "compare-heads --load whole.stats",
+        "compare-heads --toy --corpus corpus.txt -o heads.json",
+        "compare-heads --load heads.json --head 1.3",
     ):
         result = typed(*shlex.split(command))
         assert result.status == 0, f"{command}: {result.errors}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import resource
 import shutil
 import warnings
@@ -96,6 +98,20 @@ def _lines(path: Path) -> None:
         pass
 
 
+def _signed_again(path: Path) -> None:
+    """Read a comparison whose digest is that of what it holds now."""
+    try:
+        content = json.loads(path.read_bytes())
+        del content["digest"]
+        text = json.dumps(content, sort_keys=True)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        attnviz.load(path)
+        return
+    content["digest"] = hashlib.sha256(text.encode()).hexdigest()
+    path.write_text(json.dumps(content), encoding="utf-8")
+    attnviz.load(path)
+
+
 def _folder(path: Path) -> None:
     attend("I love all you", str(path.parent), device="cpu")
 
@@ -104,7 +120,7 @@ KINDS: dict[str, tuple[Callable[..., bytes], Callable[[Path], object], int]] = {
     "record.npz": (mutations.change_archive, attnviz.load, N),
     "record.json": (mutations.change_text, attnviz.load, N),
     "record.safetensors": (mutations.change_safetensors, attnviz.load, N),
-    "heads.json": (mutations.change_text, attnviz.load, N),
+    "heads.json": (mutations.change_text, _signed_again, N),
     "walk.json": (
         mutations.change_text,
         lambda path: (attnviz.verify(path), attnviz.load(path)),

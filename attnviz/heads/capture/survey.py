@@ -34,7 +34,7 @@ from attnviz.heads.measures import (
 )
 from attnviz.heads.relations import LinkHits
 from attnviz.heads.settings import SurveySettings
-from attnviz.heads.survey import BAD_LINES, About, Against, Sample, Survey
+from attnviz.heads.survey import About, Against, Part, Sample, Survey
 from attnviz.text.corpus import Annotation, BadLine, CorpusLine
 from attnviz.text.display import check_text, clip, visible
 
@@ -73,32 +73,44 @@ def measure_lines(
             different numbers of layers or heads.
         SelectionError: the first of two models has no such attention.
     """
+    part = measure_part(
+        lines, sources, settings, measures=measures, tokens=tokens, on_window=on_window
+    )
+    return expect_sentences(part, corpus)
+
+
+def measure_part(
+    lines: Iterable[CorpusLine | BadLine],
+    sources: Sequence[Source],
+    settings: SurveySettings,
+    *,
+    measures: tuple[Entry, ...] = MEASURES,
+    tokens: int = TOKENS,
+    on_window: Callable[[Survey], object] | None = None,
+) -> Part:
+    """Measure a part of a corpus, of which no line may be usable; else it does what `measure_lines` does."""
     runners = _runners(sources, settings, measures, tokens)
-    corpus_survey: Survey | None = None
-    # Bad lines that are not part of the survey yet, and how many more of them were not kept.
-    bad, n_bad = list[BadLine](), 0
+    part = Part()
     remaining = iter(lines)
     while window := list(islice(remaining, WINDOW)):
-        bad += [line for line in window if isinstance(line, BadLine)]
+        bad = [line for line in window if isinstance(line, BadLine)]
         sentences = [line for line in window if isinstance(line, CorpusLine)]
         for batch_survey in _measure(runners, sentences, bad):
-            corpus_survey = (
-                batch_survey if corpus_survey is None else survey.merge(corpus_survey, batch_survey)
-            )
+            part = part.merge(Part(survey=batch_survey))
         bad.sort(key=lambda line: line.number)
-        # Without any sentence yet, keep only the first bad lines, so that hours of them fit in memory.
-        if corpus_survey is None:
-            n_bad, bad = n_bad + len(bad[BAD_LINES:]), bad[:BAD_LINES]
-        else:
-            corpus_survey = corpus_survey.with_bad(bad, n_bad + len(bad))
-            n_bad, bad = 0, []
-            if on_window is not None:
-                on_window(corpus_survey)
-    if corpus_survey is None:
-        first_reason = f": line {bad[0].number}: {bad[0].reason}" if bad else ""
+        part = part.merge(Part(bad=tuple(bad), n_bad=len(bad)))
+        if on_window is not None and part.survey is not None:
+            on_window(part.survey)
+    return part
+
+
+def expect_sentences(part: Part, corpus: str) -> Survey:
+    """Return the survey of a corpus. Raises InputError: none of its lines is a sentence that can be used."""
+    if part.survey is None:
+        first_reason = f": line {part.bad[0].number}: {part.bad[0].reason}" if part.bad else ""
         start = f"{corpus}: " if corpus else ""
         raise InputError(f"{start}there is no sentence to measure heads on{first_reason}")
-    return corpus_survey
+    return part.survey
 
 
 def add_controls(
@@ -337,9 +349,7 @@ class Runner:
             n_tokens=int(batch.real.sum()),
             n_cut=sum(sentence.is_cut for sentence in sentences),
             worst=receipt.differences,
-            tolerance=receipt.tolerance,
             proves=receipt.proves,
-            dtype=receipt.dtype,
         )
 
     def _sample(

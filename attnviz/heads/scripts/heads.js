@@ -19,7 +19,7 @@ const HEAD_WORDS = {
   none: gettext("no clear role"), sure: gettext("established"), unsure: gettext("not established"),
   all: gettext("All roles"), choose: gettext("Role"), example: gettext("Example"),
   threshold: gettext("asked for: {0}"), held: gettext("held against"), measure: gettext("measure"),
-  divergence: ["JSD", "JSD"], after: gettext("role after"), nats: gettext("JSD {0} nats ({1}); role after: "),
+  divergence: ["JSD", "JSD"], before: gettext("role before"), nats: gettext("JSD {0} nats ({1}); role before: "),
   value: pgettext("heads", "value"), csv: gettext("Save CSV"), table: gettext("All heads; a click on a title sorts"),
 };
 
@@ -77,7 +77,7 @@ class Heads {
     return {
       head: known("head", (text) => labels.profiles.some((one) => one.name === text), ""),
       role: known("role", (text) => this.rules.has(text), ""),
-      sort: known("sort", (text) => /^-?(head|word|role|score|divergence|after|\d{1,3})$/.test(text), "head"),
+      sort: known("sort", (text) => /^-?(head|word|role|score|divergence|before|\d{1,3})$/.test(text), "head"),
       lang: known("lang", (text) => text === "en" || text === "ko", labels.lang),
     };
   }
@@ -180,7 +180,7 @@ class Heads {
   }
 
   /** A role of the second model. @param {HeadChange} change */
-  after({ role }) {
+  before({ role }) {
     return role ? [this.sign(role)] : [this.say("none")];
   }
 
@@ -192,7 +192,7 @@ class Heads {
     /** @type {Record<string, (one: Profile) => number|string>} */
     const values = {
       head: place, word: (one) => one.word?.text ?? "", role: (one) => short(this.role(one)), score: (one) => this.role(one)?.score ?? -Infinity,
-      divergence: (one) => one.change?.divergence[0] ?? -Infinity, after: (one) => short(one.change?.role),
+      divergence: (one) => one.change?.divergence[0] ?? -Infinity, before: (one) => short(one.change?.role),
     };
     const value = values[by] ?? ((/** @type {Profile} */ one) => one.values[Number(by)]?.[0] ?? -Infinity);
     const shown = labels.profiles.filter((one) => !state.role || this.role(one));
@@ -210,7 +210,7 @@ class Heads {
     ];
     const titles = columns.map(({ name, text, title }) => {
       const down = state.sort === `-${name}`, up = state.sort === name;
-      const isName = ["head", "word", "role", "after"].includes(name), first = isName ? name : `-${name}`;
+      const isName = ["head", "word", "role", "before"].includes(name), first = isName ? name : `-${name}`;
       const sort = () => this.set({ sort: up ? `-${name}` : down ? name : first });
       return el("th", { scope: "col", class: isName ? "name" : null, "aria-sort": down ? "descending" : up ? "ascending" : null },
         el("button", { type: "button", class: "link", title, click: sort }, `${text}${down ? " ▾" : up ? " ▴" : ""}`));
@@ -228,7 +228,7 @@ class Heads {
 
   /** The first columns: what sorts by each, and its title. */
   get titles() {
-    const names = this.labels.sentence ? ["head", "word"] : ["head", "role", "score", ...(this.labels.second ? ["divergence", "after"] : [])];
+    const names = this.labels.sentence ? ["head", "word"] : ["head", "role", "score", ...(this.labels.second ? ["divergence", "before"] : [])];
     return names.map((name) => [name, this.say(/** @type {"head"} */ (name))]);
   }
 
@@ -237,7 +237,7 @@ class Heads {
     const role = this.role(profile), { change } = profile;
     return [el("td", { class: "name" }, this.mark(profile)),
       ...(profile.word ? [] : [el("td", {}, role ? role.score.toFixed(2) : "")]),
-      ...(change ? [el("td", {}, change.divergence[0]?.toFixed(2) ?? ""), el("td", { class: "name" }, ...this.after(change))] : []),
+      ...(change ? [el("td", {}, change.divergence[0]?.toFixed(2) ?? ""), el("td", { class: "name" }, ...this.before(change))] : []),
       ...profile.values.map(([value], at) => {
         const isShown = this.labels.measures[at].unit === "share" && value !== null && value >= 0.005;
         return this.shaded(el("td", {}, value === null ? "" : value.toFixed(2)), isShown ? value : 0);
@@ -270,7 +270,7 @@ class Heads {
   /** How far the head is from that of the second model, and its role there. @param {HeadChange} change */
   changed(change) {
     const [value, low, high] = change.divergence;
-    return el("p", {}, value === null ? "" : this.say("nats", value.toFixed(3), ends(low, high, false, 3)), ...this.after(change));
+    return el("p", {}, value === null ? "" : this.say("nats", value.toFixed(3), ends(low, high, false, 3)), ...this.before(change));
   }
 
   /** A role with its interval, what it is held against, why it is established or not, and sentences. @param {HeadRole} role */
@@ -318,11 +318,11 @@ class Heads {
       return;
     }
     saveTable("attnviz-heads", [["head", "role", "established", "score", "low", "high",
-      ...(second ? ["divergence", "role_after", "established_after"] : []), ...measures.map((one) => one.name)],
+      ...(second ? ["divergence", "role_before", "established_before"] : []), ...measures.map((one) => one.name)],
       ...this.rows.map((profile) => {
-        const role = this.role(profile), after = profile.change?.role;
+        const role = this.role(profile), before = profile.change?.role;
         return [profile.name, role?.rule ?? "", role ? Number(role.sure) : "", role?.score ?? "", role?.low ?? "", role?.high ?? "",
-          ...(second ? [profile.change?.divergence[0] ?? "", after?.rule ?? "", after ? Number(after.sure) : ""] : []), ...profile.values.map(([value]) => value ?? "")];
+          ...(second ? [profile.change?.divergence[0] ?? "", before?.rule ?? "", before ? Number(before.sure) : ""] : []), ...profile.values.map(([value]) => value ?? "")];
       })]);
   }
 }

@@ -18,13 +18,13 @@ from attnviz.capture.stream import Layer, Scoring
 from attnviz.heads import relations, survey
 from attnviz.heads.capture import survey as windows
 from attnviz.heads.capture.measure import LinkFinder, align
-from attnviz.heads.capture.survey import survey_model
 from attnviz.heads.relations import candidates
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.words import note_words
 from attnviz.models.language.splits import corpus_lines
 from attnviz.storage.corpora.corpus import read_corpus
 from attnviz.text.corpus import Annotation, CorpusLine, Link
+from tests.heads.surveys import survey_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from attnviz.capture.observers import WeightCollector
-from attnviz.heads.capture.measure import MeasureCollector, WeightFinder
-from attnviz.heads.measures import measures_of, of_rows
+from attnviz.heads.capture.measure import MeasureCollector
+from attnviz.heads.measures import measures_of
 from tests.fixtures.zoo import ROTARY, SENTENCES, Zoo
 from tests.heads.by_formula import every, reach
 
@@ -20,13 +20,10 @@ def test_measures_know_what_a_row_sees(family: str, windows: tuple[int, ...], zo
     """Each measure equals its formula, entropy as a share of what a window lets a row see."""
     source = zoo.source(family)
     batch = source.encode(SENTENCES[:3])
-    keep, find = WeightCollector(), WeightFinder()
-    source.stream(batch, [keep, find])
-    observer = MeasureCollector(projections=find.projections)
-    source.stream(batch, [observer])
+    keep, observer = WeightCollector(), MeasureCollector()
+    source.stream(batch, [keep, observer])
     found = observer.result()
     n_layers, n_heads = found.sums.shape[1:3]
-    assert len(find.projections) == n_layers
     for index, sentence in enumerate(batch.sentences):
         weights = keep.weights(index).astype(np.float64)
         n = len(sentence.tokens)
@@ -37,9 +34,9 @@ def test_measures_know_what_a_row_sees(family: str, windows: tuple[int, ...], zo
             assert all((weights[layer, 0, i] > 0).sum() == len(keys) for i, keys in enumerate(sees))
             for head in range(n_heads):
                 for measure, (total, counted) in every(
-                    weights[layer, head], sentence.tokens, None, sees
+                    weights[layer, head], sentence.tokens, sees
                 ).items():
-                    at = [one.name for one in of_rows(measures_of())].index(measure)
+                    at = [one.name for one in measures_of()].index(measure)
                     assert found.counts[index, layer, at] == counted, (measure, layer)
                     assert (
                         abs(float(found.sums[index, layer, head, at]) - total) / max(counted, 1)
