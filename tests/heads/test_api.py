@@ -68,7 +68,7 @@ def test_what_it_shows_of_itself(comparison: HeadComparison) -> None:
     text = f"<HeadComparison of 'toy' (encoder): 3 x 6 heads, 8 sentences; {n_sure} heads with an established role>"
     assert repr(comparison) == text
     assert comparison._repr_png_().startswith(b"\x89PNG")
-    assert comparison._repr_html_().startswith("<iframe sandbox=")
+    assert (comparison._repr_html_() or "").startswith("<iframe sandbox=")
     assert isinstance(comparison.figure(), Figure)
     assert isinstance(comparison.figure([(1, -1), "0.2"]), Figure)
     with pytest.raises(SelectionError, match="there is no head 6"):

@@ -26,6 +26,7 @@ from attnviz.heads.selection import (
     strongest_links,
 )
 from attnviz.heads.words import proof
+from attnviz.look import Language, Look
 from attnviz.render.figure.style import smallest_letters
 from attnviz.render.palette import colours, luminance
 from attnviz.render.theme import LIGHT
@@ -286,10 +287,10 @@ def test_the_sheet_is_legible_in_a_column(texts_of: Texts, lang: str) -> None:
 
 
 def expect_slide(
-    comparison: HeadComparison, texts_of: Texts, **look: Any
+    comparison: HeadComparison, texts_of: Texts, lang: Language = "en", **options: Any
 ) -> tuple[list[str], Figure]:
     """A slide of exactly 1,920 x 1,080 pixels, no letter below 18, nothing covered; return its texts and itself."""
-    picture = draw(comparison, style="slides", **look)
+    picture = draw(comparison, Look(style="slides", lang=lang), **options)
     assert struct.unpack(">II", picture.png()[16:24]) == (1920, 1080)
     assert smallest_letters(picture.figure) * 2 >= 18
     return expect_clear(picture.figure, texts_of), picture.figure

@@ -22,6 +22,7 @@ from attnviz.heads.record import HeadComparison, Origin
 from attnviz.heads.settings import ModelSettings
 from attnviz.heads.terminal import draw_heads, draw_overview, draw_table
 from attnviz.heads.words import reason
+from attnviz.look import Look
 from attnviz.render.terminal.screen import Screen
 from tests.heads.comparisons_by_hand import KOREAN, NAMES, compared, made
 
@@ -35,7 +36,10 @@ LARGE = made(3, 7, all_roles=True, origin=ORIGIN)
 def views(comparison: HeadComparison) -> list[object]:
     """Everything that is shown of a comparison, in both languages."""
     screen = Screen(width=100)
-    shown: list[object] = [to_csv(comparison), page(comparison, lang="ko", theme="light").html]
+    shown: list[object] = [
+        to_csv(comparison),
+        page(comparison, Look(lang="ko", theme="light")).html,
+    ]
     for language in ("en", "ko"):
         shown += draw_overview(comparison, screen, language)
         shown += draw_table(comparison, screen, None, language)

@@ -13,6 +13,7 @@ import attnviz
 from attnviz.capture.source import open_source
 from attnviz.heads.html import page
 from attnviz.heads.record import Example, HeadComparison
+from attnviz.look import Look
 from tests.fixtures.browser import barriers, downloaded, state
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def test_numbers_are_the_comparisons(
     show_page: Callable[..., Page], comparison: HeadComparison
 ) -> None:
     """The saved table has each measure of each head, and the clearest role; a head's page has its intervals."""
-    shown = show_page(page(comparison).html)
+    shown = show_page(page(comparison, Look()).html)
     rows = [
         *csv.DictReader(io.StringIO(downloaded(shown, "Save CSV").decode("utf-8-sig"), newline=""))
     ]
@@ -67,7 +68,7 @@ def test_numbers_are_the_comparisons(
 
 def test_it_sorts_and_chooses(show_page: Callable[..., Page], comparison: HeadComparison) -> None:
     """A title sorts, the largest first, then turns round; a role leaves heads that have it; the address keeps it."""
-    shown = show_page(page(comparison).html)
+    shown = show_page(page(comparison, Look()).html)
     shown.get_by_role("button", name="prev", exact=True).click()
     names = shown.locator(".all-heads tbody th").all_inner_texts()
     values = {
@@ -87,7 +88,8 @@ def test_it_sorts_and_chooses(show_page: Callable[..., Page], comparison: HeadCo
     ]
     assert sorted(shown.locator(".all-heads tbody th").all_inner_texts()) == sorted(having)
     again = show_page(
-        page(comparison).html, "&".join(f"{name}={value}" for name, value in state(shown).items())
+        page(comparison, Look()).html,
+        "&".join(f"{name}={value}" for name, value in state(shown).items()),
     )
     assert again.inner_text(".all-heads") == shown.inner_text(".all-heads")
 
@@ -96,7 +98,9 @@ def test_keys_language_and_hostile_addresses(
     show_page: Callable[..., Page], comparison: HeadComparison
 ) -> None:
     """Arrows move among heads; the button turns the language; what is not there is as usual."""
-    shown = show_page(page(comparison).html, "head=9.9&role=%3Cimg%3E&sort=constructor&lang=xx")
+    shown = show_page(
+        page(comparison, Look()).html, "head=9.9&role=%3Cimg%3E&sort=constructor&lang=xx"
+    )
     assert not shown.locator(".detail").is_visible()
     for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
         shown.keyboard.press(key)
@@ -115,7 +119,7 @@ def test_no_barriers(
     for width in (1280, 360):
         size = {"width": width, "height": 800}
         shown = show_page(
-            page(comparison).html, f"head={head.name}", color_scheme=scheme, viewport=size
+            page(comparison, Look()).html, f"head={head.name}", color_scheme=scheme, viewport=size
         )
         assert shown.evaluate("document.documentElement.scrollWidth") == width
     assert barriers(shown) == []
@@ -131,7 +135,7 @@ def test_hostile_texts_are_texts(
     hostile = replace(
         comparison, model=bad, corpus=bad, typical={place: Example(text=bad, score=1.0)}
     )
-    shown = show_page(page(hostile).html, f"head={head.name}")
+    shown = show_page(page(hostile, Look()).html, f"head={head.name}")
     assert shown.locator("img").count() == 0
     assert "<img src=x onerror=alert(1)>" in shown.inner_text(".model")
     assert "<img src=x onerror=alert(1)>" in shown.inner_text(".detail")
@@ -140,7 +144,7 @@ def test_hostile_texts_are_texts(
 def test_the_file(comparison: HeadComparison, tmp_path: Path) -> None:
     """Equal comparisons make equal bytes."""
     comparison.save(tmp_path / "heads.html")
-    assert (tmp_path / "heads.html").read_text(encoding="utf-8") == page(comparison).html
+    assert (tmp_path / "heads.html").read_text(encoding="utf-8") == page(comparison, Look()).html
     comparison.save(tmp_path / "ko.html", lang="ko")
     assert '<html lang="ko">' in (tmp_path / "ko.html").read_text(encoding="utf-8")
 
@@ -150,7 +154,7 @@ def test_one_sentence_has_no_roles(show_page: Callable[..., Page]) -> None:
     found = attnviz.compare_heads("I love all you", "toy")
     assert isinstance(found, HeadComparison)
     assert any(head.roles for head in found.heads)
-    shown = show_page(page(found).html, "head=0.3&sort=word")
+    shown = show_page(page(found, Look()).html, "head=0.3&sort=word")
     assert shown.inner_text("h1") == "Heads on one sentence"
     assert "Roles need more sentences" in shown.inner_text("header")
     assert (
@@ -178,7 +182,7 @@ def test_two_models_beside_each_other(show_page: Callable[..., Page]) -> None:
     """The table, the saved table and the page of one head have the divergence and the role in the second model."""
     found = attnviz.compare_heads(SENTENCES, "toy", against=open_source("toy").untrained())
     changes = {head.name: head.change for head in found.heads if head.change is not None}
-    shown = show_page(page(found).html)
+    shown = show_page(page(found, Look()).html)
     rows = [
         *csv.DictReader(io.StringIO(downloaded(shown, "Save CSV").decode("utf-8-sig"), newline=""))
     ]
