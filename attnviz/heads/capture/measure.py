@@ -332,8 +332,10 @@ class LayerMeasures:
         counts: Float[Tensor, "batch some"],
     ) -> None:
         """Add sums and counts of rows to these columns of the measures."""
-        self.sums[:, :, columns] += sums
-        self.counts[:, columns] += counts
+        # Faster than `+=` on a list of columns, which copies them out and back.
+        index = torch.tensor(columns, device=self.sums.device)
+        self.sums.index_add_(2, index, sums.double())
+        self.counts.index_add_(1, index, counts.double())
 
     def measure_received(self) -> None:
         """Add the measures of the weight that each key received, after all rows were added."""
