@@ -15,8 +15,6 @@ from tests.walkthroughs.by_hand import note, walks
 NAMES = {
     "exp": math.exp,
     "sqrt": math.sqrt,
-    "sin": math.sin,
-    "cos": math.cos,
     "tanh": math.tanh,
     "max": max,
 }
@@ -60,8 +58,6 @@ def test_what_is_written_comes_to_what_is_said(name: str, step: CalculationStep)
     walk = WALKS[name]
     for (row, column), value in np.ndenumerate(walk.grids[step.result].values):
         exact = spell_out(walk, step, row, column, 14)
-        if re.match(r"\w+\[\d+, \d+\] ", exact):  # a rotation leaves the last columns as they are
-            continue
         result, sign, said = done(exact)
         assert result == pytest.approx(value, abs=1e-9)
         assert said == pytest.approx(value, abs=1e-9)

@@ -133,11 +133,7 @@ def test_refused(refused: Refused, arguments: list[str], line: str | None) -> No
         (["--toy", "--precision", "99"], None),
         (
             ["--toy", "--causal"],
-            "there is no option --causal; use instead: attnviz demo mask, or causal: true in a file for --input",
-        ),
-        (
-            ["--toy", "--dtype", "float32"],
-            "there is no option --dtype; use instead: dtype= in Python",
+            "there is no option --causal: attnviz demo mask shows a causal mask beside none",
         ),
         (["--toy", "--score", "cosine"], None),
     ],
