@@ -34,6 +34,7 @@ from attnviz.walkthroughs.settings import Score
 
 if TYPE_CHECKING:
     from attnviz.walkthroughs.record import Walkthrough
+    from attnviz.walkthroughs.view import View
 
 EXAMPLES = """attnviz walkthrough --toy
 attnviz walkthrough -m bert-base-uncased "A green apple" --head 3.5
@@ -160,7 +161,7 @@ def walkthrough(
 
         print_json(to_json(walk, blanks=blanks))
     else:
-        _print_walk(walk, view, palette, theme, full=full, interactive=interactive)
+        _print_walk(walk.view(look, **view), look, full=full, interactive=interactive)
     for path in paths:
         if path != JSON:
             write(walk, path, look, **view)
@@ -202,27 +203,17 @@ def _has_json(paths: Sequence[Path]) -> bool:
     return any(path == JSON or path.suffix.lower() == ".json" for path in paths)
 
 
-def _print_walk(
-    walk: Walkthrough,
-    view: dict[str, Any],
-    palette: str,
-    theme: opt.Theme,
-    *,
-    full: bool,
-    interactive: bool,
-) -> None:
+def _print_walk(view: View, look: Look, *, full: bool, interactive: bool) -> None:
     """Print the walkthrough, or browse it step by step if `interactive`."""
-    from attnviz.walkthroughs.view import View
-
-    walk_view = View(walk=walk, **view)
     if interactive:
         from attnviz.walkthroughs.terminal.interactive import browse
 
-        browse(walk_view, palette, theme)
+        browse(view, look.palette, look.theme)
     else:
         from attnviz.walkthroughs.terminal.steps import draw_overview, draw_walk
 
-        print_view(partial(draw_walk if full else draw_overview, walk_view), palette, theme)
+        draw = draw_walk if full else draw_overview
+        print_view(partial(draw, view), look.palette, look.theme)
 
 
 def _default_path(
@@ -234,8 +225,6 @@ def _default_path(
     solution: bool,
 ) -> Path:
     """Return a file in `outputs` named after the options, so that the same command writes the same file."""
-    from attnviz.walkthroughs.view import View
-
     source = f"example {example}" if example else None
     if numbers is not None:
         source = numbers.stem
@@ -249,7 +238,7 @@ def _default_path(
         parts.append(str(walk.kind))
     if exercise is not None:
         parts.append(f"{'solution' if solution else 'exercise'}-{exercise}")
-    subject = walk.text or source or View(walk=walk).title
+    subject = walk.text or source or walk.view(Look()).title
     return picture_path("walkthrough", subject, walk.model, parts, pair=None, target=None)
 
 

@@ -55,6 +55,9 @@ def test_every_step(typed: Typed) -> None:
     proof = " ".join(lines[-2:])
     assert "The recomputed context matches the model's to " in proof
     assert proof.endswith("over 3 layers")
+    korean = typed("walkthrough", "--toy", "--lang", "ko", "-o", "a.json").output
+    assert korean.startswith("“I”")
+    assert "스코어" in korean
 
 
 def test_examples(typed: Typed) -> None:

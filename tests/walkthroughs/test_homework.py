@@ -254,7 +254,7 @@ BAD = {
         "query: !!python/object/apply:os.system ['true']",
         "line 1: tags such as tag:yaml.org,2002:python/",
     ),
-    "deep": ("query: " + "[" * 500 + "]" * 500, "line 1: it is nested too deeply to be numbers"),
+    "deep": ("query: " + "[" * 500 + "]" * 500, "it is nested too deeply to be numbers"),
 }
 
 

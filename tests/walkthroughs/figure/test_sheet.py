@@ -118,6 +118,7 @@ def test_files_are_always_the_same(suffix: str) -> None:
     assert written[0].startswith(begins[suffix])
 
 
+@pytest.mark.filterwarnings("ignore:on a slide the smallest letters")
 @pytest.mark.parametrize("one", [True, False])
 def test_a_slide_has_the_steps_of_attention(words: Words, *, one: bool) -> None:
     """The finding, the weights, the context and the receipt, without the projections."""
