@@ -28,7 +28,7 @@ from attnviz.cli.output import (
 from attnviz.errors import SettingsError
 from attnviz.look import Look
 from attnviz.render.names import DEFAULT, outputs, picture_path
-from attnviz.text.display import rounding, visible
+from attnviz.text.display import clip, rounding, visible
 from attnviz.walkthroughs.settings import Example as ExampleName
 from attnviz.walkthroughs.settings import Score
 
@@ -51,6 +51,7 @@ OF_MODEL = (
 )
 """Options that a calculation by hand does not accept."""
 
+MOST_NAMES = 120  # characters of a list of names
 WALKTHROUGH_ENDINGS = "png, svg, pdf, html, md, csv, json, or - to print JSON"
 
 
@@ -269,11 +270,13 @@ def verify(
         typer.echo(f"{line}  largest difference {rounding(difference)}")
     inputs = walk.inputs()
     if inputs:
-        typer.echo(f"given, so not computed: {_join_names(inputs)}")
+        typer.echo(f"given, so not computed: {clip(', '.join(inputs), MOST_NAMES)}")
     used_names = {name for step in walk.steps for name in step.operands}
     unused_names = tuple(name for name in inputs if name not in used_names)
     if unused_names:
-        typer.echo(f"not used by any step, so not checked: {_join_names(unused_names)}")
+        typer.echo(
+            f"not used by any step, so not checked: {clip(', '.join(unused_names), MOST_NAMES)}"
+        )
     if walk.model and walk.receipt is None:
         typer.echo("this file has no receipt: its given numbers may not be those of a model")
     elif walk.own is not None and walk.difference is not None:
@@ -285,13 +288,3 @@ def verify(
         f"verified: {counts}, largest difference {largest}"
         f" (at most {TOLERANCE:.0e} of what a cell is made of)"
     )
-
-
-MOST_LISTED = 12  # names of grids that ``verify`` lists one by one
-
-
-def _join_names(names: tuple[str, ...]) -> str:
-    """Return the names of grids as a list, of which only the first `MOST_LISTED` are named."""
-    listed = ", ".join(names[:MOST_LISTED])
-    more = len(names) - MOST_LISTED
-    return f"{listed} and {more} more" if more > 0 else listed
