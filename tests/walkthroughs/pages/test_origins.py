@@ -283,21 +283,6 @@ def test_no_barriers(show_page: Open, fragment: str, width: int, scheme: str) ->
     assert barriers(shown) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "cell", "language"),
-    [("layer", "norm.1.2", "ko"), ("layer", "state.1.2", "en"), ("additive", "scores.0.1", "ko")],
-)
-def test_nothing_stands_beyond_the_edge(
-    show_page: Open, name: str, cell: str, language: str
-) -> None:
-    """Of long formulas and wide tables, in the panel too, in windows of any width."""
-    shown = show_page(html(WALKS[name]), f"cell={cell}&lang={language}")
-    for width in (360, 2560, 1280):
-        shown.set_viewport_size({"width": width, "height": 800})
-        assert shown.evaluate("document.documentElement.scrollWidth") == width
-        assert shown.locator("#origin").evaluate("panel => panel.scrollWidth <= panel.clientWidth")
-
-
 def test_an_exercise_gives_nothing_away(show_page: Open) -> None:
     """A step that has a blank, or is made of one, tells no arithmetic; the solution tells all."""
     walk = example("self-attention")
