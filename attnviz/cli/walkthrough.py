@@ -28,12 +28,13 @@ from attnviz.cli.output import (
 from attnviz.errors import SettingsError
 from attnviz.look import Look
 from attnviz.render.names import DEFAULT, outputs, picture_path
-from attnviz.text.display import rounding, visible
+from attnviz.text.display import clip, rounding, visible
 from attnviz.walkthroughs.settings import Example as ExampleName
 from attnviz.walkthroughs.settings import Score
 
 if TYPE_CHECKING:
     from attnviz.walkthroughs.record import Walkthrough
+    from attnviz.walkthroughs.view import View
 
 EXAMPLES = """attnviz walkthrough --toy
 attnviz walkthrough -m bert-base-uncased "A green apple" --head 3.5
@@ -50,6 +51,7 @@ OF_MODEL = (
 )
 """Options that a calculation by hand does not accept."""
 
+MOST_NAMES = 120  # characters of a list of names
 WALKTHROUGH_ENDINGS = "png, svg, pdf, html, md, csv, json, or - to print JSON"
 
 
@@ -160,7 +162,7 @@ def walkthrough(
 
         print_json(to_json(walk, blanks=blanks))
     else:
-        _print_walk(walk, look, view, full=full, interactive=interactive)
+        _print_walk(walk.view(look, **view), look, full=full, interactive=interactive)
     for path in paths:
         if path != JSON:
             write(walk, path, look, **view)
@@ -202,22 +204,17 @@ def _has_json(paths: Sequence[Path]) -> bool:
     return any(path == JSON or path.suffix.lower() == ".json" for path in paths)
 
 
-def _print_walk(
-    walk: Walkthrough, look: Look, view: dict[str, Any], *, full: bool, interactive: bool
-) -> None:
+def _print_walk(view: View, look: Look, *, full: bool, interactive: bool) -> None:
     """Print the walkthrough, or browse it step by step if `interactive`."""
-    from attnviz.walkthroughs.view import View
-
-    walk_view = View(walk=walk, lang=look.lang, **view)
     if interactive:
         from attnviz.walkthroughs.terminal.interactive import browse
 
-        browse(walk_view, look.palette, look.theme)
+        browse(view, look.palette, look.theme)
     else:
         from attnviz.walkthroughs.terminal.steps import draw_overview, draw_walk
 
         draw = draw_walk if full else draw_overview
-        print_view(partial(draw, walk_view), look.palette, look.theme)
+        print_view(partial(draw, view), look.palette, look.theme)
 
 
 def _default_path(
@@ -229,8 +226,6 @@ def _default_path(
     solution: bool,
 ) -> Path:
     """Return a file in `outputs` named after the options, so that the same command writes the same file."""
-    from attnviz.walkthroughs.view import View
-
     source = f"example {example}" if example else None
     if numbers is not None:
         source = numbers.stem
@@ -244,7 +239,7 @@ def _default_path(
         parts.append(str(walk.kind))
     if exercise is not None:
         parts.append(f"{'solution' if solution else 'exercise'}-{exercise}")
-    subject = walk.text or source or View(walk=walk).title
+    subject = walk.text or source or walk.view(Look()).title
     return picture_path("walkthrough", subject, walk.model, parts, pair=None, target=None)
 
 
@@ -275,11 +270,13 @@ def verify(
         typer.echo(f"{line}  largest difference {rounding(difference)}")
     inputs = walk.inputs()
     if inputs:
-        typer.echo(f"given, so not computed: {_join_names(inputs)}")
+        typer.echo(f"given, so not computed: {clip(', '.join(inputs), MOST_NAMES)}")
     used_names = {name for step in walk.steps for name in step.operands}
     unused_names = tuple(name for name in inputs if name not in used_names)
     if unused_names:
-        typer.echo(f"not used by any step, so not checked: {_join_names(unused_names)}")
+        typer.echo(
+            f"not used by any step, so not checked: {clip(', '.join(unused_names), MOST_NAMES)}"
+        )
     if walk.model and walk.receipt is None:
         typer.echo("this file has no receipt: its given numbers may not be those of a model")
     elif walk.own is not None and walk.difference is not None:
@@ -291,13 +288,3 @@ def verify(
         f"verified: {counts}, largest difference {largest}"
         f" (at most {TOLERANCE:.0e} of what a cell is made of)"
     )
-
-
-MOST_LISTED = 12  # names of grids that ``verify`` lists one by one
-
-
-def _join_names(names: tuple[str, ...]) -> str:
-    """Return the names of grids as a list, of which only the first `MOST_LISTED` are named."""
-    listed = ", ".join(names[:MOST_LISTED])
-    more = len(names) - MOST_LISTED
-    return f"{listed} and {more} more" if more > 0 else listed

@@ -7,7 +7,7 @@ the numbers of queries, keys and tokens, d is the width of a head and A the hidd
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64
 
 from attnviz.errors import RecordError
 
@@ -105,33 +105,3 @@ def row(x: Numbers, number: float) -> Float64[np.ndarray, "1 column"]:
     if number not in range(len(x)):
         raise RecordError(f"there is no row {number:g}: there are {len(x)}, counted from 0")
     return np.asarray(x[int(number)][None])  # (T, m) -> (1, m)
-
-
-def pairs(n: int, distance: int) -> tuple[Int64[np.ndarray, " pair"], Int64[np.ndarray, " pair"]]:
-    """Return the first and the second column of each pair that rotary positions rotate, among `n` columns.
-
-    The columns of a pair are `distance` apart.
-    """
-    # Columns alternate between `distance` first ones and `distance` second ones.
-    first = np.flatnonzero(np.arange(n) // distance % 2 == 0)
-    return first, first + distance
-
-
-# (a, b) -> (a cos - b sin, b cos + a sin)
-def rotate(x: Numbers, angles: Float64[np.ndarray, "row pair"], number: float) -> Numbers:
-    """Return x with each pair of columns rotated by its angle, in radians; columns after the last pair stay.
-
-    The columns of a pair are `number` apart: Su et al. 2021, "RoFormer", equation 34. Raises RecordError: there are no
-    such pairs.
-    """
-    n_columns, distance = 2 * angles.shape[1], int(number)
-    is_distance = distance == number and distance >= 1
-    if not is_distance or n_columns % (2 * distance) or n_columns > x.shape[1]:
-        raise RecordError(
-            f"{x.shape[1]} columns have no {angles.shape[1]} pairs of columns {number:g} apart"
-        )
-    first, second = pairs(n_columns, distance)
-    rotated = x.copy()
-    rotated[:, first] = x[:, first] * np.cos(angles) - x[:, second] * np.sin(angles)
-    rotated[:, second] = x[:, second] * np.cos(angles) + x[:, first] * np.sin(angles)
-    return rotated

@@ -8,8 +8,9 @@ import math
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
+from dataclasses import fields as dataclass_fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def to_json(walk: Walkthrough, *, blanks: Collection[object] = ()) -> str:
             "JSON holds every number: an exercise with blank cells cannot be written so"
         )
     fields: dict[str, object] = {"format": FORMAT, "version": VERSION}
-    fields |= {name: getattr(walk, name) for name in get_type_hints(Walkthrough)}
+    fields |= {field.name: getattr(walk, field.name) for field in dataclass_fields(Walkthrough)}
     fields["steps"] = [asdict(step) for step in walk.steps]
     fields["grids"] = {
         name: {"rows": grid.rows, "columns": grid.columns, "values": _rows(grid, name)}

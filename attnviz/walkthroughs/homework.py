@@ -29,24 +29,43 @@ from attnviz.walkthroughs.settings import Score
 if TYPE_CHECKING:
     import yaml
 
-# Tables with one row, which may be typed without the outer list.
-ONE_ROW = ("v", "bq", "bk", "bv", "bo", "query", "weights")
-TABLES = (*ONE_ROW, "keys", "values", "X", "Wq", "Wk", "Wv", "Wo", "W", "U", "mask")
+TABLE = list[list[float]]
+ROW = list[float]  # a table that may also be typed as one row, without the outer list
+NAMES = list[str | float | bool]  # YAML reads some words as numbers or as true
 
-KINDS: dict[str, Any] = {
-    **dict.fromkeys(TABLES, list[list[float]]),
-    **dict.fromkeys(("words", "query_words"), list[str | float | bool]),
-    "title": str,
-    "score": Score,
-    "scale": float | Literal["sqrt", "none"],
-    "causal": bool,
-    "n_heads": int,
+FIELDS: dict[str, tuple[Any, str, str]] = {
+    "query": (ROW, "a row for each query", "query"),
+    "keys": (TABLE, "a row for each key", "key"),
+    "values": (TABLE, "a row for each key", "key"),
+    "weights": (ROW, "given weights, a row for each query", "query key"),
+    "X": (TABLE, "the input, a row for each word", "key"),
+    "Wq": (TABLE, "the projection to queries", ""),
+    "bq": (ROW, "added to the queries", ""),
+    "Wk": (TABLE, "the projection to keys", ""),
+    "bk": (ROW, "added to the keys", ""),
+    "Wv": (TABLE, "the projection to values", ""),
+    "bv": (ROW, "added to the values", ""),
+    "score": (Score, "the score function", ""),
+    "W": (TABLE, "of the scores general and additive", ""),
+    "U": (TABLE, "of the score additive", ""),
+    "v": (ROW, "of the score additive", ""),
+    "scale": (float | Literal["sqrt", "none"], "the factor of the scores", ""),
+    "mask": (TABLE, "1 where a query may look, 0 where not", "query key"),
+    "causal": (bool, "whether no query looks at later keys", ""),
+    "n_heads": (int, "the number of heads, which share the columns", ""),
+    "Wo": (TABLE, "the output projection", ""),
+    "bo": (ROW, "added to the output", ""),
+    "words": (NAMES, "a name for each key", ""),
+    "query_words": (NAMES, "a name for each query", ""),
+    "title": (str, "what is calculated", ""),
 }
-"""The type of each value that a file may have, by its name."""
+"""The names that a file may have: their types, their meanings, and which words name the rows and columns."""
+
+# The names that each calculation needs; the first has the queries.
+NEEDED = (("weights", "values"), ("X", "Wq", "Wk"), ("query", "keys"))
 
 LARGEST = 2**20  # bytes of a file; numbers typed by hand need far fewer
 MOST_HEADS = 128  # each of them takes seven steps
-DEEPEST = 8  # levels of nested lists
 ENDINGS = (".json", ".yaml", ".yml")
 # How far the sum of typed weights may be from 1, since they may be rounded to six digits.
 SUM = 1e-6
@@ -73,76 +92,70 @@ class Homework:
     values: dict[str, Any]
     lines: dict[str, int]  # the line of each name, counted from 1; empty for JSON
     used: set[str] = field(default_factory=set)  # names that the calculation has read
-    calculation: Calculation = field(default_factory=Calculation)
+    words: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of each ``key`` and ``query``
     row: int | None = None  # the query that is followed; None follows all
-    words: tuple[
-        str, ...
-    ] = ()  # the names of the keys, and of the queries; empty if there are none
-    query_words: tuple[str, ...] = ()
 
     def calculate(self, query: str | int | None) -> Walkthrough:
         """Return the walkthrough for one query, or for all."""
-        tables: tuple[str, ...] = ("query", "keys")
-        keys = "keys"
-        if "weights" in self.values:
-            tables, keys = ("weights", "values"), "values"
-        elif "X" in self.values:
-            tables, keys = ("X", "Wq", "Wk"), "X"
-        missing = [name for name in tables if name not in self.values]
+        needed = next((names for names in NEEDED if names[0] in self.values), NEEDED[-1])
+        missing = [f"{name} ({FIELDS[name][1]})" for name in needed if name not in self.values]
         if missing:
             give = "give query, keys and values, or X with Wq, Wk and Wv"
             raise FileFormatError(f"it lacks {', '.join(missing)}: {give}")
-        self.words = self._words("words", keys)
-        self.query_words = self.words if keys == "X" else self._words("query_words", tables[0])
-        n_queries = len(self._table(tables[0]))
+        queries, is_mixing = needed[0], needed[0] == "weights"
+        keys = self._words("words", "X" if queries == "X" else needed[1])
+        self.words = {"key": keys}
+        self.words["query"] = keys if queries == "X" else self._words("query_words", queries)
+        n_queries = len(self._table(queries))
         if query is not None:
-            self.row = find_row([(word,) for word in self.query_words] or [()] * n_queries, query)
-            if not self.query_words and keys != "values":
-                self.query_words = tuple(f"query {i}" for i in range(n_queries))
-        title = " ".join(visible(self._get("title", "").replace("\n", " ")).split())
-        if keys == "values":
-            self._write_mixing()
-            code, notes = "title_mixed", [Note("weights_given")]
+            self.row = find_row(
+                [(word,) for word in self.words["query"]] or [()] * n_queries, query
+            )
+            if not self.words["query"] and not is_mixing:
+                self.words["query"] = tuple(f"query {i}" for i in range(n_queries))
+        calculation, notes = Calculation(), []
+        if is_mixing:
+            self._write_mixing(calculation)
+            notes.append(Note("weights_given"))
         else:
-            self._write_attention()
-            code, notes = "title_typed", []
-        if "V" not in self.calculation.grids:
+            self._write_attention(calculation)
+        if "V" not in calculation.grids:
             notes.append(Note("no_values"))
+        title = " ".join(visible(self._get("title", "").replace("\n", " ")).split())
         for name in self.values:
             if name not in self.used:
-                self._refuse(name, f"is of no use beside {', '.join(tables)}")
-        followed = 0 if self.row is None and n_queries == 1 else self.row
+                self._refuse(name, f"is of no use beside {', '.join(needed)}")
+        code = "title_mixed" if is_mixing else "title_typed"
         heading = Note.of("text", text=title) if title else Note(code)
-        return self.calculation.finish(heading, query=followed, notes=notes)
+        return calculation.finish(heading, query=0 if n_queries == 1 else self.row, notes=notes)
 
-    def _write_mixing(self) -> None:
+    def _write_mixing(self, calculation: Calculation) -> None:
         """Check the weights in the file, and write down the context that they make of the values."""
-        weights = self._grid("weights", self.query_words, self.words)
-        for i, shares in enumerate(weights.values):
+        for i, shares in enumerate(self._table("weights")):
             if (shares < 0).any() or abs(shares.sum() - 1) > SUM:
                 lowest = f", and {shares.min():g} is below 0" if (shares < 0).any() else ""
                 reason = f"must be from 0 to 1 and sum to 1: row {i} sums to {shares.sum():.6g}"
                 self._refuse("weights", reason + lowest)
-        self.calculation.give("weights", self._followed(weights))
-        self.calculation.give("V", self._grid("values", self.words))
-        self.calculation.write_context()
+        calculation.give("weights", self._grid("weights"))
+        calculation.give("V", self._grid("values"))
+        calculation.write_context()
 
-    def _write_attention(self) -> None:
+    def _write_attention(self, calculation: Calculation) -> None:
         """Write down attention, of each head, and the output projection."""
-        queries, mask = self._write_inputs(), self._mask()
+        names = [self._write_inputs(calculation), "K"]
+        if "V" in calculation.grids:
+            names.append("V")
         score: Score = self._get("score", "scaled")
+        scale = self._get("scale", "sqrt") if score == "scaled" else "sqrt"
         terms = Terms(
             score=score,
-            scaling=self._scaling(score),
+            scaling=1.0 if scale == "none" else None if scale == "sqrt" else float(scale),
             weights=self._grids(*SCORE_WEIGHTS[score]),
-            mask=None if mask is None else self._followed(mask),
+            mask=self._mask(),
         )
         n_heads = self._get("n_heads", 1)
         if not 1 <= n_heads <= MOST_HEADS:
             self._refuse("n_heads", f"must be a whole number from 1 to {MOST_HEADS}, not {n_heads}")
-        calculation = self.calculation
-        has_values = "V" in calculation.grids
-        names = [queries, "K", *(["V"] if has_values else [])]
         if n_heads > 1:
             calculation.give("n_heads", Grid(values=np.array([[float(n_heads)]])))
         results = []
@@ -156,70 +169,60 @@ class Homework:
                     )
                     for step, name in zip(("query", "keys", "values"), names, strict=False)
                 ]
-            values = parts[2] if has_values else None
+            values = parts[2] if len(parts) == 3 else None
             results.append(calculation.write_attention(terms, parts[0], parts[1], values, suffix))
+        if "V" not in names:
+            return
         result = results[0]
-        if n_heads > 1 and has_values:
+        if n_heads > 1:
             result = calculation.step("concatenated", "concatenated", "concatenate", *results)
-        if "Wo" in self.values and has_values:
+        if "Wo" in self.values:
             calculation.project("output", "output", result, self._grids("Wo", "bo"))
 
-    def _write_inputs(self) -> str:
+    def _write_inputs(self, calculation: Calculation) -> str:
         """Write down the queries (or the one that is followed), keys and values; return the name of the queries."""
-        calculation = self.calculation
         if "X" in self.values:
 
             def projection(letter: str) -> dict[str, Grid]:
                 has_weights = f"W{letter}" in self.values
                 return self._grids(f"W{letter}", f"b{letter}") if has_weights else {}
 
-            x = self._grid("X", self.words)
-            return calculation.write_inputs(x, projection, self.row, self.query_words)
-        queries = self._followed(self._grid("query", self.query_words))
+            x = self._grid("X")
+            return calculation.write_inputs(x, projection, self.row, self.words["query"])
+        queries = self._grid("query")
         name = calculation.give("q" if len(queries.values) == 1 else "Q", queries)
         for symbol, table in (("K", "keys"), ("V", "values")):
             if table in self.values:
-                calculation.give(symbol, self._grid(table, self.words))
+                calculation.give(symbol, self._grid(table))
         return name
-
-    def _scaling(self, score: Score) -> float | None:
-        """Return the factor of the scores; None is 1 / sqrt(d_k)."""
-        scale = self._get("scale", "sqrt")
-        if scale == "none":
-            return 1.0
-        if score != "scaled" and "scale" in self.values:
-            self._refuse("scale", f"is of no use to the score {score}, which is not scaled")
-        return None if scale == "sqrt" else float(scale)
 
     def _mask(self) -> Grid | None:
         """Return the mask [query, key], 1 for each key that a query may attend to; None without a mask."""
         if self._get("causal", False):
             if "mask" in self.values:
                 self._refuse("causal", "and mask do not go together")
-            mask = np.tri(len(self._table("X" if "X" in self.values else "query")))
-        elif "mask" in self.values:
-            mask = self._table("mask")
-            for i, j in np.argwhere(~np.isin(mask, (0, 1))):
-                self._refuse("mask", f"holds 0 and 1 only: [{i}][{j}] is {mask[i, j]:g}")
-        else:
+            n_queries = len(self._table("X" if "X" in self.values else "query"))
+            self.values["mask"] = np.tri(n_queries).tolist()
+        if "mask" not in self.values:
             return None
-        return Grid(values=mask, rows=self.query_words, columns=self.words)
-
-    def _followed(self, grid: Grid) -> Grid:
-        """Return the row of the query that is followed; the whole grid if all are."""
-        if self.row is None:
-            return grid
-        rows = slice(self.row, self.row + 1)
-        return Grid(values=grid.values[rows], rows=grid.rows[rows], columns=grid.columns)
+        mask = self._table("mask")
+        for i, j in np.argwhere(~np.isin(mask, (0, 1))):
+            self._refuse("mask", f"holds 0 and 1 only: [{i}][{j}] is {mask[i, j]:g}")
+        return self._grid("mask")
 
     def _get(self, name: str, default: Any = None) -> Any:
         """Return the value of a name, or the default. Raises FileFormatError: it has the wrong type."""
         self.used.add(name)
         if name not in self.values:
             return default
-        value = self.values[name]
-        is_row = isinstance(value, list) and not any(isinstance(row, list) for row in value)
-        return decode([value] if name in ONE_ROW and is_row else value, KINDS[name], self._at(name))
+        value, kind = self.values[name], FIELDS[name][0]
+        if kind == ROW:
+            kind, is_row = (
+                TABLE,
+                isinstance(value, list) and not any(isinstance(row, list) for row in value),
+            )
+            value = [value] if is_row else value
+        return decode(value, kind, self._at(name))
 
     def _table(self, name: str) -> Float64[np.ndarray, "row column"]:
         """Return a table of numbers. Raises FileFormatError: it is empty, or its rows differ in length."""
@@ -232,8 +235,14 @@ class Homework:
             self._refuse(name, "is empty")
         return np.array(rows, dtype=np.float64)
 
-    def _grid(self, name: str, rows: tuple[str, ...] = (), columns: tuple[str, ...] = ()) -> Grid:
-        return Grid(values=self._table(name), rows=rows, columns=columns)
+    def _grid(self, name: str) -> Grid:
+        """Return a table with the names of its rows and columns; of queries only the row that is followed."""
+        values, axes = self._table(name), FIELDS[name][2].split()
+        rows, columns = ([self.words[axis] for axis in axes] + [(), ()])[:2]
+        if "query" in axes and self.row is not None:
+            followed = slice(self.row, self.row + 1)
+            values, rows = values[followed], rows[followed]
+        return Grid(values=values, rows=rows, columns=columns)
 
     def _grids(self, *names: str) -> dict[str, Grid]:
         """Return the tables of these names as grids, without those that the file lacks."""
@@ -245,10 +254,8 @@ class Homework:
         if words and len(words) != n_rows:
             reason = f"has {count(len(words), 'word')}, but {table} has {count(n_rows, 'row')}"
             self._refuse(name, reason)
-        # YAML reads the word "true" as a boolean.
-        return tuple(
-            visible(str(word).lower() if isinstance(word, bool) else str(word)) for word in words
-        )
+        texts = (str(word).lower() if isinstance(word, bool) else str(word) for word in words)
+        return tuple(map(visible, texts))
 
     def _at(self, name: str) -> str:
         """Return where a name or a part of it is, such as ``line 3: keys[2]``."""
@@ -276,8 +283,8 @@ def _read(path: Path) -> Homework:
             "it was saved by attnviz, not typed by hand: attnviz verify reads a saved walkthrough"
         )
     for name in homework.values:
-        if name not in KINDS:
-            raise FileFormatError(f"{homework._at(name)} is not known{suggest(name, KINDS)}")
+        if name not in FIELDS:
+            homework._refuse(name, f"is not known{suggest(name, FIELDS)}")
     homework.values = {name: value for name, value in homework.values.items() if value is not None}
     return homework
 
@@ -317,19 +324,17 @@ def _read_yaml(text: str) -> Homework:
     return homework
 
 
-def _value(node: yaml.Node, seen_ids: set[int], depth: int = 0) -> Any:
+def _value(node: yaml.Node, seen_ids: set[int]) -> Any:
     """Return the value of a node; `seen_ids` holds the ids of the nodes that were read before."""
     import yaml
 
-    if depth > DEEPEST:
-        raise FileFormatError("it is nested too deeply to be numbers")
     if id(node) in seen_ids:  # a small file of aliases may stand for billions of numbers
         raise FileFormatError("anchors and aliases (& and *) are not read: write the numbers out")
     seen_ids.add(id(node))
     if not node.tag.startswith("tag:yaml.org,2002:") or "/" in node.tag:
         raise FileFormatError(f"tags such as {node.tag[:40]} are not read")
     if isinstance(node, yaml.SequenceNode):
-        return [_value(item, seen_ids, depth + 1) for item in node.value]
+        return [_value(item, seen_ids) for item in node.value]
     if isinstance(node, yaml.MappingNode):
         return {}  # its type is checked later, where a list or a text is expected
     return node.value if node.style else _scalar(node.value)

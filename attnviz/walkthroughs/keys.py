@@ -1,13 +1,14 @@
-"""The calculation of one query as one table with one row per key, shared by pages and pictures."""
+"""The calculation of one query as one table with one row per key, shared by terminal and pages."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from attnviz.text.messages import _
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.operations import KEYS_PLACE
-from attnviz.walkthroughs.view import GridView, View, query_weights
+from attnviz.walkthroughs.view import GridView, StepView, View, query_weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +18,7 @@ class KeyColumn:
     title: str  # such as "score"
     formula: str = ""  # such as "score = q · k"; empty for keys, values and given weights
     grid: GridView  # one row per key
+    is_summed: bool = False  # whether the sum over the keys means something
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +32,13 @@ class KeyTable:
     largest: int | None  # the key with the largest weight; None if cells are blank
 
 
-def key_table(view: View) -> KeyTable | None:
-    """Return the calculation of the only query as one table; None if there are several queries or heads."""
+def key_table(view: View, steps: Sequence[StepView] | None = None) -> KeyTable | None:
+    """Return the calculation of the only query as one table; None if there are several queries or heads.
+
+    If `steps` are given, the table has only these.
+    """
     weights = query_weights(view.walk)
-    steps = [step for step in view.step_views() if step.is_by_key]
+    steps = [step for step in steps or view.step_views() if step.is_by_key]
     if weights is None or not steps:
         return None
     first, query = steps[0].step, None
@@ -44,12 +49,16 @@ def key_table(view: View) -> KeyTable | None:
         columns.append(KeyColumn(title="k", grid=keys))
     else:  # the calculation starts from given weights
         title = wording.column_title("softmax", view.lang)
-        columns.append(KeyColumn(title=title, grid=view.grid(first.operands[0], upright=True)))
+        grid = view.grid(first.operands[0], upright=True)
+        columns.append(KeyColumn(title=title, grid=grid, is_summed=True))
     for step in steps:
         if step.step.operation == "weigh":
             columns.append(KeyColumn(title=view.say(_("value")), grid=step.parts[1][1]))
         formula = wording.formula_for_key(view.walk, step.step, view.lang)
-        columns.append(KeyColumn(title=step.column, formula=formula, grid=step.result))
+        is_summed = step.step.operation in {"softmax", "weigh"}
+        columns.append(
+            KeyColumn(title=step.column, formula=formula, grid=step.result, is_summed=is_summed)
+        )
     contexts = [step.result for step in view.walk.steps if step.name == "context"]
     return KeyTable(
         query=query,

@@ -193,26 +193,6 @@ def _spell_gru(hand: Hand, cell: ResultCell) -> str:
     return f"(1 - {share})·{new} + {share}·{old}"
 
 
-def _pair_of(cell: ResultCell) -> tuple[int, int] | None:
-    """Return the other column of a cell's rotated pair, and the pair's number; None if the column is not rotated."""
-    columns = arithmetic.pairs(2 * cell.grids[1].shape[1], int(cell.number))
-    for pair, (first, second) in enumerate(zip(*columns, strict=True)):
-        if cell.column in (first, second):
-            return int(first + second) - cell.column, pair
-    return None
-
-
-def _spell_rotate(hand: Hand, cell: ResultCell) -> str:
-    rotated_pair = _pair_of(cell)
-    if rotated_pair is None:
-        return _spell_copy(hand, cell)
-    partner, pair = rotated_pair
-    a, angles = cell.grids
-    x, y = hand.factor(a[cell.row, cell.column]), hand.factor(a[cell.row, partner])
-    angle = hand.write(angles[cell.row, pair])
-    return f"{x}·cos({angle}) {'+' if partner < cell.column else '-'} {y}·sin({angle})"
-
-
 def _parts_of_projection(cell: ResultCell) -> list[Part | None]:
     parts: list[Part | None] = [((cell.row,), None), (None, (cell.column,)), ((0,), (cell.column,))]
     return parts[: len(cell.step.operands)]
@@ -252,14 +232,6 @@ def _parts_of_split(cell: ResultCell) -> list[Part | None]:
     a, n_parts = cell.grids
     first = int(cell.number) * int(a.shape[1] // n_parts.item())
     return [((cell.row,), (first + cell.column,)), ((0,), (0,))]
-
-
-def _parts_of_rotate(cell: ResultCell) -> list[Part | None]:
-    rotated_pair = _pair_of(cell)
-    if rotated_pair is None:
-        return [((cell.row,), (cell.column,)), None]
-    partner, pair = rotated_pair
-    return [((cell.row,), sorted((cell.column, partner))), ((cell.row,), (pair,))]
 
 
 def _parts_of_gru(cell: ResultCell) -> list[Part | None]:
@@ -431,16 +403,6 @@ OPERATIONS: dict[str, Operation] = {
         ),
         labels=lambda operands: (operands[0].rows, operands[1].columns),
         parts=_parts_of_gru,
-        is_exact=False,
-    ),
-    "rotate": Operation(
-        compute=arithmetic.rotate,
-        spell=_spell_rotate,
-        formula="rotate({a}, {b})",
-        n_operands=(2, 2),
-        numbered=True,
-        fits=lambda a, angles: a[0] == angles[0],
-        parts=_parts_of_rotate,
         is_exact=False,
     ),
     "split": Operation(

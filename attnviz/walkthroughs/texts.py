@@ -21,8 +21,8 @@ BY_KEY = ("scores", "scaled", "softcap", "bias", "mask", "softmax", "alignment")
 """Steps that compute a number or a vector for each key of a query."""
 
 BEFORE = (
-    *("input", "input_norm", "row", "angle", "query", "keys", "values"),
-    *("rotation", "split_query", "split_keys", "split_values"),
+    *("input", "input_norm", "row", "query", "keys", "values"),
+    *("split_query", "split_keys", "split_values"),
 )
 """Steps that compute the input of attention."""
 
@@ -58,9 +58,6 @@ TEXTS: dict[str, Text] = {
     "n_heads": Text(
         _("Number of heads n_heads"), _("Each head gets an equal share of the columns.")
     ),
-    "angles": Text(
-        _("Angles"), _("Position times frequency, in radians, for each pair of columns.")
-    ),
     "state": Text(_("Decoder's state"), _("The model's final vector at the query's position.")),
     "others": Text(
         _("All other words"),
@@ -75,13 +72,9 @@ TEXTS: dict[str, Text] = {
     "input": Text(_("Input"), _("Token embedding plus position.")),
     "input_norm": Text(_("Normalized input"), _("Layer normalization, before attention.")),
     "row": Text(_("The query's row"), _("The row of the query's token.")),
-    "angle": Text(_("The query's angles"), _("The row of the query's position.")),
     "query": Text(_("Query"), _("The input is projected to the query.")),
     "keys": Text(_("Keys"), _("The input is projected to keys.")),
     "values": Text(_("Values"), _("The input is projected to values.")),
-    "rotation": Text(
-        _("Rotary position"), _("Each pair of columns is rotated by the angle of its position.")
-    ),
     "split_query": Text(_("Queries per head"), _("Each head gets its own columns of the queries.")),
     "split_keys": Text(_("Keys per head"), _("Each head gets its own columns of the keys.")),
     "split_values": Text(_("Values per head"), _("Each head gets its own columns of the values.")),
@@ -175,9 +168,9 @@ NOTES: Templates = {
     "next_given": _(
         "The most likely next word is “{word}”; the next step reads the given “{given}”"
     ),
-    "rotated": _("q and k are rotated by their positions before they are compared"),
     "taken_as_given": _(
-        "Taken from the model as they are: {names} (no single projection computes them)"
+        "Taken from the model as they enter the scores: {names} (after rotary positions, a norm or "
+        "another change)"
     ),
     "looks_twice": _(
         "The layer attends twice: to the words generated so far, then to the other sentence (grids "

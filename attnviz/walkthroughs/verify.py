@@ -109,16 +109,6 @@ def _gru(x: Array, state: Array, w: Array, b: Array, u: Array, c: Array) -> Arra
     return np.asarray((1 - keep) * new + keep * state)
 
 
-def _rotate(a: Array, angles: Array, distance: float) -> Array:
-    columns = np.arange(2 * angles.shape[1])
-    first = columns[columns // distance % 2 == 0]
-    second = first + int(distance)
-    pairs = (a[:, first] + 1j * a[:, second]) * np.exp(1j * angles)
-    rotated = a.copy()
-    rotated[:, first], rotated[:, second] = pairs.real, pairs.imag
-    return rotated
-
-
 FORMULAS: dict[str, Callable[..., Array]] = {
     "add": lambda a, b: a + b,
     "projection": lambda x, w, bias=0.0: x @ w + bias,
@@ -136,7 +126,6 @@ FORMULAS: dict[str, Callable[..., Array]] = {
     "row": lambda a, number: a[[int(number)]],
     "tanh": np.tanh,
     "gru": _gru,
-    "rotate": _rotate,
     "split": lambda a, parts, number: np.hsplit(a, int(parts.item()))[int(number)],
     "concatenate": lambda *grids: np.hstack(grids),
 }
@@ -149,6 +138,5 @@ AMOUNTS: dict[str, Callable[..., Array]] = {
     ),
     # the new state lies between a tanh and the old state
     "gru": lambda x, state, *gates: 1 + abs(state),
-    "rotate": lambda a, angles, _: abs(a).max() * (1 + abs(angles).max()),
 }
 """The absolute values that a cell sums, or an upper bound of them, for operations that are no sums or products."""

@@ -237,7 +237,7 @@ class View:
         """The largest difference from the model's own numbers, and the receipt; empty for an exercise."""
         walk = self.walk
         if not walk.model:
-            if self.is_exercise:
+            if walk.title.code == "title_exercise":
                 return ""
             return self.say(_("A calculation by hand: no model to compare with"))
         if walk.receipt is None:
@@ -252,15 +252,8 @@ class View:
         return f"{text}; {in_language(proof(walk.receipt), self.lang)}"
 
     @property
-    def is_exercise(self) -> bool:
-        """Whether this is an exercise, which is shown as one table, or its solution."""
-        return self.walk.title.code == "title_exercise"
-
-    @property
     def signs(self) -> str:
-        """The meaning of the signs in the formulas; empty for the blank table of an exercise, which has neither."""
-        if self.is_exercise and self.blanks:
-            return ""
+        """The meaning of the signs in the formulas."""
         return self.say(_("q Kᵀ is a matrix product; ⊙ multiplies cell by cell"))
 
     def grid(self, name: str, *, upright: bool = False) -> GridView:

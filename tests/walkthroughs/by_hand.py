@@ -103,8 +103,6 @@ def layer() -> Walkthrough:
     c.step("cell", "state", "gru", "residual", "bent", "Wx", "bx", "Ws", "bs")
     c.give("n_heads", Grid(values=np.array([[2.0]])))
     c.step("split_query", "part", "split", "norm", "n_heads", number=1.0)
-    c.give("angles", grid(4, 2, seed=14))
-    c.step("rotation", "turned", "rotate", "norm", "angles", number=2.0)
     c.step("concatenated", "concatenated", "concatenate", "relu", "bent")
     return replace(
         c.finish("One layer, 한국어", notes=("masked",)),

@@ -15,8 +15,6 @@ from tests.walkthroughs.by_hand import note, walks
 NAMES = {
     "exp": math.exp,
     "sqrt": math.sqrt,
-    "sin": math.sin,
-    "cos": math.cos,
     "tanh": math.tanh,
     "max": max,
 }
@@ -60,30 +58,12 @@ def test_what_is_written_comes_to_what_is_said(name: str, step: CalculationStep)
     walk = WALKS[name]
     for (row, column), value in np.ndenumerate(walk.grids[step.result].values):
         exact = spell_out(walk, step, row, column, 14)
-        if re.match(r"\w+\[\d+, \d+\] ", exact):  # a rotation leaves the last columns as they are
-            continue
         result, sign, said = done(exact)
         assert result == pytest.approx(value, abs=1e-9)
         assert said == pytest.approx(value, abs=1e-9)
         rough, rough_sign, rough_said = done(spell_out(walk, step, row, column, 3))
         assert rough == pytest.approx(rough_said, rel=0.03, abs=0.03)
         assert (sign, rough_sign) in {("≈", "≈"), ("=", "≈"), ("=", "=")}
-
-
-def test_whole_numbers_are_written_as_by_hand() -> None:
-    """The book's example: 10·5 + 5·0 + 10·1 = 60, with the sign of what is exact."""
-    walk, step = made(
-        "dot",
-        np.array([[10.0, 5.0, 10.0]]),
-        np.array([[0.0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]),
-    )
-    written = [spell_out(walk, step, 0, column, 3) for column in range(4)]
-    assert written == [
-        "10·0 + 5·1 + 10·1 = 15",
-        "10·5 + 5·0 + 10·1 = 60",
-        "10·1 + 5·1 + 10·0 = 15",
-        "10·0 + 5·5 + 10·1 = 35",
-    ]
 
 
 def test_a_root_is_written_as_one() -> None:
@@ -103,33 +83,29 @@ def test_a_root_is_written_as_one() -> None:
         assert spell_out(walk, steps[1], 0, 0, 3) == written
 
 
-def test_rounded_numbers_are_never_called_equal() -> None:
-    """A third is 0.333 here, so that nothing made of it is equal to anything."""
-    walk, step = made("sum", np.array([[1 / 3], [1 / 3]]))
-    assert spell_out(walk, step, 0, 0, 3) == "0.333 + 0.333 ≈ 0.667"
-    walk, step = made("sum", np.array([[0.1], [0.2]]))
-    assert spell_out(walk, step, 0, 0, 3) == "0.100 + 0.200 = 0.300"
-
-
-def test_a_long_sum_says_how_many_terms_it_left_out_and_their_sum() -> None:
-    """Of 48 terms four are written; the other 44 are counted and summed up."""
-    walk, step = made("dot", np.arange(1.0, 49)[None], np.ones((1, 48)))
-    assert spell_out(walk, step, 0, 0, 3) == "1·1 + 2·1 + 3·1 + [44 more terms: 1122] + 48·1 = 1176"
-    assert "[나머지 44개 항의 합: 1122]" in spell_out(walk, step, 0, 0, 3, language="ko")
-
-
-def test_the_softmax_of_large_scores() -> None:
-    """Plain powers; of scores whose power no number can hold the largest is subtracted, and masked keys have none."""
-    walk, step = made("softmax", np.array([[15.0, 60.0, -np.inf]]))
-    assert spell_out(walk, step, 0, 1, 3) == "exp(60) / (exp(15) + exp(60) + exp(-∞)) ≈ 1"
-    walk, step = made("softmax", np.array([[800.0, 801.0]]))
-    assert spell_out(walk, step, 0, 0, 3) == (
-        "exp(800 - 801) / (exp(800 - 801) + exp(801 - 801)) ≈ 0.269"
-    )
-
-
-def test_a_mask_adds_minus_infinity() -> None:
-    """As on a blackboard: nothing is added to what may be seen, minus infinity to what may not."""
-    walk, step = made("mask", np.array([[1.5, 2.5]]), np.array([[1.0, 0.0]]))
-    written = [spell_out(walk, step, 0, column, 1) for column in range(2)]
-    assert written == ["1.5 + 0 = 1.5", "2.5 + (-∞) = -∞"]
+@pytest.mark.parametrize(
+    ("operation", "operands", "written"),
+    [
+        ("dot", ([[10, 5, 10]], [[0, 1, 1], [5, 0, 1]]), "10·0 + 5·1 + 10·1 = 15"),
+        ("dot", ([[10, 5, 10]], [[5, 0, 1]]), "10·5 + 5·0 + 10·1 = 60"),
+        ("sum", ([[1 / 3], [1 / 3]],), "0.333 + 0.333 ≈ 0.667"),  # a third is only near 0.333
+        ("sum", ([[0.1], [0.2]],), "0.100 + 0.200 = 0.300"),
+        (
+            "dot",
+            ([[*range(1, 49)]], [[1] * 48]),
+            "1·1 + 2·1 + 3·1 + [44 more terms: 1122] + 48·1 = 1176",
+        ),
+        ("softmax", ([[60, 15, -np.inf]],), "exp(60) / (exp(60) + exp(15) + exp(-∞)) ≈ 1"),
+        (  # of scores whose power no number can hold, the largest is subtracted
+            "softmax",
+            ([[800, 801]],),
+            "exp(800 - 801) / (exp(800 - 801) + exp(801 - 801)) ≈ 0.269",
+        ),
+        ("mask", ([[1.5]], [[1]]), "1.500 + 0 = 1.500"),
+        ("mask", ([[2.5]], [[0]]), "2.500 + (-∞) = -∞"),
+    ],
+)
+def test_as_written_by_hand(operation: str, operands: tuple[object, ...], written: str) -> None:
+    """With the sign of what is exact; the middle of a long sum is counted and added up."""
+    walk, step = made(operation, *(np.array(grid, dtype=float) for grid in operands))
+    assert spell_out(walk, step, 0, 0, 3) == written

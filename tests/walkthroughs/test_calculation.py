@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 import torch
@@ -13,9 +11,6 @@ from attnviz.errors import RecordError
 from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.record import Grid
 from tests.walkthroughs.by_hand import attention_walk, largest_error
-
-if TYPE_CHECKING:
-    pass
 
 DECODER = Grid(values=np.array([[10.0, 5, 10]]), rows=("decoder",))
 

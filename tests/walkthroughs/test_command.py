@@ -55,6 +55,9 @@ def test_every_step(typed: Typed) -> None:
     proof = " ".join(lines[-2:])
     assert "The recomputed context matches the model's to " in proof
     assert proof.endswith("over 3 layers")
+    korean = typed("walkthrough", "--toy", "--lang", "ko", "-o", "a.json").output
+    assert korean.startswith("“I”")
+    assert "스코어" in korean
 
 
 def test_examples(typed: Typed) -> None:
@@ -133,11 +136,7 @@ def test_refused(refused: Refused, arguments: list[str], line: str | None) -> No
         (["--toy", "--precision", "99"], None),
         (
             ["--toy", "--causal"],
-            "there is no option --causal; use instead: attnviz demo mask, or causal: true in a file for --input",
-        ),
-        (
-            ["--toy", "--dtype", "float32"],
-            "there is no option --dtype; use instead: dtype= in Python",
+            "there is no option --causal: attnviz demo mask shows a causal mask beside none",
         ),
         (["--toy", "--score", "cosine"], None),
     ],

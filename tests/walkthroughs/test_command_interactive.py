@@ -46,12 +46,3 @@ def test_korean_and_ctrl_c(session: Callable[..., Any]) -> None:
         one.press(CTRL_C)
         status, _ = one.ended()
         assert status == 130
-
-
-def test_a_file_beside_it(session: Callable[..., Any], here: Path) -> None:
-    """A file is written where one was named."""
-    with session("--exercise", "7", "-o", "a.csv", lines=50) as one:
-        one.sees("step 1 of")
-        one.press("q")
-        assert one.ended()[0] == 0
-    assert (here / "a.csv").exists()

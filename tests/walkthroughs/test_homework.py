@@ -14,7 +14,7 @@ import torch
 
 from attnviz.attention import Note
 from attnviz.errors import FileFormatError
-from attnviz.walkthroughs.homework import read
+from attnviz.walkthroughs.homework import FIELDS, read
 from attnviz.walkthroughs.verify import verify
 from attnviz.walkthroughs.view import View
 
@@ -59,9 +59,6 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     """Row by row, as the textbook has it."""
     powers = np.exp(scores)
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-
-# --------------------------------------------------------------------------------------------- what is meant
 
 
 @pytest.mark.parametrize(
@@ -181,14 +178,17 @@ def test_the_guide_s(tmp_path: Path) -> None:
     )
     assert read_text(tmp_path, shown).grids["weights"].rows == ("I", "love", "you")
     assert read_text(tmp_path, shown, query="love").grids["alignment"].rows == ("I", "love", "you")
-
-
-# -------------------------------------------------------------------------------------------- what is refused
+    table = (SAMPLES / "README.md").read_text(encoding="utf-8")
+    assert [name for name in FIELDS if f"`{name}`" not in table] == []
 
 
 BAD = {
     "empty": ("", "it is empty"),
     "not yaml": ("query: [1, 2\nkeys: 3", "line 2: it is not YAML: did not find expected"),
+    "no keys": (
+        "query: [1]",
+        "it lacks keys (a row for each key): give query, keys and values, or X",
+    ),
     "Wo alone": (DIRECT.partition("values")[0] + "Wo: [[1]]", "line 5: Wo is of no use beside"),
     "both": (DIRECT + INPUT, "line 1: query is of no use beside X, Wq, Wk"),
     "unknown": (DIRECT + "vaules: [[1]]", "line 8: vaules is not known: did you mean values?"),
@@ -254,7 +254,7 @@ BAD = {
         "query: !!python/object/apply:os.system ['true']",
         "line 1: tags such as tag:yaml.org,2002:python/",
     ),
-    "deep": ("query: " + "[" * 500 + "]" * 500, "line 1: it is nested too deeply to be numbers"),
+    "deep": ("query: " + "[" * 500 + "]" * 500, "it is nested too deeply to be numbers"),
 }
 
 

@@ -80,21 +80,6 @@ def test_a_row() -> None:
             of("row", K, number=number)
 
 
-def test_a_rotation() -> None:
-    """Pairs as complex numbers, neighbours and halves; the last columns stay, and what makes no pairs is refused."""
-    wide, angles = DRAW.normal(size=(3, 9)), DRAW.normal(size=(3, 4))
-    for distance, first in ((1, [0, 2, 4, 6]), (4, [0, 1, 2, 3])):
-        second = [column + distance for column in first]
-        turned = (wide[:, first] + 1j * wide[:, second]) * np.exp(1j * angles)
-        made = of("rotate", wide, angles, number=float(distance))
-        close(made[:, first], torch.from_numpy(turned.real))
-        close(made[:, second], torch.from_numpy(turned.imag))
-        close(made[:, 8:], torch.from_numpy(wide[:, 8:]))
-    for n_pairs, number in ((4, 3.0), (4, 0.0), (4, 0.5), (5, 1.0)):
-        with pytest.raises(RecordError, match="pairs of columns"):
-            of("rotate", wide, np.zeros((3, n_pairs)), number=number)
-
-
 def test_a_gated_recurrent_unit() -> None:
     """PyTorch's own; and tanh, number by number."""
     cell = torch.nn.GRUCell(3, 5, dtype=torch.float64)
@@ -140,7 +125,6 @@ def test_mask() -> None:
         ("softmax", (A, ROW)),
         ("concatenate", (A, A, K)),
         ("norm", (A, ROW, B)),
-        ("rotate", (A, K)),
         ("split", (A, ROW)),
         ("gru", (A, A, SQUARE, ROW, SQUARE, ROW)),
     ],

@@ -72,9 +72,13 @@ FORMULAS = [
     ("weigh", ("s", "A"), (5, 2), None, "s^T * A", "(5, 1) * (5, 2)"),
     ("sum", ("A",), (1, 2), None, "sum of the rows of A", "sum of the rows of (5, 2)"),
     ("concatenate", ("q", "d"), (1, 5), None, "[q; d]", "[(1, 3); (1, 2)]"),
+    ("concatenate", ("d",) * 8, (1, 16), None, "[d; d; …; d]", "[(1, 2); (1, 2); …; (1, 2)]"),
     ("row", ("K",), (1, 3), 2.0, "row 2 of K", "row 2 of (5, 3)"),
     ("relu", ("q",), (1, 3), None, "max(0, q)", "max(0, (1, 3))"),
 ]
+
+
+KOREAN = {"sum": "r = A의 행의 합", "row": "r = K의 2번 행"}
 
 
 @pytest.mark.parametrize(
@@ -97,23 +101,8 @@ def test_formulas_have_the_names_and_shapes_of_the_grids(
     grids["r"] = Grid(values=np.zeros(shape))
     walked = Walkthrough(title=note("made"), grids=grids, steps=(before, step))
     assert formula_of(walked, step) == f"r = {formula}"
+    assert formula_of(walked, step, language="ko") == KOREAN.get(operation, f"r = {formula}")
     assert shapes_of(walked, step) == f"{shape} = {shapes}"
-
-
-def test_words_of_formulas_are_korean() -> None:
-    """Where a formula has words, they are of the language; of many operands the first and the last stand for all."""
-    grids = {name: Grid(values=np.ones((n, 3))) for name, n in (("A", 4), ("b", 1), ("r", 1))}
-    for operation, operands, number, formula in (
-        ("sum", ("A",), None, "r = A의 행의 합"),
-        ("row", ("A",), 2.0, "r = A의 2번 행"),
-        ("concatenate", ("A",) * 8, None, "r = [A; A; …; A]"),
-        ("norm", ("A", "b", "b"), 1e-5, "r = (A - 평균) / sqrt(분산 + 1e-05) * b + b"),
-    ):
-        step = CalculationStep(
-            name="made", result="r", operation=operation, operands=operands, number=number
-        )
-        walked = Walkthrough(title=note("made"), grids=grids, steps=(step,))
-        assert formula_of(walked, step, language="ko") == formula
 
 
 def test_titles_and_notes_are_told_in_korean() -> None:

@@ -12,12 +12,7 @@ from attnviz.attention import Note
 from attnviz.capture.projections import Call, Projection, is_linear, norm_of, projection_of, same
 from attnviz.errors import NoAttentionError
 from attnviz.walkthroughs.calculation import Calculation
-from attnviz.walkthroughs.capture.inputs import (
-    HomeBuilt,
-    Inputs,
-    projections_of_layer,
-    write_projections,
-)
+from attnviz.walkthroughs.capture.inputs import HomeBuilt, Inputs, write_projections
 from attnviz.walkthroughs.capture.output import row_grid, write_output_projection, write_projection
 from attnviz.walkthroughs.capture.run import HeadRun, numbers
 
@@ -54,9 +49,9 @@ def count_weights(calls: Mapping[str, Call], run: HeadRun, cross: HeadRun | None
     """Return the number of weights of all projections of a layer."""
     projections = [_projection(call) for call in calls.values() if is_linear(call.module)]
     for each in (run, cross):
-        for found in projections_of_layer(each.collector) if each is not None else ():
-            if found is not None:
-                projections.append(found.projection)
+        for projection in each.collector.projections()[:3] if each is not None else ():
+            if projection is not None:
+                projections.append(projection)
     return sum(projection.weight.numel() for projection in projections)
 
 

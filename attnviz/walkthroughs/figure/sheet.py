@@ -22,7 +22,6 @@ from attnviz.text.messages import _
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.figure.matrix import MatrixBox, bold
 from attnviz.walkthroughs.figure.projections import Projections
-from attnviz.walkthroughs.figure.worksheet import draw_worksheet
 from attnviz.walkthroughs.texts import BEFORE, BY_KEY
 from attnviz.walkthroughs.view import BLANK, OF_HEADS, GridView, StepView, View, query_weights
 
@@ -295,11 +294,8 @@ def draw(view: View, look: Look) -> Picture:
     page_style, palette = style_of(look), look.palette
     colours = theme_of(look.theme, palette)
     with usual_settings(colours):
-        if view.is_exercise:
-            page = draw_worksheet(view, colours)
-        else:
-            sheet = prepare_sheet(view, palette, colours)
-            page = _draw_page(sheet if page_style.height is None else _slide(sheet, page_style))
+        sheet = prepare_sheet(view, palette, colours)
+        page = _draw_page(sheet if page_style.height is None else _slide(sheet, page_style))
     return Picture(page.pen, heading_texts(view)[0], view.receipt).fitted(page_style)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from itertools import starmap
 
-_FUNCTIONS = frozenset({"tanh", "exp", "max", "softmax", "mask", "split", "rotate", "GRU"})
+_FUNCTIONS = frozenset({"tanh", "exp", "max", "softmax", "mask", "split", "GRU"})
 _WORDS = frozenset({"sum", "of", "the", "row", "rows", "and", "times", "mean", "variance"})
 _SIGNS = {
     "*": ("⊙", r"\odot"),

@@ -14,6 +14,7 @@ from attnviz.render.terminal.table import Column, folded_table
 from attnviz.render.terminal.text import READABLE, behind
 from attnviz.text.messages import _
 from attnviz.walkthroughs import wording
+from attnviz.walkthroughs.keys import KeyTable, formulas, key_table
 from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.terminal.tables import (
     Block,
@@ -39,8 +40,9 @@ def draw_overview(view: View, screen: Screen) -> Iterator[Text]:
     walk, steps = view.walk, view.step_views()
     heads = len(walk.distributions())
     yield from _heading(view)
-    if query_weights(walk) is not None:
-        yield from _query_and_keys(view, [step for step in steps if step.is_by_key])
+    table = key_table(view, steps)
+    if table is not None:
+        yield from _query_and_keys(view, table)
         if "probabilities" in walk.grids:
             yield from _words(view)
     elif heads == 1:
@@ -48,7 +50,7 @@ def draw_overview(view: View, screen: Screen) -> Iterator[Text]:
     else:
         yield from _list_of_steps(view, steps)
     yield Text()
-    yield from _foot(view, has_weights=heads == 1 and query_weights(walk) is None)
+    yield from _foot(view, has_weights=heads == 1 and table is None)
     if view.blanks:
         yield from view.wrap(view.say(_("Answers: the same command with --solution")), "dim")
         return
@@ -107,21 +109,16 @@ def _foot(view: ScreenView, *, has_weights: bool) -> Iterator[Text]:
     yield from view.wrap(view.receipt, "bold" if view.walk.own is not None else "")
 
 
-def _query_and_keys(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Text]:
+def _query_and_keys(view: ScreenView, table: KeyTable) -> Iterator[Text]:
     """Yield the query, the formulas, one row per key, and the context."""
-    walk, first = view.walk, steps[0].step
-    context = next((step for step in walk.steps if step.name == "context"), None)
     yield Text()
-    if first.name == "scores":
-        yield from _vector(view, "q", first.operands[0])
-    formulas = [wording.formula_for_key(walk, step.step, view.lang) for step in steps]
-    if context is not None:
-        formulas.append(view.say(_("context = sum of the alignment vectors")))
-    yield from _side_by_side(view, [formula for formula in formulas if formula])
+    if table.query is not None:
+        yield from _vector(view, "q", table.query)
+    yield from _side_by_side(view, formulas(view, table))
     yield Text()
-    yield from _keys(view, steps)
-    if context is not None:
-        yield from _vector(view, "context", context.result)
+    yield from _keys(view, table)
+    if table.context is not None:
+        yield from _vector(view, "context", table.context)
 
 
 def _words(view: ScreenView) -> Iterator[Text]:
@@ -150,9 +147,8 @@ def _side_by_side(view: ScreenView, texts: Sequence[str]) -> Iterator[Text]:
     yield from view.wrap(line)
 
 
-def _vector(view: ScreenView, label: str, name: str) -> Iterator[Text]:
-    grid = replace(view.grid(name), rows=(label,))
-    yield from draw_table([Block(view, grid, [0], has_numbers=False)])
+def _vector(view: ScreenView, label: str, grid: GridView) -> Iterator[Text]:
+    return draw_table([Block(view, replace(grid, rows=(label,)), [0], has_numbers=False)])
 
 
 def _several_queries(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Text]:
@@ -219,10 +215,10 @@ def _steps(view: ScreenView, steps: Sequence[StepView], only: int | None = None)
         yield from _step(view, step)
         if not step.is_by_key:
             yield from draw_grid(view, step.result)
-        elif step is by_key[-1]:
+        elif step is by_key[-1] and (table := key_table(view, by_key)) is not None:
             yield Text()
             yield from view.wrap(view.say(_("Key by key")), "bold", INDENT)
-            yield from _keys(view, by_key)
+            yield from _keys(view, table)
 
 
 def _explain(view: ScreenView, name: str, shape: str) -> Iterator[Text]:
@@ -248,62 +244,45 @@ def _step(view: ScreenView, step: StepView) -> Iterator[Text]:
     yield from view.wrap(step.hand, indent=INDENT)
 
 
-def _keys(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Text]:
+def _keys(view: ScreenView, table: KeyTable) -> Iterator[Text]:
     """Yield one row per key of the only query, with its weight as a number and a bar, and the sums.
 
     If not everything fits side by side, values and alignment vectors follow below.
     """
     weights = query_weights(view.walk)
-    if weights is None:
-        return
+    assert weights is not None
     shares = weights.values[0]
     largest = np.argsort(-shares, kind="stable")[:MOST_KEYS]
     rows: list[int] = sorted(largest.tolist())
-    blocks = _key_blocks(view, steps, rows)
-    tables = [blocks]
+    bar = BAR if view.screen.width < WIDE else WIDE_BAR
+    blocks = [
+        Block(
+            view,
+            column.grid,
+            rows,
+            title=column.title,
+            bar=bar if column.grid.is_weights else 0,
+            is_summed=column.is_summed,
+        )
+        for column in table.columns
+    ]
+    n_first = len(blocks)
     if not fits(blocks, view.screen.width):
         n_first = 1 + next(i for i, block in enumerate(blocks) if block.grid.is_weights)
-        tables = [blocks[:n_first], blocks[n_first:]]
-    for number, table in enumerate(filter(None, tables)):
+    for number, part in enumerate(filter(None, (blocks[:n_first], blocks[n_first:]))):
         if number:
             yield Text()
         yield from draw_table(
-            table,
+            part,
             labels=weights.columns or tuple(map(str, range(len(shares)))),
             head=view.say(_("key")),
             last=view.say(_("sum")),
             counts_hidden=False,
         )
-    hidden_weight = float(shares.sum() - shares[rows].sum())
     if len(rows) < len(shares):
         words = _("{n} more keys with smaller weights, together {total}")
-        total = view.number(hidden_weight)
+        total = view.number(float(shares.sum() - shares[rows].sum()))
         yield from view.wrap(view.say(words, n=len(shares) - len(rows), total=total), "dim")
-    has_sink = any(step.step.operation == "softmax" and step.step.operands[1:] for step in steps)
-    if has_sink and not view.blanks:
+    if "sink" in view.walk.grids and not view.blanks:
         words = _("The sink takes {rest} of the attention")
         yield from view.wrap(view.say(words, rest=view.number(1 - float(shares.sum()))), "dim")
-
-
-def _key_blocks(view: ScreenView, steps: Sequence[StepView], rows: Sequence[int]) -> list[Block]:
-    """Return the columns of the table with one row per key: the keys, the result of each step, and the values."""
-    bar = BAR if view.screen.width < WIDE else WIDE_BAR
-    blocks = []
-    first = steps[0].step
-    if first.name == "scores" and "K" in first.operands:
-        blocks.append(Block(view, view.grid("K"), rows, title="k"))
-    weights_title = wording.column_title("softmax", view.lang)
-    if first.name == "alignment":  # the calculation starts from given weights
-        grid = view.grid(first.operands[0], upright=True)
-        blocks.append(Block(view, grid, rows, title=weights_title, bar=bar, is_summed=True))
-    for step in steps:
-        title, operation = step.column, step.step.operation
-        if operation == "weigh":
-            value = view.say(_("value"))
-            blocks.append(Block(view, step.parts[1][1], rows, title=value))
-            blocks.append(Block(view, step.result, rows, title=title, is_summed=True))
-        elif operation == "softmax":
-            blocks.append(Block(view, step.result, rows, title=title, bar=bar, is_summed=True))
-        else:
-            blocks.append(Block(view, step.result, rows, title=title))
-    return blocks

@@ -52,6 +52,9 @@ TINY = [
     "t5",
 ]
 
+ROTARY = ("gemma2", "gpt_oss", "llama", "mistral", "modernbert")
+"""Models whose query and keys are shown after rotary positions."""
+
 SHORT = "I love all you"
 LONG = "the animal didn't cross the street because it was too tired"
 
@@ -123,7 +126,7 @@ class TestPretrained:
         """A query is given where something else follows its projection, and a note says so; all others are made."""
         walked = walk(zoo.sentences[0], zoo.source(name), head=1)
         made = {step.result for step in walked.steps}
-        given = {"opt": {"q"}, "gpt_oss": {"q", "K"}}.get(name, set())
+        given = {"opt": {"q"}, **{rotary: {"q", "K"} for rotary in ROTARY}}.get(name, set())
         assert {"q", "K", "V"} - made == given
         assert any("taken_as_given" in note.code for note in walked.notes) == bool(given)
         assert "output" in made

@@ -153,24 +153,6 @@ def test_some_blanks_stay_blank() -> None:
 # ------------------------------------------------------------------------------------- what would be obeyed
 
 
-@pytest.mark.parametrize(
-    ("plain", "mathematics"),
-    [
-        ("scores = q K^T", r"\mathit{scores}=q\ K^{\top}"),
-        ("scaled = scores / sqrt(5)", r"\mathit{scaled}=\mathit{scores}/\sqrt{5}"),
-        ("Q = X Wq_3 + bq", r"Q=X\ W_{q,3}+b_{q}"),
-        ("a_1 = sum of x_cross_2", r"a_{1}=\text{sum}\ \text{of}\ x_{\text{cross 2}}"),
-        ("h = 한 tanh(x)", r"h=\text{한}\ \tanh (x)"),
-        ("(1, 4) = softmax((1, 4))", r"(1,4)=\operatorname{softmax}((1,4))"),
-        ("n = 1e-12 % {x}", r"n=1e-12\ \%\ \{x\}"),
-        ("r = x / sqrt(mean + 1e-05) * g", r"r=x/\sqrt{\text{mean}+1e-05} \odot g"),
-    ],
-)
-def test_formulas(plain: str, mathematics: str) -> None:
-    """A formula as mathematics."""
-    assert tex(plain) == mathematics
-
-
 def test_the_page_fetches_nothing() -> None:
     """No address, and scripts and styles by digests; and a language for whoever reads it aloud."""
     text = html(WALKS["layer"], lang="ko")

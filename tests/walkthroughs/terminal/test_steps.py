@@ -5,24 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from attnviz.attention import Receipt
 from attnviz.render.terminal.screen import Screen
-from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.terminal.steps import draw_walk
 from attnviz.walkthroughs.view import View
 from tests.fixtures.pictures import print_lines
-from tests.walkthroughs.by_hand import attention_walk, of_model, one_decoder_step
+from tests.walkthroughs.by_hand import of_model, one_decoder_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from attnviz.walkthroughs.record import Walkthrough
+
 PLAIN = Screen(colour=False)
-RECEIPT = Receipt(
-    native="sdpa", dtype="float32", tolerance=1e-5, layers=(0, 1), differences=(1e-7, 2.5e-7)
-)
-NUMBER = r"-?(?:\d+\.?\d*(?:e[-+]\d+)?|∞)"
 
 
 def lines_of(walk: Walkthrough, screen: Screen = PLAIN, **more: object) -> list[str]:
@@ -43,33 +37,6 @@ def test_walkthrough_by_hand(golden: Callable[[str], None]) -> None:
 def test_walkthrough_by_hand_in_korean_and_colour(golden: Callable[[str], None]) -> None:
     """The worked example in Korean, in colours, on a light screen."""
     golden(print_walk(one_decoder_step(), Screen(dark=False), lang="ko"))
-
-
-def test_walkthrough_of_a_model_in_ascii(golden: Callable[[str], None]) -> None:
-    """A masked head from its input on, where there is no more than ASCII and 60 columns."""
-    golden(print_walk(of_model(), Screen(width=60, colour=False, unicode=False)))
-
-
-def test_a_number_stands_on_the_colour_of_its_sign() -> None:
-    """Red above 0, blue below, as far from the page as it is from 0; what is masked has no colour."""
-    walk = attention_walk(
-        title="made",
-        query=Grid(values=np.array([[1.0]])),
-        keys=Grid(values=np.array([[2.0], [-4.0], [0.0]]), rows=("a", "b", "c")),
-        values=Grid(values=np.array([[1.0], [2.0], [3.0]])),
-        score="dot",
-        mask=Grid(values=np.array([[1.0, 1.0, 0.0]])),
-    )
-    screen = Screen(width=100)
-    lines = list(draw_walk(View(walk=walk), screen))
-    start = next(i for i, line in enumerate(lines) if line.plain == "Keys K (3, 1)")
-    for line, value in zip(lines[start + 2 : start + 5], (2.0, -4.0, 0.0), strict=True):
-        found = [span.style for span in line.spans if span.style]
-        assert found == ([screen.paint_signed(value, 4.0)] if value else [])
-    masked = next(line for line in lines if line.plain.startswith("c ") and "-∞" in line.plain)
-    assert not any(
-        "∞" in masked.plain[span.start : span.end] and span.style for span in masked.spans
-    )
 
 
 def test_it_is_said_whose_calculation_it_is_and_how_it_was_checked() -> None:
