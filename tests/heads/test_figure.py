@@ -300,7 +300,7 @@ def expect_slide(
     ("shape", "lang"),
     [((1, 1), "en"), ((3, 6), "ko"), ((12, 12), "en"), ((24, 16), "ko"), ((48, 25), "en")],
 )
-def test_the_slide_of_all_heads(texts_of: Texts, shape: tuple[int, int], lang: str) -> None:
+def test_the_slide_of_all_heads(texts_of: Texts, shape: tuple[int, int], lang: Language) -> None:
     """The map fills the height or the width; its legend names each role; nobody is warned."""
     comparison = made(*shape, all_roles=shape != (3, 6))
     with warnings.catch_warnings():
