@@ -279,7 +279,7 @@ def test_truncation(
     monkeypatch.setattr(tokenizer, "model_max_length", 7)
     for text, pair in ((TEXTS[1], None), (TEXTS[3], None), (TEXTS[1], TEXTS[2])):
         with received(reader) as ids:
-            record = attnviz.attend(text, reader, tokenizer, pair=pair, truncate=True)
+            record = attnviz.attend(text, reader, tokenizer, pair=pair)
         assert len(record.query_tokens) <= 7
         check(record.query_tokens, ids[0], tokenizer, is_whole=False)
 
@@ -301,7 +301,7 @@ def test_a_cut_text_of_bytes() -> None:
 
     tokenizer = transformers.ByT5Tokenizer(model_max_length=9)
     tokenizer.cls_token = tokenizer.pad_token
-    record = attnviz.attend("나 사랑해", tiny("Bert", tokenizer), tokenizer, truncate=True)
+    record = attnviz.attend("나 사랑해", tiny("Bert", tokenizer), tokenizer)
     labels = [token.text for token in record.query_tokens]
     assert labels == [
         "나 1/3",
