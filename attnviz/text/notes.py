@@ -29,7 +29,6 @@ NOTES: Templates = {
     ),
     "input_truncated_words": _("Input truncated: {kept:,} of {total:,} words"),
     "input_truncated_tokens": _("Input truncated: {kept:,} of {total:,} tokens"),
-    "target_truncated": _("Target truncated: {kept:,} of {total:,} tokens"),
     "generation_stopped": _("Stopped after {n:,} tokens, before the end of the text"),
     "generation_cut": _("Interrupted after {n:,} tokens"),
     "positions_end": _("Stopped after {n:,} tokens: the model has no more positions"),

@@ -44,7 +44,7 @@ class Population:
 
     def __init__(self, model: str, paths: Sequence[str]) -> None:
         source = open_source(model)
-        runner = Runner(source, SurveySettings(truncate=True))
+        runner = Runner(source, SurveySettings())
         self.names = [one.name for one in of_rows(measures_of())]
         sums, counts, corners, seen = [], [], [], []
         self.links: list[Any] = []

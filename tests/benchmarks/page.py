@@ -45,7 +45,7 @@ def records(model: str, n: int) -> list[tuple[str, attnviz.Attention]]:
     texts = [line.removeprefix("# text = ") for line in lines if line.startswith("# text = ")]
     source = attnviz.open_source(model)
     one, other = (
-        attnviz.attend(" ".join(part), source, truncate=True).part(slice(0, n), slice(0, n))
+        attnviz.attend(" ".join(part), source).part(slice(0, n), slice(0, n))
         for part in (texts[:120], texts[120:240])
     )
     both = np.concatenate([one.weights, other.weights])
@@ -76,7 +76,7 @@ def long_record(model: str, n: int) -> attnviz.Attention:
         bos_token_id=0,
         eos_token_id=0,
     )
-    return attnviz.attend(text, GPT2Model(config), tokenizer, truncate=True)
+    return attnviz.attend(text, GPT2Model(config), tokenizer)
 
 
 def measure(name: str, record: attnviz.Attention, browser: Browser, path: Path) -> str:

@@ -144,7 +144,7 @@ class TestTruncation:
 
     def test_said(self, zoo: Zoo) -> None:
         """Where it is asked for, the record says how much is left, and its weights are those of the beginning."""
-        record = attend(self.LONG, zoo.source("gpt2"), truncate=True)
+        record = attend(self.LONG, zoo.source("gpt2"))
         assert record.notes == (Note.of("input_truncated_tokens", kept=61, total=101),)
         assert record.text == self.LONG
         np.testing.assert_allclose(

@@ -304,8 +304,7 @@ def test_a_pair_that_the_tokenizer_returned(make: Callable[..., Any], tokenizer:
         (["a\ud800"], {}, "character"),
         (["a", "\u200b", "b"], {}, "no token for word 1"),
         (["a", "b", ""], {}, "no token for word 2"),
-        (["a"], {"pair": "b"}, "pair and truncate go with a text"),
-        ([7], {"truncate": True}, "pair and truncate go with a text"),
+        (["a"], {"pair": "b"}, "a pair goes with a text"),
     ],
 )
 def test_prepared_texts_that_are_refused(

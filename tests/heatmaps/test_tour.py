@@ -97,7 +97,7 @@ def test_the_page_computes_what_python_computes(show: Open, model: str) -> None:
     source = attnviz.open_source(model)
     largest = 0.0
     for text, (lines, weights) in zip(typed, seen, strict=True):
-        record = attnviz.attend(text, source, truncate=True)
+        record = attnviz.attend(text, source)
         assert isinstance(record, Attention)
         assert [row[4] for row in csv.reader(lines)] == [
             inert(token.text) for token in record.key_tokens

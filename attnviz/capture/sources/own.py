@@ -121,14 +121,11 @@ class ModuleSource(PerSentenceSource):
         devices = (parameter.device for parameter in module.parameters())
         self._device = next(devices, torch.device("cpu"))
 
-    def _read(
-        self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
-    ) -> Batch:
+    def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
         """Return a batch of one sentence.
 
         Raises InputError: there is a second sentence, or the tokenizer cannot read the text.
         """
-        del truncate  # the limit of a module is unknown
         if pair is not None:
             raise InputError(
                 f"{self.name} is a module of your own: it reads one sentence, and no pair"
