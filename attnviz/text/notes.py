@@ -38,9 +38,6 @@ NOTES: Templates = {
         "({syllable} is {n} tokens)"
     ),
     "reads_bytes": _("No tokenizer was given: the module reads the bytes of the text"),
-    "never_saw": _(
-        "This sentence is built unlike those the model was trained on, so its output may be wrong"
-    ),
     "unknown_words": _("Read as unknown words: {words}"),
     "unknown_tokens": _("Unknown to the tokenizer: {n:,} of {total:,} tokens"),
     "sentences_run_together": _("This model puts no token between the two sentences"),

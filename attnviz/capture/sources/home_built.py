@@ -25,7 +25,6 @@ from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.config import Language, ToyConfig
 from attnviz.models.embedding import after_start, sinusoidal_positions
-from attnviz.models.language.grammar import could_be_generated
 from attnviz.models.language.vocabulary import END, PIECE, START, UNKNOWN, Vocabulary
 from attnviz.models.language_models import (
     LanguageDecoder,
@@ -326,9 +325,6 @@ class TrainedSource(_HomeBuilt):
             )
         if unknown:
             notes += (Note.of("unknown_words", words=", ".join(dict.fromkeys(unknown))),)
-        words = self._card.source.decode([token.id or 0 for token in tokens])
-        if self.generates and not could_be_generated(words):
-            notes += (Note("never_saw"),)
         return Sentence(text=text, pair=pair, tokens=tokens, notes=notes, is_cut=n_words > limit)
 
     def _generate(self, source: Tensor, target: str | None) -> GeneratedText:
