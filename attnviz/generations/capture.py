@@ -101,14 +101,11 @@ class Generation:
         """Return the step that generated the token of this number from these logits."""
         decoding = self.decoding
         self.labels.append(decoding.tokens(self.numbers[-WINDOW:])[-1])
-        so_far = tuple(self.labels)
         return Step(
             number=len(self.numbers),
-            most=self.most,
-            token=so_far[-1],
+            token=self.labels[-1],
             probability=float(logits.softmax(dim=-1)[number]),
-            keys=self._keys(so_far),
-            so_far=so_far,
+            keys=self._keys(tuple(self.labels)),
             weights=self.rows[-1],
             model=decoding.name,
             kind=decoding.kind,
