@@ -189,18 +189,10 @@ def follow(
         if not generation.numbers:
             raise
         is_cut = True
-    return generation.record(_notes(generation, most, sampling, is_cut=is_cut))
-
-
-def _notes(generation: Generation, most: int, sampling: Sampling, *, is_cut: bool) -> list[Note]:
-    """Return notes on how tokens were chosen, and why the generation stopped before an end token.
-
-    `most` is the number of tokens that the user allowed, `is_cut` whether Ctrl-C stopped it.
-    """
     n = len(generation.numbers)
     notes = [Note.of("sampled", how=str(sampling))] if sampling.sample else []
     if is_cut:
         notes.append(Note.of("generation_cut", n=n))
-    elif generation.numbers[-1] not in generation.decoding.ends:
+    elif generation.numbers[-1] not in decoding.ends:
         notes.append(Note.of("generation_stopped" if n == most else "positions_end", n=n))
-    return notes
+    return generation.record(notes)
