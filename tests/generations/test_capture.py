@@ -236,13 +236,6 @@ def test_rows_that_need_too_much_memory_are_refused(monkeypatch: pytest.MonkeyPa
     np.testing.assert_array_equal(part.weights, whole.select([-1], [1]).weights)
 
 
-def test_a_part_of_a_generation_keeps_its_mask() -> None:
-    """The rows of a decoder begin at the end of the prompt, in the record and in a part of it."""
-    record = attnviz.generate("the king loves", max_new_tokens=5)
-    assert record.first == (2, 0)
-    assert record.part(rows=slice(1, None), keys=slice(2, None)).first == (3, 2)
-
-
 def test_bad_input(zoo: Zoo, speaking: Callable[[str], tuple[Any, Any]]) -> None:
     """Models that cannot generate are refused in one line that says which can."""
     model, tokenizer = speaking("gpt2")

@@ -60,13 +60,6 @@ class TestWordEmbedding:
         embedding.positions = False
         assert_close(embedding(sentence), rows)
 
-    def test_where_words_are(self) -> None:
-        """Padding is what follows the words."""
-        here = WordEmbedding(WordsConfig(), READ, D_MODEL).expect_words(
-            torch.tensor([[7, 5, 0], [9, 0, 0]])
-        )
-        assert here.tolist() == [[True, True, False], [True, False, False]]
-
 
 class TestLanguageEncoder:
     """Both directions."""
@@ -115,13 +108,6 @@ class TestLanguageDecoder:
         for pattern, other_pattern in zip(weights, other_weights, strict=True):
             assert torch.equal(pattern[:, :, :7], other_pattern[:, :, :7])
             assert (pattern.triu(1) == 0).all()
-
-    def test_padding_changes_nothing(self) -> None:
-        """In a batch each sentence gets the numbers that it gets alone."""
-        model, sentences = ready(LanguageDecoder(LANGUAGE)), words(READ, 11, 1, 5)
-        together, _ = model(sentences)
-        for row, n in enumerate((11, 1, 5)):
-            assert_close(together[row, :n], model(sentences[row : row + 1, :n])[0][0])
 
 
 class TestTranslationTransformer:
