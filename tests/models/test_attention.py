@@ -17,7 +17,6 @@ from attnviz.models.attention import (
     causal_mask,
     fuse,
     scaled_dot_product_attention,
-    split,
 )
 from tests.models.parity import copy_attention
 
@@ -171,15 +170,6 @@ class TestFusedProjection:
         for part, one in zip(parts, projections, strict=True):
             assert part.abs().max() > 0
             assert torch.equal(part, one(x))
-
-    def test_refuses_what_is_not_three_alike(self) -> None:
-        """Projections of two widths, or a width that 3 does not divide."""
-        with pytest.raises(
-            ModelError, match=re.escape("expected one, got [(5, 21, 'bias'), (7, 21, 'bias')]")
-        ):
-            fuse(nn.Linear(D_MODEL, D_K), nn.Linear(D_MODEL, D_K), nn.Linear(D_MODEL, D_V))
-        with pytest.raises(ModelError, match="expected a width that 3 divides, got 7"):
-            split(nn.Linear(D_MODEL, 7))
 
 
 @pytest.mark.usefixtures("as_installed")

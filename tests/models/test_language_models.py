@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from attnviz.errors import ModelError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.config import LanguageConfig, TranslationConfig, WordsConfig
 from attnviz.models.embedding import WordEmbedding, sinusoidal_positions
@@ -138,34 +135,3 @@ class TestTranslationTransformer:
         }
         assert tuple(translation.weights) == ([None] * LAYERS,) * 3
         assert torch.equal(translation.words, target)
-
-
-@pytest.mark.usefixtures("as_installed")
-class TestRefusals:
-    """Impossible arguments are refused; the message names the expected and the given value."""
-
-    @pytest.mark.parametrize(
-        ("change", "message"),
-        [
-            ({"d_model": 0}, "d_model is too small: expected at least 1, got 0"),
-            ({"d_model": -21}, "d_model is too small: expected at least 1, got -21"),
-            ({"n_heads": 2}, "n_heads must divide d_model: expected a divisor of 21, got 2 heads"),
-            ({"n_heads": -3}, "expected a divisor of 21, got -3 heads"),
-            ({"n_layers": 0}, "n_layers is too small: expected at least 1, got 0"),
-            ({"d_ff": -1}, "d_ff is too small: expected at least 1, got -1"),
-            ({"max_length": -7}, "max_length is too small: expected at least 1, got -7"),
-            ({"mask": 29}, "must hold the special words: expected at least 30, got "),
-            (
-                {"pad": -1},
-                "special words must differ: expected 4 numbers from 0 on, got (-1, 1, 2, 3)",
-            ),
-        ],
-    )
-    def test_sizes(self, change: dict[str, Any], message: str) -> None:
-        """Sizes that make no sense, in whichever model."""
-        with pytest.raises(ModelError, match=re.escape(message)):
-            LanguageEncoder(replace(LANGUAGE, **change))
-        with pytest.raises(ModelError, match=re.escape(message)):
-            LanguageDecoder(replace(LANGUAGE, **change))
-        with pytest.raises(ModelError, match=re.escape(message)):
-            TranslationTransformer(replace(TRANSLATION, **change))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from attnviz.errors import ModelError
 from attnviz.models.attention import scaled_dot_product_attention
 from attnviz.models.config import RecurrentConfig
 from attnviz.models.seq2seq import RecurrentAttention, RecurrentTranslator
@@ -176,26 +174,3 @@ class TestAttendFunction:
         assert torch.equal(translation.logits, model(source, target).logits)
         key = (BATCH, 1, SOURCE, HIDDEN)
         assert seen == [((BATCH, 1, 1, HIDDEN), key, key, (BATCH, 1, 1, SOURCE))] * STEPS
-
-
-@pytest.mark.usefixtures("as_installed")
-class TestRefusals:
-    """Impossible arguments are refused; the message names the expected and the given value."""
-
-    def test_sizes(self) -> None:
-        """Sizes below 1, names that are not there, a vocabulary without room for the special words."""
-        for change, message in (
-            ({"d_hidden": 0}, "d_hidden is too small: expected at least 1, got 0"),
-            ({"d_embedding": -5}, "d_embedding is too small: expected at least 1, got -5"),
-            ({"max_length": 0}, "max_length is too small: expected at least 1, got 0"),
-            ({"attention": "cosine"}, "expected dot, scaled_dot, general, additive, got cosine"),
-            ({"n_target_words": 4}, "must hold the special words: expected at least 5, got 4"),
-            (
-                {"end": 2},
-                "special words must differ: expected 4 numbers from 0 on, got (0, 1, 2, 2)",
-            ),
-        ):
-            with pytest.raises(ModelError, match=re.escape(message)):
-                RecurrentTranslator(replace(CONFIG, **change))
-        with pytest.raises(ModelError, match="max_length is too small: expected at least 1, got 0"):
-            translator().translate(words(READ, 5), max_length=0)

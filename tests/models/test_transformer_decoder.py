@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from attnviz.errors import ModelError
 from attnviz.models.attention import causal_mask
 from attnviz.models.config import StackConfig
 from attnviz.models.transformer import Decoder, EncoderDecoder, TransformerLayer
@@ -135,16 +134,3 @@ class TestEncoderDecoder:
         assert [tuple(pattern.shape) for pattern in weights.encoder] == [(1, 8, 5, 5)] * 6
         assert [tuple(pattern.shape) for pattern in weights.decoder] == [(1, 8, 3, 3)] * 6
         assert [tuple(pattern.shape) for pattern in weights.cross] == [(1, 8, 3, 5)] * 6
-
-
-@pytest.mark.usefixtures("as_installed")
-class TestRefusals:
-    """Impossible arguments are refused; the message names the expected and the given value."""
-
-    def test_memory(self) -> None:
-        """Cross attention without a memory, a memory without cross attention."""
-        x, memory = torch.ones(BATCH, TOKENS, D_MODEL), torch.ones(BATCH, SOURCE, D_MODEL)
-        with pytest.raises(ModelError, match="expected a memory, got none"):
-            Decoder(SIZES)(x)
-        with pytest.raises(ModelError, match="expected no memory, got one"):
-            Decoder(SIZES, cross=False)(x, memory=memory)
