@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -159,12 +159,8 @@ def random_source(
 
     Raises ModelError: sizes that do not fit together, or too large.
     """
-    config = HOME_BUILT[name].config()
-    if not isinstance(config, ToyConfig):
-        raise ModelError(f"{name} has the sizes of another architecture: expected a ToyConfig")
-    return ToySource(
-        replace(config, **dict[str, Any](sizes)), name=name, device=device, dtype=dtype
-    )
+    config = replace(cast("ToyConfig", HOME_BUILT[name].config()), **dict[str, Any](sizes))
+    return ToySource(config, name=name, device=device, dtype=dtype)
 
 
 def trained_source(
