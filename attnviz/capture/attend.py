@@ -137,9 +137,7 @@ def attend_all(
     keeping = {**keeping, "layers": layers, "heads": heads}
     parse_bytes(keeping.get("memory", MEMORY))
     source = as_source(model, tokenizer, reads=texts[0], **loading)
-    # With a text to generate, a shorter input would be another task.
-    truncate = not any(targets or ())
-    batch = source.encode(texts, pairs, truncate=truncate, kind=kind, targets=targets)
+    batch = source.encode(texts, pairs, kind=kind, targets=targets)
     return attend_batch(batch, source, **keeping)
 
 

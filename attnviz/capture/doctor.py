@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
@@ -40,7 +39,6 @@ class LayerReport:
     mask: str  # ``full`` or ``causal``
     # The largest number of keys that a query sees, if a window limits it; else None.
     window: int | None
-    extras: tuple[str, ...]  # terms of the scores beside the dot product / sqrt(d_k), in words
     # The difference between weights times values and the model's own output; None if there is nothing to compare (the
     # weights are the model's own tensor), or if the layer is refused.
     output: float | None
@@ -209,7 +207,6 @@ def _report(
         key_heads=None if layer is None else layer.key.shape[1],
         mask="causal" if is_causal else "full",
         window=window,
-        extras=() if layer is None else tuple(_extras(layer)),
         output=output,
         eager=None if eager is None else _difference(weights, eager, batch),
     )
@@ -224,22 +221,3 @@ def _difference(weights: Sequence[Tensor], eager: Tensor, batch: Batch) -> float
     return max(
         float((own - other[:, : own.shape[1], : own.shape[2]]).abs().max()) for own, other in pairs
     )
-
-
-def _extras(layer: Layer) -> Iterator[str]:
-    """Yield in words each term of the scores beside the scaled dot product, and a width of values unlike the keys'."""
-    scoring, d_k, d_v = layer.scoring, layer.key.shape[3], layer.value.shape[3]
-    if abs(layer.scaling * d_k**0.5 - 1) > CLOSE:
-        yield f"scale {layer.scaling:.3g}"
-    mask, has_bias = scoring.mask, scoring.bias is not None
-    if isinstance(mask, Tensor) and mask.dtype != torch.bool:
-        # A float mask that is not 0 at visible keys is also a bias.
-        has_bias |= bool(mask[mask > torch.finfo(mask.dtype).min / 2].any())
-    if has_bias:
-        yield "bias"
-    if scoring.softcap is not None:
-        yield f"cap {scoring.softcap:g}"
-    if scoring.sinks is not None:
-        yield "sinks"
-    if d_v != d_k:
-        yield f"values {d_v} wide, keys {d_k}"

@@ -26,7 +26,6 @@ MEANINGS = {
     "window": "keys that a query sees at most",
     "output": "largest difference of weights times values from the model's own output",
     "eager": "of the weights from output_attentions=True",
-    "extras": "what else goes into the scores",
 }
 """Meanings of the columns, printed below the table."""
 
@@ -101,7 +100,6 @@ def _draw_diagnosis(diagnosis: Diagnosis, screen: Screen) -> Iterator[Text]:
             "window": layer.window,
             "output": layer.output and f"{layer.output:.1e}",
             "eager": layer.eager and f"{layer.eager:.1e}",
-            "extras": ", ".join(layer.extras) or None,
         }
         for layer in diagnosis.layers
     ]
@@ -109,7 +107,7 @@ def _draw_diagnosis(diagnosis: Diagnosis, screen: Screen) -> Iterator[Text]:
     for title in rows[0] if rows else ():
         cells = ["" if row[title] is None else str(row[title] or 0) for row in rows]
         if any(cells):
-            columns.append(Column(title, cells, right=title not in {"kind", "mask", "extras"}))
+            columns.append(Column(title, cells, right=title not in {"kind", "mask"}))
     yield from folded_table(columns, screen)
     yield Text()
     meanings = [

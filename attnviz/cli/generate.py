@@ -108,11 +108,11 @@ def generate(
         generates=True,
     )
     from attnviz.generations.api import generate as generate_text
-    from attnviz.generations.terminal import Live
+    from attnviz.generations.terminal import StepLog
     from attnviz.render.terminal.screen import console_here, screen_of
 
     console = console_here()
-    live = Live(console, screen_of(console, palette, theme), lang)
+    log = StepLog(console, screen_of(console, palette, theme), lang)
     record = generate_text(
         prompt,
         source,
@@ -120,10 +120,10 @@ def generate(
         chat=chat,
         layers=layers,
         heads=heads,
-        on_step=live.show,
+        on_step=log.show,
         **asdict(sampling),
     )
-    live.end(record)
+    log.end(record)
     look = Look(palette=palette, lang=lang, style=style, theme=theme)
     for path in output or []:
         write(record, path, look)

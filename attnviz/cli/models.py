@@ -57,7 +57,7 @@ def models(
             typer.echo("")
         else:
             _print_trained(name, measure=measure)
-    _print_bottleneck(measure=measure)
+    _print_bottleneck()
     if local:
         typer.echo("Trained here:\n")
     else:
@@ -121,17 +121,8 @@ def _print_trained(name: str, *, measure: bool) -> None:
     typer.echo("")
 
 
-def _print_bottleneck(*, measure: bool) -> None:
-    """Print the translators with and without attention, and the difference of their quality."""
+def _print_bottleneck() -> None:
+    """Print the names of the translators with and without attention."""
     names = " and ".join(f"bottleneck-{kind}-{SEEDS[0]} to -{SEEDS[-1]}" for kind, *_ in BOTTLENECK)
     _print(f"{names}: translators that differ in attention alone, for attnviz demo bottleneck")
-    if measure:
-        from attnviz.stories.lessons import bottleneck
-
-        sys.stderr.write("measuring the bottleneck models ...\n")
-        shorter, longer = bottleneck.gaps(
-            bottleneck.compare(bottleneck.open_kinds(), bottleneck.unseen_pairs())
-        )
-        _print("Share of correct translations, with attention minus without (95% interval):", 2)
-        _print(f"shorter half of the lengths: {shorter}; longer half: {longer}", 2)
     typer.echo("")

@@ -8,12 +8,10 @@ from typing import Annotated
 import typer
 
 from attnviz.cli import options as opt
-from attnviz.cli.output import check_folder, log_status, shows_progress
-from attnviz.errors import SettingsError
-from attnviz.models.registry import trained
+from attnviz.cli.output import check_outputs, log_status, shows_progress
+from attnviz.models.registry import trained, training_plan
 from attnviz.render.names import outputs
 from attnviz.text.display import visible
-from attnviz.text.suggest import suggest
 
 EXAMPLES = """attnviz train toy
 attnviz train toy-seq2seq --seed 1 --steps 500 -o second.safetensors"""
@@ -53,22 +51,17 @@ def train(
     It takes minutes, and the same seed gives the same weights. They are written to one
     safetensors file, with how good they are on unseen sentences.
     """
-    if name not in trained():
-        raise SettingsError(f"there is no model {name!r} to train{suggest(name, trained())}")
+    plan = training_plan(name, seed=seed, steps=steps)
     path = output or outputs() / f"{name}.safetensors"
-    if path.suffix.lower() != ".safetensors":
-        raise SettingsError("weights are written as .safetensors", "output")
-    check_folder(path)
+    check_outputs([path], (".safetensors",), prints_json=False)
     from rich.console import Console
     from rich.progress import Progress
 
     from attnviz.models.training.measure import quality_lines
-    from attnviz.models.training.run import plan_of
     from attnviz.models.training.run import train as train_again
 
-    total = plan_of(name, seed=seed, steps=steps).recipe.steps
     with Progress(console=Console(stderr=True), disable=not shows_progress()) as bar:
-        task = bar.add_task(name, total=total)
+        task = bar.add_task(name, total=plan.recipe.steps)
 
         def tick(step: int, loss: float) -> None:
             bar.update(task, completed=step + 1, description=f"{name}: loss {loss:.3f}")

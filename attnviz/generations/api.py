@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from typing_extensions import Unpack
@@ -18,16 +17,6 @@ if TYPE_CHECKING:
     from attnviz.generations.record import Step
 
 
-class Generating(Opening, total=False):
-    """Keywords of `generate`: how tokens are chosen (see `Sampling`), and how the model is loaded."""
-
-    sample: bool
-    temperature: float
-    top_k: int | None
-    top_p: float | None
-    seed: int
-
-
 def generate(
     prompt: str,
     model: Model = None,
@@ -38,7 +27,12 @@ def generate(
     layers: int | Iterable[int] | None = None,
     heads: int | str | Iterable[int | str] | None = None,
     on_step: Callable[[Step], None] | None = None,
-    **more: Unpack[Generating],
+    sample: bool = False,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    seed: int = 0,
+    **loading: Unpack[Opening],
 ) -> Attention:
     """Continue or translate a text, and return the row of attention that chose each generated token.
 
@@ -55,8 +49,12 @@ def generate(
         layers: the layers to keep, counted from 0, negative from the end; None keeps all.
         heads: the heads to keep, counted like layers; or with their layer, such as ``"1.3"``; None keeps all.
         on_step: is called with each new token and its row.
-        more: ``sample``, ``temperature``, ``top_k``, ``top_p`` and ``seed``; without ``sample``, each token is the most
-            likely one. And ``device``, ``dtype``, ``revision`` and ``trust_remote_code``, as for `attend`.
+        sample: whether to draw each token by its probability; otherwise it is the most likely one.
+        temperature: below 1, likely tokens come more often; this and the three below go with `sample`.
+        top_k: draw among this many of the most likely tokens.
+        top_p: draw among the most likely tokens that together have this probability.
+        seed: the same seed gives the same text.
+        loading: ``device``, ``dtype``, ``revision`` and ``trust_remote_code``, as for `attend`.
 
     Returns:
         The record: `weights` of shape (layer, head, generated token, key). For a decoder, of kind ``decoder``, the keys
@@ -70,7 +68,7 @@ def generate(
         SettingsError: the sampling is impossible, or the prompt is the name of a file.
         AttnvizError: the model cannot be opened, as for `attend`.
     """
-    check_keywords(generate, more, Generating.__optional_keys__)
+    check_keywords(generate, loading, Opening.__optional_keys__)
     check_text(prompt, "the prompt")
     check_sentence(prompt)
     layers, heads = normalize_selection(layers, heads)
@@ -78,11 +76,9 @@ def generate(
         raise InputError(
             f"at least 1 token must be generated, not {max_new_tokens} (max_new_tokens)"
         )
-    names = {field.name for field in fields(Sampling)}
-    sampling = Sampling(**{name: value for name, value in more.items() if name in names})  # type: ignore[arg-type]  # as the dictionary's types say
-    loading = {name: value for name, value in more.items() if name not in names}
+    sampling = Sampling(sample=sample, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     model = DEFAULT_MODEL if model is None else model
-    source = as_source(model, tokenizer, reads=prompt, generates=True, **loading)  # type: ignore[arg-type]  # likewise
+    source = as_source(model, tokenizer, reads=prompt, generates=True, **loading)
     from attnviz.capture.sources.decoding import cannot_generate
     from attnviz.generations.capture import follow
 

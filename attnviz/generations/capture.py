@@ -13,7 +13,7 @@ from torch import Tensor
 from attnviz.attention import MEMORY, Attention, Note, Receipt, Token, indices_of
 from attnviz.capture.observers import CPU, WeightCollector
 from attnviz.capture.sources.decoding import Decoding
-from attnviz.errors import InputError, TooLongError
+from attnviz.errors import InputError
 from attnviz.generations.record import Step
 from attnviz.generations.settings import Sampling
 
@@ -101,14 +101,11 @@ class Generation:
         """Return the step that generated the token of this number from these logits."""
         decoding = self.decoding
         self.labels.append(decoding.tokens(self.numbers[-WINDOW:])[-1])
-        so_far = tuple(self.labels)
         return Step(
             number=len(self.numbers),
-            most=self.most,
-            token=so_far[-1],
+            token=self.labels[-1],
             probability=float(logits.softmax(dim=-1)[number]),
-            keys=self._keys(so_far),
-            so_far=so_far,
+            keys=self._keys(tuple(self.labels)),
             weights=self.rows[-1],
             model=decoding.name,
             kind=decoding.kind,
@@ -174,7 +171,7 @@ def follow(
     generation = Generation(decoding=decoding, most=n_tokens, layers=layers, heads=heads)
     never = torch.tensor(decoding.never, dtype=torch.long, device=CPU)
     random = torch.Generator().manual_seed(sampling.seed)
-    stop: BaseException | None = None
+    is_cut = False
     try:
         to_read = decoding.begin
         while len(generation.numbers) < n_tokens:
@@ -188,26 +185,14 @@ def follow(
             if number in decoding.ends:
                 break
             to_read = (number,)
-    except (KeyboardInterrupt, TooLongError) as error:
+    except KeyboardInterrupt:
         if not generation.numbers:
             raise
-        stop = error
-    return generation.record(_notes(generation, most, sampling, stop))
-
-
-def _notes(
-    generation: Generation, most: int, sampling: Sampling, stop: BaseException | None
-) -> list[Note]:
-    """Return notes on how tokens were chosen, and why the generation stopped before an end token.
-
-    `most` is the number of tokens that the user allowed, `stop` the error that stopped the generation, if any.
-    """
+        is_cut = True
     n = len(generation.numbers)
     notes = [Note.of("sampled", how=str(sampling))] if sampling.sample else []
-    if isinstance(stop, KeyboardInterrupt):
+    if is_cut:
         notes.append(Note.of("generation_cut", n=n))
-    elif stop is not None:
-        notes.append(Note.of("reads_no_more", n=n, why=str(stop)))
-    elif generation.numbers[-1] not in generation.decoding.ends:
+    elif generation.numbers[-1] not in decoding.ends:
         notes.append(Note.of("generation_stopped" if n == most else "positions_end", n=n))
-    return notes
+    return generation.record(notes)

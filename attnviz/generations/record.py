@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,12 +18,10 @@ class Step:
     """A token that was generated, and the row of attention that chose it."""
 
     number: int  # the number of the token, counted from 1
-    most: int  # the largest number of tokens that may be generated
     token: Token
     probability: float  # by the model
     # the keys of its row: in a decoder all tokens before it, in a translator the source sentence
     keys: tuple[Token, ...]
-    so_far: tuple[Token, ...]  # the tokens generated so far, including this one
     # the row that chose it, in each selected layer and head
     weights: Float32[np.ndarray, "layer head key"]
     model: str  # the name of the model
@@ -50,12 +47,3 @@ def whose(step: Step) -> Phrase:
     layers = _("1 layer") if n_layers == 1 else _("{n} layers").format(n=n_layers)
     heads = _("1 head") if n_heads == 1 else _("{n} heads").format(n=n_heads)
     return _("mean of {layers} x {heads}").format(layers=layers, heads=heads)
-
-
-def running_text(tokens: Sequence[Token]) -> list[str]:
-    """Return tokens as running text: a space before each word, and word pieces without their mark."""
-    texts = [token.text for token in tokens[:1]]
-    for token in tokens[1:]:
-        is_continued = token.text.startswith("·")
-        texts.append(token.text.removeprefix("·") if is_continued else f" {token.text}")
-    return texts

@@ -572,10 +572,7 @@ def _tour(
         raise SelectionError(
             f"no model {name} runs in a page: expected {known}{suggest(name, TOURS)}"
         )
-    path = (
-        HOME_BUILT[name].weights
-        or Path(registry.__file__).parent / "weights" / f"{name}.safetensors"
-    )
+    path = Path(registry.__file__).parent / "weights" / f"{name}.safetensors"
     # imported here, so that other pages start without torch
     with safe_open(path, framework="numpy") as file:
         card = json.loads(file.metadata()["card"])

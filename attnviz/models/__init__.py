@@ -5,7 +5,7 @@
 - ``embedding``: words as vectors, and where each word stands.
 - ``scores``: the ways to score a query against a key.
 - ``language_models``, ``seq2seq``: whole models of any words, of one language and of two.
-- ``config``, ``registry``: their sizes, how what does not fit them is refused, and one table of all that there are;
+- ``config``, ``registry``: their sizes, and one table of all that there are;
   reading these needs no torch.
 - ``language``, ``training``: what they learn, and how.
 """

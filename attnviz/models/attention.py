@@ -5,8 +5,8 @@ References:
     Rush 2018, "The Annotated Transformer": https://nlp.seas.harvard.edu/annotated-transformer/
     Radford et al. 2019, GPT-2, whose `c_attn` is one projection for all three: https://github.com/openai/gpt-2
 
-Everywhere: rows are queries, columns are keys, and True in a mask means "may look"; sizes that do not match,
-projections of which only some have a bias, and a mask that leaves a query no key to look at are refused (ModelError).
+Everywhere: rows are queries, columns are keys, and True in a mask means "may look"; a number of heads
+that does not divide the width, and a mask that leaves a query no key to look at are refused (ModelError).
 The trails of shapes use B batch, H heads, Q queries, K keys, d the width of a head (d_k) and D the width of the model
 (d_model).
 """
@@ -119,7 +119,6 @@ class SelfAttention(nn.Module):
 
     def __init__(self, d_model: int, d_k: int) -> None:
         super().__init__()
-        expect_sizes(d_model=d_model, d_k=d_k)
         self.d_model = d_model
         self.query_projection = nn.Linear(d_model, d_k)
         self.key_projection = nn.Linear(d_model, d_k)
@@ -203,24 +202,8 @@ def fuse(
 ) -> nn.Linear:
     """Return one projection from d_model to 3 h d_k that computes query, key and value in one multiplication."""
     projections = (query_projection, key_projection, value_projection)
-    kinds = {(*p.weight.shape, "no bias" if p.bias is None else "bias") for p in projections}
-    if len(kinds) > 1:
-        raise ModelError(
-            f"projections to be fused must be of one kind: expected one, got {sorted(kinds)}"
-        )
     bias = None if query_projection.bias is None else torch.cat([p.bias for p in projections])
     return _linear(torch.cat([p.weight for p in projections]), bias)
-
-
-def split(fused: nn.Linear) -> tuple[nn.Linear, nn.Linear, nn.Linear]:
-    """Return the three projections of a fused one: the inverse of ``fuse``."""
-    if fused.out_features % 3:
-        raise ModelError(
-            f"a fused projection holds three: expected a width that 3 divides, got {fused.out_features}"
-        )
-    biases = (None, None, None) if fused.bias is None else fused.bias.chunk(3)
-    query_projection, key_projection, value_projection = map(_linear, fused.weight.chunk(3), biases)
-    return query_projection, key_projection, value_projection
 
 
 def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:

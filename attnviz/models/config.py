@@ -1,6 +1,6 @@
 """The sizes of the home-built models.
 
-Reading them does not import torch. Impossible sizes raise a ModelError with the expected and the given value.
+Reading them does not import torch.
 """
 
 from __future__ import annotations
@@ -50,20 +50,6 @@ class WordsConfig:
     end: int = 3  # what a decoder stops with
     mask: int = 4  # what an encoder hides a word behind; a model that hides none may give it any other's number
     max_length: int = 128  # how many words the model reads or generates at most
-
-    def check(self, n_words: int) -> None:
-        """Refuse equal special numbers, a vocabulary too small for them, and a length below 1."""
-        special = (self.pad, self.unknown, self.start, self.end)
-        if len(set(special)) < len(special) or min(*special, self.mask) < 0:
-            raise ModelError(
-                f"special words must differ: expected 4 numbers from 0 on, got {special}"
-            )
-        least = max(*special, self.mask) + 1
-        if n_words < least:
-            raise ModelError(
-                f"a vocabulary must hold the special words: expected at least {least}, got {n_words}"
-            )
-        expect_sizes(max_length=self.max_length)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,11 +12,10 @@ The trails of shapes use B batch, T tokens, W words of the vocabulary and D the 
 from __future__ import annotations
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attnviz.errors import InputError, ModelError, TooLongError
-from attnviz.models.config import WordsConfig, expect_sizes
+from attnviz.models.config import WordsConfig
 
 
 # PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(the same)
@@ -46,9 +45,7 @@ class WordEmbedding(nn.Module):
         self, config: WordsConfig, n_words: int, d_model: int, *, positions: bool = True
     ) -> None:
         super().__init__()
-        config.check(n_words)
-        expect_sizes(d_model=d_model)
-        self.config, self.positions = config, positions
+        self.positions = positions
         self.table = nn.Embedding(n_words, d_model, padding_idx=config.pad)
         # After the factor sqrt(d_model), word vectors have variance 1 and positions 1/2.
         with torch.no_grad():
@@ -67,33 +64,6 @@ class WordEmbedding(nn.Module):
             x = x + sinusoidal_positions(words.shape[1], d_model).to(x)  # (B, T, D) + (T, D)
         return x
 
-    def expect_words(self, words: Int[Tensor, "batch tokens"]) -> Bool[Tensor, "batch tokens"]:
-        """Return which places hold words, not padding; refuse sentences that no model can read.
-
-        Raises:
-            InputError: a sentence without words.
-            TooLongError: more words than the model takes.
-            ModelError: a number outside the vocabulary, or padding before a word.
-        """
-        here = words != self.config.pad  # (B, T)
-        if not words.numel() or not here.any(dim=1).all():
-            raise InputError("a sentence without words: expected at least 1, got 0")
-        if words.shape[1] > self.config.max_length:
-            raise TooLongError(
-                f"too many words: expected at most {self.config.max_length}, got {words.shape[1]}"
-            )
-        strange = (words < 0) | (words >= self.table.num_embeddings)
-        if strange.any():
-            raise ModelError(
-                f"no word has this number: expected 0 to {self.table.num_embeddings - 1}, "
-                f"got {words[strange][0].item()}"
-            )
-        if (here[:, 1:] & ~here[:, :-1]).any():
-            raise ModelError(
-                "padding in the wrong place: expected it after the words, got it before one"
-            )
-        return here
-
 
 def after_start(words: Int[Tensor, "batch tokens"], start: int) -> Int[Tensor, "batch tokens"]:
     """Return the decoder input under teacher forcing: the start token, then every word except the last.
@@ -107,15 +77,3 @@ def likeliest(logits: Float[Tensor, "*batch words"], config: WordsConfig) -> Int
     """Return the word with the largest logit; padding and start are never chosen."""
     never = torch.tensor([config.pad, config.start], device=logits.device)
     return logits.index_fill(-1, never, -torch.inf).argmax(dim=-1)  # (.., W) -> (..)
-
-
-def most_steps(max_length: int | None, config: WordsConfig) -> int:
-    """Return the largest number of words to generate: the number asked for, up to the limit of the model.
-
-    Raises:
-        ModelError: fewer than one.
-    """
-    if max_length is None:
-        return config.max_length
-    expect_sizes(max_length=max_length)
-    return min(max_length, config.max_length)

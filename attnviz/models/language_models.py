@@ -8,9 +8,6 @@ References:
     Devlin et al. 2019, "BERT", section 3.1, the hidden words: https://arxiv.org/abs/1810.04805
     Radford et al. 2018, GPT, the next word: https://openai.com/research/language-unsupervised
 
-All refuse sizes and masks that make no sense (ModelError), a sentence without words or with too many (InputError,
-TooLongError), and numbers that no word has (ModelError).
-
 The trails of shapes use B batch, S source, T tokens (or target), W words of the vocabulary and D the width of the model
 (d_model).
 """
@@ -26,14 +23,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from attnviz.errors import InputError, ModelError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.config import LanguageConfig, ToyConfig, TranslationConfig
 from attnviz.models.embedding import (
     WordEmbedding,
     after_start,
     likeliest,
-    most_steps,
     sinusoidal_positions,
 )
 from attnviz.models.transformer import Decoder, Encoder, EncoderDecoder, Weights
@@ -61,10 +56,6 @@ class ToyEncoder(nn.Module):
     def __init__(self, config: ToyConfig | None = None) -> None:
         super().__init__()
         self.config = config = config or ToyConfig()
-        if config.positions not in ("sinusoidal", "learned", "none"):
-            raise ModelError(
-                f"no such positions: expected sinusoidal, learned or none, got {config.positions}"
-            )
         with torch.random.fork_rng(devices=[]):  # do not change the caller's random state
             # Not torch.manual_seed, which would seed every other device's generator too.
             torch.default_generator.manual_seed(config.seed)
@@ -77,8 +68,6 @@ class ToyEncoder(nn.Module):
 
     def embed(self, words: Sequence[str]) -> Float[Tensor, "tokens d_model"]:
         """Return each word's vector plus its position's: shape [tokens, d_model]."""
-        if isinstance(words, str) or not words:
-            raise InputError(f"no words: expected a sequence of at least 1, got {words!r}")
         d_model, seed = self.config.d_model, self.config.seed
         vectors = torch.stack([word_vector(word, d_model, seed) for word in words])  # (T, D)
         positions = self.positions(len(words))
@@ -157,7 +146,7 @@ class LanguageEncoder(nn.Module):
         attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], Layers]:
         """Return the word vectors and each layer's weights, without the expensive projections to words."""
-        here = self.embedding.expect_words(words)  # (B, T)
+        here = words != self.config.pad  # (B, T)
         x = self.embedding(words, positions=positions)  # (B, T) -> (B, T, D)
         x, weights, _ = self.encoder(x, here[:, None], attend=attend)
         return x, weights
@@ -198,7 +187,6 @@ class LanguageDecoder(nn.Module):
         attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], Layers]:
         """Return the word vectors and each layer's weights, without the expensive projection to words."""
-        self.embedding.expect_words(words)
         x = self.embedding(words)  # (B, T) -> (B, T, D)
         x, weights, _ = self.decoder(x, attend=attend)
         return x, weights
@@ -244,8 +232,7 @@ class TranslationTransformer(nn.Module):
         ``attend_encoder``, ``attend_decoder`` and ``attend_cross`` are as in `EncoderDecoder`.
         """
         config = self.config
-        here = self.source_embedding.expect_words(source)  # (B, S)
-        there = self.target_embedding.expect_words(target)  # (B, T)
+        here, there = source != config.pad, target != config.pad  # (B, S) and (B, T)
         x, weights = self.transformer(
             self.source_embedding(source),  # (B, S) -> (B, S, D)
             self.target_embedding(after_start(target, config.start)),  # (B, T) -> (B, T, D)
@@ -266,11 +253,11 @@ class TranslationTransformer(nn.Module):
         come from that last pass.
         """
         config = self.config
-        here = self.source_embedding.expect_words(source)[:, None]  # (B, 1, S)
+        here = (source != config.pad)[:, None]  # (B, 1, S)
         memory, _, _ = self.transformer.encoder(self.source_embedding(source), here)  # (B, S, D)
         read = source.new_full((len(source), 1), config.start)  # (B, 1), one longer with each step
         finished = torch.zeros(len(source), dtype=torch.bool, device=source.device)
-        for _ in range(most_steps(max_length, config)):
+        for _ in range(max_length or config.max_length):
             x, _, _ = self.transformer.decoder(
                 self.target_embedding(read), memory=memory, memory_mask=here
             )

@@ -6,12 +6,11 @@ To add a model is to add an entry. Reading the table needs no torch, so that nam
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from attnviz.errors import InputError
+from attnviz.errors import InputError, SettingsError
 from attnviz.models.config import (
     Language,
     LanguageConfig,
@@ -20,6 +19,7 @@ from attnviz.models.config import (
     ToyConfig,
     TranslationConfig,
 )
+from attnviz.text.suggest import suggest
 
 if TYPE_CHECKING:
     from attnviz.attention import Kind
@@ -85,20 +85,6 @@ class HomeBuiltModel:
     clauses: tuple[int | None, ...] = (None,)  # as in `TrainingPlan`
     # whether it exists only for a story and cannot be chosen by name
     for_a_demo: bool = False
-    weights: Path | None = None  # file of its weights; None: the one that ships with attnviz
-
-    def plan(self) -> TrainingPlan:
-        """Return the training plan. Raises ValueError: its weights are random."""
-        config = self.config()
-        if self.recipe is None or isinstance(config, ToyConfig):
-            raise ValueError(f"{self.name} is not trained: its weights are random")
-        return TrainingPlan(
-            kind=self.architecture,
-            config=config,
-            recipe=self.recipe,
-            learns=self.about,
-            clauses=self.clauses,
-        )
 
 
 TOY = "toy"  # home-built encoder, used if no pretrained model can be downloaded
@@ -210,6 +196,29 @@ def names() -> tuple[str, ...]:
 def trained() -> tuple[str, ...]:
     """Return the names of models that can be trained again."""
     return tuple(model.name for model in HOME_BUILT.values() if model.recipe is not None)
+
+
+def training_plan(name: str, *, seed: int | None = None, steps: int | None = None) -> TrainingPlan:
+    """Return how a model is trained, with another seed or number of steps than its recipe's if given.
+
+    Raises:
+        SettingsError: there is no trained home-built model of this name, a negative seed, or fewer than one step.
+    """
+    if name not in trained():
+        raise SettingsError(f"there is no model {name!r} to train{suggest(name, trained())}")
+    if (seed is not None and seed < 0) or (steps is not None and steps < 1):
+        raise SettingsError("a seed is at least 0, and there is at least one step")
+    model = HOME_BUILT[name]
+    recipe = cast("Recipe", model.recipe)
+    return TrainingPlan(
+        kind=model.architecture,
+        config=cast("Config", model.config()),
+        recipe=replace(
+            recipe, seed=recipe.seed if seed is None else seed, steps=steps or recipe.steps
+        ),
+        learns=model.about,
+        clauses=model.clauses,
+    )
 
 
 def is_random(name: str | None) -> bool:

@@ -19,9 +19,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnviz.errors import ModelError
 from attnviz.models.attention import attention_scores
-from attnviz.models.config import ScoreName, expect_sizes
+from attnviz.models.config import ScoreName
 
 ScoreFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """(query [..., query, d_k], key [..., key, d_k]) -> scores [..., query, key], before the softmax."""
@@ -83,7 +82,6 @@ class General(nn.Module):
 
     def __init__(self, d_k: int) -> None:
         super().__init__()
-        expect_sizes(d_k=d_k)
         self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(d_k, d_k)))  # W
 
     def forward(
@@ -98,7 +96,6 @@ class Additive(nn.Module):
 
     def __init__(self, d_k: int) -> None:
         super().__init__()
-        expect_sizes(d_k=d_k)
         self.query_weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(d_k, d_k)))  # W
         self.key_weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(d_k, d_k)))  # U
         self.direction = nn.Parameter(nn.init.normal_(torch.empty(d_k), std=d_k**-0.5))  # v
@@ -116,11 +113,4 @@ SCORES: Mapping[ScoreName, Callable[[int], ScoreFunction]] = {
     "general": General,
     "additive": Additive,
 }
-"""By name, a function from the width d_k of queries and keys to the score function."""
-
-
-def score_named(name: ScoreName, d_k: int) -> ScoreFunction:
-    """Return a score function by its name, for queries and keys d_k wide; a module if it has parameters."""
-    if name not in SCORES:
-        raise ModelError(f"no such score function: expected {', '.join(SCORES)}, got {name}")
-    return SCORES[name](d_k)
+"""By name, a function from the width d_k of queries and keys to the score function; a module if it learns something."""

@@ -10,9 +10,6 @@ References:
     Luong et al. 2015, "Effective Approaches to Attention-based Neural Machine Translation":
         https://arxiv.org/abs/1508.04025
 
-All refuse sizes and names that make no sense (ModelError), a sentence without words or with too many (InputError,
-TooLongError), and numbers that no word has (ModelError).
-
 The trails of shapes use B batch, S source, T steps, W words that can be generated, E the width of the words' vectors
 (d_embedding) and D that of the states (d_hidden).
 """
@@ -27,9 +24,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from attnviz.models.attention import AttendFunction, weigh
-from attnviz.models.config import RecurrentConfig, ScoreName, expect_sizes
-from attnviz.models.embedding import WordEmbedding, likeliest, most_steps
-from attnviz.models.scores import score_named
+from attnviz.models.config import RecurrentConfig, ScoreName
+from attnviz.models.embedding import WordEmbedding, likeliest
+from attnviz.models.scores import SCORES
 
 
 # context = softmax(score(s W^Q, H W^K)) H W^V
@@ -41,12 +38,11 @@ class RecurrentAttention(nn.Module):
 
     def __init__(self, d_hidden: int, score: ScoreName = "scaled_dot") -> None:
         super().__init__()
-        expect_sizes(d_hidden=d_hidden)
         self.d_hidden = d_hidden
         self.query_projection = nn.Linear(d_hidden, d_hidden)  # W^Q
         self.key_projection = nn.Linear(d_hidden, d_hidden)  # W^K
         self.value_projection = nn.Linear(d_hidden, d_hidden)  # W^V
-        self.score = score_named(score, d_hidden)
+        self.score = SCORES[score](d_hidden)
 
     def keys_and_values(
         self, states: Float[Tensor, "batch source hidden"]
@@ -113,7 +109,6 @@ class RecurrentTranslator(nn.Module):
         super().__init__()
         self.config = config
         d_embedding, d_hidden = config.d_embedding, config.d_hidden
-        expect_sizes(d_embedding=d_embedding, d_hidden=d_hidden)
         self.source_embedding = WordEmbedding(
             config, config.n_source_words, d_embedding, positions=False
         )
@@ -132,7 +127,7 @@ class RecurrentTranslator(nn.Module):
 
     def encode(self, source: Int[Tensor, "batch source"]) -> Encoded:
         """Return the encoder's states of the sentences; each sentence is read to its last word."""
-        here = self.source_embedding.expect_words(source)
+        here = source != self.config.pad  # (B, S)
         x = self.source_embedding(source)  # (B, S) -> (B, S, E)
         packed = pack_padded_sequence(
             x, here.sum(dim=1).cpu(), batch_first=True, enforce_sorted=False
@@ -180,7 +175,6 @@ class RecurrentTranslator(nn.Module):
 
         ``target`` is what it should generate, its end included; ``logits[:, i]`` is about ``target[:, i]``.
         """
-        self.target_embedding.expect_words(target)
         return self._generate(source, target, target.shape[1], attend)
 
     @torch.no_grad()
@@ -188,7 +182,7 @@ class RecurrentTranslator(nn.Module):
         self, source: Int[Tensor, "batch source"], *, max_length: int | None = None
     ) -> RecurrentTranslation:
         """Translate freely: each step reads the model's own most likely word, until the end."""
-        return self._generate(source, None, most_steps(max_length, self.config))
+        return self._generate(source, None, max_length or self.config.max_length)
 
     def _generate(
         self,

@@ -6,8 +6,6 @@ References:
     Radford et al. 2018, GPT, a decoder without an encoder: https://openai.com/research/language-unsupervised
 
 As in the paper the norm comes after each residual sum (post-norm). These models are too small to need dropout.
-All refuse sizes that make no sense, a mask that does not fit, and a memory where there is no cross attention, or none
-where there is (ModelError).
 
 The trails of shapes use B batch, H heads, T tokens, S tokens of the memory (what the encoder computed), D the width of
 the model (d_model), F that of the feed-forward network (d_ff).
@@ -22,7 +20,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from attnviz.errors import ModelError
 from attnviz.models.attention import (
     AttendFunction,
     MultiHeadAttention,
@@ -42,7 +39,6 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int) -> None:
         super().__init__()
-        expect_sizes(d_model=d_model, d_ff=d_ff)
         self.widen = nn.Linear(d_model, d_ff)
         self.narrow = nn.Linear(d_ff, d_model)
 
@@ -93,10 +89,6 @@ class TransformerLayer(nn.Module):
         attend_cross: AttendFunction = scaled_dot_product_attention,
     ) -> LayerOutput:
         """Return the output [batch, tokens, d_model] and the weights of self-attention and of cross-attention."""
-        if memory is None and self.cross_attention is not None:
-            raise ModelError("a memory goes with cross attention: expected a memory, got none")
-        if memory is not None and self.cross_attention is None:
-            raise ModelError("a memory goes with cross attention: expected no memory, got one")
         attended, weights = self.attention(x, mask, attend=attend)  # (B, T, D), (B, H, T, T)
         x = self.attention_norm(x + attended)
         cross_weights = None
@@ -241,8 +233,6 @@ def pad(
     The mask hides the padding from every query, so each sequence gets the same numbers as without padding. The output
     at the padding itself has no meaning. With ``& causal_mask(tokens)`` it is causal too.
     """
-    if not sequences:
-        raise ModelError("a batch needs sequences: expected at least 1, got 0")
     lengths = torch.tensor([len(sequence) for sequence in sequences], device=sequences[0].device)
     padded = nn.utils.rnn.pad_sequence(list(sequences), batch_first=True)  # (B, T, D)
     # (T) < (B, 1) -> (B, T)

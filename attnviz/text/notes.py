@@ -29,20 +29,15 @@ NOTES: Templates = {
     ),
     "input_truncated_words": _("Input truncated: {kept:,} of {total:,} words"),
     "input_truncated_tokens": _("Input truncated: {kept:,} of {total:,} tokens"),
-    "target_truncated": _("Target truncated: {kept:,} of {total:,} tokens"),
     "generation_stopped": _("Stopped after {n:,} tokens, before the end of the text"),
     "generation_cut": _("Interrupted after {n:,} tokens"),
     "positions_end": _("Stopped after {n:,} tokens: the model has no more positions"),
-    "reads_no_more": _("Stopped after {n:,} tokens: {why}"),
     "sampled": _("Sampled: {how}"),
     "syllables_broken": _(
         "The vocabulary has no Korean syllables, only their letters or bytes "
         "({syllable} is {n} tokens)"
     ),
     "reads_bytes": _("No tokenizer was given: the module reads the bytes of the text"),
-    "never_saw": _(
-        "This sentence is built unlike those the model was trained on, so its output may be wrong"
-    ),
     "unknown_words": _("Read as unknown words: {words}"),
     "unknown_tokens": _("Unknown to the tokenizer: {n:,} of {total:,} tokens"),
     "sentences_run_together": _("This model puts no token between the two sentences"),

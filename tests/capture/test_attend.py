@@ -293,14 +293,6 @@ class TestModel:
         assert line.startswith(f"there is no home-built model '{visible(model)}': {meant}")
         assert ("attnviz demo bottleneck" in line) == model.startswith("bottleneck")
 
-    def test_toy(self) -> None:
-        """A home-built model has a receipt like any other."""
-        record = attend(TEXT, "toy")
-        assert record.weights.shape == (3, 6, 4, 4)
-        assert record.receipt is not None
-        assert record.receipt.native == "home-built"
-        assert record.proof.startswith("verified: weights, max difference ")
-
     def test_sizes(self) -> None:
         """Those of `toy-random` are part of its name, and it tells those that are not as usual."""
         source = open_source("toy-random:n_heads=2,n_layers=5,seed=3")

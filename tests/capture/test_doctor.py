@@ -82,7 +82,6 @@ class TestRefused:
         found = diagnose("falcon", tmp_path)
         assert found.refusal == ""
         assert found.verdict.endswith("of output_attentions, which is something else")
-        assert {layer.extras for layer in found.layers} == {("bias",)}
 
     def test_no_attention(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Mamba has none."""
@@ -130,7 +129,6 @@ class TestCommand:
         assert lines[0].startswith(f"{tmp_path.name}/gemma2: verified in 3 layers: ")
         rows = [line.split()[:5] for line in lines if line[:5].strip().isdigit()]
         assert rows[:3] == [[number, "decoder", "3", "1", "causal"] for number in "012"]
-        assert " ".join(result.output.split()).count("scale 0.0625, cap") == 3
         assert "eager" not in typed("doctor", "toy", columns=columns).output.split("\n\n")[1]
 
     def test_refused(

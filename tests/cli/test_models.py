@@ -7,7 +7,6 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from rich.cells import cell_len
 
 import attnviz
 from attnviz.models.registry import RANDOM, names, trained
@@ -34,14 +33,6 @@ def test_list(typed: Callable[..., Result]) -> None:
         assert f"{name}: {card.plan.learns}\n" in result.output
         for line in measure.quality_lines(card.quality):
             assert f"  {line}\n" in result.output
-
-
-@pytest.mark.parametrize("columns", [60, 80])
-def test_list_in_a_window(typed: Callable[..., Result], columns: int) -> None:
-    """No line is wider than the window, and no word is lost."""
-    result = typed("models", columns=columns)
-    assert max(map(cell_len, result.output.splitlines())) <= columns
-    assert result.output.split() == typed("models", columns=200).output.split()
 
 
 def test_cache(

@@ -48,8 +48,8 @@ def as_before() -> Iterator[None]:
         (["train", "toy", "--steps", "0"], "'--steps': Input should be greater than or equal to 1"),
         (["train", "toy", "--steps", "many"], "'--steps': Input should be a valid integer"),
         (["train", "toy", "--seed", "-1"], "'--seed': Input should be greater than or equal to 0"),
-        (["train", "toy", "-o", "weights.pt"], "weights are written as .safetensors"),
-        (["train", "toy", "-o", "weights"], "weights are written as .safetensors"),
+        (["train", "toy", "-o", "weights.pt"], "the ending must be one of safetensors"),
+        (["train", "toy", "-o", "weights"], "the ending must be one of safetensors"),
     ],
 )
 def test_misused(refused: Callable[..., tuple[int, str]], arguments: list[str], told: str) -> None:

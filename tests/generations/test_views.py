@@ -1,9 +1,9 @@
-"""A generation as it is shown: drawn anew on a terminal, in a pipe, as files."""
+"""A generation as it is shown: in a terminal, as files."""
 
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import attnviz
-from attnviz.generations.terminal import Live
-from attnviz.render.terminal.screen import Screen, screen_of
+from attnviz.generations.terminal import StepLog
+from attnviz.render.terminal.screen import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,48 +37,19 @@ def made() -> list[tuple[Attention, list[Step]]]:
 def test_views(
     made: list[tuple[Attention, list[Step]]], golden: Callable[[str], None], width: int
 ) -> None:
-    """Each view fits the screen: the last step, with shades for colours, in Korean on the widest; lines of a pipe."""
+    """The lines fit the screen; in Korean on the widest."""
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    live = Live(console, Screen(width=width, colour=False), "ko" if width == 120 else "en")
+    log = StepLog(console, Screen(width=width, colour=False), "ko" if width == 120 else "en")
     for record, steps in made:
         for step in steps:
-            live.show(step)
-        for line in live.drawing(steps[-1], 20):
-            console.print(line, soft_wrap=True)
-        live.end(record)
+            log.show(step)
+        log.end(record)
     shown = [line.rstrip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
     assert max(map(cell_len, shown)) <= width
     golden("\n".join(shown) + "\n")
 
 
-def test_on_a_terminal(in_terminal: Callable[..., Any]) -> None:
-    """Each token is drawn over the one before; at the end its text stands once, and the receipt below."""
-    with in_terminal("generate", "I love", "-o", "a.png", columns=60) as one:
-        assert one.ended() == (0, "wrote a.png\n")
-        shown = one.shown
-    assert sum(line.startswith("toy-decoder") for line in shown) == 1
-    assert sum(line.startswith("I love all you . <end>") for line in shown) == 1
-    assert b"\x1b[48;5;" in one.sent
-    assert any(line.startswith("verified: weights, max difference") for line in shown)
-
-
-def test_on_an_old_console_of_windows(made: list[tuple[Attention, list[Step]]]) -> None:
-    """It obeys no codes: each token is a line below the one before, as in a pipe."""
-    written = io.StringIO()
-    console = Console(
-        file=written, width=60, force_terminal=True, color_system=None, legacy_windows=True
-    )
-    record, steps = made[0]
-    live = Live(console, screen_of(console, "teal"))
-    for step in steps:
-        live.show(step)
-    live.end(record)
-    assert "\x1b" not in written.getvalue()
-    tokens = [line for line in written.getvalue().splitlines() if line.lstrip()[:1].isdigit()]
-    assert len(tokens) == len(steps)
-
-
-def test_in_a_pipe_and_as_files(typed: Callable[..., Result], here: Path) -> None:
+def test_as_files(typed: Callable[..., Result], here: Path) -> None:
     """A line a token; the record, its picture and its page; the record is loaded and drawn again."""
     result = typed(
         "generate",

@@ -6,14 +6,15 @@ from typing import Any
 
 from torch import nn
 
-from attnviz.models.attention import MultiHeadAttention, split
+from attnviz.models.attention import MultiHeadAttention
 
 
 def copy_attention(mine: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
     """Give home-built attention the weights of PyTorch's, which holds the three projections fused."""
-    fused = nn.Linear(mine.d_model, 3 * mine.d_model)
-    fused.load_state_dict({"weight": theirs.in_proj_weight, "bias": theirs.in_proj_bias})
-    mine.query_projection, mine.key_projection, mine.value_projection = split(fused)
+    projections = (mine.query_projection, mine.key_projection, mine.value_projection)
+    weights, biases = theirs.in_proj_weight.chunk(3), theirs.in_proj_bias.chunk(3)
+    for projection, weight, bias in zip(projections, weights, biases, strict=True):
+        projection.load_state_dict({"weight": weight, "bias": bias})
     mine.output_projection.load_state_dict(theirs.out_proj.state_dict())
 
 

@@ -7,8 +7,6 @@ import re
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.testing import assert_close
 
@@ -19,7 +17,6 @@ from attnviz.models.attention import (
     causal_mask,
     fuse,
     scaled_dot_product_attention,
-    split,
 )
 from tests.models.parity import copy_attention
 
@@ -51,23 +48,6 @@ class TestTheFormula:
         assert weights.shape == (BATCH, HEADS, QUERIES, KEYS)
         assert_close(context, nn.functional.scaled_dot_product_attention(query, key, value, mask))
 
-    @given(
-        n_queries=st.integers(1, 9),
-        n_keys=st.integers(1, 9),
-        size=st.sampled_from([1e-3, 1, 1e3]),
-        seed=st.integers(0, 999),
-    )
-    def test_rows_sum_to_one(self, n_queries: int, n_keys: int, size: float, seed: int) -> None:
-        """Whatever the scores and the mask, each row is a distribution over the keys that may be seen."""
-        generator = torch.Generator().manual_seed(seed)
-        query, key = (size * torch.randn(n, D_K, generator=generator) for n in (n_queries, n_keys))
-        mask = torch.rand(n_queries, n_keys, generator=generator) < 0.5
-        mask[:, seed % n_keys] = True
-        _, weights = scaled_dot_product_attention(query, key, key, mask)
-        assert_close(weights.sum(dim=-1), torch.ones(n_queries))
-        assert (weights >= 0).all()
-        assert (weights[~mask] == 0).all()
-
     def test_scores_far_below_zero_are_still_masked(self) -> None:
         """A hidden key gets exactly 0 where the seen one scores -200,000: a mask of -1e5 would choose it."""
         query, key = torch.tensor([[1.0]]), torch.tensor([[-2e5], [0.0]])
@@ -77,14 +57,6 @@ class TestTheFormula:
 
 class TestCausalMask:
     """No token looks ahead."""
-
-    def test_lower_triangle(self) -> None:
-        """Row by row, one key more."""
-        assert causal_mask(3).tolist() == [
-            [True, False, False],
-            [True, True, False],
-            [True, True, True],
-        ]
 
     def test_no_weight_on_the_future(self) -> None:
         """The weights above the diagonal are exactly 0, and the last row is that of unmasked attention."""
@@ -198,23 +170,6 @@ class TestFusedProjection:
         for part, one in zip(parts, projections, strict=True):
             assert part.abs().max() > 0
             assert torch.equal(part, one(x))
-
-    @pytest.mark.parametrize("bias", [False, True])
-    def test_split_is_the_inverse(self, *, bias: bool) -> None:
-        """Split what was fused, and the projections are the same to the last bit."""
-        projections = [nn.Linear(D_MODEL, D_K, bias=bias) for _ in range(3)]
-        for before, after in zip(projections, split(fuse(*projections)), strict=True):
-            assert (after.in_features, after.out_features) == (D_MODEL, D_K)
-            assert_close(after.state_dict(), before.state_dict(), rtol=0, atol=0)
-
-    def test_refuses_what_is_not_three_alike(self) -> None:
-        """Projections of two widths, or a width that 3 does not divide."""
-        with pytest.raises(
-            ModelError, match=re.escape("expected one, got [(5, 21, 'bias'), (7, 21, 'bias')]")
-        ):
-            fuse(nn.Linear(D_MODEL, D_K), nn.Linear(D_MODEL, D_K), nn.Linear(D_MODEL, D_V))
-        with pytest.raises(ModelError, match="expected a width that 3 divides, got 7"):
-            split(nn.Linear(D_MODEL, 7))
 
 
 @pytest.mark.usefixtures("as_installed")

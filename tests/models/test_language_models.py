@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from attnviz.errors import ModelError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.config import LanguageConfig, TranslationConfig, WordsConfig
 from attnviz.models.embedding import WordEmbedding, sinusoidal_positions
@@ -59,13 +56,6 @@ class TestWordEmbedding:
         assert_close(embedding(sentence, positions=False), rows)
         embedding.positions = False
         assert_close(embedding(sentence), rows)
-
-    def test_where_words_are(self) -> None:
-        """Padding is what follows the words."""
-        here = WordEmbedding(WordsConfig(), READ, D_MODEL).expect_words(
-            torch.tensor([[7, 5, 0], [9, 0, 0]])
-        )
-        assert here.tolist() == [[True, True, False], [True, False, False]]
 
 
 class TestLanguageEncoder:
@@ -116,13 +106,6 @@ class TestLanguageDecoder:
             assert torch.equal(pattern[:, :, :7], other_pattern[:, :, :7])
             assert (pattern.triu(1) == 0).all()
 
-    def test_padding_changes_nothing(self) -> None:
-        """In a batch each sentence gets the numbers that it gets alone."""
-        model, sentences = ready(LanguageDecoder(LANGUAGE)), words(READ, 11, 1, 5)
-        together, _ = model(sentences)
-        for row, n in enumerate((11, 1, 5)):
-            assert_close(together[row, :n], model(sentences[row : row + 1, :n])[0][0])
-
 
 class TestTranslationTransformer:
     """It reads one language and says another."""
@@ -152,34 +135,3 @@ class TestTranslationTransformer:
         }
         assert tuple(translation.weights) == ([None] * LAYERS,) * 3
         assert torch.equal(translation.words, target)
-
-
-@pytest.mark.usefixtures("as_installed")
-class TestRefusals:
-    """Impossible arguments are refused; the message names the expected and the given value."""
-
-    @pytest.mark.parametrize(
-        ("change", "message"),
-        [
-            ({"d_model": 0}, "d_model is too small: expected at least 1, got 0"),
-            ({"d_model": -21}, "d_model is too small: expected at least 1, got -21"),
-            ({"n_heads": 2}, "n_heads must divide d_model: expected a divisor of 21, got 2 heads"),
-            ({"n_heads": -3}, "expected a divisor of 21, got -3 heads"),
-            ({"n_layers": 0}, "n_layers is too small: expected at least 1, got 0"),
-            ({"d_ff": -1}, "d_ff is too small: expected at least 1, got -1"),
-            ({"max_length": -7}, "max_length is too small: expected at least 1, got -7"),
-            ({"mask": 29}, "must hold the special words: expected at least 30, got "),
-            (
-                {"pad": -1},
-                "special words must differ: expected 4 numbers from 0 on, got (-1, 1, 2, 3)",
-            ),
-        ],
-    )
-    def test_sizes(self, change: dict[str, Any], message: str) -> None:
-        """Sizes that make no sense, in whichever model."""
-        with pytest.raises(ModelError, match=re.escape(message)):
-            LanguageEncoder(replace(LANGUAGE, **change))
-        with pytest.raises(ModelError, match=re.escape(message)):
-            LanguageDecoder(replace(LANGUAGE, **change))
-        with pytest.raises(ModelError, match=re.escape(message)):
-            TranslationTransformer(replace(TRANSLATION, **change))

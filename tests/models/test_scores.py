@@ -9,18 +9,14 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from attnviz.errors import ModelError
 from attnviz.models.attention import weigh
 from attnviz.models.config import ScoreName
 from attnviz.models.scores import (
     SCORES,
-    Additive,
-    General,
     additive,
     dot,
     general,
     scaled_dot,
-    score_named,
 )
 
 # Different primes, so that no two axes can be confused.
@@ -78,7 +74,7 @@ class TestNames:
     @pytest.mark.parametrize("name", SCORES)
     def test_attention_with_each(self, name: ScoreName) -> None:
         """Whatever the scores, each row is a distribution over the keys, and gradients reach what is learned."""
-        score = score_named(name, D_K)
+        score = SCORES[name](D_K)
         query, key = (
             torch.randn(BATCH, QUERIES, D_K, requires_grad=True),
             torch.randn(BATCH, KEYS, D_K),
@@ -92,18 +88,3 @@ class TestNames:
         assert all(
             learned.grad is not None and learned.grad.any() for learned in [query, *parameters]
         )
-
-
-@pytest.mark.usefixtures("as_installed")
-class TestRefusals:
-    """Impossible arguments are refused; the message names the expected and the given value."""
-
-    def test_names_and_sizes(self) -> None:
-        """A score function of no known name, and one of no width."""
-        with pytest.raises(
-            ModelError, match="expected dot, scaled_dot, general, additive, got cosine"
-        ):
-            score_named("cosine", D_K)  # type: ignore[arg-type]
-        for kind in (General, Additive):
-            with pytest.raises(ModelError, match="d_k is too small: expected at least 1, got -1"):
-                kind(-1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 from dataclasses import replace
 
 import pytest
@@ -11,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from attnviz.errors import ModelError
 from attnviz.models.attention import scaled_dot_product_attention
 from attnviz.models.config import RecurrentConfig
 from attnviz.models.seq2seq import RecurrentAttention, RecurrentTranslator
@@ -71,13 +68,6 @@ class TestRecurrentAttention:
         assert_close(
             context, torch.tensor([[5, 6.94397194e-11, 1]], dtype=torch.float64), rtol=1e-8, atol=0
         )
-
-    def test_scores_are_divided_by_the_root_of_the_hidden_width(self) -> None:
-        """With four numbers, a query of ones and keys of zeros and threes score 0 and 6."""
-        attention = plain(RecurrentAttention(4))
-        states = torch.stack([torch.zeros(4), 3 * torch.ones(4)])[None]
-        _, weights = attention(torch.ones(1, 4), *attention.keys_and_values(states))
-        assert_close(weights, torch.tensor([[1, math.exp(6)]]) / (1 + math.exp(6)))
 
     @pytest.mark.parametrize("masked", [False, True])
     def test_parity_with_torch(self, *, masked: bool) -> None:
@@ -163,36 +153,6 @@ class TestDecoding:
             assert_close(translation.logits[:, step], model.word_projection(hidden[:, 0]))
             assert_close(translation.weights[:, step], weights[:, 0])
 
-    def test_only_the_last_state_speaks_without_attention(self) -> None:
-        """With its states wiped out but for the last, a model with attention says something else, one without not."""
-        source, word = words(READ, 11), torch.tensor([CONFIG.start])
-        for config in (CONFIG, WITHOUT):
-            model = translator(config)
-            encoded = model.encode(source)
-            key, value = (
-                None if part is None else torch.zeros_like(part)
-                for part in (encoded.key, encoded.value)
-            )
-            wiped = encoded._replace(states=torch.zeros_like(encoded.states), key=key, value=value)
-            before, after = (
-                model.step(word, encoded.last, memory)[0] for memory in (encoded, wiped)
-            )
-            assert torch.equal(before, after) == (config.attention is None)
-
-    def test_forgetful(self) -> None:
-        """Before training, an earlier word changes a state less than where the gates are as PyTorch draws them."""
-        source = words(READ, SOURCE)
-        other = source.clone()
-        other[:, 0] = torch.where(source[:, 0] == READ - 1, READ - 2, READ - 1)
-        moved = []
-        for forgetful in (False, True):
-            torch.manual_seed(0)
-            model = translator(replace(CONFIG, forgetful=forgetful))
-            moved.append(
-                (model.encode(source).states - model.encode(other).states)[0, 3].norm().item()
-            )
-        assert 0 < moved[1] < moved[0] / 2
-
 
 class TestAttendFunction:
     """A caller can stand where the formula stands."""
@@ -214,26 +174,3 @@ class TestAttendFunction:
         assert torch.equal(translation.logits, model(source, target).logits)
         key = (BATCH, 1, SOURCE, HIDDEN)
         assert seen == [((BATCH, 1, 1, HIDDEN), key, key, (BATCH, 1, 1, SOURCE))] * STEPS
-
-
-@pytest.mark.usefixtures("as_installed")
-class TestRefusals:
-    """Impossible arguments are refused; the message names the expected and the given value."""
-
-    def test_sizes(self) -> None:
-        """Sizes below 1, names that are not there, a vocabulary without room for the special words."""
-        for change, message in (
-            ({"d_hidden": 0}, "d_hidden is too small: expected at least 1, got 0"),
-            ({"d_embedding": -5}, "d_embedding is too small: expected at least 1, got -5"),
-            ({"max_length": 0}, "max_length is too small: expected at least 1, got 0"),
-            ({"attention": "cosine"}, "expected dot, scaled_dot, general, additive, got cosine"),
-            ({"n_target_words": 4}, "must hold the special words: expected at least 5, got 4"),
-            (
-                {"end": 2},
-                "special words must differ: expected 4 numbers from 0 on, got (0, 1, 2, 2)",
-            ),
-        ):
-            with pytest.raises(ModelError, match=re.escape(message)):
-                RecurrentTranslator(replace(CONFIG, **change))
-        with pytest.raises(ModelError, match="max_length is too small: expected at least 1, got 0"):
-            translator().translate(words(READ, 5), max_length=0)

@@ -60,12 +60,6 @@ class TestLayer:
 class TestPad:
     """Sentences of different lengths in one batch."""
 
-    def test_mask_hides_what_was_added(self) -> None:
-        """Zeros fill up the shorter ones, and no query may look at them."""
-        padded, mask = pad([torch.ones(3, 2), torch.ones(1, 2)])
-        assert padded[:, :, 0].tolist() == [[1, 1, 1], [1, 0, 0]]
-        assert mask.tolist() == [[[True, True, True]], [[True, False, False]]]
-
     @pytest.mark.parametrize("causal", [False, True])
     def test_padding_changes_nothing(self, *, causal: bool) -> None:
         """In a batch each sentence gets the numbers that it gets alone, and the padding no weight."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TypeVar
 
 import pytest
@@ -10,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from attnviz.errors import ModelError
 from attnviz.models.attention import causal_mask
 from attnviz.models.config import StackConfig
 from attnviz.models.transformer import Decoder, EncoderDecoder, TransformerLayer
@@ -92,21 +90,6 @@ class TestDecoder:
             (BATCH, HEADS, TOKENS, SOURCE)
         ] * LAYERS
 
-    @pytest.mark.parametrize("cross", [False, True])
-    def test_a_later_word_changes_no_earlier_row(self, *, cross: bool) -> None:
-        """New words at the end leave vectors and weights before them as they were, to the last bit."""
-        decoder, x = Decoder(SIZES, cross=cross).double(), vectors(BATCH, TOKENS, D_MODEL)
-        memory = vectors(BATCH, SOURCE, D_MODEL) if cross else None
-        changed = x.clone()
-        changed[:, 7:] = vectors(BATCH, TOKENS - 7, D_MODEL)
-        output, *patterns = decoder(x, memory=memory)
-        other, *other_patterns = decoder(changed, memory=memory)
-        assert torch.equal(output[:, :7], other[:, :7])
-        assert not torch.allclose(output[:, 7:], other[:, 7:])
-        for pattern, other_pattern in zip(chain(*patterns), chain(*other_patterns), strict=True):
-            assert torch.equal(pattern[:, :, :7], other_pattern[:, :, :7])
-        assert all((pattern.triu(1) == 0).all() for pattern in patterns[0])
-
 
 class TestEncoderDecoder:
     """The two halves, and the cross attention between them."""
@@ -151,16 +134,3 @@ class TestEncoderDecoder:
         assert [tuple(pattern.shape) for pattern in weights.encoder] == [(1, 8, 5, 5)] * 6
         assert [tuple(pattern.shape) for pattern in weights.decoder] == [(1, 8, 3, 3)] * 6
         assert [tuple(pattern.shape) for pattern in weights.cross] == [(1, 8, 3, 5)] * 6
-
-
-@pytest.mark.usefixtures("as_installed")
-class TestRefusals:
-    """Impossible arguments are refused; the message names the expected and the given value."""
-
-    def test_memory(self) -> None:
-        """Cross attention without a memory, a memory without cross attention."""
-        x, memory = torch.ones(BATCH, TOKENS, D_MODEL), torch.ones(BATCH, SOURCE, D_MODEL)
-        with pytest.raises(ModelError, match="expected a memory, got none"):
-            Decoder(SIZES)(x)
-        with pytest.raises(ModelError, match="expected no memory, got one"):
-            Decoder(SIZES, cross=False)(x, memory=memory)

@@ -76,18 +76,6 @@ def test_a_later_word_changes_no_earlier_logit(model: Translator) -> None:
         assert torch.equal(pattern[..., :5, :], other[..., :5, :])
 
 
-def test_padding_changes_nothing(model: Translator) -> None:
-    """In a batch each pair gets the numbers that it gets alone."""
-    sizes = ((11, 2), (1, 7), (5, 3))
-    source, target = words(23, *(n for n, _ in sizes)), words(19, *(n for _, n in sizes))
-    together = model(source, target)
-    for row, (n_source, n_target) in enumerate(sizes):
-        alone = model(source[row : row + 1, :n_source], target[row : row + 1, :n_target])
-        assert_close(together.logits[row, :n_target], alone.logits[0])
-        for pattern, other in zip(source_weights(together), source_weights(alone), strict=True):
-            assert_close(pattern[row, ..., :n_target, :n_source], other[0])
-
-
 def test_free_running_equals_teacher_forcing_on_its_own_words(model: Translator) -> None:
     """Each word is the likeliest after those before, and the numbers are the forced ones, to the last bit."""
     source = words(23, 11, 1, 5)
@@ -118,15 +106,3 @@ def test_finished_sentences_stay_finished(model: Translator) -> None:
         assert torch.equal(alone.words[0], said[:n])
         lengths.append(n)
     assert min(lengths) == 1 < max(lengths) == together.shape[1]
-
-
-@pytest.mark.parametrize("name", CONFIGS)
-def test_it_stops(name: str) -> None:
-    """At the end, at the length asked for, and never after the model's own."""
-    model, source = new_model(name, max_length=17), words(23, 5, 5)
-    bias, end = model.word_projection.bias.data, RECURRENT.end
-    bias[end] = -99
-    lengths = [model.translate(source, max_length=n).words.shape[1] for n in (1, 7, 29, None)]
-    assert lengths == [1, 7, 17, 17]
-    bias[end] = 99
-    assert model.translate(source).words.tolist() == [[end]] * 2

@@ -92,20 +92,6 @@ class TestRealModel:
         np.testing.assert_allclose(other.weights, record.weights, rtol=0, atol=1e-5)
         assert model.config._attn_implementation == before
 
-    def test_pictures(self, record: attnviz.Attention, real_model: str, tmp_path: Path) -> None:
-        """A heatmap, all heads and a walkthrough are drawn and saved."""
-        record.figure(layer=2, head=4).savefig(tmp_path / "head.png")
-        record.save(tmp_path / "all.png")
-        attnviz.walkthrough(SENTENCE, model=real_model, query="it", layer=2, head=4).save(
-            tmp_path / "walk.svg"
-        )
-        assert len(list(tmp_path.iterdir())) == 3
-
-    def test_comparison(self, real_model: str) -> None:
-        """Heads are compared, as a table."""
-        comparison = attnviz.compare_heads([SENTENCE, "You love me."], model=real_model)
-        assert len(comparison.to_frame()) == 72
-
     def test_refused(self, real_model: str) -> None:
         """A model that does not fit is refused as attnviz's own error."""
         with pytest.raises(ModelError):

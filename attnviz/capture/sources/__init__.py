@@ -35,11 +35,15 @@ class Source(Protocol):
         texts: Sequence[str],
         pairs: Sequence[str | None] | None = None,
         *,
-        truncate: bool = False,
         kind: Kind | None = None,
         targets: Sequence[str | None] | None = None,
     ) -> Batch:
-        """Tokenize sentences into one padded batch."""
+        """Tokenize sentences into one padded batch.
+
+        A text that is longer than the model's positions is cut, with a note.
+
+        With a target, a shorter text would be another task. Raises TooLongError: the target or its text is too long.
+        """
 
     def encode_prepared(
         self, prepared: Any, *, kind: Kind | None = None, target: str | None = None
@@ -78,7 +82,6 @@ class PerSentenceSource(Source):
         texts: Sequence[str],
         pairs: Sequence[str | None] | None = None,
         *,
-        truncate: bool = False,
         kind: Kind | None = None,
         targets: Sequence[str | None] | None = None,
     ) -> Batch:
@@ -90,17 +93,10 @@ class PerSentenceSource(Source):
         if self.generates and any(target is not None for target in targets):
             kind = kind or "cross"  # all sentences of a batch must have the same kind
         inputs = zip(texts, pairs or no_texts, targets, strict=True)
-        return join(
-            [
-                self._read(text, pair, target, kind, truncate=truncate)
-                for text, pair, target in inputs
-            ]
-        )
+        return join([self._read(text, pair, target, kind) for text, pair, target in inputs])
 
     @abstractmethod
-    def _read(
-        self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
-    ) -> Batch:
+    def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
         """Return a batch of one sentence."""
 
 

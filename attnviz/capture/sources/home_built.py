@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +25,6 @@ from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.config import Language, ToyConfig
 from attnviz.models.embedding import after_start, sinusoidal_positions
-from attnviz.models.language.grammar import could_be_generated
 from attnviz.models.language.vocabulary import END, PIECE, START, UNKNOWN, Vocabulary
 from attnviz.models.language_models import (
     LanguageDecoder,
@@ -108,11 +107,8 @@ class ToySource(_HomeBuilt):
         self.has_special_tokens = config.special_tokens
         super().__init__(ToyEncoder(config), device, dtype)
 
-    def _read(
-        self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
-    ) -> Batch:
+    def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
         """Return a batch of one sentence. Raises InputError: the sentence has no word."""
-        del truncate  # this model reads sentences of any length
         shown_kind = expect_kind(self, kind, target)
         tokens = _read_words(text, pair)
         if self.has_special_tokens:
@@ -163,12 +159,8 @@ def random_source(
 
     Raises ModelError: sizes that do not fit together, or too large.
     """
-    config = HOME_BUILT[name].config()
-    if not isinstance(config, ToyConfig):
-        raise ModelError(f"{name} has the sizes of another architecture: expected a ToyConfig")
-    return ToySource(
-        replace(config, **dict[str, Any](sizes)), name=name, device=device, dtype=dtype
-    )
+    config = replace(cast("ToyConfig", HOME_BUILT[name].config()), **dict[str, Any](sizes))
+    return ToySource(config, name=name, device=device, dtype=dtype)
 
 
 def trained_source(
@@ -214,7 +206,7 @@ class TrainedSource(_HomeBuilt):
         by_length: dict[int, dict[tuple[int, ...], None]] = {}
         for text in texts:
             try:
-                tokens = self._sentence(text, None, truncate=True).tokens
+                tokens = self._sentence(text, None).tokens
             except InputError:  # `encode` says what is wrong with it
                 continue
             ids = tuple(token.id or 0 for token in tokens)
@@ -228,16 +220,14 @@ class TrainedSource(_HomeBuilt):
                     n = numbers.index(end) + 1 if end in numbers else len(numbers)
                     self._translations[ids] = numbers[:n]  # without the padding after the end
 
-    def _read(
-        self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
-    ) -> Batch:
+    def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
         """Return a batch of one sentence. Raises InputError: it has no word, or no word that the model knows."""
         shown_kind = expect_kind(self, kind, target)
-        sentence = self._sentence(text, pair, truncate=truncate)
+        sentence = self._sentence(text, pair, may_cut=target is None)
         source = self._numbers(sentence.tokens)
         if not self.generates:
             return batch_of_one(sentence, {"words": source}, shown_kind)
-        generated = self._generate(source, target, truncate=truncate)
+        generated = self._generate(source, target)
         inputs = {"source": source, "target": self._numbers(generated.tokens)}
         sentence = with_generation(sentence, generated, shown_kind, "word")
         return batch_of_one(sentence, inputs, shown_kind)
@@ -305,16 +295,16 @@ class TrainedSource(_HomeBuilt):
         """The vocabulary of the text that the model writes; a decoder reads and writes one vocabulary."""
         return self._card.target or self._card.source
 
-    def _sentence(self, text: str, pair: str | None, *, truncate: bool) -> Sentence:
+    def _sentence(self, text: str, pair: str | None, *, may_cut: bool = True) -> Sentence:
         """Return the sentence as tokens, cut to the model's limit if it may be, with notes.
 
-        Raises TooLongError: it has too many words, and may not be truncated; InputError: the model knows none of them.
+        Raises TooLongError: it has too many words, and may not be cut; InputError: the model knows none of them.
         """
         tokens = _read_words(text, pair, self._card.source)
         limit = self._card.plan.config.max_length
         n_words, notes = len(tokens), tuple[Note, ...]()
         if n_words > limit:
-            if not truncate:
+            if not may_cut:
                 raise TooLongError(
                     f"the text has {n_words:,} words, but {self.name} reads at most {limit}: shorten it"
                 )
@@ -331,12 +321,9 @@ class TrainedSource(_HomeBuilt):
             )
         if unknown:
             notes += (Note.of("unknown_words", words=", ".join(dict.fromkeys(unknown))),)
-        words = self._card.source.decode([token.id or 0 for token in tokens])
-        if self.generates and not could_be_generated(words):
-            notes += (Note("never_saw"),)
         return Sentence(text=text, pair=pair, tokens=tokens, notes=notes, is_cut=n_words > limit)
 
-    def _generate(self, source: Tensor, target: str | None, *, truncate: bool) -> GeneratedText:
+    def _generate(self, source: Tensor, target: str | None) -> GeneratedText:
         """Return the target as tokens or, if it is None, the model's own translation of the source ids."""
         config = self._card.plan.config
         if target is None:
@@ -352,11 +339,10 @@ class TrainedSource(_HomeBuilt):
             # An empty target is allowed: a model may generate nothing but the end token.
             if target and not words:
                 raise InputError(f"there is no word in this target: {visible(target)[:40]!r}")
-            if len(words) > max_words and not truncate:
+            if len(words) > max_words:
                 raise TooLongError(
                     f"the target has {len(words):,} words, but {self.name} generates at most {max_words:,}"
                 )
-            words = words[:max_words]
         tokens = self._labelled([*words, END] if is_ended else words)
         start = _special(START, GENERATED, config.start)
         return GeneratedText(text=" ".join(words), tokens=tokens, read=(start, *tokens[:-1]))
@@ -382,7 +368,7 @@ class TrainedSource(_HomeBuilt):
         if chat:
             raise no_template(self.name)
         del most
-        sentence = self._sentence(text, None, truncate=True)
+        sentence = self._sentence(text, None)
         numbers = tuple(token.id or 0 for token in sentence.tokens)
 
         def tokens(generated: Sequence[int]) -> tuple[Token, ...]:

@@ -20,9 +20,7 @@ PATIENCE = 3.0  # seconds to wait for the hub's first answer before it counts as
 # The file that holds a model's weights, or the index of the files among which they are divided.
 INDEX = "model.safetensors.index.json"  # which of several files holds which weights
 WEIGHTS = ("model.safetensors", INDEX)
-ADAPTER = (
-    "adapter_config.json"  # PEFT writes it beside weights that only change those of another model
-)
+ADAPTER = "adapter_config.json"  # PEFT writes it beside weights that only change those of another
 SAFETENSORS_ONLY = "attnviz reads safetensors only (other formats can run code while they load)"
 WHAT_TO_DO = (
     "download it where there is a network, give a local folder, or use the home-built model (toy)"
@@ -77,7 +75,9 @@ def _folder(folder: Path, *, needs_weights: bool) -> Location:
         if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
             raise ModelError(f"{name} is refused: its {visible(path.name)} is not a regular file")
     if (folder / ADAPTER).is_file():
-        raise _is_adapter(name)
+        raise ModelError(
+            f"{name} holds an adapter: merge it with its base model (merge_and_unload), and give that"
+        )
     if not (folder / "config.json").is_file():
         raise UnknownModelError(f"{name} holds no model: it has no config.json")
     if needs_weights and not any((folder / file).is_file() for file in WEIGHTS):
@@ -87,15 +87,6 @@ def _folder(folder: Path, *, needs_weights: bool) -> Location:
         path=str(folder),
         where="folder",
         name=visible(f"{full_path.parent.name}/{full_path.name}".lstrip("/")),
-    )
-
-
-def _is_adapter(name: str) -> ModelError:
-    """Return the error for an adapter of PEFT, which is no model by itself."""
-    return ModelError(
-        f"{name} holds only an adapter: load its base model, merge both with "
-        "peft.PeftModel.from_pretrained(model, ADAPTER).merge_and_unload(), save the result with its tokenizer in a "
-        "folder, and give that"
     )
 
 
@@ -137,18 +128,14 @@ def _ask_hub(model: str, revision: str | None) -> None:
         RevisionNotFoundError,
     )
 
-    def has(file: str) -> bool:
-        return _is_on_hub(model, file, revision)
-
     if constants.HF_HUB_OFFLINE:
         raise _unreachable(model, "the hub may not be asked (HF_HUB_OFFLINE is set)")
     try:
-        has_config = _within_patience(partial(has, "config.json"))
+        if not _within_patience(partial(_is_on_hub, model, "config.json", revision)):
+            raise UnknownModelError(f"{model} on the hub holds no model: it has no config.json")
         # Without this check, transformers would ask another server to convert the weights.
-        if has_config and any(map(has, WEIGHTS)):
-            return
-        if has(ADAPTER):
-            raise _is_adapter(model)
+        if not any(_is_on_hub(model, file, revision) for file in WEIGHTS):
+            raise ModelError(f"{model} has no model.safetensors on the hub: {SAFETENSORS_ONLY}")
     except ModelError:
         raise
     except TimeoutError:
@@ -165,9 +152,6 @@ def _ask_hub(model: str, revision: str | None) -> None:
     except Exception as error:
         reason = f"the hub cannot be reached ({first_line(error, 120)})"
         raise _unreachable(model, reason) from None
-    if not has_config:
-        raise UnknownModelError(f"{model} on the hub holds no model: it has no config.json")
-    raise ModelError(f"{model} has no model.safetensors on the hub: {SAFETENSORS_ONLY}")
 
 
 def _within_patience(ask: Callable[[], bool]) -> bool:

@@ -165,9 +165,7 @@ class PretrainedSource(PerSentenceSource):
         self._limit, self._limited_by_tokenizer = limit_of(self._model, self._tokenizer)
         self._accepted = frozenset(inspect.signature(self._model.forward).parameters)
 
-    def _read(
-        self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
-    ) -> Batch:
+    def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
         """Return a batch of one sentence.
 
         An encoder-decoder reads a sentence with only its encoder. For another kind of attention, or with a target (then
@@ -178,8 +176,8 @@ class PretrainedSource(PerSentenceSource):
         """
         shown_kind = expect_kind(self, kind, target)
         with as_model_error(self.name, "read this text"):
-            sentence, encoded = self._sentence(text, pair, truncate=truncate)
-        return self._with_target(sentence, encoded, target, kind, shown_kind, truncate=truncate)
+            sentence, encoded = self._sentence(text, pair, may_cut=target is None)
+        return self._with_target(sentence, encoded, target, kind, shown_kind)
 
     def encode_prepared(
         self, prepared: Any, *, kind: Kind | None = None, target: str | None = None
@@ -193,7 +191,7 @@ class PretrainedSource(PerSentenceSource):
             if is_words(prepared):
                 text = " ".join(prepared)
                 check_text(text, "the text")
-                sentence, encoded = self._sentence(text, None, truncate=False, words=list(prepared))
+                sentence, encoded = self._sentence(text, None, may_cut=False, words=list(prepared))
                 check_words(prepared, sentence.tokens)
             else:
                 n_known = len(input_embeddings(self._model).weight)
@@ -203,7 +201,7 @@ class PretrainedSource(PerSentenceSource):
                 tokens = generated_tokens(self._tokenizer, encoded["input_ids"], text)
                 tokens = tuple(replace(token, segment=0) for token in tokens)
                 sentence = Sentence(text=text, pair=None, tokens=tokens, notes=self._notes)
-        return self._with_target(sentence, encoded, target, kind, shown_kind, truncate=False)
+        return self._with_target(sentence, encoded, target, kind, shown_kind)
 
     def _with_target(
         self,
@@ -212,8 +210,6 @@ class PretrainedSource(PerSentenceSource):
         target: str | None,
         kind: Kind | None,
         shown_kind: Kind,
-        *,
-        truncate: bool,
     ) -> Batch:
         """Return a batch of one sentence with its generated text, if the model generates one."""
         batch = batch_of_one(sentence, self._inputs(encoded))
@@ -222,14 +218,14 @@ class PretrainedSource(PerSentenceSource):
         if shown_kind == "encoder" and target is None:
             return replace(batch, kind=shown_kind)
         with keep_state(self._owner):
-            return self._generator.generate(batch, target, kind or "cross", truncate=truncate)
+            return self._generator.generate(batch, target, kind or "cross")
 
     def _sentence(
         self,
         text: str,
         pair: str | None,
         *,
-        truncate: bool,
+        may_cut: bool = True,
         words: list[str] | None = None,
         **options: Any,
     ) -> tuple[Sentence, Any]:
@@ -238,7 +234,7 @@ class PretrainedSource(PerSentenceSource):
         The text of given `words` is these words with spaces between them: a tokenizer that marks spaces, such as
         GPT-2's, would take words alone for one long word.
 
-        Raises TooLongError: the text has too many tokens, and may not be truncated; InputError: it has no token.
+        Raises TooLongError: the text has too many tokens, and may not be cut; InputError: it has no token.
         """
         options |= {
             "return_offsets_mapping": self._tokenizer.is_fast,
@@ -247,7 +243,7 @@ class PretrainedSource(PerSentenceSource):
         encoded = self._tokenizer(text, pair, verbose=False, **options)
         n_tokens, notes = len(encoded["input_ids"]), self._notes
         if self._limit is not None and n_tokens > self._limit:
-            if not truncate:
+            if not may_cut:
                 self._refuse_long(n_tokens)
             encoded = self._tokenizer(
                 text, pair, truncation=True, max_length=self._limit, **options
@@ -373,7 +369,7 @@ class PretrainedSource(PerSentenceSource):
                     raise no_template(self.name)
                 options = {"add_special_tokens": False}
                 text = render_chat(self._tokenizer, text, self.name)
-            sentence, encoded = self._sentence(text, None, truncate=True, **options)
+            sentence, encoded = self._sentence(text, None, **options)
         numbers: tuple[int, ...] = tuple(encoded["input_ids"])
         first_ids, limit, source, native = numbers, self._limit, None, self._native
         if generator is not None:
@@ -576,16 +572,14 @@ class Generator:
         self.limit = limit_of(model.get_decoder(), tokenizer).n_tokens
         self.kinds = kinds_of(model)
 
-    def generate(self, single: Batch, target: str | None, kind: Kind, *, truncate: bool) -> Batch:
+    def generate(self, single: Batch, target: str | None, kind: Kind) -> Batch:
         """Return a sentence with its generated text: the target or, without one, the model's own words.
 
-        Raises InputError: the target has no token; TooLongError: it has more tokens than the decoder has positions, and
-        may not be truncated; ModelError: the model cannot generate freely, or cannot be forced to a target.
+        Raises InputError: the target has no token; TooLongError: it has more tokens than the decoder has positions;
+        ModelError: the model cannot generate freely, or cannot be forced to a target.
         """
-        if target is None:
-            generated = self._free(single.inputs["input_ids"])
-        else:
-            generated = self._forced(target, truncate=truncate)
+        ids = single.inputs["input_ids"]
+        generated = self._free(ids) if target is None else self._forced(target)
         inputs = self.inputs(single.inputs, [token.id or 0 for token in generated.read])
         sentence = with_generation(single.sentences[0], generated, kind, "token")
         return batch_of_one(sentence, inputs, kind)
@@ -623,21 +617,14 @@ class Generator:
             )
         return kind == batch.kind
 
-    def _forced(self, target: str, *, truncate: bool) -> GeneratedText:
+    def _forced(self, target: str) -> GeneratedText:
         """Return the tokens of a target, which replace those that the model would generate (teacher forcing)."""
         encoded = self._tokenizer(text_target=target, verbose=False)
-        ids, notes = encoded["input_ids"], tuple[Note, ...]()
-        n_tokens = len(ids)
-        if self.limit is not None and n_tokens > self.limit:
-            if not truncate:
-                raise TooLongError(
-                    f"the target has {n_tokens:,} tokens, but {self._name} generates at most {self.limit:,}: "
-                    "shorten it"
-                )
-            ids = self._tokenizer(text_target=target, truncation=True, max_length=self.limit)[
-                "input_ids"
-            ]
-            notes = (Note.of("target_truncated", kept=len(ids), total=n_tokens),)
+        ids = encoded["input_ids"]
+        if self.limit is not None and len(ids) > self.limit:
+            raise TooLongError(
+                f"the target has {len(ids):,} tokens, but {self._name} generates at most {self.limit:,}: shorten it"
+            )
         tokens = generated_tokens(self._tokenizer, ids, target)
         # An empty target is allowed: a model may generate nothing but the end token.
         if not tokens or (target and all(token.special for token in tokens)):
@@ -651,9 +638,7 @@ class Generator:
             raise ModelError(
                 f"{self._name} cannot be forced to a target: it reads something else than it generated"
             )
-        return GeneratedText(
-            text=target, tokens=tokens, read=(self._start(read[0]), *tokens[:-1]), notes=notes
-        )
+        return GeneratedText(text=target, tokens=tokens, read=(self._start(read[0]), *tokens[:-1]))
 
     def _free(self, source: Int64[Tensor, "1 token"]) -> GeneratedText:
         """Generate the most likely token at each step, until the end token or the limit."""

@@ -6,7 +6,6 @@ import copy
 import inspect
 import json
 import logging
-import math
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -56,8 +55,6 @@ MOST = 2**27  # the largest value of any other size in a configuration
 # The gain of randomly drawn weights. The libraries' own initial weights are so small that every head would attend to
 # all tokens equally.
 GAIN = 0.7
-# The largest factor by which the replacements of a tokenizer, one after the other, may lengthen a text.
-MOST_GROWTH = 2**14
 # Model inputs other than text, in words.
 WATCH = "run it yourself inside `with attnviz.watch(model):`, which shows its attention"
 SENSES = {"image": "pictures", "video": "films", "audio": "sound"}
@@ -244,11 +241,10 @@ def _read_config(location: Location, options: dict[str, Any]) -> Any:
 
 
 def _check_files(location: Location, options: dict[str, Any]) -> None:
-    """Refuse files that would run somebody's code, read beside the model's folder, or fill the memory.
+    """Refuse files that would run somebody's code, or read beside the model's folder.
 
-    Raises ModelError: a file names an attention implementation that is not part of transformers, the index of the
-    weights names other files than those of safetensors in the model's own folder, or the replacements of its tokenizer,
-    such as "a" by "aa" many times, could make a text too long (the tokenizers library would abort the process).
+    Raises ModelError: a file names an attention implementation that is not part of transformers, or the index of the
+    weights names other files than those of safetensors in the model's own folder.
     """
     file_options = {name: option for name, option in options.items() if name != "trust_remote_code"}
     # The configuration may be in another file than config.json, which it names.
@@ -267,13 +263,6 @@ def _check_files(location: Location, options: dict[str, Any]) -> None:
                 )
             if is_refused:
                 raise ModelError(f"{location.name} is refused: its {name} names {reason}")
-    tokenizer = _read_json(location, "tokenizer.json", file_options) or {}
-    for part in ("normalizer", "decoder"):
-        if math.prod(_growths(tokenizer.get(part))) > MOST_GROWTH:
-            raise ModelError(
-                f"{location.name} is refused: the replacements of its tokenizer's {part} could make a text more than "
-                f"{MOST_GROWTH:,} times longer"
-            )
 
 
 def _read_json(location: Location, name: str, options: dict[str, Any]) -> Any:
@@ -300,17 +289,6 @@ def _leaves(content: Any, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
             yield from _leaves(value, keys)
     else:
         yield keys, content
-
-
-def _growths(rules: Any) -> Iterator[int]:
-    """Yield the factor by which each replacement among these rules, at any depth, can lengthen a text."""
-    if isinstance(rules, dict) and rules.get("type") == "Replace":
-        # A regular expression may match one character.
-        replaced = rules["pattern"].get("String") or " "
-        yield max(1, math.ceil(len(rules["content"]) / len(replaced)))
-    elif isinstance(rules, dict | list):
-        for rule in rules.values() if isinstance(rules, dict) else rules:
-            yield from _growths(rule)
 
 
 def _check_sizes(config: Any, name: str) -> None:

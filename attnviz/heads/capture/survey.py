@@ -299,7 +299,7 @@ class Runner:
         if target is None and self.leader is not None:
             target = self.leader.encode(text, pair).sentences[0].target
         kind = self._settings.kind
-        batch = self.source.encode([text], [pair], truncate=True, kind=kind, targets=[target])
+        batch = self.source.encode([text], [pair], kind=kind, targets=[target])
         generated = batch.sentences[0].target
         if self._of_two and target is None and generated is not None:
             return self.encode(text, pair, generated)

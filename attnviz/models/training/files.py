@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from attnviz.errors import FileFormatError
 from attnviz.models.config import LanguageConfig
 from attnviz.models.language.vocabulary import SPECIAL, Vocabulary
-from attnviz.models.registry import HOME_BUILT, Recipe, TrainingPlan
+from attnviz.models.registry import Recipe, TrainingPlan
 from attnviz.models.training.tasks import ARCHITECTURES, Model
 from attnviz.storage.files import check_is_file
 
@@ -68,7 +68,7 @@ def file_of(name: str) -> Path:
     """Return the path of a model's weights, by its name or by the file itself."""
     if name.endswith(ENDING):
         return Path(name).expanduser()
-    return HOME_BUILT[name].weights or FOLDER / f"{name}{ENDING}"
+    return FOLDER / f"{name}{ENDING}"
 
 
 def load_card(path: Path) -> ModelCard:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attnviz.models.config import Language, LanguageConfig
 from attnviz.models.language import splits
-from attnviz.models.language.sentences import GoldSentence, Pair, Reference
+from attnviz.models.language.sentences import GoldSentence, Pair
 from attnviz.models.language.splits import Split
 from attnviz.models.language.vocabulary import PIECE, load_vocabulary
 from attnviz.models.language_models import LanguageDecoder, LanguageEncoder, TranslationTransformer
@@ -58,9 +58,9 @@ def _numbers(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> list[
 
 def places(sentences: Sequence[GoldSentence]) -> tuple[Tensor, Tensor]:
     """Return the position of "it" in each sentence, and that of the noun it stands for."""
-    references = [_reference(sentence) for sentence in sentences]
-    pronouns = torch.tensor([reference.pronoun for reference in references])
-    nouns = torch.tensor([reference.noun for reference in references])
+    found = [sentence.reference for sentence in sentences if sentence.reference is not None]
+    pronouns = torch.tensor([reference.pronoun for reference in found])
+    nouns = torch.tensor([reference.noun for reference in found])
     return pronouns, nouns
 
 
@@ -121,13 +121,6 @@ def reference_head(model: LanguageEncoder, n: int = SAMPLES, kind: str = "refere
     return max(heads, key=lambda head: (float(right[head]), head[0], float(on_noun[head])))
 
 
-def _reference(sentence: GoldSentence) -> Reference:
-    """Return the reference of a sentence. Raises ValueError: it has none."""
-    if sentence.reference is None:
-        raise ValueError("the sentence refers to nothing")
-    return sentence.reference
-
-
 def swap_referents(
     sentences: Sequence[GoldSentence], language: Language = "english"
 ) -> list[GoldSentence]:
@@ -140,7 +133,8 @@ def swap_referents(
     for_animals, for_places = splits.endings(language)
     swapped = []
     for number, sentence in enumerate(sentences):
-        reference, words = _reference(sentence), list(sentence.words)
+        reference, words = sentence.reference, list(sentence.words)
+        assert reference is not None
         if sentence.kind == "own":
             for noun, role in ((reference.noun, "object"), (reference.other, "subject")):
                 words[noun + 1] = PIECE + particle(words[noun], role)

@@ -9,46 +9,18 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import torch
 from torch import nn
 
-from attnviz.errors import InputError, SettingsError
-from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.config import LanguageConfig
 from attnviz.models.language.vocabulary import load_vocabulary
-from attnviz.models.language_models import LanguageEncoder
-from attnviz.models.registry import HOME_BUILT, Recipe, TrainingPlan, trained
+from attnviz.models.registry import Recipe, TrainingPlan, training_plan
 from attnviz.models.training import files, measure
 from attnviz.models.training.files import ModelCard
 from attnviz.models.training.tasks import Model, loss_of, new_model
 from attnviz.storage.files import check_ending, check_writable, write_whole
-
-REFERENCE_HEAD = 3
-"""The number that the head that finds referents gets in its layer; training would number it at random."""
-
-
-def plan_of(name: str, *, seed: int | None = None, steps: int | None = None) -> TrainingPlan:
-    """Return the training plan of a model, with another seed or number of steps if given.
-
-    Raises:
-        InputError: there is no trained home-built model of this name.
-        SettingsError: a negative seed, or fewer than one step.
-    """
-    if name not in trained():
-        raise InputError(
-            f"there is no home-built model {name!r} to train: there are {', '.join(trained())}"
-        )
-    if (seed is not None and seed < 0) or (steps is not None and steps < 1):
-        raise SettingsError("a seed is at least 0, and there is at least one step")
-    plan = HOME_BUILT[name].plan()
-    own = plan.recipe
-    return replace(
-        plan, recipe=replace(own, seed=own.seed if seed is None else seed, steps=steps or own.steps)
-    )
 
 
 def train(
@@ -72,21 +44,16 @@ def train(
         The card of the model, whose `quality` is measured on unseen sentences.
 
     Raises:
-        InputError: there is no trained home-built model of this name.
-        SettingsError: a negative seed, or fewer than one step.
+        SettingsError: there is no trained home-built model of this name, a negative seed, or fewer than one step.
         OutputError: another ending, or a file that cannot be written: before the first step.
     """
     path = Path(path)
     check_ending(path, (files.ENDING,), "weights are")
     check_writable(path)
-    plan = plan_of(name, seed=seed, steps=steps)
+    plan = training_plan(name, seed=seed, steps=steps)
     with _reproducible():
         model = new_model(plan)
         take_steps(model, plan, progress=progress)
-        if isinstance(model, LanguageEncoder):
-            layer, head = measure.reference_head(model)
-            attention = cast("MultiHeadAttention", model.encoder.layers[layer].attention)
-            exchange_heads(attention, head, REFERENCE_HEAD)
         model.half().float()  # the weights are rounded as the file will hold them, then measured
         language = plan.config.language if isinstance(plan.config, LanguageConfig) else None
         card = ModelCard(
@@ -131,22 +98,6 @@ def rate_at(step: int, recipe: Recipe) -> float:
     rising = (step + 1) / max(1, recipe.steps / 20)
     falling = 0.5 * (1 + math.cos(math.pi * step / recipe.steps))
     return recipe.rate * min(1.0, rising) * falling
-
-
-@torch.no_grad()
-def exchange_heads(attention: MultiHeadAttention, one: int, other: int) -> None:
-    """Exchange two heads of a layer; its output is the same up to rounding, because W^O sums over heads."""
-    order = list(range(attention.n_heads))
-    order[one], order[other] = other, one
-    rows = torch.arange(attention.d_model).view(attention.n_heads, attention.d_k)[order].flatten()
-    for projection in (
-        attention.query_projection,
-        attention.key_projection,
-        attention.value_projection,
-    ):
-        projection.weight.copy_(projection.weight[rows])
-        projection.bias.copy_(projection.bias[rows])
-    attention.output_projection.weight.copy_(attention.output_projection.weight[:, rows])
 
 
 @contextmanager

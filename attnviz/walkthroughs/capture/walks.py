@@ -64,9 +64,7 @@ def follow(
     """
 
     def encode(kind: Kind | None) -> Batch:
-        # A text is cut to what the model reads, but not if it was translated: the target is that of all words.
-        truncate = target is None
-        return source.encode([text], [pair], truncate=truncate, kind=kind, targets=[target])
+        return source.encode([text], [pair], kind=kind, targets=[target])
 
     batch = encode(kind)
     followed_kind = batch.kind or source.kinds[0]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from attnviz.attention import Note
-from attnviz.capture.attend import attend, attend_all
+from attnviz.capture.attend import attend
 from attnviz.capture.source import open_source
 from attnviz.models.language_models import LanguageDecoder, LanguageEncoder, TranslationTransformer
 from attnviz.models.registry import HOME_BUILT, KINDS, is_random, names
@@ -83,31 +83,6 @@ def test_weights_are_the_models_own(name: str, kind: Kind) -> None:
     np.testing.assert_allclose(record.weights, own.numpy(), atol=1e-6)
     assert record.kind == kind
     assert record.receipt is not None
-
-
-@pytest.mark.parametrize("name", CHOSEN)
-def test_a_batch_changes_nothing(name: str) -> None:
-    """A sentence beside a longer one has the attention that it has alone."""
-    source = open_source(name)
-    texts = (
-        ["고양이가 자요", "고양이가 방에서 자고 있어요."]
-        if name == "toy-ko"
-        else ["i love all you", SENTENCE]
-    )
-    together = attend_all(texts, source)
-    for record in together:
-        alone = attend(record.text, source)
-        np.testing.assert_allclose(record.weights, alone.weights, atol=2e-6)
-        assert record.target == alone.target
-
-
-def test_a_decoder_looks_back_only() -> None:
-    """The left-to-right model gives no weight to later words, and later words change no earlier row."""
-    whole = attend(SENTENCE, "toy-decoder")
-    assert whole.kind == "decoder"
-    assert not np.triu(whole.weights, 1).any()
-    part = attend("she is eating a", "toy-decoder")
-    np.testing.assert_allclose(part.weights, whole.weights[:, :, :4, :4], atol=1e-6)
 
 
 def test_unknown_words_are_said() -> None:

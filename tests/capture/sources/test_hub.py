@@ -110,17 +110,6 @@ def test_what_the_hub_refuses(
     assert refused("I love all you", "-m", SOMEBODY) == line
 
 
-def test_an_adapter(
-    refused: Callable[..., str], hub: Hub, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """A model on the hub that is only an adapter is said to be one."""
-    folder = tmp_path_factory.mktemp("adapter")
-    (folder / "adapter_config.json").touch()
-    hub.models["somebody/adapter"] = folder
-    line = refused("I love all you", "-m", "somebody/adapter")
-    assert line.startswith("somebody/adapter holds only an adapter: load its base model, ")
-
-
 def test_somebody_else_answers(refused: Callable[..., str], hub: Hub) -> None:
     """A page to log in at, as in a hotel, is not taken for the hub."""
     hub.portal = True

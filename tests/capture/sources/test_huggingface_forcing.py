@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from attnviz.attention import Note
 from attnviz.capture.attend import attend
-from attnviz.capture.sources import huggingface
-from attnviz.errors import InputError, NoAttentionError, SelectionError
+from attnviz.errors import InputError, SelectionError
 from tests.fixtures.zoo import SENTENCES
 
 if TYPE_CHECKING:
     from attnviz.attention import Attention
     from tests.fixtures.zoo import Zoo
-
-TARGETS = ("나는 너희 모두를 사랑해", "The animal was too tired")
-"""What is to be said."""
 
 
 def texts(record: Attention) -> tuple[list[str], list[str]]:
@@ -88,20 +84,3 @@ class TestRefused:
                 attend(SENTENCES[0], zoo.source("t5"), target=target)
         with pytest.raises(InputError, match="finds no token in this target: '<pad></s>'"):
             attend(SENTENCES[0], zoo.source("bart"), target="<pad></s>")
-
-    @pytest.mark.parametrize(
-        ("cross_names", "self_names"),
-        [(set(), {"selfattn"}), ({"encoderattn"}, set()), ({"selfattn"}, {"encoderattn"})],
-    )
-    def test_layers_of_unknown_kind(
-        self, zoo: Zoo, cross_names: set[str], self_names: set[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A layer that is named otherwise, or looks at something else than its name says."""
-        source: Any = zoo.source("bart")
-        monkeypatch.setattr(huggingface, "CROSS_NAMES", cross_names)
-        monkeypatch.setattr(huggingface, "SELF_NAMES", self_names)
-        monkeypatch.setattr(source._generator, "kinds", huggingface.kinds_of(source._full_model))
-        with pytest.raises(
-            NoAttentionError, match=r"bart: it is not clear what [\w.]+ looks at: [^\n]*$"
-        ):
-            attend(SENTENCES[0], source, target=TARGETS[1], kind="cross")

@@ -21,7 +21,6 @@ from tokenizers import (
     trainers,
 )
 from torch import nn
-from torch.nn.modules.module import register_module_forward_pre_hook
 
 import attnviz
 from tests.fixtures.zoo import SENTENCES, make_tokenizer
@@ -258,19 +257,6 @@ def test_pairs(reader: Any, tokenizer: Any) -> None:
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_batches(reader: Any, tokenizer: Any, side: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever side the tokenizer pads: each sentence has the labels and the weights that it has alone."""
-    monkeypatch.setattr(tokenizer, "padding_side", side)
-    with received(reader) as ids:
-        records = attnviz.attend_all(TEXTS, reader, tokenizer)
-    for text, record, row in zip(TEXTS, records, ids, strict=True):
-        check(record.query_tokens, row[: len(record.query_tokens)], tokenizer)
-        alone = attnviz.attend(text, reader, tokenizer)
-        assert record.query_tokens == alone.query_tokens
-        np.testing.assert_allclose(record.weights, alone.weights, atol=1e-6)
-
-
-@pytest.mark.parametrize("side", ["left", "right"])
 def test_truncation(
     reader: Any, tokenizer: Any, side: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,36 +323,3 @@ def test_padding_of_an_own_tokenizer() -> None:
         record = attnviz.attend("I love", module, tokenizer)
         assert record.query_tokens == alone.query_tokens
         assert np.array_equal(record.weights, alone.weights)
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("toy", "The quokka didn't cross the street because it was tired"),
-        ("toy-decoder", "The cat sat on the mat"),
-        ("toy-ko", "동물은 길을 건너지 않았어요"),
-        ("toy-seq2seq", "the cat is big"),
-        ("toy-transformer", "the cat sees a dog"),
-    ],
-)
-def test_home_built(name: str, text: str) -> None:
-    """The words of the models that ship, against their vocabulary."""
-    card = next(model.card for model in attnviz.list_models() if model.name == name)
-    assert card is not None
-    rows: list[list[int]] = []
-
-    def collect(module: nn.Module, inputs: tuple[Any, ...]) -> None:
-        if isinstance(module, nn.Embedding):
-            rows.extend(inputs[0].tolist())
-
-    hook = register_module_forward_pre_hook(collect)
-    try:
-        record = attnviz.attend(text, name)
-    finally:
-        hook.remove()
-    ids = [token.id for token in record.key_tokens]
-    assert ids == rows[0]
-    for token, word in zip(record.key_tokens, card.source.decode(rows[0]), strict=True):
-        is_unknown = word not in {token.piece, token.piece.lower()}
-        assert token.text.endswith("→[UNK]") == is_unknown
-        assert token.text.removeprefix("·").split("→")[0].lower() in token.piece.lower()

@@ -109,21 +109,6 @@ class TestOtherFiles:
             file.unlink()
         assert " has no vocabulary (no tokenizer.json, vocab.txt or the like)" in refusal(folder)
 
-    @pytest.mark.parametrize("part", ["normalizer", "decoder"])
-    def test_replacements_that_grow(self, folder: Path, part: str) -> None:
-        """Doubled 33 times, a letter takes gigabytes; two such rules do no harm."""
-        path = folder / "tokenizer.json"
-        content = json.loads(path.read_text(encoding="utf-8"))
-        rule = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
-        rules = "normalizers" if part == "normalizer" else "decoders"
-        inner = {"type": "Sequence", rules: [rule] * 11}
-        content[part] = {"type": "Sequence", rules: [inner] * 3}
-        path.write_text(json.dumps(content), encoding="utf-8")
-        assert f"the replacements of its tokenizer's {part}" in refusal(folder)
-        content[part] = {"type": "Sequence", rules: [rule] * 2}
-        path.write_text(json.dumps(content), encoding="utf-8")
-        open_source(str(folder), device="cpu")
-
     @pytest.mark.parametrize(
         "name",
         [
@@ -159,9 +144,7 @@ class TestOtherFiles:
         adapter.mkdir()
         for place in (adapter, folder):
             (place / "adapter_config.json").touch()
-            said = refusal(place)
-            assert "holds only an adapter: load its base model" in said
-            assert "merge_and_unload()" in said
+            assert "holds an adapter: merge it with its base model" in refusal(place)
 
     def test_code(self, folder: Path, tmp_path: Path) -> None:
         """Code that comes with a model does not run unless it is allowed to."""
