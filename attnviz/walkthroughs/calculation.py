@@ -178,10 +178,10 @@ class Calculation:
 
     def finish(
         self,
-        title: Note | str,
+        title: Note,
         *,
         query: int | None = None,
-        notes: Sequence[Note | str] = (),
+        notes: Sequence[Note] = (),
         **of: Any,
     ) -> Walkthrough:
         """Return the finished walkthrough.
@@ -190,17 +190,13 @@ class Calculation:
         model and the layer.
         """
         return Walkthrough(
-            title=_as_note(title),
+            title=title,
             grids=dict(self.grids),
             steps=tuple(self.steps),
             query=query,
-            notes=tuple(map(_as_note, notes)),
+            notes=tuple(notes),
             **of,
         )
-
-
-def _as_note(note: Note | str) -> Note:
-    return Note.of("text", text=note) if isinstance(note, str) else note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from types import MappingProxyType
 
 import numpy as np
 
 from attnviz.attention import Note
 from attnviz.errors import SelectionError
 from attnviz.walkthroughs.calculation import Calculation, Terms, find_row
-from attnviz.walkthroughs.record import Grid, Walkthrough, below
+from attnviz.walkthroughs.record import Grid, Walkthrough
 
 WORDS = ("I", "love", "you", "all")
 MIXING = np.array([[0.2, 0, 0], [0, 0.2, 0], [0, 0, 0.2], [0.05, 0, 0], [0, 0.05, 0], [0, 0, -0.1]])
@@ -77,17 +76,23 @@ def self_attention(query: str | int | None = None) -> Walkthrough:
 def _tenths(chance: random.Random, n_rows: int, n_columns: int) -> np.ndarray:
     """Draw numbers from -1 to 1 with one decimal [row, column]."""
     return np.array(
-        [[(int(chance.random() * 21) - 10) / 10 for _ in range(n_columns)] for _ in range(n_rows)]
+        [[(below(chance, 21) - 10) / 10 for _ in range(n_columns)] for _ in range(n_rows)]
     )
 
 
-EXAMPLES: Mapping[str, Callable[[str | int | None], Walkthrough]] = MappingProxyType(
-    {
-        "seq2seq": seq2seq,
-        "seq2seq-word": partial(seq2seq, to_word=True),
-        "self-attention": self_attention,
-    }
-)
+def below(chance: random.Random, n: int) -> int:
+    """Return a random integer from 0 to n - 1.
+
+    Python guarantees only the numbers of `random()` to stay the same in later versions, not those of `randrange`.
+    """
+    return int(chance.random() * n)
+
+
+EXAMPLES: dict[str, Callable[[str | int | None], Walkthrough]] = {
+    "seq2seq": seq2seq,
+    "seq2seq-word": partial(seq2seq, to_word=True),
+    "self-attention": self_attention,
+}
 
 
 WIDTH = 4  # of query and keys; its square root is the integer 2

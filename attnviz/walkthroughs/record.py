@@ -6,7 +6,6 @@ walkthrough are called `walk`.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -181,11 +180,3 @@ class Walkthrough(Result):
         from attnviz.walkthroughs.view import frame
 
         return frame(self)
-
-
-def below(chance: random.Random, n: int) -> int:
-    """Return a random integer from 0 to n - 1.
-
-    Python guarantees only the numbers of `random()` to stay the same in later versions, not those of `randrange`.
-    """
-    return int(chance.random() * n)

@@ -38,7 +38,7 @@ def attend(
 
 
 def attention_walk(
-    *, title: str, query: Grid, keys: Grid, values: Grid, notes: Any = (), **terms: Any
+    *, title: str, query: Grid, keys: Grid, values: Grid, **terms: Any
 ) -> Walkthrough:
     """The walkthrough of queries, keys and values that are given, with the fields of `Terms`."""
     c = Calculation()
@@ -47,7 +47,7 @@ def attention_walk(
     c.give("K", keys)
     c.give("V", values)
     attend(c, query=name, **terms)
-    return c.finish(title, query=0 if one else None, notes=notes)
+    return c.finish(note(title), query=0 if one else None)
 
 
 def largest_error(walk: Walkthrough) -> float:
@@ -105,7 +105,7 @@ def layer() -> Walkthrough:
     c.step("split_query", "part", "split", "norm", "n_heads", number=1.0)
     c.step("concatenated", "concatenated", "concatenate", "relu", "bent")
     return replace(
-        c.finish("One layer, 한국어", notes=("masked",)),
+        c.finish(note("One layer, 한국어"), notes=[note("masked")]),
         model="toy",
         text="나는 love",
         kind="decoder",
@@ -132,7 +132,7 @@ def score_walk(score: str) -> Walkthrough:
             score="additive",
             weights={"W": grid(5, 3, seed=4), "U": grid(5, 2, seed=5), "v": grid(1, 5, seed=6)},
         )
-    return c.finish(score, query=0)
+    return c.finish(note(score), query=0)
 
 
 def walks() -> dict[str, Walkthrough]:
@@ -197,7 +197,7 @@ def of_model(
         {"Wo": Grid(values=draw.normal(size=(d * n_heads, d_model)))},
     )
     return replace(
-        c.finish("one head", query=3 if one else None, notes=("a note",)),
+        c.finish(note("one head"), query=3 if one else None, notes=[note("a note")]),
         model="a model",
         text="나는 너희 모두를 사랑해",
         kind="encoder",
