@@ -13,7 +13,7 @@ from torch import Tensor
 from attnviz.attention import MEMORY, Attention, Note, Receipt, Token, indices_of
 from attnviz.capture.observers import CPU, WeightCollector
 from attnviz.capture.sources.decoding import Decoding
-from attnviz.errors import InputError
+from attnviz.errors import InputError, TooLongError
 from attnviz.generations.record import Step
 from attnviz.generations.settings import Sampling
 
@@ -171,7 +171,7 @@ def follow(
     generation = Generation(decoding=decoding, most=n_tokens, layers=layers, heads=heads)
     never = torch.tensor(decoding.never, dtype=torch.long, device=CPU)
     random = torch.Generator().manual_seed(sampling.seed)
-    is_cut = False
+    stop: BaseException | None = None
     try:
         to_read = decoding.begin
         while len(generation.numbers) < n_tokens:
@@ -185,14 +185,16 @@ def follow(
             if number in decoding.ends:
                 break
             to_read = (number,)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, TooLongError) as error:
         if not generation.numbers:
             raise
-        is_cut = True
+        stop = error
     n = len(generation.numbers)
     notes = [Note.of("sampled", how=str(sampling))] if sampling.sample else []
-    if is_cut:
+    if isinstance(stop, KeyboardInterrupt):
         notes.append(Note.of("generation_cut", n=n))
+    elif stop is not None:
+        notes.append(Note.of("reads_no_more", n=n, why=str(stop)))
     elif generation.numbers[-1] not in decoding.ends:
         notes.append(Note.of("generation_stopped" if n == most else "positions_end", n=n))
     return generation.record(notes)

@@ -32,6 +32,7 @@ NOTES: Templates = {
     "generation_stopped": _("Stopped after {n:,} tokens, before the end of the text"),
     "generation_cut": _("Interrupted after {n:,} tokens"),
     "positions_end": _("Stopped after {n:,} tokens: the model has no more positions"),
+    "reads_no_more": _("Stopped after {n:,} tokens: {why}"),
     "sampled": _("Sampled: {how}"),
     "syllables_broken": _(
         "The vocabulary has no Korean syllables, only their letters or bytes "

@@ -244,7 +244,7 @@ def test_bad_input(zoo: Zoo, speaking: Callable[[str], tuple[Any, Any]]) -> None
         ("I love", "toy", ModelError, "toy generates nothing: it only reads"),
         ("I love", "toy-random", ModelError, "generates nothing"),
         ("I love", zoo.source("distilbert"), ModelError, "generates nothing"),
-        ("I love", torch.nn.Linear(2, 2), ModelError, "a torch module of your own inside `with"),
+        ("I love", torch.nn.Linear(2, 2), ModelError, "cannot be run on this text"),
     ):
         with pytest.raises(error, match=words):
             attnviz.generate(prompt, which)
@@ -322,3 +322,124 @@ def test_a_chat_template_is_bounded(
     tokenizer.chat_template = template
     with pytest.raises(ModelError, match=rf"the chat template of .* cannot be used: .*{reason}"):
         attnviz.generate("I love all", model, tokenizer, chat=True, max_new_tokens=2)
+
+
+class Own(torch.nn.Module):
+    """A module of one's own of random weights, with two heads in each of two layers, which reads 16 tokens."""
+
+    def __init__(self, n_words: int, *, causal: bool = True, by_hand: bool = False) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.words = torch.nn.Embedding(n_words, 12)
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(12, 36) for _ in range(2))
+        self.causal, self.by_hand, self.weights = causal, by_hand, list[torch.Tensor]()
+
+    def forward(self, numbers: torch.Tensor) -> Any:
+        """The logits of the next word, and no loss."""
+        if numbers.shape[1] > 16:
+            raise ValueError("16 at most")
+        x, self.weights = self.words(numbers) + torch.arange(numbers.shape[1])[:, None] / 8, []
+        for layer in self.layers:
+            q, k, v = (
+                part.unflatten(-1, (2, 6)).transpose(1, 2) for part in layer(x).chunk(3, dim=-1)
+            )
+            hidden = torch.ones(numbers.shape[1], numbers.shape[1]).triu(1).bool() & self.causal
+            self.weights.append((q @ k.mT / 6**0.5).masked_fill(hidden, -torch.inf).softmax(dim=-1))
+            if self.by_hand:
+                y = self.weights[-1] @ v
+            else:
+                y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+            x = x + y.transpose(1, 2).flatten(2)
+        return x @ self.words.weight.T, None
+
+
+class Words:
+    """A tokenizer of one's own, as short as it can be."""
+
+    def encode(self, text: str) -> list[int]:
+        """The places of letters in the alphabet."""
+        return [ord(letter) - ord("a") for letter in text]
+
+    def decode(self, numbers: list[int]) -> str:
+        """Letters again."""
+        return "".join("abcdefgh"[number] for number in numbers)
+
+
+class TestOwn:
+    """A torch module of one's own, which reads the whole text anew at each step."""
+
+    def test_rows_and_text_are_those_of_the_module(self) -> None:
+        """Each token is the likeliest of the module's own logits, each row that of one pass over the finished text."""
+        model = Own(8).train()
+        steps: list[Step] = []
+        record = attnviz.generate(
+            "abc", model=model, tokenizer=Words(), max_new_tokens=6, on_step=steps.append
+        )
+        assert model.training
+        numbers = torch.tensor([numbers_of(record)])
+        logits = model(numbers)[0]
+        assert logits[0, 2:-1].argmax(dim=-1).tolist() == numbers[0, 3:].tolist()
+        assert record.target == Words().decode(numbers[0, 3:].tolist())
+        weights = torch.cat(model.weights).detach().numpy()
+        np.testing.assert_allclose(record.weights, chosen(weights, record), rtol=0, atol=1e-6)
+        chances = [logits[0, 1 + step.number].softmax(dim=-1).max().item() for step in steps]
+        np.testing.assert_allclose([step.probability for step in steps], chances, rtol=1e-4)
+        assert record.kind == "decoder"
+        assert [token.segment for token in record.key_tokens] == [0] * 3 + [2] * 5
+        whole = attnviz.attend(f"abc{record.target}", model, Words()).weights
+        np.testing.assert_allclose(record.weights, chosen(whole, record), rtol=0, atol=1e-6)
+        assert record.receipt is not None
+        assert (record.receipt.native, record.receipt.layers) == ("sdpa", (0, 1))
+
+    @pytest.mark.parametrize("prompt", ["a", "abc"])
+    def test_a_softmax_by_hand_without_a_tokenizer(self, prompt: str) -> None:
+        """The rows are the module's own softmax; the bytes of the text are the tokens."""
+        model = Own(256, by_hand=True)
+        record = attnviz.generate(prompt, model, max_new_tokens=4)
+        model(torch.tensor([numbers_of(record)]))
+        weights = torch.cat(model.weights).detach().numpy()
+        np.testing.assert_allclose(record.weights, chosen(weights, record), rtol=0, atol=1e-6)
+        codes = ["reads_bytes", "row_generates_token", "generation_stopped"]
+        assert [note.code for note in record.notes] == codes
+        assert record.proof == "verified: the model's own softmax in 2 layers"
+
+    def test_its_positions_end(self) -> None:
+        """Where it reads no more, the text ends, in the module's own words; a longer prompt is refused."""
+        record = attnviz.generate("abc", Own(8), Words())
+        assert len(record.key_tokens) == 16
+        why = "Own in memory reads no more than 16 tokens (ValueError: 16 at most)"
+        assert record.notes[-1] == attnviz.Note.of("reads_no_more", n=14, why=why)
+        assert len(attnviz.generate("abcdefgh" * 2, Own(8), Words()).query_tokens) == 1
+        with pytest.raises(
+            ModelError, match=r"^Own in memory cannot be run on this text: ValueError: 16 at most$"
+        ):
+            attnviz.generate("abcdefgh" * 3, Own(8), Words())
+
+    def test_refused(self) -> None:
+        """Modules without logits over the vocabulary, or with attention to later tokens, are refused."""
+        states = Own(8)
+        states.register_forward_hook(lambda _module, _given, made: made[0] @ states.words.weight)
+        more = Words()
+        more.n_vocab = 9  # type: ignore[attr-defined]
+        nothing = Own(8)
+        nothing.register_forward_hook(lambda *_: {"scores": 1})
+        for model, tokenizer, words in (
+            (states, Words(), r"it returns the shape \(1, 3, 12\), no logits over its vocabulary$"),
+            (nothing, Words(), r"it returns dict, no logits over its vocabulary$"),
+            (
+                Own(8),
+                more,
+                r"it returns the shape \(1, 3, 8\), no logits over its vocabulary of 9 tokens$",
+            ),
+            (
+                Own(8, causal=False),
+                Words(),
+                "its tokens look at later ones too; models that generate are decoders",
+            ),
+        ):
+            with pytest.raises(ModelError, match=f"^Own in memory generates nothing: {words}"):
+                attnviz.generate("abc", model, tokenizer)
+        with pytest.raises(ModelError, match="its tokens look at later ones too"):
+            attnviz.generate("a", Own(8, causal=False), Words())
+        with pytest.raises(InputError, match="has no chat template"):
+            attnviz.generate("abc", Own(8), Words(), chat=True)

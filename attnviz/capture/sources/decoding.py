@@ -78,8 +78,7 @@ def cannot_generate(name: str, *, lacks_words: bool = False) -> ModelError:
         )
     return ModelError(
         f"{name} generates nothing: it only reads; models that generate are decoders, such as toy-decoder, gpt2 and "
-        "Llama, and those that translate, such as toy-seq2seq and T5; run a torch module of your own inside "
-        "`with attnviz.watch(module):`"
+        "Llama, and those that translate, such as toy-seq2seq and T5"
     )
 
 
@@ -207,7 +206,7 @@ class PretrainedDecoding(Decoding):
 
 @dataclass(slots=True, kw_only=True)
 class UncachedDecoding(Decoding):
-    """A model without a cache, a home-built one, which reads the text again at each step.
+    """A model without a cache, which reads the text again at each step: a home-built model or a torch module.
 
     `forward` takes the ids so far and a run; it passes its rows to the run, and returns the logits of the next token.
     """
@@ -220,6 +219,7 @@ class UncachedDecoding(Decoding):
         """Read tokens and return the logits of the next, as `Decoding.read`."""
         self._read += numbers
         run = self._run(len(numbers), observers, last_rows_only=True)
-        with torch.inference_mode():
+        # The user's module may store tensors; those made in inference mode could not be used in training afterwards.
+        with torch.no_grad():
             logits = self.forward(self._read, run)
         return logits.float().cpu(), run.receipt(self.name)

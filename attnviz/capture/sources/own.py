@@ -6,13 +6,15 @@ import copy
 import inspect
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import torch
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from attnviz.attention import SOFTMAX, Kind, Note, Receipt
@@ -20,13 +22,20 @@ from attnviz.capture.batching import batch_of_one
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import show_calls
 from attnviz.capture.sources import PerSentenceSource, expect_kind
+from attnviz.capture.sources.decoding import UncachedDecoding, no_template
 from attnviz.capture.sources.hub import first_line
 from attnviz.capture.sources.loading import as_model_error, evaluated
 from attnviz.capture.sources.modules import CausalityProbe, FunctionalRecorder
-from attnviz.capture.sources.tokens import notes_on, own_tokens
+from attnviz.capture.sources.tokens import (
+    generated_tokens,
+    meaning,
+    n_tokens,
+    notes_on,
+    own_tokens,
+)
 from attnviz.capture.sources.tracing import AttentionTracer, trace_attention
 from attnviz.capture.stream import ForwardPass, digest_of
-from attnviz.errors import AttnvizError, InputError, ModelError, UnknownModelError
+from attnviz.errors import AttnvizError, InputError, ModelError, TooLongError, UnknownModelError
 from attnviz.text.display import visible
 from attnviz.text.suggest import suggest
 
@@ -179,8 +188,8 @@ class ModuleSource(PerSentenceSource):
         self.has_sinks, self.n_left_out = run.has_sinks, len(run.left_out)
         return run.receipt(self.name)
 
-    def _run(self, ids: Int64[Tensor, "batch token"], run: ForwardPass) -> None:
-        """Run the module on token ids while its attention goes to a run."""
+    def _run(self, ids: Int64[Tensor, "batch token"], run: ForwardPass) -> Any:
+        """Run the module on token ids while its attention goes to a run, and return its output."""
         error_handler = as_model_error(self.name, "be run on this text", run=run, is_typed=True)
         try:
             with (
@@ -189,7 +198,7 @@ class ModuleSource(PerSentenceSource):
                 trace_attention(AttentionTracer(FunctionalRecorder(run, self.name)), ids),
                 error_handler,
             ):
-                self._module(ids, **_further_inputs(self._module, ids))
+                return self._module(ids, **_further_inputs(self._module, ids))
         except ModelError as error:
             if self._tokenizer is None and isinstance(error.__cause__, IndexError):
                 raise ModelError(
@@ -202,6 +211,80 @@ class ModuleSource(PerSentenceSource):
             raise ModelError(
                 f"{error}; give the transformers model inside it instead, model={inside}"
             ) from error.__cause__
+
+    @contextmanager
+    def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[UncachedDecoding]:
+        """Let the module continue a text, by its logits.
+
+        Raises ModelError: it returns no logits, or its tokens attend to later ones.
+        """
+        del most  # the limit of a module is unknown
+        if chat:
+            raise no_template(self.name)
+        sentence = self._sentence(text)
+        numbers = [token.id or 0 for token in sentence.tokens]
+        # One token attends to itself alone, which shows no kind: probe with it twice.
+        probed_ids = numbers if len(numbers) > 1 else numbers * 2
+        self._find_kind(torch.tensor([probed_ids], device=self._device))
+        if self.kinds != ("decoder",):
+            raise ModelError(
+                f"{self.name} generates nothing: its tokens look at later ones too; models that generate are decoders, "
+                "in which each token looks at those before it"
+            )
+        end = getattr(self._tokenizer, "eos_token_id", None)
+        yield UncachedDecoding(
+            name=self.name,
+            sentence=sentence,
+            kind="decoder",
+            begin=tuple(numbers),
+            room=None,
+            ends=frozenset(() if end is None else (end,)),
+            native=SOFTMAX,
+            tokens=partial(generated_tokens, self._tokenizer),
+            text=partial(meaning, self._tokenizer),
+            forward=partial(self._next, len(numbers)),
+        )
+
+    def _next(self, n_first: int, read: Sequence[int], run: ForwardPass) -> Float[Tensor, " word"]:
+        """Return the logits of the token after those in `read`; the run sees the last rows.
+
+        `n_first` is the number of tokens of the prompt. Raises TooLongError: the module fails on this many tokens, but
+        did not fail on the prompt.
+        """
+        ids = torch.tensor([read], device=self._device)
+        try:
+            output = self._run(ids, run)
+        except ModelError as error:
+            if error.__cause__ is None or len(read) == n_first:
+                raise
+            reason = f"{type(error.__cause__).__name__}: {first_line(error.__cause__)}"
+            raise TooLongError(
+                f"{self.name} reads no more than {len(read) - 1:,} tokens ({reason})"
+            ) from error
+        return self._logits(output)
+
+    def _logits(self, output: Any) -> Float[Tensor, " word"]:
+        """Return the logits of the last token in a module's output.
+
+        The output may be a tensor, a tuple that begins with one, or an object with an attribute `logits`. There may be
+        more logits than the vocabulary has tokens: one per word vector of a padded table.
+
+        Raises ModelError: it has no logits over the vocabulary.
+        """
+        first = output[0] if isinstance(output, tuple | list) and output else output
+        logits = getattr(first, "logits", first)
+        shape = tuple(getattr(logits, "shape", ()))
+        n_words = n_tokens(self._tokenizer)
+        tables = [part for part in self._module.modules() if isinstance(part, nn.Embedding)]
+        sizes = {n_words, *(table.num_embeddings for table in tables)}
+        has_logits = len(shape) == 3 and shape[-1] in sizes and shape[-1] >= (n_words or 0)
+        if has_logits and isinstance(logits, Tensor):
+            return logits[0, -1, :n_words]
+        result = f"the shape {shape}" if shape else type(logits).__name__
+        size = "" if n_words is None else f" of {n_words:,} tokens"
+        raise ModelError(
+            f"{self.name} generates nothing: it returns {result}, no logits over its vocabulary{size}"
+        )
 
     def digest(self) -> str:
         """Return a digest of the bytes of all weights, which identifies the model."""

@@ -133,6 +133,9 @@ def generated_tokens(
     token ends where the decoded text of all tokens up to it ends.
     """
     text = meaning(tokenizer, ids) if text is None else text
+    if not is_of_library(tokenizer):
+        labelled = _tokens_without_offsets(tokenizer, ids, text)
+        return tuple(replace(token, segment=GENERATED) for token in labelled)
     # Some models have more ids than their vocabulary has tokens; such an id has no piece.
     pieces = [
         piece or f"<{number}>"
@@ -178,6 +181,17 @@ def meaning(tokenizer: Any, ids: Sequence[int]) -> str:
     if is_of_library(tokenizer):
         options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
     return str(tokenizer.decode(list(ids), **options))
+
+
+def n_tokens(tokenizer: Any) -> int | None:
+    """Return the size of a tokenizer's vocabulary; None if it is unknown, 256 (bytes) if `tokenizer` is None."""
+    if tokenizer is None:
+        return 256
+    if hasattr(tokenizer, "__len__"):
+        return len(tokenizer)
+    if hasattr(tokenizer, "get_vocab_size"):  # the package tokenizers
+        return int(tokenizer.get_vocab_size())
+    return getattr(tokenizer, "n_vocab", None)  # the package tiktoken
 
 
 def is_of_library(tokenizer: Any) -> bool:
