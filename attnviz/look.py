@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypedDict, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from attnviz.errors import SelectionError, SettingsError
 
@@ -15,17 +15,6 @@ Theme: TypeAlias = Literal["auto", "light", "dark"]
 Language: TypeAlias = Literal["en", "ko"]
 LANGUAGES: tuple[str, ...] = get_args(Language)
 DEFAULT_PALETTE = "teal"
-
-
-class LookOptions(TypedDict, total=False):
-    """The keywords by which public functions take a look."""
-
-    palette: Palette
-    scale: Scale
-    style: Style
-    theme: Theme
-    dpi: int | None
-    lang: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,7 @@ from attnviz.heads.figure.parts import KEY, Inches, draw_swatch, say
 from attnviz.heads.record import HeadComparison, Role
 from attnviz.heads.selection import RoleCard, strongest, strongest_link, strongest_links
 from attnviz.render.figure.page import Line, Page, height_of, lines
-from attnviz.render.figure.pattern import number_size, write_numbers
 from attnviz.render.figure.pen import MARGIN, POINT, TEXT, Pen
-from attnviz.render.palette import DEFAULT
 from attnviz.render.sheet import Sheet, pool, resolve, with_limits
 from attnviz.text.display import clip, visible
 from attnviz.text.messages import _, join_phrases
@@ -168,30 +166,16 @@ def cut_lines(pen: Pen, text: str, width: float, most: int, size: float = TEXT) 
     return broken
 
 
-def draw_pattern(
-    page: Page,
-    sheet: Sheet,
-    corner: Inches,
-    side: float,
-    *,
-    largest_cell: float = LARGEST_CELL,
-    has_numbers: bool = False,
-) -> Inches:
-    """Draw a pattern with its tokens on the left and above; labels that do not fit are left out.
-
-    With `has_numbers` the weights stand in the cells where they fit, and beside a colour bar where not. Return the
-    right and the lower end.
-    """
+def draw_pattern(page: Page, sheet: Sheet, corner: Inches, side: float) -> None:
+    """Draw a pattern with its tokens on the left and above; labels that do not fit are left out."""
     left, top = corner
     pen, panel = page.pen, sheet.panels[0]
     queries, keys = _labels(sheet.query_labels), _labels(sheet.key_labels)
-    cell = min(largest_cell, side / max(len(queries), len(keys)))
+    cell = min(LARGEST_CELL, side / max(len(queries), len(keys)))
     size = min(TEXT, max(pen.least, cell / POINT / 1.15))
     step = math.ceil(size * 1.15 * POINT / cell - 0.01)
-    right, lower_end = left + cell * len(keys), top + cell * len(queries)
-    table = pen.theme.colours()
-    pixels = pen.theme.pixels(panel.matrix, panel.top, table)
-    page.image(pixels, (left, top, right - left, lower_end - top))
+    pixels = pen.theme.pixels(panel.matrix, panel.top, pen.theme.colours())
+    page.image(pixels, (left, top, cell * len(keys), cell * len(queries)))
     for index in range(0, len(queries), step):
         page.text(
             left - 0.05, top + (index + 0.5) * cell, queries[index], size, ha="right", va="center"
@@ -199,11 +183,3 @@ def draw_pattern(
     for index in range(0, len(keys), step):
         style: dict[str, Any] = {"ha": "center", "va": "bottom", "rotation": 90}
         page.text(left + (index + 0.5) * cell, top - 0.05, keys[index], size, **style)
-    if not has_numbers:
-        return right, lower_end
-    digits = number_size(cell, None, pen.least)
-    if digits:
-        write_numbers(page.ax, panel, DEFAULT, pen, digits, place=(left, top, cell))
-        return right, lower_end
-    page.colour_bar(table, (right + 0.1, top, lower_end - top), {0.0: "0", 1.0: "1"})
-    return right + 0.4, lower_end
