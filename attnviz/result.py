@@ -26,6 +26,7 @@ class Result:
     __slots__ = ()
     ENDINGS: ClassVar[tuple[str, ...]]  # of the files that `save` writes
     NOTEBOOK: ClassVar[Mapping[str, Any]] = {}  # keywords of the picture that a notebook shows
+    language: str = "en"  # that it is shown in, unless `lang` says otherwise
 
     def figure(self, *place: Any, **options: Any) -> Figure:
         """Draw the result as a Matplotlib figure; `place` chooses a part of it, such as a layer and a head.
@@ -36,17 +37,17 @@ class Result:
         """
         from attnviz import results
 
-        look, own = split_options(options)
+        look, own = split_options({"lang": self.language, **options})
         return results.picture(self, look, *place, **own).figure
 
-    def page(self, lang: str = "en", **options: Any) -> WebPage:
+    def page(self, lang: str | None = None, **options: Any) -> WebPage:
         """Make one interactive HTML page of the result, which works offline.
 
         Raises SelectionError: there is no such palette, scale or language; SettingsError: there is no such theme.
         """
         from attnviz import results
 
-        look, own = split_options({"lang": lang, **options})
+        look, own = split_options({"lang": lang or self.language, **options})
         return results.web_page(self, look, **own)
 
     def save(self, path: str | os.PathLike[str], *place: Any, **options: Any) -> Path:
@@ -62,7 +63,7 @@ class Result:
         """
         from attnviz import results
 
-        look, own = split_options(options)
+        look, own = split_options({"lang": self.language, **options})
         return results.write(self, Path(path), look, *place, **own)
 
     def _repr_html_(self) -> str | None:
@@ -73,7 +74,7 @@ class Result:
         """Return the picture, for notebooks that show no page."""
         from attnviz import results
 
-        return results.picture(self, Look(), **self.NOTEBOOK).png()
+        return results.picture(self, Look(lang=self.language), **self.NOTEBOOK).png()
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[Look, dict[str, Any]]:

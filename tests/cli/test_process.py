@@ -267,10 +267,11 @@ def test_ctrl_c_while_a_file_is_written(
 
 
 @pytest.fixture
-def book(here: Path) -> list[str]:
+def large_picture(here: Path) -> list[str]:
     """A command that takes long to write its file."""
     (here / "lines.txt").write_text("I love all you\n" * 60)
-    return ["heatmap", "-m", "toy-random", "--file", "lines.txt", "-o", "a.pdf"]
+    model = "toy-random:n_layers=8,n_heads=8,d_model=64"
+    return ["heatmap", "-m", model, "--file", "lines.txt", "-o", "a.pdf"]
 
 
 def writes(_: object, here: Path) -> bool:
@@ -280,10 +281,12 @@ def writes(_: object, here: Path) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_told_to_end_while_a_file_is_written(
-    here: Path, environment: Callable[..., dict[str, str]], book: list[str], number: int
+    here: Path, environment: Callable[..., dict[str, str]], large_picture: list[str], number: int
 ) -> None:
     """Time is up, or the window is closed: half of a file is taken away again."""
-    status, _, errors = interrupt(partial(writes, here=here), book, here, environment(), number)
+    status, _, errors = interrupt(
+        partial(writes, here=here), large_picture, here, environment(), number
+    )
     assert (status, errors) == (128 + number, "")
     assert [path.name for path in here.rglob("*") if path.is_file()] == ["lines.txt"]
 
