@@ -88,7 +88,7 @@ def translate_both(model: Translator, source: Tensor, target: Tensor) -> Transla
     return Translations(target=target, forced=forced.masked_fill(target == 0, 0), free=free)
 
 
-class Step(NamedTuple):
+class Prediction(NamedTuple):
     """One decoding step of a sentence."""
 
     word: str  # generated, or forced on the model
@@ -98,13 +98,13 @@ class Step(NamedTuple):
 
 
 @torch.inference_mode()
-def read_steps(model: Translator, vocabulary: Vocabulary, record: Attention) -> list[Step]:
+def read_steps(model: Translator, vocabulary: Vocabulary, record: Attention) -> list[Prediction]:
     """Return each word of a translation with its probability, and the most probable word there."""
     source = torch.tensor([[token.id or 0 for token in record.key_tokens]])
     target = torch.tensor([[token.id or 0 for token in record.query_tokens]])
     chances = model(source, target).logits[0].softmax(dim=-1)
     return [
-        Step(
+        Prediction(
             token.text,
             float(chance[token.id or 0]),
             vocabulary.words[int(chance.argmax())],

@@ -119,7 +119,7 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sheet:
+class StepSheet:
     """The contents of a sheet, which `measure` turns into cards."""
 
     view: View
@@ -253,7 +253,7 @@ def _place(
     return placed_boxes
 
 
-def prepare_sheet(view: View, palette: str, theme: Theme = LIGHT) -> Sheet:
+def prepare_sheet(view: View, palette: str, theme: Theme = LIGHT) -> StepSheet:
     """Return the contents of a sheet. Must be called inside `usual_settings` of the theme."""
     cards = view.cards()
     # All texts of the sheet, so that `blank_figure` can choose fonts that have their characters.
@@ -263,7 +263,7 @@ def prepare_sheet(view: View, palette: str, theme: Theme = LIGHT) -> Sheet:
         texts += [card.title, wording.shown_formula(card.formula)]
         for sign, grid in card.parts:
             texts += [sign, grid.name, *grid.rows, *grid.columns]
-    return Sheet(
+    return StepSheet(
         view=view,
         cards=cards,
         pen=blank_figure(texts, theme),
@@ -314,7 +314,7 @@ def note_texts(view: View, *, left_out: bool) -> Iterator[str]:
     yield from filter(None, (view.small_weights, view.signs, *view.notes))
 
 
-def _slide(sheet: Sheet, style: Style) -> Sheet:
+def _slide(sheet: StepSheet, style: Style) -> StepSheet:
     """Return the contents of a slide: the steps of attention, with as many rows as there is room for.
 
     Of several queries or heads, these are their weights and contexts.
@@ -334,7 +334,7 @@ def _slide(sheet: Sheet, style: Style) -> Sheet:
     )
 
 
-def _draw_page(sheet: Sheet) -> Page:
+def _draw_page(sheet: StepSheet) -> Page:
     """Draw the heading, the sections with a rule above each, and the notes."""
     pen = sheet.pen
     sections = [break_into_lines(cards, sheet.width) for cards in sheet.sections()]

@@ -26,7 +26,7 @@ MOST_OF_HEADS = 600  # most weights of all heads together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matrix:
+class DiagramPart:
     """A matrix of the diagram, or all matrices of one query side by side."""
 
     sign: str = ""  # before it, such as "×"
@@ -42,7 +42,7 @@ class Diagram:
 
     title: str
     formula: str = ""  # of attention in one line
-    matrices: tuple[Matrix, ...]
+    matrices: tuple[DiagramPart, ...]
 
 
 def diagram(view: View) -> Diagram | None:
@@ -69,7 +69,7 @@ def _digits(view: View, grid: GridView) -> int:
     return view.digits - (view.precision is None and grid.has_vectors and view.digits == DIGITS)
 
 
-def _side_by_side(view: View, keys: KeyTable) -> Matrix:
+def _side_by_side(view: View, keys: KeyTable) -> DiagramPart:
     """Return one table with the query above the keys, a row per key, and the context below the alignment vectors."""
     grids = [column.grid for column in keys.columns]
     cuts = [_cut(grid) for grid in grids]
@@ -103,20 +103,20 @@ def _side_by_side(view: View, keys: KeyTable) -> Matrix:
     table = PageTable(corner=view.say(_("key")), columns=titles, rows=tuple(rows))
     followed = None if keys.largest is None else cells(keys.largest)
     largest = next((row for row, (_key, shown) in enumerate(rows) if shown == followed), None)
-    return Matrix(table=table, headings=headings, largest=largest)
+    return DiagramPart(table=table, headings=headings, largest=largest)
 
 
 def _row(view: View, grid: GridView) -> tuple[PageCell, ...]:
     return cell_writer(view, grid, _cut(grid), _digits(view, grid))(0)
 
 
-def _matrices(view: View) -> Iterator[Matrix]:
+def _matrices(view: View) -> Iterator[DiagramPart]:
     """Yield the matrices of attention of several queries, each once; of several heads only their weights."""
     distributions = view.walk.distributions()
     if len(distributions) > 1:
         grids = [view.grid(name) for name in distributions]
         if sum(grid.values.size for grid in grids) <= MOST_OF_HEADS:
-            yield from (Matrix(table=_table(view, grid)) for grid in grids)
+            yield from (DiagramPart(table=_table(view, grid)) for grid in grids)
         return
     drawn: set[str] = set()
     for step in view.step_views():
@@ -126,7 +126,7 @@ def _matrices(view: View) -> Iterator[Matrix]:
         for sign, grid in step.parts[-1:] if step.step.name == "mask" else step.parts:
             is_small = len(grid.values) * len(_cut_matrix(grid)) <= MOST_CELLS
             if grid.name not in drawn and (is_small or grid.is_weights):
-                yield Matrix(sign=sign if drawn else "", table=_table(view, grid))
+                yield DiagramPart(sign=sign if drawn else "", table=_table(view, grid))
                 drawn.add(grid.name)
 
 

@@ -17,7 +17,7 @@ from attnviz.text.messages import LANGUAGES, _, both
 from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.operations import OPERATIONS, Part, ResultCell
 from attnviz.walkthroughs.pages.content import PageCell, PageTable, Section, lay_out
-from attnviz.walkthroughs.pages.diagram import Diagram, Matrix, diagram
+from attnviz.walkthroughs.pages.diagram import Diagram, DiagramPart, diagram
 from attnviz.walkthroughs.pages.mathematics import mathml
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.view import View, cell_name, line_name
@@ -102,7 +102,7 @@ def _diagram(diagrams: Sequence[Diagram]) -> Iterator[str]:
     yield "</div>\n</section>"
 
 
-def _key_table(matrices: Sequence[Matrix], title: str) -> Iterator[str]:
+def _key_table(matrices: Sequence[DiagramPart], title: str) -> Iterator[str]:
     """Yield the HTML of the table with one row per key, in which each heading spans the columns of a matrix."""
     first = matrices[0]
     heads = [f'<th scope="col">{_bilingual([matrix.table.corner for matrix in matrices])}</th>']

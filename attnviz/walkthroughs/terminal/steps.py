@@ -17,7 +17,7 @@ from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.keys import KeyTable, formulas, key_table
 from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.terminal.tables import (
-    Block,
+    ColumnGroup,
     ScreenView,
     draw_grid,
     draw_table,
@@ -127,7 +127,9 @@ def _words(view: ScreenView) -> Iterator[Text]:
     yield Text()
     yield from view.wrap(view.say(_("Most likely next words")), "bold")
     title = view.say(_("probability"))
-    yield from draw_table([Block(view, grid, range(len(grid.values)), title=title, bar=WIDE_BAR)])
+    yield from draw_table(
+        [ColumnGroup(view, grid, range(len(grid.values)), title=title, bar=WIDE_BAR)]
+    )
     remainder = 1 - float(grid.values.sum())
     if not view.blanks and remainder > 1e-9:
         words = _("all other words together: {total}")
@@ -148,7 +150,7 @@ def _side_by_side(view: ScreenView, texts: Sequence[str]) -> Iterator[Text]:
 
 
 def _vector(view: ScreenView, label: str, grid: GridView) -> Iterator[Text]:
-    return draw_table([Block(view, replace(grid, rows=(label,)), [0], has_numbers=False)])
+    return draw_table([ColumnGroup(view, replace(grid, rows=(label,)), [0], has_numbers=False)])
 
 
 def _several_queries(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Text]:
@@ -190,7 +192,7 @@ def _weights_of_heads(view: ScreenView, grids: Sequence[GridView]) -> Iterator[T
             stack = _stack(group, tuple(grid.name.removeprefix("weights_") for grid in group))
             yield from draw_grid(view, stack)
         else:
-            blocks = [Block(view, grid, rows_of(grid), title=grid.name) for grid in group]
+            blocks = [ColumnGroup(view, grid, rows_of(grid), title=grid.name) for grid in group]
             yield from draw_table(blocks)
         yield Text()
 
@@ -256,7 +258,7 @@ def _keys(view: ScreenView, table: KeyTable) -> Iterator[Text]:
     rows: list[int] = sorted(largest.tolist())
     bar = BAR if view.screen.width < WIDE else WIDE_BAR
     blocks = [
-        Block(
+        ColumnGroup(
             view,
             column.grid,
             rows,

@@ -54,7 +54,7 @@ class ScreenView(View):
         return wrap(self.spell(text), self.screen, style, indent=indent)
 
 
-class Block:
+class ColumnGroup:
     """Adjacent columns of a table, such as the values or the weights of all keys, with numbers in one format."""
 
     def __init__(
@@ -181,7 +181,7 @@ class Block:
 
 
 def draw_table(
-    blocks: Sequence[Block],
+    blocks: Sequence[ColumnGroup],
     *,
     labels: Sequence[str] = (),
     head: str = "",
@@ -219,7 +219,7 @@ def draw_table(
             yield line("sums", last, "bold")
 
 
-def _has(blocks: Sequence[Block], name: str) -> bool:
+def _has(blocks: Sequence[ColumnGroup], name: str) -> bool:
     """Return whether any block has this line."""
     return any(len(getattr(block, name)) for block in blocks)
 
@@ -230,7 +230,7 @@ def _hidden(view: ScreenView, n: int) -> list[Text]:
 
 def _line(
     left: int,
-    blocks: Sequence[Block],
+    blocks: Sequence[ColumnGroup],
     cuts: Sequence[Cut],
     row: int | str,
     name: str,
@@ -249,7 +249,7 @@ def _line(
 
 def draw_grid(view: ScreenView, grid: GridView) -> Iterator[Text]:
     """Yield the lines of one grid as a table."""
-    return draw_table([Block(view, grid, rows_of(grid))])
+    return draw_table([ColumnGroup(view, grid, rows_of(grid))])
 
 
 def rows_of(grid: GridView) -> list[int]:
@@ -259,12 +259,14 @@ def rows_of(grid: GridView) -> list[int]:
     return [row for row in rows if row is not None]
 
 
-def fits(blocks: Sequence[Block], width: int) -> bool:
+def fits(blocks: Sequence[ColumnGroup], width: int) -> bool:
     """Return whether all blocks fit side by side after the names of the rows, perhaps with fewer columns."""
     return _count_columns(blocks, width - LABEL_WIDTH) is not None
 
 
-def _arrange(blocks: Sequence[Block], room: int) -> Iterator[tuple[Sequence[Block], Sequence[Cut]]]:
+def _arrange(
+    blocks: Sequence[ColumnGroup], room: int
+) -> Iterator[tuple[Sequence[ColumnGroup], Sequence[Cut]]]:
     """Yield groups of blocks that fit side by side, each with the columns of its blocks."""
     counts = _count_columns(blocks, room)
     if counts is not None:
@@ -283,7 +285,7 @@ def _arrange(blocks: Sequence[Block], room: int) -> Iterator[tuple[Sequence[Bloc
         yield from _arrange(blocks[half:], room)
 
 
-def _count_columns(blocks: Sequence[Block], room: int) -> list[int] | None:
+def _count_columns(blocks: Sequence[ColumnGroup], room: int) -> list[int] | None:
     """Return how many columns of each block to show so that all blocks fit; None if they cannot fit."""
     counts = [
         block.n_columns if block.is_fixed else min(block.n_columns, MEASURED) for block in blocks
