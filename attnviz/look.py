@@ -32,9 +32,8 @@ class Look:
     style: Style = "sheet"  # what pictures are for
     theme: Theme = "auto"  # light or dark
     dpi: int | None = None  # dots per inch of pictures; None is that of the style
-    figsize: tuple[float, float] | None = (
-        None  # width and height in inches; None is that of the style
-    )
+    # width and height of pictures in inches; None is that of the style
+    figsize: tuple[float, float] | None = None
     lang: str = "en"
 
     def __post_init__(self) -> None:

@@ -57,7 +57,7 @@ Model: TypeAlias = "str | Path | Source | Module | Pipeline | None"
 # What to use instead of keywords that earlier versions had.
 REMOVED_KEYWORDS = {
     "causal": "attnviz demo mask shows a causal mask",
-    "truncate": "a text that is too long is always cut, and a note says so",
+    "truncate": "a text that is too long is cut, and a note says so",
 }
 
 NOT_DRAWN = "weights are drawn at random of a model on the hub or in a folder, which must be named"

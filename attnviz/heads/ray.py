@@ -118,9 +118,8 @@ def measure_blocks(lines: Iterable[CorpusLine | BadLine], job: Job) -> Iterator[
 
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
-    context.execution_options.preserve_order = (
-        True  # another order would change the last bits of sums
-    )
+    # Another order would change the last bits of sums.
+    context.execution_options.preserve_order = True
     n_workers, cores, gpus = _workers(job.models[0])
     blocks = _blocks(list(lines), BLOCKS * n_workers)
     rows = [{"lines": pickle.dumps(block)} for block in blocks]
