@@ -12,8 +12,6 @@ Palette: TypeAlias = Any
 Scale: TypeAlias = Literal["shared", "panel", "log"]
 Style: TypeAlias = Literal["sheet", "slides", "paper"]
 Theme: TypeAlias = Literal["auto", "light", "dark"]
-Language: TypeAlias = Literal["en", "ko"]
-LANGUAGES: tuple[str, ...] = get_args(Language)
 DEFAULT_PALETTE = "teal"
 
 
@@ -21,7 +19,7 @@ DEFAULT_PALETTE = "teal"
 class Look:
     """How a result is shown.
 
-    Raises SelectionError: there is no such scale or language; SettingsError: no such style or theme, or an impossible
+    Raises SelectionError: there is no such scale; SettingsError: no such style or theme, or an impossible
     resolution or size.
     """
 
@@ -34,15 +32,10 @@ class Look:
     dpi: int | None = None  # dots per inch of pictures; None is that of the style
     # width and height of pictures in inches; None is that of the style
     figsize: tuple[float, float] | None = None
-    lang: str = "en"
 
     def __post_init__(self) -> None:
         if self.palette is None:
             object.__setattr__(self, "palette", DEFAULT_PALETTE)
-        if not isinstance(self.lang, str) or self.lang not in LANGUAGES:
-            raise SelectionError(
-                f"there is no language {self.lang!r}: choose one of {', '.join(LANGUAGES)}"
-            )
         if self.scale not in get_args(Scale):
             raise SelectionError(
                 f"the scale must be one of {', '.join(get_args(Scale))}, not {self.scale!r}"

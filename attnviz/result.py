@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attnviz.look import Look
+from attnviz.text.messages import language
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,16 +20,17 @@ if TYPE_CHECKING:
 class Result:
     """A result that can be drawn, shown as a page, and saved.
 
-    All methods take the fields of `attnviz.look.Look` as keywords (`palette`, `scale`, `style`, `theme`, `dpi` and
-    `lang`), and those of the result's own view, which `attnviz.results.picture` lists.
+    All methods take the fields of `attnviz.look.Look` as keywords (`palette`, `scale`, `style`, `theme` and `dpi`),
+    those of the result's own view, which `attnviz.results.picture` lists, and `lang`, ``en`` or ``ko``; None is the
+    language of the result, or else that of `attnviz.text.messages.language`.
     """
 
     __slots__ = ()
     ENDINGS: ClassVar[tuple[str, ...]]  # of the files that `save` writes
     NOTEBOOK: ClassVar[Mapping[str, Any]] = {}  # keywords of the picture that a notebook shows
-    language: str = "en"  # that it is shown in, unless `lang` says otherwise
+    language: str | None = None  # of the texts that it holds
 
-    def figure(self, *place: Any, **options: Any) -> Figure:
+    def figure(self, *place: Any, lang: str | None = None, **options: Any) -> Figure:
         """Draw the result as a Matplotlib figure; `place` chooses a part of it, such as a layer and a head.
 
         Raises:
@@ -37,8 +39,9 @@ class Result:
         """
         from attnviz import results
 
-        look, own = split_options({"lang": self.language, **options})
-        return results.picture(self, look, *place, **own).figure
+        look, own = split_options(options)
+        with language(lang or self.language):
+            return results.picture(self, look, *place, **own).figure
 
     def page(self, lang: str | None = None, **options: Any) -> WebPage:
         """Make one interactive HTML page of the result, which works offline.
@@ -47,10 +50,13 @@ class Result:
         """
         from attnviz import results
 
-        look, own = split_options({"lang": lang or self.language, **options})
-        return results.web_page(self, look, **own)
+        look, own = split_options(options)
+        with language(lang or self.language):
+            return results.web_page(self, look, **own)
 
-    def save(self, path: str | os.PathLike[str], *place: Any, **options: Any) -> Path:
+    def save(
+        self, path: str | os.PathLike[str], *place: Any, lang: str | None = None, **options: Any
+    ) -> Path:
         """Write the result to a file, in the format of its ending; a failed write leaves no partial file.
 
         ``.png``, ``.svg`` and ``.pdf`` are pictures as `figure` draws them, ``.html`` is a page as `page` makes it; the
@@ -63,8 +69,9 @@ class Result:
         """
         from attnviz import results
 
-        look, own = split_options({"lang": self.language, **options})
-        return results.write(self, Path(path), look, *place, **own)
+        look, own = split_options(options)
+        with language(lang or self.language):
+            return results.write(self, Path(path), look, *place, **own)
 
     def _repr_html_(self) -> str | None:
         """Return the page in a frame, for notebooks."""
@@ -74,7 +81,8 @@ class Result:
         """Return the picture, for notebooks that show no page."""
         from attnviz import results
 
-        return results.picture(self, Look(lang=self.language), **self.NOTEBOOK).png()
+        with language(self.language):
+            return results.picture(self, Look(), **self.NOTEBOOK).png()
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[Look, dict[str, Any]]:

@@ -15,8 +15,10 @@ from attnviz.heatmaps.difference import Difference
 from attnviz.look import Look
 from attnviz.result import Result
 from attnviz.storage.files import check_ending, listed, write_whole
+from attnviz.stories import told
 from attnviz.stories.record import Story
 from attnviz.text.display import visible
+from attnviz.text.messages import current_language, language
 from attnviz.walkthroughs.record import Walkthrough
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ def page(
     path: str | os.PathLike[str] | None = None,
     *,
     model: str | None = None,
+    lang: str | None = None,
     **options: Any,
 ) -> WebPage:
     """Make one HTML page of a result, which works offline; without a result, make a page for typing sentences.
@@ -50,10 +53,10 @@ def page(
             the reader types sentences and a home-built encoder runs.
         path: the file to write; None writes no file.
         model: the model that runs in a page without a result: ``toy`` (the default) or ``toy-ko``.
-        options: ``lang`` is the initial language, ``en`` or ``ko``; the page has both. ``theme`` is ``light`` or
-            ``dark``, or ``auto`` (the default), which follows the reader's system. A record and a page without a result
-            take ``palette`` and ``scale`` (the initial end of the colour scale), as for `attnviz.heatmap`. A
-            walkthrough takes ``precision`` and ``blanks``, as for its `figure`.
+        lang: ``en`` or ``ko``; None is the language of the result, or else English.
+        options: ``theme`` is ``light``, ``dark``, or ``auto`` (the default), which follows the system. A record,
+            and a page without a result, take ``palette`` and ``scale``, as for `attnviz.heatmap`. A walkthrough takes
+            ``precision`` and ``blanks``, as for its `figure`.
 
     Returns:
         The page, which a notebook shows and `save` writes.
@@ -67,14 +70,15 @@ def page(
         from attnviz.heatmaps.html import tour
         from attnviz.models.registry import TOY
 
-        made = tour(TOY if model is None else model, Look(**options))
+        with language(lang):
+            made = tour(TOY if model is None else model, Look(**options))
     elif not isinstance(result, Result):
         kind = type(result).__name__
         raise SettingsError(f"a page shows a result, such as that of attnviz.attend, not {kind}")
     elif model is not None:
         raise SettingsError("a model runs in a page without a result: give one of them")
     else:
-        made = result.page(**options)
+        made = result.page(lang, **options)
     if path is not None:
         made.save(path)
     return made
@@ -108,7 +112,7 @@ def picture(result: Result, look: Look, *place: Any, **own: Any) -> Picture:
     assert isinstance(result, Story)
     from attnviz.stories.figure import draw
 
-    return draw(result, look, *place, **own)
+    return draw(told(result, current_language()), look, *place, **own)
 
 
 def web_page(result: Result, look: Look, **own: Any) -> WebPage:
@@ -130,7 +134,7 @@ def web_page(result: Result, look: Look, **own: Any) -> WebPage:
     assert isinstance(result, Story)
     from attnviz.stories.html import page as page_of_story
 
-    return page_of_story(result, look, **own)
+    return page_of_story(told(result, current_language()), look, **own)
 
 
 def write(result: Result, path: Path, look: Look, *place: Any, **own: Any) -> Path:
@@ -178,7 +182,7 @@ def _data(
     assert isinstance(result, Story)
     from attnviz.stories.record import to_json
 
-    return to_json(result)
+    return to_json(told(result, current_language()))
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -72,7 +72,7 @@ def demo(
         from attnviz.stories import terminal
 
         def view_of_list(screen: Screen) -> Iterable[Text]:
-            return terminal.draw_list(CHAPTERS, screen, screen.language(lang))
+            return terminal.draw_list(CHAPTERS, screen)
 
         print_view(view_of_list, palette, theme)
         return
@@ -86,20 +86,19 @@ def demo(
     paths = output or [picture]
     check_outputs(output or [], Story.ENDINGS)
     check_style(context, paths)
-    from attnviz.stories import tell
+    from attnviz.stories import tell, told
 
-    english = tell(name)
-    story = english.translated(lang)
+    story = tell(name)
     if JSON in paths:
         print_json(to_json(story))
     else:
         from attnviz.stories import terminal
 
         def view(screen: Screen) -> Iterable[Text]:
-            return terminal.draw(english.translated(screen.language(lang)), screen)
+            return terminal.draw(told(story, screen.fallback), screen)
 
         print_view(view, palette, theme)
-    look = Look(palette=palette, style=style, theme=theme, lang=lang)
+    look = Look(palette=palette, style=style, theme=theme)
     for path in output or []:
         if path != JSON:
             write(story, path, look)

@@ -112,7 +112,8 @@ def generate(
     from attnviz.render.terminal.screen import console_here, screen_of
 
     console = console_here()
-    log = StepLog(console, screen_of(console, palette, theme), lang)
+    screen = screen_of(console, palette, theme)
+    log = StepLog(console, screen)
     record = generate_text(
         prompt,
         source,
@@ -124,7 +125,7 @@ def generate(
         **asdict(sampling),
     )
     log.end(record)
-    look = Look(palette=palette, lang=lang, style=style, theme=theme)
+    look = Look(palette=palette, style=style, theme=theme)
     for path in output or []:
         write(record, path, look)
     if not output:

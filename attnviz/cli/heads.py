@@ -166,15 +166,14 @@ def compare_heads(
         def view(screen: Screen) -> Sequence[Text]:
             from attnviz.heads.terminal import draw_heads, draw_overview, draw_table
 
-            language = screen.language(lang)
             if cards:
-                return draw_heads(comparison, cards, screen, language)
+                return draw_heads(comparison, cards, screen)
             if is_table:
-                return draw_table(comparison, screen, chosen or None, language)
-            return draw_overview(comparison, screen, language)
+                return draw_table(comparison, screen, chosen or None)
+            return draw_overview(comparison, screen)
 
         print_view(view, theme=theme)
-    look = Look(lang=lang, style=style, theme=theme)
+    look = Look(style=style, theme=theme)
     # The examples are computed once for all pictures.
     own: dict[str, Any] = {"heads": cards, "examples": cache(_examples)}
     for path in paths:

@@ -26,7 +26,7 @@ from attnviz.errors import SettingsError
 from attnviz.look import Look
 from attnviz.render.names import DEFAULT, outputs, picture_path, slug
 from attnviz.text.display import check_text, visible
-from attnviz.text.messages import Phrase, _, in_language
+from attnviz.text.messages import _
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,7 +142,7 @@ def heatmap(
         None if "layers" in averaged else layer, None if "heads" in averaged else head
     )
     name = model_name(model, toy)
-    look = Look(palette=palette, scale=scale, lang=lang, style=style, theme=theme)
+    look = Look(palette=palette, scale=scale, style=style, theme=theme)
     model_options: dict[str, Any] = {
         "device": device,
         "trust_remote_code": trust_remote_code,
@@ -263,7 +263,7 @@ def _show_difference(
     paths: Sequence[Path],
     look: Look,
     *,
-    subtracted: Phrase,
+    subtracted: str,
     layer: list[str] | None,
     head: list[str] | None,
 ) -> None:
@@ -283,10 +283,9 @@ def _show_difference(
         page = web_page(change, look)
 
     def view(screen: Screen) -> list[Text]:
-        language = screen.language(look.lang)
-        sheet = change.sheet(look.scale, language)
+        sheet = change.sheet(look.scale)
         drawn = terminal.draw(sheet, screen, full=head is not None, changes=changes)
-        return [*wrap(in_language(subtracted, language), screen, "dim"), *drawn]
+        return [*wrap(subtracted, screen, "dim"), *drawn]
 
     print_view(view, theme=look.theme)
     shown = change
@@ -312,7 +311,7 @@ def _print_heads(record: Attention, look: Look, *, full: bool) -> None:
         from attnviz.heatmaps import terminal
         from attnviz.render.sheet import resolve
 
-        sheet = resolve(record, look.scale, screen.language(look.lang))
+        sheet = resolve(record, look.scale)
         return terminal.draw(sheet, screen, full=full)
 
     print_view(view, look.palette, look.theme)
@@ -424,7 +423,7 @@ def page(
     check_outputs(paths, {".html"}, prints_json=False)
     from attnviz.heatmaps import html
 
-    web_page = html.tour(model, Look(palette=palette, lang=lang, theme=theme))
+    web_page = html.tour(model, Look(palette=palette, theme=theme))
     for path in paths:
         web_page.save(path)
         log_wrote(path)

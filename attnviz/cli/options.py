@@ -13,6 +13,7 @@ from attnviz.cli import output
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.models.registry import Device as DeviceName
 from attnviz.render.names import PALETTES
+from attnviz.text.messages import language
 
 # The headings of help, in their order.
 INPUT, MODEL, SHOWN, LOOK, FILES = "Input", "Model", "What is shown", "Appearance", "Files"
@@ -45,6 +46,12 @@ def check_palette(name: str) -> str:
         except SelectionError as error:
             raise SettingsError(str(error), "palette") from None
     return name
+
+
+def choose_language(context: typer.Context, code: str) -> str:
+    """Show texts in this language until the command ends."""
+    context.with_resource(language(code))
+    return code
 
 
 def option(*names: str, panel: str, **more: Any) -> Any:
@@ -141,7 +148,13 @@ Palette = Annotated[
 ]
 Lang = Annotated[
     Literal["en", "ko"],
-    option("--lang", help="English or Korean.", envvar="ATTNVIZ_LANG", panel=LOOK),
+    option(
+        "--lang",
+        help="English or Korean.",
+        envvar="ATTNVIZ_LANG",
+        panel=LOOK,
+        callback=choose_language,
+    ),
 ]
 Style = Annotated[
     Literal["sheet", "slides", "paper"],

@@ -16,6 +16,7 @@ from attnviz.errors import InputError, OutputError, SettingsError
 from attnviz.models.registry import names
 from attnviz.render.names import DEFAULT, outputs
 from attnviz.text.display import from_utf8, visible
+from attnviz.text.messages import language
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -312,8 +313,10 @@ def print_view(
     from attnviz.render.terminal.screen import console_here, screen_of
 
     console = console_here()
-    for line in view(screen_of(console, palette, theme)):
-        console.print(line, soft_wrap=True)
+    screen = screen_of(console, palette, theme)
+    with language(screen.fallback):
+        for line in view(screen):
+            console.print(line, soft_wrap=True)
 
 
 def print_json(text: str) -> None:

@@ -155,7 +155,7 @@ def walkthrough(
         with loading(name) as notify:
             walk = calculate(notify=notify, **follow)
     blanks = walk.blanks() if exercise is not None and not solution else frozenset()
-    look = Look(lang=lang, palette=palette, style=style, theme=theme)
+    look = Look(palette=palette, style=style, theme=theme)
     view: dict[str, Any] = {"precision": precision, "blanks": blanks}
     if JSON in paths:
         from attnviz.walkthroughs.files import to_json

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from attnviz.attention import Kind, Token
-from attnviz.text.messages import Phrase, _
+from attnviz.text.messages import _
 
 LEAST = 0.005  # the smallest weight that is shown
 
@@ -39,7 +39,7 @@ class Step:
         return [(self.keys[key], float(mean[key])) for key in order if mean[key] >= LEAST]
 
 
-def whose(step: Step) -> Phrase:
+def whose(step: Step) -> str:
     """Return which heads the weights come from, such as ``mean of 3 layers x 6 heads``."""
     n_layers, n_heads = step.weights.shape[:2]
     if n_layers == n_heads == 1:

@@ -12,7 +12,7 @@ from attnviz.render.sheet import KINDS
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import fit, shortened, spell, wrap
 from attnviz.text.display import visible
-from attnviz.text.messages import _, in_language
+from attnviz.text.messages import _
 from attnviz.text.notes import proof, sentence
 
 # In character cells: the width of a token's name, and of a probability and its heading.
@@ -24,9 +24,8 @@ MOST_NAMED = 4  # of the tokens attended to
 class StepLog:
     """Prints a generation as it goes."""
 
-    def __init__(self, console: Console, screen: Screen, language: str = "en") -> None:
+    def __init__(self, console: Console, screen: Screen) -> None:
         self._console, self._screen = console, screen
-        self._language = screen.language(language)
 
     def show(self, step: Step) -> None:
         """Print the line of a new token: number, token, probability, and the tokens attended to.
@@ -34,10 +33,9 @@ class StepLog:
         Before the first token come the model, the heads shown and a heading.
         """
         if step.number == 1:
-            kind = self._say(KINDS[step.kind])
-            self._print(f"{visible(step.model)} · {kind} · {self._say(whose(step))}")
-            names = (self._say(_("token")), self._say(_("probability")), self._say(_("attends to")))
-            self._print_row("", *names)
+            kind = _(KINDS[step.kind])
+            self._print(f"{visible(step.model)} · {kind} · {whose(step)}")
+            self._print_row("", _("token"), _("probability"), _("attends to"))
         start_width = cell_len(_row("", "", "", ""))
         attended = self._top(step, self._screen.width - start_width)
         self._print_row(str(step.number), step.token.text, f"{step.probability:.2f}", attended)
@@ -54,8 +52,8 @@ class StepLog:
         else:
             self._print(f"{prompt} {generated}", "bold")
         for note in record.notes:
-            self._print(self._say(sentence(note)), "dim")
-        self._print(self._say(proof(record.receipt)), "bold")
+            self._print(sentence(note), "dim")
+        self._print(proof(record.receipt), "bold")
 
     def _print_row(self, number: str, name: str, probability: str, attended: str) -> None:
         name = fit(name, LABEL_WIDTH, self._screen)
@@ -68,14 +66,11 @@ class StepLog:
         top = step.top(MOST_NAMED)
         parts = [f"{spell(token.text, self._screen)} {weight:.2f}" for token, weight in top]
         if not parts:
-            return self._say(_("no token with a weight of {least} or more").format(least=LEAST))
+            return _("no token with a weight of {least} or more").format(least=LEAST)
         separator = spell(" · ", self._screen)
         while len(parts) > 1 and cell_len(separator.join(parts)) > room:
             parts.pop()
         return separator.join(parts)
-
-    def _say(self, text: str) -> str:
-        return in_language(text, self._language)
 
     def _print(self, text: str, style: str = "") -> None:
         """Print a text in lines as wide as the screen, however wide that is."""

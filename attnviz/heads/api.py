@@ -259,7 +259,6 @@ def draw(
         places,
         patterns=patterns,
         unseen=unseen,
-        language=look.lang,
         style=style,
         theme=theme_of(look.theme),
     )

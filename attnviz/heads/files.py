@@ -9,7 +9,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -40,6 +40,7 @@ from attnviz.heads.words import how_sure, note_words, proof, reason
 from attnviz.storage.encoding import from_text, to_text, with_nulls
 from attnviz.storage.files import as_file_error, check_is_file
 from attnviz.text.display import inert, visible
+from attnviz.text.messages import Message, _, language
 
 _T = TypeVar("_T")
 FORMAT, VERSION = "attnviz-comparison", 2
@@ -58,7 +59,8 @@ def to_json(comparison: HeadComparison) -> str:
 
     Raises RecordError: a text has half a character (a lone surrogate).
     """
-    content = {"format": FORMAT, "version": VERSION, **_content(comparison)}
+    with language("en"):
+        content = {"format": FORMAT, "version": VERSION, **_content(comparison)}
     plain_content = json.loads(to_text(with_nulls(content), "the comparison"))
     return to_text(plain_content | {"digest": _digest(plain_content)}, "the comparison")
 
@@ -70,7 +72,7 @@ def _content(comparison: HeadComparison) -> dict[str, Any]:
         **{name: _plain(getattr(comparison, name)) for name in PLAIN},
         "axes": ["layer", "head", "measure"],
         "measures": [
-            {"name": item.name, "unit": item.unit, "meaning": item.meaning}
+            {"name": item.name, "unit": item.unit, "meaning": _(item.meaning)}
             for item in comparison.measures
         ],
         "estimates": asdict(comparison.estimates),
@@ -84,12 +86,12 @@ def _content(comparison: HeadComparison) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with its dataclasses as dictionaries."""
-    if isinstance(value, tuple):
-        return [
-            item if isinstance(item, str | int | float | tuple) else asdict(item) for item in value
-        ]
-    return value
+    """Return a value with its dataclasses as dictionaries, and its messages in words."""
+    if isinstance(value, Message):
+        return _(value)
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return list(map(_plain, value)) if isinstance(value, tuple) else value
 
 
 def _by_head(examples: Mapping[tuple[str, str], Any]) -> dict[str, dict[str, Any]]:

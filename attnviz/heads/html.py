@@ -15,7 +15,7 @@ from attnviz.look import Look
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes
 from attnviz.text.display import clip, visible
-from attnviz.text.messages import _, both, in_language, join_phrases
+from attnviz.text.messages import _
 
 SCRIPTS = Path(__file__).parent / "scripts"
 LONGEST_WORD = 24  # in the map of words, in characters
@@ -23,30 +23,23 @@ OWN = tuple(SCRIPTS / name for name in ("heads.js", "heads.css"))
 
 
 def page(comparison: HeadComparison, look: Look) -> WebPage:
-    """Return a comparison as one interactive HTML page in English and Korean; `look.lang` is shown first."""
-    lang, theme = look.lang, look.theme
+    """Return a comparison as one interactive HTML page."""
     measures = [measure for measure in comparison.measures if measure.offset is None]
     record = comparison.attention
     roles: list[Role] = []
     if record is None:
         roles += [role for head in comparison.heads for role in head.roles]
         roles += [head.change.role for head in comparison.heads if head.change and head.change.role]
-    title = _("What each head does") if record is None else words.SENTENCE_TITLE
-    model = join_phrases([words.model_names(comparison), words.description(comparison)], " · ")
+    title = _("What each head does") if record is None else _(words.SENTENCE_TITLE)
+    model = " · ".join([words.model_names(comparison), words.description(comparison)])
     sample, proof = words.sample(comparison), words.proof(comparison)
     has_note = record is not None and comparison.roles_on is None
     labels = {
-        "lang": lang,
         "layers": comparison.n_layers,
         "heads": comparison.n_heads,
-        "title": _pair(title),
-        "model": _pair(model),
-        "sample": _pair(sample),
-        "proof": _pair(proof),
-        "note": _pair(words.ONE_SENTENCE) if has_note else None,
         "sentence": record is not None,
         "second": comparison.against is not None,
-        "notes": list(map(_pair, _notes(comparison))),
+        "notes": list(map(visible, _notes(comparison))),
         "measures": list(map(_measure, measures)),
         "rules": list(map(_rule, dict.fromkeys(role.rule for role in roles))),
         "profiles": [
@@ -57,17 +50,16 @@ def page(comparison: HeadComparison, look: Look) -> WebPage:
     }
     head = [("model", model), ("sample", sample), ("proof proved", proof)]
     if has_note:
-        head.insert(2, ("note", words.ONE_SENTENCE))
-    heading = [(name, visible(in_language(text, lang))) for name, text in head]
+        head.insert(2, ("note", _(words.ONE_SENTENCE)))
+    heading = [(name, visible(text)) for name, text in head]
     return WebPage(
         build(
-            in_language(title, lang),
+            title,
             heading,
             labels=labels,
             data=b"",
             own=OWN,
-            language=lang,
-            theme=theme,
+            theme=look.theme,
         )
     )
 
@@ -78,7 +70,7 @@ def _measure(measure: Measure) -> dict[str, Any]:
         "name": visible(measure.label),
         "unit": measure.unit,
         "narrow": measure.narrow,
-        "words": _pair(measure.meaning),
+        "words": visible(_(measure.meaning)),
     }
 
 
@@ -86,26 +78,21 @@ def _rule(rule: RoleRule) -> dict[str, Any]:
     """Return the data of a kind of role for the script of the page."""
     return {
         "name": rule.name,
-        "short": _pair(rule.short),
+        "short": visible(_(rule.short)),
         "colour": rule.colour,
-        "words": _pair(rule.words),
+        "words": visible(_(rule.words)),
     }
-
-
-def _pair(text: str) -> list[str]:
-    """Return a text in English and Korean, with control characters made visible."""
-    return list(map(visible, both(text)))
 
 
 def _notes(comparison: HeadComparison) -> list[str]:
     """Return the notes at the foot of the page."""
     notes: list[str] = []
     if comparison.against is not None:
-        notes += [words.DIVERGENCE, words.changes(comparison, comparison.against)]
+        notes += [_(words.DIVERGENCE), words.changes(comparison, comparison.against)]
     return [
         *notes,
-        words.TOO_NARROW,
-        words.NOT_EXPLANATION,
+        _(words.TOO_NARROW),
+        _(words.NOT_EXPLANATION),
         *map(words.note_words, comparison.notes),
     ]
 
@@ -150,10 +137,10 @@ def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str
         "narrow": role.narrow,
         "least": role.rule.threshold,
         "sure": role.established,
-        "why": _pair(words.how_sure(role)),
+        "why": visible(words.how_sure(role)),
         "controls": [
             {
-                "words": _pair(CONTROLS[control.name].describe(control)),
+                "words": visible(CONTROLS[control.name].describe(control)),
                 "value": _number(control.value),
                 "low": _number(control.low),
                 "high": _number(control.high),

@@ -29,7 +29,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from attnviz.text.messages import Phrase, _, pgettext
+from attnviz.text.messages import N_, NC_, Message
 
 CHANCE, UNTRAINED, OFFSET = "chance", "untrained", "offset"
 """The controls: the head's own weights assigned to keys at random, the best head of random weights, and the best fixed
@@ -44,14 +44,14 @@ ENOUGH_ROWS = 3  # a sentence is an example of a measure only if at least 3 of i
 Group: TypeAlias = Literal[
     "position", "grammar", "reference", "special", "meaning", "broad", "other"
 ]
-GROUPS: dict[Group, tuple[Phrase, str]] = {
-    "position": (pgettext("roles", "position"), "#77aadd"),
-    "grammar": (pgettext("roles", "grammar"), "#44bb99"),
-    "reference": (pgettext("roles", "reference and repetition"), "#ffaabb"),
-    "special": (pgettext("roles", "special tokens and punctuation"), "#ee8866"),
-    "meaning": (pgettext("roles", "meaning"), "#bbcc33"),
-    "broad": (pgettext("roles", "broad attention"), "#eedd88"),
-    "other": (pgettext("roles", "other"), "#dddddd"),
+GROUPS: dict[Group, tuple[Message, str]] = {
+    "position": (NC_("roles", "position"), "#77aadd"),
+    "grammar": (NC_("roles", "grammar"), "#44bb99"),
+    "reference": (NC_("roles", "reference and repetition"), "#ffaabb"),
+    "special": (NC_("roles", "special tokens and punctuation"), "#ee8866"),
+    "meaning": (NC_("roles", "meaning"), "#bbcc33"),
+    "broad": (NC_("roles", "broad attention"), "#eedd88"),
+    "other": (NC_("roles", "other"), "#dddddd"),
 }
 """Groups of roles, each with its name and its colour.
 
@@ -74,10 +74,10 @@ class RoleRule:
     """A role that a measure may give."""
 
     name: str  # the name of the role in files
-    words: str  # what the head does, in plain words
+    words: str | Message  # what the head does, in plain words
     threshold: float  # the smallest value of the measure that gives the role
     about: About = "content"  # subject of the role; it selects the controls (`RULED_OUT_BY`)
-    short: str = ""  # the name that users see
+    short: str | Message = ""  # the name that users see
     group: Group = "other"  # what the role is about, which gives its colour (`GROUPS`)
     # the name of a group of roles, such as those of all fixed offsets; by default the name of the role
     family: str = ""
@@ -103,7 +103,7 @@ class Measure:
 
     name: str  # the name in tables, files and messages
     label: str  # a short title of its column
-    meaning: str  # a description in a few words
+    meaning: str | Message  # a description in a few words
     unit: str = "share"  # 0 to 1, or ``nats`` or ``tokens``; empty for a measure of another version
     # The input of the measure:
     # ``keys``: `compute` takes `Rows` and returns a mask of keys; the measure is the weight on these keys. Such a share
@@ -155,7 +155,7 @@ def _weight_at(offset: int) -> Measure:
     return Measure(
         name=f"offset_{offset:+d}",
         label=f"{offset:+d}",
-        meaning=_("weight at offset {offset:+d}").format(offset=offset),
+        meaning=N_("weight at offset {offset:+d}").format(offset=offset),
         compute=lambda rows: rows.at(offset),
         offset=offset,
         family="offset",
@@ -165,8 +165,8 @@ def _weight_at(offset: int) -> Measure:
 def _peak_at(offset: int) -> Measure:
     """Return the measure of rows whose largest weight is at an offset; offsets beyond 1 also give a role."""
     distance = abs(offset)
-    short = _("{n} back") if offset < 0 else _("{n} ahead")
-    words = _("attends {n} tokens back") if offset < 0 else _("attends {n} tokens ahead")
+    short = N_("{n} back") if offset < 0 else N_("{n} ahead")
+    words = N_("attends {n} tokens back") if offset < 0 else N_("attends {n} tokens ahead")
     role = RoleRule(
         name=f"offset_{offset:+d}",
         words=words.format(n=distance),
@@ -182,7 +182,7 @@ def _peak_at(offset: int) -> Measure:
         takes="peaks",
         offset=offset,
         family="peak",
-        meaning=_("rows whose largest weight is at offset {offset:+d}").format(offset=offset),
+        meaning=N_("rows whose largest weight is at offset {offset:+d}").format(offset=offset),
         role=role if abs(offset) > 1 else None,
     )
 
@@ -193,12 +193,12 @@ MEASURES: tuple[Entry, ...] = (
         name="self",
         label="self",
         compute=lambda rows: rows.at(0),
-        meaning=_("weight on the token itself"),
+        meaning=N_("weight on the token itself"),
         role=RoleRule(
             name="self",
-            short=pgettext("role", "itself"),
+            short=NC_("role", "itself"),
             group="position",
-            words=_("attends to itself"),
+            words=N_("attends to itself"),
             threshold=0.5,
             about="position",
         ),
@@ -208,12 +208,12 @@ MEASURES: tuple[Entry, ...] = (
         name="previous",
         label="prev",
         compute=lambda rows: rows.at(-1),
-        meaning=_("weight on the token before"),
+        meaning=N_("weight on the token before"),
         role=RoleRule(
             name="previous",
-            short=pgettext("role", "previous token"),
+            short=NC_("role", "previous token"),
             group="position",
-            words=_("attends to the previous token"),
+            words=N_("attends to the previous token"),
             threshold=0.5,
             about="position",
         ),
@@ -223,12 +223,12 @@ MEASURES: tuple[Entry, ...] = (
         name="next",
         label="next",
         compute=lambda rows: rows.at(1),
-        meaning=_("weight on the token after"),
+        meaning=N_("weight on the token after"),
         role=RoleRule(
             name="next",
-            short=pgettext("role", "next token"),
+            short=NC_("role", "next token"),
             group="position",
-            words=_("attends to the next token"),
+            words=N_("attends to the next token"),
             threshold=0.5,
             about="position",
         ),
@@ -238,12 +238,12 @@ MEASURES: tuple[Entry, ...] = (
         name="first",
         label="1st",
         compute=lambda rows: rows.on(rows.marks.first),
-        meaning=_("weight on the first token"),
+        meaning=N_("weight on the first token"),
         role=RoleRule(
             name="first",
-            short=pgettext("role", "first token"),
+            short=NC_("role", "first token"),
             group="special",
-            words=_("attends to the first token"),
+            words=N_("attends to the first token"),
             threshold=0.6,
         ),
     ),
@@ -252,12 +252,12 @@ MEASURES: tuple[Entry, ...] = (
         name="separator",
         label="sep",
         compute=lambda rows: rows.on(rows.marks.separator),
-        meaning=_("weight on special tokens other than the first"),
+        meaning=N_("weight on special tokens other than the first"),
         role=RoleRule(
             name="separator",
-            short=pgettext("role", "separator"),
+            short=NC_("role", "separator"),
             group="special",
-            words=_("attends to the separator"),
+            words=N_("attends to the separator"),
             threshold=0.6,
         ),
     ),
@@ -267,12 +267,12 @@ MEASURES: tuple[Entry, ...] = (
         label="punct",
         narrow=True,
         compute=lambda rows: rows.on(rows.marks.punctuation),
-        meaning=_("weight on punctuation marks"),
+        meaning=N_("weight on punctuation marks"),
         role=RoleRule(
             name="punctuation",
-            short=pgettext("role", "punctuation"),
+            short=NC_("role", "punctuation"),
             group="special",
-            words=_("attends to punctuation"),
+            words=N_("attends to punctuation"),
             threshold=0.6,
         ),
     ),
@@ -281,14 +281,14 @@ MEASURES: tuple[Entry, ...] = (
         name="same_word",
         label="same",
         compute=lambda rows: rows.copies(),
-        meaning=_("weight on earlier copies of the same token"),
+        meaning=N_("weight on earlier copies of the same token"),
         enough_rows=1,
         narrow=True,
         role=RoleRule(
             name="same_word",
-            short=pgettext("role", "same word"),
+            short=NC_("role", "same word"),
             group="reference",
-            words=_("attends back to the same word"),
+            words=N_("attends back to the same word"),
             threshold=0.5,
         ),
     ),
@@ -297,14 +297,14 @@ MEASURES: tuple[Entry, ...] = (
         name="induction",
         label="induct",
         compute=lambda rows: rows.after_copies(),
-        meaning=_("weight on the tokens that followed earlier copies of the same token"),
+        meaning=N_("weight on the tokens that followed earlier copies of the same token"),
         enough_rows=1,
         narrow=True,
         role=RoleRule(
             name="induction",
-            short=pgettext("role", "induction"),
+            short=NC_("role", "induction"),
             group="reference",
-            words=_("attends to what followed the same word before"),
+            words=N_("attends to what followed the same word before"),
             threshold=0.5,
         ),
     ),
@@ -315,19 +315,19 @@ MEASURES: tuple[Entry, ...] = (
         unit="nats",
         takes="rows",
         compute=lambda rows: rows.total(rows.entropy),
-        meaning=_("how spread a row is"),
+        meaning=N_("how spread a row is"),
     ),
     Measure(
         name="entropy_share",
         label="even",
         takes="rows",
         compute=lambda rows: rows.total(rows.entropy / rows.largest_entropy),
-        meaning=_("entropy as a share of its maximum"),
+        meaning=N_("entropy as a share of its maximum"),
         role=RoleRule(
             name="broad",
-            short=pgettext("role", "broad"),
+            short=NC_("role", "broad"),
             group="broad",
-            words=_("attends broadly, to many tokens"),
+            words=N_("attends broadly, to many tokens"),
             threshold=BROAD,
             about="spread",
         ),
@@ -338,12 +338,12 @@ MEASURES: tuple[Entry, ...] = (
         label="sim",
         takes="rows",
         compute=lambda rows: rows.similar(),
-        meaning=_("mean rank, by similarity, of the words attended to; 0.5 by chance"),
+        meaning=N_("mean rank, by similarity, of the words attended to; 0.5 by chance"),
         role=RoleRule(
             name="meaning",
-            short=pgettext("role", "similar meaning"),
+            short=NC_("role", "similar meaning"),
             group="meaning",
-            words=_("attends to words of similar meaning"),
+            words=N_("attends to words of similar meaning"),
             threshold=0.6,
         ),
     ),
@@ -354,7 +354,7 @@ MEASURES: tuple[Entry, ...] = (
         takes="rows",
         narrow=True,
         compute=lambda rows: rows.total(rows.distance) if rows.marks.square else rows.nothing(),
-        meaning=_("mean distance of the keys"),
+        meaning=N_("mean distance of the keys"),
     ),
     # mean of max A (Voita et al. 2019, section 4)
     Measure(
@@ -362,7 +362,7 @@ MEASURES: tuple[Entry, ...] = (
         label="max",
         takes="rows",
         compute=lambda rows: rows.confidence(),
-        meaning=_("largest weight of a row, without the end of the sentence"),
+        meaning=N_("largest weight of a row, without the end of the sentence"),
     ),
     # Gu et al. 2025, "attention sink"
     Measure(
@@ -370,7 +370,7 @@ MEASURES: tuple[Entry, ...] = (
         label="sink",
         takes="received",
         compute=lambda received: received.largest(),
-        meaning=_("largest mean weight that a single key receives from the rows that see it"),
+        meaning=N_("largest mean weight that a single key receives from the rows that see it"),
     ),
     AtOffsets(family="offset", at=_weight_at),  # A[i, i + o]
     # positional heads of Voita et al. 2019, section 5.1, which require 0.9 of the rows

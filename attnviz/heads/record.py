@@ -16,7 +16,7 @@ from attnviz.errors import SelectionError
 from attnviz.heads.measures import Measure, RoleRule
 from attnviz.heads.settings import ModelSettings, Place
 from attnviz.result import Result
-from attnviz.text.messages import _
+from attnviz.text.messages import N_, _
 
 if TYPE_CHECKING:
     pass
@@ -94,7 +94,7 @@ class Role:
         return self.established, (self.score - threshold) / max(1 - threshold, 1e-9)
 
 
-NO_ROLE = _("no clear role")
+NO_ROLE = N_("no clear role")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ class HeadProfile:
     @property
     def words(self) -> str:
         """The description of the role in plain words."""
-        return self.role.rule.words if self.role else NO_ROLE
+        return _(self.role.rule.words if self.role else NO_ROLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ from attnviz.heads.record import Control, Example, Relation, Role
 from attnviz.heads.relation_words import HEAD_WORDS, OWN_RELATIONS, RELATIONS
 from attnviz.heads.roles import best_of_seeds, doubt
 from attnviz.text.corpus import Annotation, universal
-from attnviz.text.messages import Phrase, _, join_phrases
+from attnviz.text.messages import N_, Message, _
 
 WAYS = 2  # directions: the word that this word attends to most; the word that attends most to it
 FORWARD, REVERSE = range(WAYS)
@@ -194,7 +194,7 @@ THRESHOLD = 0.5  # smallest accuracy that gives a head the role of a relation
 
 FAMILY = RoleRule(
     name=RELATION,
-    words=_("finds a relation between words"),
+    words=N_("finds a relation between words"),
     threshold=THRESHOLD,
     group="grammar",
 )
@@ -207,35 +207,38 @@ def rule_of(relation: str, *, reverse: bool) -> RoleRule:
     A subtype that is not known, such as ``nsubj:x``, has the governor of its relation.
     """
     known_name = relation if relation in RELATIONS else universal(relation)
-    governor, term = RELATIONS.get(known_name, ("head", _("word")))
+    governor, term = RELATIONS.get(known_name, ("head", N_("word")))
     if relation in RELATIONS:
-        words = _("attends from the {dependent} to its {head}")
+        words = N_("attends from the {dependent} to its {head}")
         if reverse:
-            words = _("attends from the {head} to its {dependent}")
+            words = N_("attends from the {head} to its {dependent}")
         words = words.format(dependent=term, head=HEAD_WORDS[governor])
     elif reverse:
-        words = _("attends along “{relation}” in reverse").format(relation=relation)
+        words = N_("attends along “{relation}” in reverse").format(relation=relation)
     else:
-        words = _("attends along “{relation}”").format(relation=relation)
-    ends = [term if relation in RELATIONS else relation, HEAD_WORDS[governor]]
+        words = N_("attends along “{relation}”").format(relation=relation)
+    ends: list[str | Message] = [
+        term if relation in RELATIONS else relation,
+        HEAD_WORDS[governor],
+    ]
     if reverse:
         ends.reverse()
     return RoleRule(
         name=name_of(relation, reverse=reverse),
         words=words,
         threshold=THRESHOLD,
-        short=_("{query} to {key}").format(query=ends[0], key=ends[1]),
+        short=N_("{query} to {key}").format(query=ends[0], key=ends[1]),
         group="reference" if relation == "coreference" else "grammar",
         family=FAMILY.name,
     )
 
 
-def terms_of(rules: Sequence[RoleRule]) -> list[Phrase]:
+def terms_of(rules: Sequence[RoleRule]) -> list[str]:
     """Return the names in Universal Dependencies of the relations of roles, such as ``adjective amod``."""
     found = [relation_of(rule.name) for rule in rules]
     names = [relation[0] for relation in found if relation is not None]
     known = [name for name in names if name in RELATIONS and name not in OWN_RELATIONS]
-    return [join_phrases([RELATIONS[name][1], name]) for name in dict.fromkeys(known)]
+    return [f"{_(RELATIONS[name][1])} {name}" for name in dict.fromkeys(known)]
 
 
 def name_of(relation: str, *, reverse: bool) -> str:

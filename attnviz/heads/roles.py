@@ -20,7 +20,7 @@ from attnviz.heads.measures import (
 )
 from attnviz.heads.record import Control, Estimates, Role
 from attnviz.heads.tally import student
-from attnviz.text.messages import Phrase, _, pgettext
+from attnviz.text.messages import N_, NC_, Message, _
 
 SEEN = 0.25
 """A fixed offset gives a role only if at least this share of the rows sees a key there. If the offset is almost as long
@@ -42,21 +42,21 @@ bound in any of them."""
 class ControlKind(NamedTuple):
     """A kind of control that a score is compared with."""
 
-    title: Phrase  # the title of its column
-    words: Phrase  # the description
+    title: Message  # the title of its column
+    words: Message  # the description
 
-    def describe(self, control: Control) -> Phrase:
+    def describe(self, control: Control) -> str:
         """Return its description, with the offset of one control."""
         if control.offset is None:
-            return self.words
-        return _("{control} ({offset:+d})").format(control=self.words, offset=control.offset)
+            return _(self.words)
+        return _("{control} ({offset:+d})").format(control=_(self.words), offset=control.offset)
 
 
 CONTROLS = {
-    UNTRAINED: ControlKind(_("random"), _("the best head of random weights")),
-    OFFSET: ControlKind(pgettext("control", "offset"), _("the best fixed offset")),
+    UNTRAINED: ControlKind(N_("random"), N_("the best head of random weights")),
+    OFFSET: ControlKind(NC_("control", "offset"), N_("the best fixed offset")),
     CHANCE: ControlKind(
-        pgettext("control", "chance"), _("this head with its weights permuted at random")
+        NC_("control", "chance"), N_("this head with its weights permuted at random")
     ),
 }
 """The controls by name, in the order in which they are shown."""

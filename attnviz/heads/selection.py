@@ -12,7 +12,7 @@ from attnviz.attention import Attention
 from attnviz.heads.measures import GROUPS, Group
 from attnviz.heads.record import Example, HeadComparison, HeadProfile, Role
 from attnviz.heads.relations import FAMILY
-from attnviz.text.messages import Phrase, _
+from attnviz.text.messages import N_, Message
 
 ABOUT = ("position", "content", "relation", "spread")  # the order of roles, by their subject
 MOST_CARDS = 8  # largest number of role cards, and of links of a sentence
@@ -219,18 +219,18 @@ def strongest_links(record: Attention) -> list[WordLink]:
 class HeadKind(NamedTuple):
     """A kind of head from lectures on attention, with the link of the lecture and the head that gives it most."""
 
-    name: Phrase
+    name: Message
     # the link with its weight in the head where it is largest; None if the sentence lacks the words
     link: WordLink | None
     role: Role | None  # the clearest established role of that head
 
 
 # The kinds of heads in a lecture on "I love all you", each with the words that it links in this sentence.
-KINDS: tuple[tuple[Phrase, str, str], ...] = (
-    (_("grammar"), "I", "love"),
-    (_("meaning"), "love", "you"),
-    (_("pronoun"), "you", "I"),
-    (_("position"), "all", "you"),
+KINDS: tuple[tuple[Message, str, str], ...] = (
+    (N_("grammar"), "I", "love"),
+    (N_("meaning"), "love", "you"),
+    (N_("pronoun"), "you", "I"),
+    (N_("position"), "all", "you"),
 )
 
 

@@ -25,12 +25,12 @@ from attnviz.heads.words import (
     role_name,
     rounded,
 )
-from attnviz.text.messages import _, join_phrases, pgettext
+from attnviz.text.messages import N_, NC_, _, pgettext
 
 NAMED = 3  # number of heads named per role
 NO_LABEL = "·"  # the label of a head without a clear role, on a map
-HEAD, ROLE, SCORE = _("head"), _("role"), pgettext("heads", "score")
-INTERVAL = _("95% interval")
+HEAD, ROLE, SCORE = N_("head"), N_("role"), NC_("heads", "score")
+INTERVAL = N_("95% interval")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ def map_label(role: Role | None) -> str:
     """Return the short name of a role, with a question mark if it is not established."""
     if role is None:
         return NO_LABEL
-    return role.rule.short if role.established else join_phrases([role.rule.short, "?"], "")
+    return _(role.rule.short) + ("" if role.established else "?")
 
 
 def role_table(rows: Sequence[Sequence[HeadRole]]) -> list[Column]:
@@ -60,13 +60,13 @@ def role_table(rows: Sequence[Sequence[HeadRole]]) -> list[Column]:
             cells=[MARKS[role.established] if role else " " for role in roles],
             roles=roles,
         ),
-        Column(title=ROLE, cells=[role_name(role) for role in roles], least=18, roles=roles),
+        Column(title=_(ROLE), cells=[role_name(role) for role in roles], least=18, roles=roles),
         *_score_columns(roles),
         Column(title=_("best heads"), cells=[_names(row) for row in rows]),
         Column(title=_("to beat"), cells=[_rival(role) for role in roles]),
         Column(
             title=_("what it does"),
-            cells=[role.rule.words if role else "" for role in roles],
+            cells=[_(role.rule.words) if role else "" for role in roles],
             least=30,
         ),
     ]
@@ -76,10 +76,12 @@ def _score_columns(roles: Sequence[Role | None]) -> list[Column]:
     """Return the columns of the score and its interval; cells without a role are empty."""
     return [
         Column(
-            title=SCORE, cells=[rounded(role.score) if role else "" for role in roles], right=True
+            title=_(SCORE),
+            cells=[rounded(role.score) if role else "" for role in roles],
+            right=True,
         ),
         Column(
-            title=INTERVAL,
+            title=_(INTERVAL),
             cells=[
                 interval(role.low, role.high, narrow=role.narrow) if role else "" for role in roles
             ],
@@ -94,7 +96,7 @@ def _rival(role: Role | None) -> str:
         return ""
     control = role.rival
     if control.offset is None:
-        return join_phrases([rounded(control.high), CONTROLS[control.name].title])
+        return f"{rounded(control.high)} {_(CONTROLS[control.name].title)}"
     return _("{value} at {offset:+d}").format(value=rounded(control.high), offset=control.offset)
 
 
@@ -108,8 +110,8 @@ def head_table(comparison: HeadComparison, rows: Sequence[HeadRole]) -> list[Col
     """Return the table of heads with their roles."""
     heads, roles = [head for head, _role in rows], [role for _head, role in rows]
     columns = [
-        Column(title=HEAD, cells=[head.name for head in heads]),
-        Column(title=ROLE, cells=list(map(marked_role, roles)), least=22, roles=roles),
+        Column(title=_(HEAD), cells=[head.name for head in heads]),
+        Column(title=_(ROLE), cells=list(map(marked_role, roles)), least=22, roles=roles),
         *_score_columns(roles),
     ]
     if comparison.attention is not None:
@@ -120,7 +122,7 @@ def head_table(comparison: HeadComparison, rows: Sequence[HeadRole]) -> list[Col
     for name, kind in CONTROLS.items():
         if name in comparison.controls and name != CHANCE:
             controls = [_control_value(role, name) for role in roles]
-            columns.append(Column(title=kind.title, cells=controls, right=True))
+            columns.append(Column(title=_(kind.title), cells=controls, right=True))
     return columns
 
 
@@ -158,11 +160,11 @@ def relation_table(relations: Sequence[Relation]) -> list[Column]:
     return [
         Column(title=_("relation"), cells=list(map(marked_role, roles)), least=20),
         Column(title="n", cells=[f"{item.n:,}" for item in relations], right=True),
-        Column(title=HEAD, cells=[f"{item.layer}.{item.head}" for item in relations]),
+        Column(title=_(HEAD), cells=[f"{item.layer}.{item.head}" for item in relations]),
         replace(score, title=pgettext("heads", "right")),
         intervals,
-        Column(title=CONTROLS[OFFSET].title, cells=offsets, right=True),
-        Column(title=CONTROLS[UNTRAINED].title, cells=untrained_highs, right=True),
+        Column(title=_(CONTROLS[OFFSET].title), cells=offsets, right=True),
+        Column(title=_(CONTROLS[UNTRAINED].title), cells=untrained_highs, right=True),
     ]
 
 
@@ -179,10 +181,10 @@ def change_table(comparison: HeadComparison, most: int) -> list[Column]:
     intervals = [interval(head.change.low, head.change.high) for head in heads if head.change]
     jsd, second_roles = _change_columns(heads)
     return [
-        Column(title=HEAD, cells=[head.name for head in heads]),
+        Column(title=_(HEAD), cells=[head.name for head in heads]),
         jsd,
-        Column(title=INTERVAL, cells=intervals, right=True),
-        Column(title=ROLE, cells=[marked_role(head.role) for head in heads]),
+        Column(title=_(INTERVAL), cells=intervals, right=True),
+        Column(title=_(ROLE), cells=[marked_role(head.role) for head in heads]),
         second_roles,
     ]
 
@@ -198,18 +200,16 @@ def kind_table(roles_on: HeadComparison, record: Attention) -> list[Column]:
     kinds = head_kinds(roles_on, record)
     links = [kind.link for kind in kinds]
     roles = [kind.role for kind in kinds]
-    names = [
-        join_phrases([role.rule.short, rounded(role.score)]) if role else MISSING for role in roles
-    ]
+    names = [f"{_(role.rule.short)} {rounded(role.score)}" if role else MISSING for role in roles]
     return [
-        Column(title=_("kind"), cells=[kind.name for kind in kinds]),
+        Column(title=_("kind"), cells=[_(kind.name) for kind in kinds]),
         Column(
             title=_("link in the lecture"),
             cells=[link.words if link else MISSING for link in links],
             least=12,
         ),
         Column(
-            title=HEAD,
+            title=_(HEAD),
             cells=[_head_words(link) if link else MISSING for link in links],
         ),
         Column(
@@ -217,7 +217,7 @@ def kind_table(roles_on: HeadComparison, record: Attention) -> list[Column]:
             cells=[rounded(link.weight) if link else MISSING for link in links],
             right=True,
         ),
-        Column(title=ROLE, cells=names, roles=roles, least=10),
+        Column(title=_(ROLE), cells=names, roles=roles, least=10),
     ]
 
 
@@ -235,7 +235,7 @@ def link_table(record: Attention) -> list[Column]:
     """Return the strongest links between words of a sentence, each of another head."""
     links = strongest_links(record)
     return [
-        Column(title=HEAD, cells=[_head_words(link) for link in links]),
+        Column(title=_(HEAD), cells=[_head_words(link) for link in links]),
         Column(title=_("from → to"), cells=[link.words for link in links], least=12),
         Column(title=_("weight"), cells=[rounded(link.weight) for link in links], right=True),
     ]
@@ -256,11 +256,13 @@ def measure_table(comparison: HeadComparison, profile: HeadProfile) -> list[Colu
             cells=[rounded(item[0]) for item in estimates],
             right=True,
         ),
-        Column(title=INTERVAL, cells=intervals, right=True),
+        Column(title=_(INTERVAL), cells=intervals, right=True),
     ]
     for name, kind in CONTROLS.items():
         if name in comparison.controls:
             values = [comparison.control(name, item.name, profile) for item in measures]
-            columns.append(Column(title=kind.title, cells=list(map(rounded, values)), right=True))
-    meanings = [item.meaning for item in measures]
+            columns.append(
+                Column(title=_(kind.title), cells=list(map(rounded, values)), right=True)
+            )
+    meanings = [_(item.meaning) for item in measures]
     return [*columns, Column(title=_("what it measures"), cells=meanings, least=24)]

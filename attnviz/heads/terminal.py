@@ -29,7 +29,7 @@ from attnviz.render.palette import LEVELS, readable
 from attnviz.render.terminal import table as render
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import fit, fold, spell, wrap
-from attnviz.text.messages import _, in_language, join_phrases
+from attnviz.text.messages import _
 
 WIDE = 116  # columns of a window that is wide enough for descriptions beside the roles
 READABLE = 110  # longest line of prose; after longer lines it is hard to find the next one
@@ -50,11 +50,10 @@ class Writer:
     """Writes texts and tables in the language of a view and the characters of its screen."""
 
     screen: Screen
-    language: str = "en"
 
     def say(self, text: str) -> str:
-        """Return a text in the language of the view and the characters of the screen."""
-        return spell(in_language(text, self.language), self.screen)
+        """Return a text in the characters of the screen."""
+        return spell(text, self.screen)
 
     def prose(self, text: str, style: str | Style = "", indent: int = 0) -> list[Text]:
         """Return a text in lines of readable length; all lines but the first are indented."""
@@ -104,9 +103,9 @@ def bar(share: float, screen: Screen) -> str:
     return ("█" if screen.unicode else "#") * n
 
 
-def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "en") -> list[Text]:
+def draw_overview(comparison: HeadComparison, screen: Screen) -> list[Text]:
     """Draw the overview of a comparison; for one sentence, draw what each head attends to in it."""
-    out = Writer(screen, language)
+    out = Writer(screen)
     if comparison.attention is not None:
         return draw_sentence(comparison, comparison.attention, out)
     rows = by_role(comparison)
@@ -125,7 +124,7 @@ def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "e
     lines += [Text(), *_relation_counts(comparison, out)]
     if screen.width < WIDE:
         lines += _terms([row[0].role for row in first_rows], out)
-    lines += out.prose(words.ESTABLISHED, "dim")
+    lines += out.prose(_(words.ESTABLISHED), "dim")
     lines += out.prose(_("To beat: the highest control that could rule the role out."), "dim")
     best_head = rows[0][0].head
     more = _("More: --table (all heads and relations), --head {head}, -o heads.csv")
@@ -134,7 +133,7 @@ def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "e
 
 def _heading(title: str, comparison: HeadComparison, out: Writer, answer: str = "") -> list[Text]:
     """Return the first lines of every view: title, the result in a sentence, model, corpus."""
-    title = join_phrases([title, words.model_names(comparison)], " · ")
+    title = " · ".join([title, words.model_names(comparison)])
     return [
         *out.prose(title, "bold"),
         *(out.prose(answer, "bold") if answer else []),
@@ -206,7 +205,7 @@ def _colour_legend(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
     if not out.screen.colour or not groups:
         return
     names = [
-        Text(out.say(name), Style(color=_colour_on(out.screen, colour)))
+        Text(out.say(_(name)), Style(color=_colour_on(out.screen, colour)))
         for name, colour in map(GROUPS.__getitem__, groups)
     ]
     line = Text.assemble((out.say(_("Colours: ")), "dim"), Text(", ").join(names))
@@ -227,7 +226,7 @@ def _changes(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
             return Text(out.say(words.rounded(value)))
         return Text(f"{value:.2f}", out.screen.paint(round(value / largest * (LEVELS - 1))))
 
-    yield from out.prose(words.DIVERGENCE)
+    yield from out.prose(_(words.DIVERGENCE))
     yield from _map(comparison, out, cell)
     yield from out.prose(words.changes(comparison, comparison.against))
     yield from out.prose(_("The heads that differ most:"))
@@ -246,7 +245,7 @@ def _relation_counts(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
         "Relations between words that a head is established to find: {sure} of {n}; too rare to "
         "say: {few}."
     ).format(n=len(relations), sure=doubts.count(None), few=n_too_few)
-    yield from out.prose(join_phrases([text, words.HALVES]), "dim")
+    yield from out.prose(" ".join([text, _(words.HALVES)]), "dim")
 
 
 def _terms(roles: Sequence[Role | None], out: Writer) -> Iterator[Text]:
@@ -254,19 +253,19 @@ def _terms(roles: Sequence[Role | None], out: Writer) -> Iterator[Text]:
     rules = [role.rule for role in roles if role is not None]
     # "previous token: attends to the previous token" would explain nothing.
     texts: list[str] = [
-        join_phrases([rule.short, rule.words], ": ")
+        f"{_(rule.short)}: {_(rule.words)}"
         for rule in rules
-        if rule.family != FAMILY.name and rule.short not in rule.words
+        if rule.family != FAMILY.name and _(rule.short) not in _(rule.words)
     ]
     terms = terms_of(rules)
     if terms:
         texts.append(
             _("a to b: attends from a to its b (in Universal Dependencies: {terms})").format(
-                terms=join_phrases(terms, ", ")
+                terms=", ".join(terms)
             )
         )
     if texts:
-        yield from out.prose(join_phrases(texts, "; "), "dim")
+        yield from out.prose("; ".join(texts), "dim")
 
 
 def draw_sentence(comparison: HeadComparison, record: Attention, out: Writer) -> list[Text]:
@@ -279,16 +278,16 @@ def draw_sentence(comparison: HeadComparison, record: Attention, out: Writer) ->
         style = out.screen.paint(round(share * (LEVELS - 1))) if out.screen.colour else Style()
         return Text(record.key_tokens[key].text, style)
 
-    lines = _heading(words.SENTENCE_TITLE, comparison, out)
+    lines = _heading(_(words.SENTENCE_TITLE), comparison, out)
     if comparison.roles_on is None:
-        lines += out.prose(words.ONE_SENTENCE)
+        lines += out.prose(_(words.ONE_SENTENCE))
     else:
         kinds = _(
             "Four kinds of head named in lectures: the head that gives each link most weight, and the "
             "role of that head, established on {sentences}"
         ).format(sentences=words.count_sentences(comparison.roles_on.n_sentences))
         lines += [*out.prose(kinds), *out.table(tables.kind_table(comparison.roles_on, record))]
-    lines += [Text(), *out.prose(words.RECEIVES_MOST)]
+    lines += [Text(), *out.prose(_(words.RECEIVES_MOST))]
     lines += _map(comparison, out, cell)
     links = tables.link_table(record)
     if links[0].cells:
@@ -307,10 +306,9 @@ def draw_table(
     comparison: HeadComparison,
     screen: Screen,
     places: Collection[tuple[int, int]] | None = None,
-    language: str = "en",
 ) -> list[Text]:
     """Draw the table of all heads, or of those at these places, and all relations."""
-    out = Writer(screen, language)
+    out = Writer(screen)
     rows = clearest_roles(comparison, places)
     lines = _heading(_("What each head does"), comparison, out)
     lines += _head_lines(comparison, rows, out)
@@ -354,44 +352,43 @@ def _relation_legend(out: Writer) -> Iterator[Text]:
         "right: how often the largest weight is on the right word; offset: the best fixed one, in "
         "words; random: the best head of random weights; ≤ is the upper end of an interval."
     )
-    yield from out.prose(join_phrases([text, words.HALVES]), "dim")
+    yield from out.prose(" ".join([text, _(words.HALVES)]), "dim")
     yield Text()
 
 
 def _legend(comparison: HeadComparison, rows: Sequence[HeadRole], out: Writer) -> Iterator[Text]:
     """Explain the roles, controls and signs of the table of heads."""
     yield from _terms(list({row.role.rule: row.role for row in rows if row.role}.values()), out)
-    yield from out.prose(words.ESTABLISHED, "dim")
+    yield from out.prose(_(words.ESTABLISHED), "dim")
     controls = [
-        join_phrases([kind.title, kind.words], ": ")
+        f"{_(kind.title)}: {_(kind.words)}"
         for name, kind in CONTROLS.items()
         if name in comparison.controls and name != CHANCE
     ]
-    yield from out.prose(join_phrases(controls, "; "), "dim")
+    yield from out.prose("; ".join(controls), "dim")
     if comparison.against is not None:
-        yield from out.prose(words.DIVERGENCE, "dim")
+        yield from out.prose(_(words.DIVERGENCE), "dim")
         yield from out.prose(words.changes(comparison, comparison.against), "dim")
     if any(row.role and row.role.narrow for row in rows):
-        yield from out.prose(words.TOO_NARROW, "dim")
+        yield from out.prose(_(words.TOO_NARROW), "dim")
     pattern = _(
         "Small pattern: mean weight by offset, 0 the token itself; its height is the largest of "
         "the head, at least {least}. Layers and heads count from 0."
     )
     yield from out.prose(pattern.format(least=LEAST_TOP), "dim")
-    yield from out.prose(words.NOT_EXPLANATION, "dim")
+    yield from out.prose(_(words.NOT_EXPLANATION), "dim")
 
 
 def draw_heads(
     comparison: HeadComparison,
     places: Sequence[tuple[int, int]],
     screen: Screen,
-    language: str = "en",
 ) -> list[Text]:
     """Draw the cards of one head or two: side by side in a wide window, else one below the other."""
-    out = Writer(screen, language)
+    out = Writer(screen)
     half = (screen.width - 3) // 2
     if len(places) == 2 and half >= NARROWEST_CARD:
-        narrow = Writer(replace(screen, width=half), language)
+        narrow = Writer(replace(screen, width=half))
         left, right = (list(_card(comparison, place, narrow)) for place in places)
         lines = []
         for one, other in zip_longest(left, right, fillvalue=Text()):
@@ -402,8 +399,8 @@ def draw_heads(
     else:
         lines = [line for place in places for line in _card(comparison, place, out)]
     table = words.model_names(comparison)
-    lines += out.prose(join_phrases([table, words.sample(comparison)], " · "), "dim")
-    return [*lines, *_ending(comparison, out), *out.prose(words.NOT_EXPLANATION, "dim")]
+    lines += out.prose(" · ".join([table, words.sample(comparison)]), "dim")
+    return [*lines, *_ending(comparison, out), *out.prose(_(words.NOT_EXPLANATION), "dim")]
 
 
 def _card(comparison: HeadComparison, place: tuple[int, int], out: Writer) -> Iterator[Text]:
@@ -427,15 +424,15 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Ite
     if not profile.roles:
         yield from out.prose(words.closest_roles(comparison, profile))
     for role in profile.roles:
-        name = join_phrases([words.MARKS[role.established], words.role_score(role)])
+        name = " ".join([words.MARKS[role.established], words.role_score(role)])
         yield from out.prose(name, role_style(role, out.screen) + Style(bold=True), indent=2)
-        yield from out.prose(join_phrases([" ", words.how_sure(role)]), indent=2)
+        yield from out.prose(f"  {words.how_sure(role)}", indent=2)
         example = example_of(comparison, profile, role)
         if example is not None:
             text = _("Typical ({score}): “{text}”").format(
                 text=example.text, score=words.rounded(example.score)
             )
-            yield from out.prose(join_phrases([" ", text]), indent=2)
+            yield from out.prose(" ".join([" ", text]), indent=2)
     if comparison.against is not None and profile.change is not None:
         change = profile.change
         text = _("In {second}: {role}; JSD {divergence} nats").format(

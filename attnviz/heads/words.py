@@ -1,7 +1,4 @@
-"""Texts shared by all views of heads: the model, the sentences, notes, doubts, the receipt.
-
-Each text holds English and Korean; the view chooses the language.
-"""
+"""Texts shared by all views of heads: the model, the sentences, notes, doubts, the receipt."""
 
 from __future__ import annotations
 
@@ -12,72 +9,74 @@ from attnviz.heads.measures import rules_of
 from attnviz.heads.record import NO_ROLE, HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS, TOO_FEW
 from attnviz.text.display import decimals, rounding, visible
-from attnviz.text.messages import Phrase, _, join_phrases, ngettext
+from attnviz.text.messages import N_, _, ngettext
 from attnviz.text.notes import PROVES, Templates, sentence
 
 SAMPLES = "sentences shipped with attnviz"  # the name of the default corpus
 OWN = "sentences of its own language that it never saw"  # the name of the corpus of a trained home-built model
 CORPORA = {
-    SAMPLES: _("Sentences shipped with attnviz"),
-    OWN: _("Sentences of its own language that it never saw"),
+    SAMPLES: N_("Sentences shipped with attnviz"),
+    OWN: N_("Sentences of its own language that it never saw"),
 }
 KINDS = {
-    "encoder": _("bidirectional self-attention"),
-    "decoder": _("causal self-attention"),
-    "cross": _("cross-attention"),
+    "encoder": N_("bidirectional self-attention"),
+    "decoder": N_("causal self-attention"),
+    "cross": N_("cross-attention"),
 }
 MARKS = {True: "●", False: "○"}  # the mark before a role, by whether it is established
 MISSING = "—"  # shown for a number that was not measured
 CLOSEST = 3  # number of roles named for a head without a role: the closest ones
 
-SENTENCE_TITLE = _("Heads on one sentence")
-ONE_SENTENCE = _(
+SENTENCE_TITLE = N_("Heads on one sentence")
+ONE_SENTENCE = N_(
     "One sentence shows what each head attends to here. Roles need more sentences: add --roles, "
     "leave the sentence out, or give --corpus."
 )
-RECEIVES_MOST = _("The word that receives most of each head's attention")
-ESTABLISHED = _(
+RECEIVES_MOST = N_("The word that receives most of each head's attention")
+ESTABLISHED = N_(
     "● Established: the 95% interval of the score reaches the role's threshold and lies above "
     "every control that could rule the role out; ○ not established."
 )
-HALVES = _(
+HALVES = N_(
     "The heads of a relation are chosen on one half of the sentences and scored on the other."
 )
-TOO_NARROW = _(
+TOO_NARROW = N_(
     "~ The interval is too narrow: on real text, fewer than 92% of such intervals hold the mean."
 )
-NOT_EXPLANATION = _(
+NOT_EXPLANATION = N_(
     "Attention is not explanation: where a head attends does not say what the model makes of it."
 )
-DIVERGENCE = _(
+DIVERGENCE = N_(
     "JSD is the mean Jensen-Shannon divergence between the rows of a head in the two models, in "
     "nats: 0 if they are the same, 0.69 if they share no key."
 )
 
 NOTES: Templates = {
-    "few_sentences": _(
+    "few_sentences": N_(
         "Different sentences: {different:,}. A role can be established from {fewest} on."
     ),
-    "no_random_weights": _(
+    "no_random_weights": N_(
         "No role is established, since this model could not be built with random weights: {why}"
     ),
-    "nothing_measured": _("Nothing was measured: every token sees only one token."),
-    "sentences_cut": _("Sentences that were too long for the model and were cut: {n:,}."),
-    "bad_lines": _("Lines that could not be used: {n:,}. The first one is line {line:,}: {reason}"),
-    "relations_uncontrolled": _(
+    "nothing_measured": N_("Nothing was measured: every token sees only one token."),
+    "sentences_cut": N_("Sentences that were too long for the model and were cut: {n:,}."),
+    "bad_lines": N_(
+        "Lines that could not be used: {n:,}. The first one is line {line:,}: {reason}"
+    ),
+    "relations_uncontrolled": N_(
         "Relations between words have no control with random weights, so they make no role."
     ),
-    "relations_lost": _(
+    "relations_lost": N_(
         "Relations left out because a word has no token of its own: {n:,} of {total:,}."
     ),
-    "relations_in_one_half": _(
+    "relations_in_one_half": N_(
         "Relations left out because only one half of the sentences has them: {n:,}."
     ),
-    "relations_uncounted": _(
+    "relations_uncounted": N_(
         "The corpus has more than {most} relations; {n:,} links of the last ones by name were not "
         "counted."
     ),
-    "relations_of_other_words": _(
+    "relations_of_other_words": N_(
         "Sentences whose relations were not counted, since they are not between queries and keys: "
         "{n:,}."
     ),
@@ -85,15 +84,15 @@ NOTES: Templates = {
 """The notes of comparisons, by their codes."""
 
 DOUBTS: Templates = {
-    "too_few_different": _("only {n:,} of the {fewest} different sentences needed"),
-    "too_few_cases": _("it occurs only {n:,} times, and {fewest} are needed"),
-    "too_few_sentences": _("it occurs in fewer than {fewest} sentences"),
-    "below_threshold": _("right in less than {percent}% of the cases"),
-    "interval_below_threshold": _("its interval reaches below the threshold, {least}"),
-    "no_control": _("no control was taken ({controls})"),
-    "too_few_for_control": _("too few sentences for an interval of {what}"),
-    "control_does_as_much": _("{what} scores as much: {value} ({low}–{high})"),
-    "few_carry_it": _("it depends on a few sentences, so its interval is too narrow"),
+    "too_few_different": N_("only {n:,} of the {fewest} different sentences needed"),
+    "too_few_cases": N_("it occurs only {n:,} times, and {fewest} are needed"),
+    "too_few_sentences": N_("it occurs in fewer than {fewest} sentences"),
+    "below_threshold": N_("right in less than {percent}% of the cases"),
+    "interval_below_threshold": N_("its interval reaches below the threshold, {least}"),
+    "no_control": N_("no control was taken ({controls})"),
+    "too_few_for_control": N_("too few sentences for an interval of {what}"),
+    "control_does_as_much": N_("{what} scores as much: {value} ({low}–{high})"),
+    "few_carry_it": N_("it depends on a few sentences, so its interval is too narrow"),
 }
 """Why a role is not established, by the codes of `attnviz.heads.roles.doubt`."""
 
@@ -116,22 +115,22 @@ def with_interval(value: float, low: float, high: float, *, narrow: bool = False
     return rounded(value) if ends == MISSING else f"{rounded(value)} ({ends})"
 
 
-def count_heads(n: int) -> Phrase:
+def count_heads(n: int) -> str:
     """Return a number of heads in words."""
     return ngettext("{n:,} head", "{n:,} heads", n).format(n=n)
 
 
-def count_layers(n: int) -> Phrase:
+def count_layers(n: int) -> str:
     """Return a number of layers in words."""
     return ngettext("{n:,} layer", "{n:,} layers", n).format(n=n)
 
 
-def count_sentences(n: int) -> Phrase:
+def count_sentences(n: int) -> str:
     """Return a number of sentences in words."""
     return ngettext("{n:,} sentence", "{n:,} sentences", n).format(n=n)
 
 
-def count_tokens(n: int) -> Phrase:
+def count_tokens(n: int) -> str:
     """Return a number of tokens in words."""
     return ngettext("{n:,} token", "{n:,} tokens", n).format(n=n)
 
@@ -143,25 +142,25 @@ def model_names(comparison: HeadComparison) -> str:
     return f"{comparison.against.model} → {comparison.model}"
 
 
-def description(comparison: HeadComparison) -> Phrase:
+def description(comparison: HeadComparison) -> str:
     """Return the size of the model and its kind of attention."""
     return _("{layers} (downward) x {heads} (across), {kind}").format(
         layers=count_layers(comparison.n_layers),
         heads=count_heads(comparison.n_heads),
-        kind=KINDS[comparison.kind],
+        kind=_(KINDS[comparison.kind]),
     )
 
 
-def sample(comparison: HeadComparison) -> Phrase:
+def sample(comparison: HeadComparison) -> str:
     """Return the name and the size of the corpus."""
     return _("{corpus}: {sentences}, {tokens}").format(
-        corpus=CORPORA.get(comparison.corpus, comparison.corpus),
+        corpus=_(CORPORA.get(comparison.corpus, comparison.corpus)),
         sentences=count_sentences(comparison.n_sentences),
         tokens=count_tokens(comparison.n_tokens),
     )
 
 
-def proof(comparison: HeadComparison) -> Phrase:
+def proof(comparison: HeadComparison) -> str:
     """Return the receipt of all sentences in one line."""
     largest = max(comparison.differences)
     line = _("verified: {proves}, max difference {largest} over {layers}, {sentences}")
@@ -171,32 +170,32 @@ def proof(comparison: HeadComparison) -> Phrase:
             "verified: {proves}, max difference {largest} over {layers} of both models, {sentences}"
         )
     return line.format(
-        proves=PROVES[comparison.proves],
+        proves=_(PROVES[comparison.proves]),
         largest=rounding(largest),
         layers=count_layers(comparison.n_layers),
         sentences=count_sentences(comparison.n_sentences),
     )
 
 
-def note_words(note: Note) -> Phrase:
+def note_words(note: Note) -> str:
     """Return a note of a comparison as a sentence."""
     return sentence(note, NOTES)
 
 
-def reason(doubt: Note | None) -> Phrase:
+def reason(doubt: Note | None) -> str:
     """Return why a role is not established; empty if it is."""
     if doubt is None:
-        return Phrase("", "")
+        return ""
     fields = dict(doubt.fields)
     if "control" in fields:
-        fields["what"] = CONTROLS[str(fields["control"])].words
-    return DOUBTS[doubt.code].format(**fields)
+        fields["what"] = _(CONTROLS[str(fields["control"])].words)
+    return _(DOUBTS[doubt.code]).format(**fields)
 
 
-def short_reason(doubt: Note | None) -> Phrase:
+def short_reason(doubt: Note | None) -> str:
     """Return why a role is not established, in two or three words; empty if it is."""
     if doubt is None:
-        return Phrase("", "")
+        return ""
     if doubt.code in TOO_FEW:
         return _("too few to say")
     fields = dict(doubt.fields)
@@ -205,60 +204,59 @@ def short_reason(doubt: Note | None) -> Phrase:
     if doubt.code == "below_threshold":
         return _("below {percent}%").format(**fields)
     if doubt.code == "control_does_as_much":
-        return _("{control} too").format(control=CONTROLS[str(fields["control"])].title)
+        return _("{control} too").format(control=_(CONTROLS[str(fields["control"])].title))
     return _("no control") if doubt.code == "no_control" else _("few sentences")
 
 
-def how_sure(role: Role) -> Phrase:
+def how_sure(role: Role) -> str:
     """Return whether a role is established, and the controls that decide it."""
     if role.doubt is not None:
         return _("Not established: {why}").format(why=reason(role.doubt))
     controls = [
-        join_phrases(
+        ": ".join(
             [
                 CONTROLS[control.name].describe(control),
                 with_interval(control.value, control.low, control.high),
-            ],
-            ": ",
+            ]
         )
         for control in role.controls
         if control.rules_out
     ]
-    return _("Established: above {controls}").format(controls=join_phrases(controls, "; "))
+    return _("Established: above {controls}").format(controls="; ".join(controls))
 
 
 def role_name(role: Role | None) -> str:
     """Return the short name of a role, with the reason if it is not established."""
     if role is None:
-        return NO_ROLE
+        return _(NO_ROLE)
     if role.established:
-        return role.rule.short
-    return join_phrases([role.rule.short, short_reason(role.doubt)], " · ")
+        return _(role.rule.short)
+    return f"{_(role.rule.short)} · {short_reason(role.doubt)}"
 
 
 def marked_role(role: Role | None) -> str:
     """Return the name of a role after its mark."""
-    return NO_ROLE if role is None else join_phrases([MARKS[role.established], role_name(role)])
+    return _(NO_ROLE) if role is None else f"{MARKS[role.established]} {role_name(role)}"
 
 
-def role_score(role: Role) -> Phrase:
+def role_score(role: Role) -> str:
     """Return a role with its score, its interval and what the head does."""
     score = with_interval(role.score, role.low, role.high, narrow=role.narrow)
     return _("{role} {score}: {does}").format(
-        role=role.rule.short, score=score, does=role.rule.words
+        role=_(role.rule.short), score=score, does=_(role.rule.words)
     )
 
 
-def describe(profile: HeadProfile) -> Phrase:
+def describe(profile: HeadProfile) -> str:
     """Return the layer and number of a head, and what it does."""
     place = _("Layer {layer}, head {head}").format(layer=profile.layer, head=profile.head)
-    title = join_phrases([place, profile.words], ": ")
+    title = f"{place}: {profile.words}"
     if profile.role and not profile.role.established:
         return _("{title} (not established)").format(title=title)
     return title
 
 
-def closest_roles(comparison: HeadComparison, profile: HeadProfile) -> Phrase:
+def closest_roles(comparison: HeadComparison, profile: HeadProfile) -> str:
     """Return the roles whose thresholds a head without a role comes closest to."""
     scores = [
         (comparison.estimate(measure.name, *profile.place)[0], rule)
@@ -268,14 +266,14 @@ def closest_roles(comparison: HeadComparison, profile: HeadProfile) -> Phrase:
     measured.sort(key=lambda pair: -pair[0] / pair[1].threshold)
     roles = [
         _("{role} {score} (threshold {threshold})").format(
-            role=rule.short, score=rounded(score), threshold=rounded(rule.threshold)
+            role=_(rule.short), score=rounded(score), threshold=rounded(rule.threshold)
         )
         for score, rule in measured[:CLOSEST]
     ]
-    return _("No clear role; closest: {roles}").format(roles=join_phrases(roles, ", "))
+    return _("No clear role; closest: {roles}").format(roles=", ".join(roles))
 
 
-def changes(comparison: HeadComparison, second: HeadComparison) -> Phrase:
+def changes(comparison: HeadComparison, second: HeadComparison) -> str:
     """Return how many heads have a different clearest role in the second model."""
     pairs = zip(comparison.heads, second.heads, strict=True)
     n = sum(
@@ -285,7 +283,7 @@ def changes(comparison: HeadComparison, second: HeadComparison) -> Phrase:
     return text.format(n=n, n_heads=len(comparison.heads), second=visible(second.model))
 
 
-def finding(comparison: HeadComparison) -> Phrase:
+def finding(comparison: HeadComparison) -> str:
     """Return the result in one sentence: what the head with the clearest established role does."""
     if comparison.attention is not None:
         return _("The word that each head attends to most in one sentence")
@@ -307,7 +305,7 @@ def finding(comparison: HeadComparison) -> Phrase:
     ).format(
         layer=head.layer,
         head=head.head,
-        does=role.rule.words,
+        does=_(role.rule.words),
         score=rounded(role.score),
         n=comparison.n_established,
         n_heads=len(comparison.heads),

@@ -30,6 +30,7 @@ from attnviz.render.sheet import (
 from attnviz.render.theme import ThemeName, theme_of
 from attnviz.storage.record_files import adopt
 from attnviz.text.display import readable_pieces
+from attnviz.text.messages import language
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +55,7 @@ def heatmap(
     xticklabels: TickLabels = True,
     yticklabels: TickLabels = True,
     title: str | None = "auto",
-    lang: str = "en",
+    lang: str | None = None,
     style: Style = "sheet",
     theme: ThemeName = "auto",
     figsize: tuple[float, float] | None = None,
@@ -94,7 +95,7 @@ def heatmap(
         xticklabels: labels of the keys, one for each, instead of the tokens; False for none.
         yticklabels: labels of the queries, given in the same way.
         title: another title, or None for none.
-        lang: ``en`` or ``ko``.
+        lang: ``en`` or ``ko``; None is the language of `attnviz.text.messages.language`, English by default.
         style: what a new figure is for: ``sheet``, ``slides`` or ``paper``.
         theme: ``light`` or ``dark``; ``auto`` is light on a new figure, and follows the background of the figure of
             an `ax`.
@@ -120,41 +121,40 @@ def heatmap(
         if palette is not None:
             raise SelectionError("cmap is another name of palette: give one of them")
         palette = cmap
-    look = Look(
-        palette=palette, scale=scale, style=style, theme=theme, dpi=dpi, figsize=figsize, lang=lang
-    )
-    palette = look.palette
-    sheet, whole = _sheets(attention, tokens, layer, head, scale, lang)
-    is_plain = (style, theme, figsize, dpi) == ("sheet", "auto", None, None)
-    if ax is None and is_plain and len(sheet.panels) == 1:
-        ax = current_axes()
-    if ax is not None:
-        # The scale of all panels, so that axes of a grid can be compared.
-        places = {panel.place for panel in sheet.panels}
-        panels = tuple(panel for panel in whole.panels if panel.place in places)
-        sheet = replace(sheet, panels=panels)
-    sheet = with_labels(with_limits(sheet, vmin, vmax), yticklabels, xticklabels)
-    if ax is None:
-        picture = draw(
-            sheet,
-            palette,
-            title=title,
-            cbar=cbar is not False,
-            annot=annot,
-            style=style_of(look),
-            theme=theme_of(theme, DEFAULT if sheet.center is not None else palette),
-            change=_largest_change(attention, sheet),
-        )
-        axes = picture.figure.axes[0]
-        picture.figure.sca(axes)
-        register(picture.figure)
-        return axes
-    if not is_plain:
-        raise SettingsError(
-            "style, theme, figsize and dpi are of a new figure; an ax has its size and its background"
-        )
-    draw_on(ax, sheet, palette, title=title, cbar=bool(cbar), annot=annot)
-    return ax
+    look = Look(palette=palette, scale=scale, style=style, theme=theme, dpi=dpi, figsize=figsize)
+    with language(lang):
+        palette = look.palette
+        sheet, whole = _sheets(attention, tokens, layer, head, scale)
+        is_plain = (style, theme, figsize, dpi) == ("sheet", "auto", None, None)
+        if ax is None and is_plain and len(sheet.panels) == 1:
+            ax = current_axes()
+        if ax is not None:
+            # The scale of all panels, so that axes of a grid can be compared.
+            places = {panel.place for panel in sheet.panels}
+            panels = tuple(panel for panel in whole.panels if panel.place in places)
+            sheet = replace(sheet, panels=panels)
+        sheet = with_labels(with_limits(sheet, vmin, vmax), yticklabels, xticklabels)
+        if ax is None:
+            picture = draw(
+                sheet,
+                palette,
+                title=title,
+                cbar=cbar is not False,
+                annot=annot,
+                style=style_of(look),
+                theme=theme_of(theme, DEFAULT if sheet.center is not None else palette),
+                change=_largest_change(attention, sheet),
+            )
+            axes = picture.figure.axes[0]
+            picture.figure.sca(axes)
+            register(picture.figure)
+            return axes
+        if not is_plain:
+            raise SettingsError(
+                "style, theme, figsize and dpi are of a new figure; an ax has its size and its background"
+            )
+        draw_on(ax, sheet, palette, title=title, cbar=bool(cbar), annot=annot)
+        return ax
 
 
 def _by_position(
@@ -185,15 +185,14 @@ def _sheets(
     layer: LayerChoice,
     head: HeadChoice,
     scale: Scale,
-    lang: str,
 ) -> tuple[Sheet, Sheet]:
     """Return the sheet of the chosen layer and head, and that of all; the arguments are as for `heatmap`."""
     if isinstance(attention, Difference):
         chosen_heads = attention.select(*attention.numbers(layer, head))
-        return chosen_heads.sheet(scale, lang), attention.sheet(scale, lang)
+        return chosen_heads.sheet(scale), attention.sheet(scale)
     record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
     record, chosen = record.choose(layer, head)
-    return resolve(chosen, scale, lang), resolve(record, scale, lang)
+    return resolve(chosen, scale), resolve(record, scale)
 
 
 def _largest_change(attention: Any, sheet: Sheet) -> Change | None:

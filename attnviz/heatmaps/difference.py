@@ -5,28 +5,44 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float32
 
-from attnviz.attention import EXACT, POOLED, Attention, HeadChoice, LayerChoice, Place, Token, count
+from attnviz.attention import (
+    EXACT,
+    POOLED,
+    Attention,
+    HeadChoice,
+    LayerChoice,
+    Note,
+    Place,
+    Token,
+    count,
+)
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.heatmaps.finding import Change
 from attnviz.heatmaps.words import merge_words
 from attnviz.render.sheet import Scale, Sheet, resolve, with_differences
 from attnviz.result import Result
 from attnviz.text.display import clip, visible
-from attnviz.text.messages import Phrase, _, in_language, ngettext
-from attnviz.text.notes import proof, sentence
-
-if TYPE_CHECKING:
-    pass
+from attnviz.text.messages import N_, _
+from attnviz.text.notes import NOTES as OF_RECORDS
+from attnviz.text.notes import Templates, proof, sentence
 
 LONGEST_TEXT = 120  # characters of each of two texts, so that a title has room for both
 MOST_NAMED = 8  # tokens that a note names
 # What a part of a record says of the numbers of its tokens; tokens of a difference are counted from 0.
 PLACES = {"part", "sinks_hidden", "row_generates_word", "row_generates_token"}
+NOTES: Templates = {
+    **OF_RECORDS,
+    "compared_by_number": N_("Compared by number, which both have: layer {layers}; head {heads}"),
+    "words_compared": N_("The models have different tokens: words are compared"),
+    "only_in_this": N_("Left out, since the other has no such word: {tokens}"),
+    "only_in_other": N_("Left out, since only the other has it: {tokens}"),
+    "rows_of_difference": N_("Keys are left out, so the rows of the difference need not sum to 0"),
+}
 
 
 class Pairs(NamedTuple):
@@ -50,7 +66,7 @@ class Difference(Result):
     y: Attention  # the same layers and heads
     queries: Pairs  # the rows that align
     keys: Pairs  # the columns that align
-    notes: tuple[Phrase, ...] = ()  # what is compared, and what is left out
+    notes: tuple[Note, ...] = ()  # what is compared, and what is left out
 
     def __repr__(self) -> str:
         n_layers, n_heads, n_queries, n_keys = self.weights.shape
@@ -100,7 +116,7 @@ class Difference(Result):
         )
 
     @property
-    def proof(self) -> Phrase:
+    def proof(self) -> str:
         """The receipts of the two records in words; the difference has none of its own."""
         return _("no receipt of its own; this: {x}; the other: {y}").format(
             x=proof(self.x.receipt), y=proof(self.y.receipt)
@@ -183,7 +199,7 @@ class Difference(Result):
         _record, chosen = self.x.choose(layer, head)
         return chosen.layers, chosen.heads
 
-    def sheet(self, scale: Scale = "shared", lang: str = "en") -> Sheet:
+    def sheet(self, scale: Scale = "shared") -> Sheet:
         """Return the content of a picture, on a diverging scale around 0. Raises SelectionError: an unknown scale."""
         labels = self.x.derive(
             weights=self._aligned()[0],
@@ -194,7 +210,7 @@ class Difference(Result):
             vectors=None,
             exact=None,
         )
-        sheet = resolve(labels, scale, lang)
+        sheet = resolve(labels, scale)
         names = dict.fromkeys(visible(record.model) for record in (self.y, self.x))
         kind = sheet.model.rpartition(" · ")[2]
         texts = dict.fromkeys(resolve(record).sentence for record in (self.y, self.x))
@@ -203,8 +219,8 @@ class Difference(Result):
             with_differences(sheet, [*self.weights.reshape(-1, *self.weights.shape[2:])]),
             sentence=" → ".join(clip(text, longest) for text in texts if text),
             model=f"{' → '.join(names)} · {kind}",
-            notes=tuple(in_language(note, lang) for note in self.notes),
-            proof=in_language(self.proof, lang),
+            notes=tuple(sentence(note, NOTES) for note in self.notes),
+            proof=self.proof,
             is_proved=False,
         )
 
@@ -236,24 +252,16 @@ def difference(x: Attention, y: Attention) -> Difference:
     )
     if not layers or not heads:
         raise SelectionError("the two records have no layer or no head in common")
-    notes: list[Phrase] = []
+    notes: list[Note] = []
     if (x.layers, x.heads) != (y.layers, y.heads):
-        compared = _("Compared by number: {layers}; {heads}, which both have")
-        layer_words = ngettext("layer {numbers}", "layers {numbers}", len(layers))
-        head_words = ngettext("head {numbers}", "heads {numbers}", len(heads))
-        notes.append(
-            compared.format(
-                layers=layer_words.format(numbers=_span(layers)),
-                heads=head_words.format(numbers=_span(heads)),
-            )
-        )
+        notes.append(Note.of("compared_by_number", layers=_span(layers), heads=_span(heads)))
     x, y = x.select(layers, heads), y.select(layers, heads)
     has_equal_tokens = [token.piece for token in x.key_tokens] == [t.piece for t in y.key_tokens]
     # One tokenizer does not read one text in two ways, so these are two tokenizers.
     by_words = not has_equal_tokens and (x.model != y.model or x.text == y.text)
     if by_words:
         x, y = _in_words(x), _in_words(y)
-        notes.append(_("The models have different tokens: words are compared"))
+        notes.append(Note.of("words_compared"))
     queries = _align(x.query_tokens, y.query_tokens, fold_case=by_words)
     keys = _align(x.key_tokens, y.key_tokens, fold_case=by_words)
     if not queries.x or not keys.x:
@@ -261,9 +269,7 @@ def difference(x: Attention, y: Attention) -> Difference:
             "the two records have no token in common, so no weights can be compared"
         )
     notes += _left_out(x, y, keys)
-    notes += dict.fromkeys(
-        sentence(note) for note in (*y.notes, *x.notes) if note.code not in PLACES
-    )
+    notes += dict.fromkeys(note for note in (*y.notes, *x.notes) if note.code not in PLACES)
     return Difference(x=x, y=y, queries=queries, keys=keys, notes=tuple(notes))
 
 
@@ -327,22 +333,19 @@ def _pair_tokens(x: Sequence[Token], y: Sequence[Token], pairs: Pairs) -> tuple[
     return tuple(tokens)
 
 
-def _left_out(x: Attention, y: Attention, keys: Pairs) -> Iterator[Phrase]:
+def _left_out(x: Attention, y: Attention, keys: Pairs) -> Iterator[Note]:
     """Yield notes about the keys that have no partner, if there are any."""
-    templates = (
-        _("Left out, since the other has no such word: {tokens}"),
-        _("Left out, since only the other has it: {tokens}"),
-    )
+    codes = ("only_in_this", "only_in_other")
     lacking = []
     for record, aligned in ((x, keys.x), (y, keys.y)):
         indices = set(aligned)
         lacking.append([t.text for i, t in enumerate(record.key_tokens) if i not in indices])
-    for template, tokens in zip(templates, lacking, strict=True):
+    for code, tokens in zip(codes, lacking, strict=True):
         if tokens:
             named = ", ".join(f"“{clip(token, 24)}”" for token in tokens[:MOST_NAMED])
-            yield template.format(tokens=named + (" …" if len(tokens) > MOST_NAMED else ""))
+            yield Note.of(code, tokens=named + (" …" if len(tokens) > MOST_NAMED else ""))
     if any(lacking):
-        yield _("Keys are left out, so the rows of the difference need not sum to 0")
+        yield Note.of("rows_of_difference")
 
 
 def _span(numbers: Sequence[int]) -> str:

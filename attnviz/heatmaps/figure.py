@@ -44,7 +44,7 @@ from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.sheet import AXES, LOG_LEAST, Panel, Sheet, pool, resolve
 from attnviz.render.theme import LIGHT, Theme, theme_of
 from attnviz.text.display import clip
-from attnviz.text.messages import Phrase, _
+from attnviz.text.messages import N_, _
 
 # All lengths are in inches.
 LARGEST_SHEET = 16.0
@@ -57,8 +57,8 @@ SHORTEST_BAR = 0.8  # the length of the colour bar beside a pattern of few rows
 MOST_CELLS = 2000
 NAMED_CELL = PITCH * 0.9  # the size of a cell beside which its token can be named
 NARROWEST_CELL = 0.02  # the size of the smallest visible cell
-ROUNDED = _("Numbers: weights, rounded to 2 decimals")
-ROUNDED_VALUES = _("Numbers: rounded to 2 decimals")
+ROUNDED = N_("Numbers: weights, rounded to 2 decimals")
+ROUNDED_VALUES = N_("Numbers: rounded to 2 decimals")
 CLOSE_GAP = 0.05  # between panels without labels
 MOST_STEP = 3  # on a page of a given width at least every third token is named, or none
 LEAST_CELLS = 8  # rows and columns that a panel keeps, however small it is
@@ -92,10 +92,10 @@ def draw(
     sheet = replace(sheet, has_blanks=theme.has_blanks(table))
     finding: Finding | Change | None = None
     if title == "auto" and sheet.quantity == "difference" and change is None:
-        title = sheet.say(NO_CHANGE)
+        title = _(NO_CHANGE)
     if title == "auto":
         finding = find(sheet.record) if sheet.quantity == "weight" else change
-    answer = "" if finding is None else sheet.say(finding.sentence)
+    answer = "" if finding is None else finding.sentence
     with usual_settings(theme):
         pen = blank_figure([*texts_of(sheet), answer, title or ""], theme)
         options = _Options(
@@ -116,7 +116,7 @@ def draw_record(
     Raises SelectionError: no such layer, head or palette.
     """
     _, record = record.choose(layer, head)
-    sheet = resolve(record, look.scale, look.lang)
+    sheet = resolve(record, look.scale)
     return draw(sheet, look.palette, style=style_of(look), theme=theme_of(look.theme, look.palette))
 
 
@@ -130,7 +130,7 @@ def draw_difference(
     chosen = difference.select(*difference.numbers(layer, head))
     changes = chosen.largest(1)
     return draw(
-        chosen.sheet(look.scale, look.lang),
+        chosen.sheet(look.scale),
         style=style_of(look),
         theme=theme_of(look.theme),
         change=changes[0] if changes else None,
@@ -190,7 +190,7 @@ def _caption(
     title_size = TITLE * pen.larger
     above = []
     if options.finding is not None:
-        above = lines(pen, [sheet.say(options.finding.sentence)], room, title_size)
+        above = lines(pen, [options.finding.sentence], room, title_size)
         title_size = size + 0.5
     sentence = lines(pen, [title], room, title_size, most=SENTENCE_LINES + 1)
     if len(sentence) > SENTENCE_LINES:
@@ -204,7 +204,7 @@ def _caption(
         model = lines(pen, [f"{sheet.model} · {sheet.size}"], room, size + 0.5, colour=pen.quiet)
         above += [replace(line, pitch=1.35 * size * POINT) for line in model]
     notes = {
-        "all": [sheet.proof, sheet.say(AXES), sheet.legend, *more, *sheet.notes],
+        "all": [sheet.proof, _(AXES), sheet.legend, *more, *sheet.notes],
         "receipt": [sheet.proof],
         "": [],
     }
@@ -509,8 +509,7 @@ def _grid_remarks(sheet: Sheet, grid: _GridLayout, options: _Options) -> list[st
     """Return notes on the labels and the numbers of a grid."""
     remarks = []
     if grid.step > 1:
-        nth = Phrase(ordinal(grid.step), str(grid.step))
-        remarks.append(sheet.say(_("every {nth} token is named").format(nth=nth)))
+        remarks.append(_("every {nth} token is named").format(nth=ordinal(grid.step)))
     if options.annot:
         remarks.append(_rounded(sheet))
     return remarks
@@ -518,7 +517,7 @@ def _grid_remarks(sheet: Sheet, grid: _GridLayout, options: _Options) -> list[st
 
 def _rounded(sheet: Sheet) -> str:
     """Return the note that the numbers in the cells are rounded."""
-    return sheet.say(ROUNDED if sheet.quantity == "weight" else ROUNDED_VALUES)
+    return _(ROUNDED if sheet.quantity == "weight" else ROUNDED_VALUES)
 
 
 def _draw_panels(page: Page, sheet: Sheet, grid: _GridLayout, options: _Options) -> None:
@@ -678,9 +677,9 @@ def _write_labels(page: Page, sheet: Sheet, grid: _GridLayout, head: float, marg
         style = {"va": "center", "color": page.pen.quiet}
         x, y, width, height = grid.place(len(sheet.panels) - 1)
         middle = (grid.left + x + width) / 2
-        page.text(middle, head + 0.06, sheet.say(_("head")), small, ha="center", **style)
+        page.text(middle, head + 0.06, _("head"), small, ha="center", **style)
         middle = (grid.top + y + height) / 2
-        page.write_upward(margin, middle, sheet.say(_("layer")), small, **style)
+        page.write_upward(margin, middle, _("layer"), small, **style)
 
 
 def _label_queries(page: Page, sheet: Sheet, grid: _GridLayout, index: int, margin: float) -> None:
@@ -696,7 +695,7 @@ def _label_queries(page: Page, sheet: Sheet, grid: _GridLayout, index: int, marg
     if grid.numbered:
         page.text(margin + 0.14, y + height / 2, f"{layer}", size, va="center")
     else:
-        name = f"{sheet.say(_('layer'))} {layer}"
+        name = f"{_('layer')} {layer}"
         page.write_upward(margin, y + height / 2, name, size, va="center")
 
 
@@ -716,6 +715,6 @@ def _label_keys(page: Page, sheet: Sheet, grid: _GridLayout, index: int, head: f
     if grid.numbered and index % every:
         return
     number = sheet.panels[index].head
-    name = f"{number}" if grid.numbered else f"{sheet.say(_('head'))} {number}"
+    name = f"{number}" if grid.numbered else f"{_('head')} {number}"
     top = head + 0.08 + (0.14 if grid.numbered else 0.0)
     page.text(x + width / 2, top, name, size, ha="center", va="center")

@@ -13,12 +13,12 @@ from jaxtyping import Bool, Float
 from attnviz import text
 from attnviz.attention import Attention, MeanAxis, Token
 from attnviz.text.display import clip
-from attnviz.text.messages import Phrase, _
+from attnviz.text.messages import N_, _
 
 # Added to the standard deviation of a head's weights, so that a head whose weights hardly differ is not chosen.
 LEAST_DEVIATION = 0.02
 LONGEST_WORD = 24  # in the sentence, in characters
-NO_CHANGE = _("No weight differs")  # of a difference
+NO_CHANGE = N_("No weight differs")  # of a difference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Finding:
     is_step: bool = False
 
     @property
-    def sentence(self) -> Phrase:
+    def sentence(self) -> str:
         """The finding in words, such as “it” attends most to “animal” (77%): layer 1, head 3."""
         query, key = (clip(word, LONGEST_WORD) for word in self.words)
         if self.is_step:
@@ -52,7 +52,7 @@ class Finding:
         )
 
     @property
-    def reason(self) -> Phrase:
+    def reason(self) -> str:
         """How the finding was chosen; `find` says it exactly."""
         return _("Named first: the clearest link between two content words")
 
@@ -76,7 +76,7 @@ class Change:
         return self.after - self.before
 
     @property
-    def sentence(self) -> Phrase:
+    def sentence(self) -> str:
         """The change in words, such as “it” attends less to “animal” (81% → 12%): layer 2, head 4."""
         sentence = (
             _("“{query}” attends less to “{key}” ({before} → {after}): {place}")
@@ -88,7 +88,7 @@ class Change:
         return sentence.format(query=query, key=key, before=before, after=after, place=self.place)
 
     @property
-    def place(self) -> Phrase:
+    def place(self) -> str:
         """The head in words, or the axes of the mean."""
         if len(self.averaged) == 2:
             return _("mean of all heads")

@@ -19,7 +19,6 @@ from attnviz.attention import (
     GENERATED,
     QKV,
     Attention,
-    Note,
     Token,
     TokenStatistics,
     is_trivial_link,
@@ -49,15 +48,7 @@ from attnviz.render.sheet import (
 )
 from attnviz.render.theme import ThemeName, theme_of
 from attnviz.text.display import quoted, visible
-from attnviz.text.messages import (
-    LANGUAGES,
-    Phrase,
-    _,
-    both,
-    expect_language,
-    in_language,
-    join_phrases,
-)
+from attnviz.text.messages import N_, _
 from attnviz.text.notes import proof, sentence
 from attnviz.text.suggest import suggest
 
@@ -89,11 +80,11 @@ GUIDE = tuple(SCRIPTS / name for name in ("guide.js", "tour.css"))
 MODEL = (*(SCRIPTS / name for name in ("toy.js", "tour.js")), *GUIDE)
 """Further scripts and styles of a page in which a model runs."""
 
-NO_VECTORS = _(
+NO_VECTORS = N_(
     "This page has no queries, keys and values: it has them for short texts and few heads, and not "
     "where a record was loaded from a file."
 )
-OTHER_SCORES = _(
+OTHER_SCORES = N_(
     "The scores of this model have more in them than q · k, such as relative positions or a cap: "
     "attnviz walkthrough shows each step."
 )
@@ -135,22 +126,22 @@ _PRONOUNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryText:
-    """A story that a page tells; every text in English and in Korean.
+    """A story that a page tells.
 
     A state is what the views of a page show: a head, a query, a way of drawing. The scripts read it as JSON.
     """
 
-    title: Sequence[str]
-    introduction: Sequence[str]
+    title: str
+    introduction: str
     # sentences, each with the state of the views that it sets
-    views: Sequence[tuple[Sequence[str], Mapping[str, object]]]
+    views: Sequence[tuple[str, Mapping[str, object]]]
     # the records for the views; ``record`` in a state is the index of one. None if a model runs in the page
     records: Sequence[Attention] = ()
 
     @property
     def guide(self) -> dict[str, object]:
         """The sentences of the page, and the state that each one sets, for the scripts."""
-        steps = [{"texts": texts, "state": state} for texts, state in self.views]
+        steps = [{"text": text, "state": state} for text, state in self.views]
         return {"told": [self.title, self.introduction], "steps": steps}
 
     def opening_state(self, record: int = 0) -> Mapping[str, object]:
@@ -161,14 +152,14 @@ class StoryText:
 def tour(model: str, look: Look) -> WebPage:
     """Make a page to type in, in which `toy` or `toy-ko` runs."""
     theme_of(look.theme, look.palette)
-    return _page(_tour(model, look.palette, look.scale, look.lang), look.theme, MODEL)
+    return _page(_tour(model, look.palette, look.scale), look.theme, MODEL)
 
 
 def page(record: Attention, look: Look) -> WebPage:
     """Make one HTML page of a record."""
     theme_of(look.theme, look.palette)
-    content = _explore(record, look.palette, look.scale, look.lang)
-    return _page(_open_on_finding(content, record, look.lang), look.theme)
+    content = _explore(record, look.palette, look.scale)
+    return _page(_open_on_finding(content, record), look.theme)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,13 +181,12 @@ def _page(content: Content, theme: ThemeName, more: Sequence[Path] = ()) -> WebP
             labels=content.labels,
             data=content.data,
             own=(*more, *OWN),
-            language=content.labels["lang"],
             theme=theme,
         )
     )
 
 
-def _open_on_finding(content: Content, record: Attention, lang: str) -> Content:
+def _open_on_finding(content: Content, record: Attention) -> Content:
     """Let a page begin with the link that stands out most, and open on its head and its query.
 
     Pages of generated texts open on the first new token, and those of pooled texts on all heads.
@@ -208,9 +198,9 @@ def _open_on_finding(content: Content, record: Attention, lang: str) -> Content:
         return content
     labels = labels | {
         "opens": {"head": f"{finding.layer}.{finding.head}", "query": finding.query},
-        "finding": both(finding.sentence),
+        "finding": finding.sentence,
     }
-    head = [("finding", in_language(finding.sentence, lang)), *content.head]
+    head = [("finding", finding.sentence), *content.head]
     return replace(content, labels=labels, head=head)
 
 
@@ -218,7 +208,6 @@ def story(
     text: StoryText,
     *,
     palette: str = DEFAULT,
-    lang: str = "en",
     theme: ThemeName,
     more: Mapping[str, object],
     own: Sequence[Path],
@@ -230,14 +219,13 @@ def story(
     Raises:
         SelectionError: an unknown palette.
     """
-    title = text.title[lang == "ko"]
     if not text.records:
-        content = _tour(TOY, palette, "shared", lang, text)
-        content = replace(content, title=title, labels={**content.labels, **more})
+        content = _tour(TOY, palette, "shared", text)
+        content = replace(content, title=text.title, labels={**content.labels, **more})
         return _page(content, theme, (*own, *MODEL))
-    contents = [_explore(record, palette, "shared", lang) for record in text.records]
+    contents = [_explore(record, palette, "shared") for record in text.records]
     opens = map(text.opening_state, range(len(contents)))
-    content = _together(contents, opens, title, text.guide, lang)
+    content = _together(contents, opens, text.title, text.guide)
     content.labels.update(more)
     return _page(content, theme, (*own, *GUIDE))
 
@@ -247,11 +235,9 @@ def _together(
     opens: Iterable[Mapping[str, object]],
     title: str,
     guide: Mapping[str, object],
-    lang: str,
 ) -> Content:
     """Return the content of a page of several records, each of which opens in its own state."""
     labels = {
-        "lang": lang,
         "guide": guide,
         "bytes": [len(content.data) for content in contents],
         "records": [
@@ -265,16 +251,14 @@ def _together(
 
 def difference_page(difference: Difference, look: Look) -> WebPage:
     """Make one page of a difference, which opens on its largest change, and of its two records."""
-    lang, scale, theme = look.lang, look.scale, look.theme
-    theme_of(theme)
+    theme_of(look.theme)
     records = (difference.x, difference.y)
-    contents = [_changes(difference, lang, scale)]
-    contents += [_explore(record, DEFAULT, scale, lang) for record in records]
+    contents = [_changes(difference, look.scale)]
+    contents += [_explore(record, DEFAULT, look.scale) for record in records]
     changes = difference.largest(3)
     steps: list[dict[str, object]] = [
-        {"texts": both(change.sentence), "state": {"record": 0, **_place_of(change)}}
-        for change in changes
-    ] or [{"texts": both(NO_CHANGE), "state": {"record": 0}}]
+        {"text": change.sentence, "state": {"record": 0, **_place_of(change)}} for change in changes
+    ] or [{"text": _(NO_CHANGE), "state": {"record": 0}}]
     names = (_("This: {title}"), _("The other: {title}"))
     for at, (name, record, content) in enumerate(zip(names, records, contents[1:], strict=True)):
         title = f"{content.title} · {visible(record.model)}"
@@ -283,12 +267,12 @@ def difference_page(difference: Difference, look: Look) -> WebPage:
             query = difference.queries[at][changes[0].query]
             key = difference.keys[at][changes[0].key]
             state |= _place_of(replace(changes[0], query=query, key=key))
-        steps.append({"texts": both(name.format(title=title)), "state": state})
+        steps.append({"text": name.format(title=title), "state": state})
     opens = [_place_of(changes[0]) if changes else {}, {}, {}]
     title = _("Difference in attention")
-    guide = {"told": [both(title)], "steps": steps}
-    content = _together(contents, opens, in_language(title, lang), guide, lang)
-    return _page(content, theme, GUIDE)
+    guide = {"told": [title], "steps": steps}
+    content = _together(contents, opens, title, guide)
+    return _page(content, look.theme, GUIDE)
 
 
 def _place_of(change: Change) -> dict[str, object]:
@@ -298,9 +282,9 @@ def _place_of(change: Change) -> dict[str, object]:
     return {"head": f"{layer}.{head}", "query": change.query, "key": change.key}
 
 
-def _changes(difference: Difference, lang: str, scale: Scale) -> Content:
+def _changes(difference: Difference, scale: Scale) -> Content:
     """Return the content of a page of a difference; a large one is pooled so far that all its numbers are exact."""
-    sheet = difference.sheet(scale, lang)
+    sheet = difference.sheet(scale)
     most = int((MOST_CHANGES / len(sheet.panels)) ** 0.5)
     sheet = pool(sheet, most, most)
     record = sheet.record  # the second record, of the tokens that align
@@ -317,12 +301,11 @@ def _changes(difference: Difference, lang: str, scale: Scale) -> Content:
         "signed": True,
         "queries": _describe_tokens(queries, record),
         "keys": None if has_same_tokens else _describe_tokens(keys, record),
-        "proof": both(difference.proof),
-        "notes": [[in_language(note, one) for note in difference.notes] for one in LANGUAGES],
-        "absent": ["", ""],
+        "proof": difference.proof,
+        "notes": sheet.notes,
+        "absent": "",
         "command": "",
         "steps": [],
-        "lang": lang,
         "scale": scale,
         "palette": palettes(signed=True),
     }
@@ -335,13 +318,13 @@ def _changes(difference: Difference, lang: str, scale: Scale) -> Content:
     return Content(title=sheet.sentence, head=head, labels=labels, data=data)
 
 
-def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Content:
+def _explore(record: Attention, palette: Palette, scale: Scale) -> Content:
     """Return the content of a page to explore a record; a large record is pooled."""
     most = int((MOST_WEIGHTS / record.weights[..., 0, 0].size) ** 0.5)
-    sheet = pool(resolve(record, scale, lang), most, most)
+    sheet = pool(resolve(record, scale), most, most)
     labels, data = _tokens(record) if max(sheet.cell) == 1 else _groups(record, sheet)
     labels |= _labels_of(record, sheet)
-    labels |= {"lang": lang, "scale": scale, "palette": palettes(palette)}
+    labels |= {"scale": scale, "palette": palettes(palette)}
     head = [
         ("model", f"{sheet.model} · {sheet.size}"),
         ("proof proved" if sheet.is_proved else "proof", sheet.proof),
@@ -364,9 +347,9 @@ def _tokens(record: Attention) -> tuple[dict[str, object], bytes]:
         "queries": _describe_tokens(queries, record),
         "keys": None if queries == keys else _describe_tokens(keys, record),
         "steps": [] if record.kind == "encoder" else generated_rows,
-        "absent": both(reason),
+        "absent": reason,
         "command": _walkthrough_command(record),
-        "notes": _sentences(record.notes),
+        "notes": [sentence(note) for note in record.notes],
     }
     return labels, data
 
@@ -383,11 +366,11 @@ def _groups(record: Attention, sheet: Sheet) -> tuple[dict[str, object], bytes]:
         "queries": _describe_tokens(queries, record),
         "keys": None if has_same_tokens else _describe_tokens(keys, record),
         "steps": [],
-        "absent": both(NO_VECTORS),
+        "absent": _(NO_VECTORS),
         "command": "",
-        "notes": _sentences(notes),
+        "notes": [sentence(note) for note in notes],
         "exact": [
-            both(join_phrases(token_level_summary(record, panel.layer, panel.head), " · "))
+            " · ".join(token_level_summary(record, panel.layer, panel.head))
             for panel in sheet.panels
         ],
     }
@@ -397,18 +380,13 @@ def _groups(record: Attention, sheet: Sheet) -> tuple[dict[str, object], bytes]:
     return labels, data
 
 
-def _sentences(notes: Sequence[Note]) -> list[list[str]]:
-    """Return the sentences of notes, in each language."""
-    return [[in_language(sentence(note), language) for note in notes] for language in LANGUAGES]
-
-
 def _labels_of(record: Attention, sheet: Sheet) -> dict[str, object]:
     """Return what a page says about a record: its model, sentence, heads and receipt."""
     masked_from = sheet.masked_from.tolist()
     return {
         "model": visible(record.model),
-        "kind": both(KINDS[record.kind]),
-        "about": [replace(sheet, language=language).size for language in LANGUAGES],
+        "kind": _(KINDS[record.kind]),
+        "about": sheet.size,
         "sentence": sheet.sentence,
         "is": record.kind,
         # the first masked key of each query; empty if no key is masked
@@ -419,7 +397,7 @@ def _labels_of(record: Attention, sheet: Sheet) -> dict[str, object]:
         "function_words": sorted(function_words()),
         "first": sheet.first,
         "cell": sheet.cell,
-        "proof": both(proof(record.receipt)),
+        "proof": proof(record.receipt),
         "proved": sheet.is_proved,
     }
 
@@ -447,21 +425,21 @@ def _token_texts(exact: TokenStatistics) -> dict[str, object]:
     return {"queries": queries, "keys": None if queries == keys else keys}
 
 
-def _exact_vectors(record: Attention) -> tuple[QKV | None, Phrase]:
+def _exact_vectors(record: Attention) -> tuple[QKV | None, str]:
     """Return queries, keys and values if the weights follow from them alone, or None; and the reason for None."""
     vectors = record.vectors
     if vectors is None or vectors.query.shape[:3] + vectors.key.shape[2:3] != record.weights.shape:
-        return None, NO_VECTORS
+        return None, _(NO_VECTORS)
     scaling = np.array(vectors.scaling)[:, None, None, None]
     if sum(array.nbytes for array in (vectors.query, vectors.key, vectors.value)) > EXACT:
-        return None, NO_VECTORS
+        return None, _(NO_VECTORS)
     scores = vectors.query.astype(np.float64) @ vectors.key.swapaxes(2, 3) * scaling
     if record.kind == "decoder":
         scores[..., np.triu(np.ones(scores.shape[2:], dtype=bool), 1)] = -np.inf
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
     is_close = np.allclose(weights, record.weights, rtol=0, atol=CLOSE)
-    return vectors if is_close else None, OTHER_SCORES
+    return vectors if is_close else None, _(OTHER_SCORES)
 
 
 def _walkthrough_command(record: Attention) -> str:
@@ -555,17 +533,14 @@ def _segments(tokens: Sequence[Token]) -> list[int]:
     return segments
 
 
-def _tour(
-    name: str, palette: str, scale: Scale, lang: str, text: StoryText | None = None
-) -> Content:
+def _tour(name: str, palette: str, scale: Scale, text: StoryText | None = None) -> Content:
     """Return the content of a page that runs a model, or of a story about that model.
 
     The data are the parameters of the model. Raises SelectionError: no model of this name runs in a page, or the scale
-    or language is unknown.
+    is unknown.
     """
     from safetensors import safe_open
 
-    expect_language(lang)
     check_scale(scale)
     if name not in TOURS:
         known = " or ".join(TOURS)
@@ -600,13 +575,13 @@ def _tour(
     }
     labels: dict[str, object] = {
         "model": name,
-        "kind": both(KINDS["encoder"]),
+        "kind": _(KINDS["encoder"]),
         "is": "encoder",
         "masked": [],
         "sentence": example,
         "size": [0, 0],
         "links": 0,
-        "about": both(sizes),
+        "about": sizes,
         "layers": [*range(n_layers)],
         "heads": [*range(n_heads)],
         "function_words": sorted(function_words()),
@@ -622,22 +597,21 @@ def _tour(
         "keys": None,
         "first": [0, 0],
         "cell": [1, 1],
-        "proof": both(checked),
+        "proof": checked,
         "proved": False,
         "command": "",
-        "absent": ["", ""],
+        "absent": "",
         "steps": [],
-        "notes": [[], []],
+        "notes": [],
         "toy": toy,
         "opens": text.opening_state() if text else {},
         "guide": text.guide if text else {"told": [], "steps": _guide(name)},
-        "lang": lang,
         "scale": scale,
         "palette": palettes(palette),
     }
     head = [
-        ("model", f"{name} · {in_language(sizes, lang)}"),
-        ("proof", in_language(checked, lang)),
+        ("model", f"{name} · {sizes}"),
+        ("proof", checked),
     ]
     data = planes(b"".join(tensor.astype("<f4").tobytes() for tensor in parameters.values()), 4)
     return Content(title=f"attnviz · {name}", head=head, labels=labels, data=data)
@@ -668,4 +642,4 @@ def _guide(name: str) -> list[dict[str, object]]:
         (column.format(noun=first_noun), head | {"toward": "to", "key": pronoun.noun_place}),
         (lines, head | {"view": "lines", "query": pronoun.place}),
     ]
-    return [{"texts": both(sentence), "state": state} for sentence, state in steps]
+    return [{"text": sentence, "state": state} for sentence, state in steps]

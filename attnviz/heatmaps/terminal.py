@@ -23,7 +23,7 @@ from attnviz.render.palette import MIDDLE, levels, signed_levels
 from attnviz.render.sheet import AXES, BLANK, LOG_LEAST, Panel, Sheet, blank_below, pool
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import centre, fit, legend, shortened, spell, wrap
-from attnviz.text.messages import _
+from attnviz.text.messages import N_, _
 from attnviz.text.notes import CUT, sentence
 
 LABEL_WIDTH = 14  # the largest width of a token's label beside a matrix, in character cells
@@ -35,7 +35,7 @@ LEAST_THUMBNAIL, MOST_THUMBNAIL = 3, 16  # rows and columns of a thumbnail
 MOST_STAIRS = 3  # lines over which the keys' names may be spread if one line has no room for them
 FEW = 32  # up to this many tokens are shown one by one if the screen is wide enough, however many lines that takes
 MOST_NAMED = 6  # heads whose largest change is named
-SAME_PATTERN = _("All heads have the same pattern here")
+SAME_PATTERN = N_("All heads have the same pattern here")
 GAP = 2  # character cells between panels side by side
 
 
@@ -63,7 +63,7 @@ def draw(
     With `full`, and of a mean of heads or layers, every pattern in full size instead. A difference begins with
     its largest `changes`.
     """
-    cut_notes = [sheet.say(sentence(note)) for note in sheet.record.notes if note.code in CUT]
+    cut_notes = [sentence(note) for note in sheet.record.notes if note.code in CUT]
     sheet = replace(
         sheet,
         notes=tuple(note for note in sheet.notes if note not in cut_notes),
@@ -80,7 +80,7 @@ def draw(
         scaled, cell = _fit_many(sheet, screen)
     answer = ""
     if sheet.quantity == "difference":
-        answer = sheet.say(changes[0].sentence if changes else NO_CHANGE)
+        answer = changes[0].sentence if changes else _(NO_CHANGE)
     return [
         *first_lines,
         *_wrap(answer, screen, "bold"),
@@ -100,16 +100,16 @@ def _draw_overview(sheet: Sheet, screen: Screen, changes: Sequence[Change]) -> l
     reasons = []
     finding = None if sheet.quantity == "difference" else find(sheet.record)
     if finding is not None:
-        reasons = [sheet.say(finding.reason)]
+        reasons = [finding.reason]
         panel = _panel_at(sheet, finding.layer, finding.head)
         answer = finding.sentence
     elif changes:
         panel, answer = _panel_at(sheet, changes[0].layer, changes[0].head), changes[0].sentence
         reasons = [_largest_by_head(sheet, changes)]
     elif sheet.quantity == "difference":
-        panel, answer = sheet.panels[0], NO_CHANGE
+        panel, answer = sheet.panels[0], _(NO_CHANGE)
     elif all(np.allclose(panel.matrix, sheet.panels[0].matrix) for panel in sheet.panels):
-        panel, answer = sheet.panels[0], SAME_PATTERN  # as of a single token
+        panel, answer = sheet.panels[0], _(SAME_PATTERN)  # as of a single token
     else:
         panel = sheet.distinct
         words = _("Layer {layer}, head {head} differs most from the other heads")
@@ -121,12 +121,12 @@ def _draw_overview(sheet: Sheet, screen: Screen, changes: Sequence[Change]) -> l
     )
     _blank_line, *bands = _bands(scaled, screen, cell)
     above = [
-        *_wrap(sheet.say(answer), screen, "bold"),
+        *_wrap(answer, screen, "bold"),
         *_sentence_and_model(sheet, screen),
         *bands,
         *_token_level(scaled, screen),
         Text(),
-        *_wrap(sheet.say(contents), screen),
+        *_wrap(contents, screen),
     ]
     # The foot has one line more if the thumbnails need a note, for which "-" stands here.
     _blank_line, *foot = _foot(sheet, scaled, cell, screen, [*reasons, "-"])
@@ -146,7 +146,7 @@ def _largest_by_head(sheet: Sheet, changes: Sequence[Change]) -> str:
     for change in changes:  # the largest first
         by_head.setdefault(f"{change.layer}.{change.head}", f"{change.difference:+.2f}")
     heads = ", ".join(f"{head} ({size})" for head, size in [*by_head.items()][:MOST_NAMED])
-    return sheet.say(_("Largest changes, by head: {heads}").format(heads=heads))
+    return _("Largest changes, by head: {heads}").format(heads=heads)
 
 
 def _token_level(scaled: Sheet, screen: Screen) -> list[Text]:
@@ -155,7 +155,7 @@ def _token_level(scaled: Sheet, screen: Screen) -> list[Text]:
         return []
     panel = scaled.panels[0]
     summary = token_level_summary(scaled.record, panel.layer, panel.head)
-    lines = [line for text in summary for line in _wrap(scaled.say(text), screen)]
+    lines = [line for text in summary for line in _wrap(text, screen)]
     return [Text(), *lines] if lines else []
 
 
@@ -181,18 +181,18 @@ def _foot(
 
     `more` has further notes.
     """
-    legend_text, axes = scaled.legend, sheet.say(AXES)
+    legend_text, axes = scaled.legend, _(AXES)
     if cell.digits:
         is_percent = cell.digits == "percent"
         numbers = _("numbers: percent") if is_percent else _("numbers: rounded")
-        legend_text += "; " + sheet.say(numbers)
+        legend_text += "; " + numbers
     elif not screen.colour and cell.signed:
-        axes += "; " + sheet.say(_("{dot} is a small change").format(dot=_small_change(screen)))
+        axes += "; " + _("{dot} is a small change").format(dot=_small_change(screen))
     elif not screen.colour:
-        axes += "; " + sheet.say(_("{dot} is a small weight").format(dot=screen.dot))
+        axes += "; " + _("{dot} is a small weight").format(dot=screen.dot)
     notes = [axes, *(note for note in scaled.notes if note not in sheet.notes)]
     if cell.halves:
-        notes.append(sheet.say(_("Each line shows two rows and names the upper one")))
+        notes.append(_("Each line shows two rows and names the upper one"))
     notes += [*more, *(note for note in sheet.notes if note in scaled.notes)]
     return [
         Text(),
@@ -439,7 +439,7 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
 
     They are as large as `room` lines allow; on a narrow screen the heads of a layer continue below.
     """
-    margin = cell_len(sheet.say(_("layer {n}").format(n=sheet.layers[-1]))) + 1
+    margin = cell_len(_("layer {n}").format(n=sheet.layers[-1])) + 1
     across = _thumbnails_across(sheet, screen.width - margin)
     bands = math.ceil(len(sheet.heads) / across)
     most_columns = max(2, min(MOST_THUMBNAIL, (screen.width - margin) // across - 1))
@@ -469,7 +469,7 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
     note = _(
         "Thumbnails: {tall} x {broad} tokens per cell (sum over keys, mean over queries), {ends}"
     )
-    return lines, [sheet.say(note.format(tall=tall, broad=broad, ends=ends))]
+    return lines, [note.format(tall=tall, broad=broad, ends=ends)]
 
 
 def _thumbnails_across(sheet: Sheet, width: int) -> int:
@@ -502,7 +502,7 @@ def _thumbnail_lines(
         for index, layer in enumerate(sheet.layers):
             panels = [small.panels[index * len(sheet.heads) + head] for head in heads]
             matrices = [_matrix(panel, masked_from, screen, cell) for panel in panels]
-            name = sheet.say(_("layer {n}").format(n=layer))
+            name = _("layer {n}").format(n=layer)
             for rows in zip(*matrices, strict=True):
                 line = _join_rows(set_cell_size(name, margin), rows, width + 1)
                 line.pad_right(width + 1 - rows[-1].cell_len)

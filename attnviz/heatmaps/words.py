@@ -11,19 +11,19 @@ import numpy as np
 from attnviz.attention import POOLED, Attention, Note, Token
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.text.display import clip, visible
-from attnviz.text.messages import Phrase, _, join_phrases
+from attnviz.text.messages import N_, _
 
 MOST_LINKS = 4  # that are named
 LEAST_SINK = 0.3  # the mean weight above which a key is a sink of a head
 SINK_HEADS = 0.25  # the least share of heads in which a key that is left out is a sink
 
 STATISTICS = {
-    "entropy": (1, _("entropy {value} nats")),
-    "first": (100, _("{value}% on the first token")),
-    "self": (100, _("{value}% on itself")),
-    "previous": (100, _("{value}% on the token before")),
-    "next": (100, _("{value}% on the next")),
-    "distance": (1, _("{value} tokens away")),
+    "entropy": (1, N_("entropy {value} nats")),
+    "first": (100, N_("{value}% on the first token")),
+    "self": (100, N_("{value}% on itself")),
+    "previous": (100, N_("{value}% on the token before")),
+    "next": (100, N_("{value}% on the next")),
+    "distance": (1, N_("{value} tokens away")),
 }
 """For each statistic the factor that it is multiplied by, and the words for it."""
 
@@ -170,7 +170,7 @@ def _merge(pieces: Sequence[Token], record: Attention) -> Token:
     return replace(first, text=text, piece=piece, id=None, span=span)
 
 
-def token_level_summary(record: Attention, layer: int, head: int) -> list[Phrase]:
+def token_level_summary(record: Attention, layer: int, head: int) -> list[str]:
     """Return the strongest links between single tokens in words; for a pooled record also the means over queries.
 
     Links to special tokens and of a token to itself are left out; tokens count from 0.
@@ -192,9 +192,9 @@ def token_level_summary(record: Attention, layer: int, head: int) -> list[Phrase
         for name, values in record.exact.statistics.items():
             if name == "next" and record.kind == "decoder":  # always 0 under a causal mask
                 continue
-            factor, words = STATISTICS[name]
-            means.append(words.format(value=_format(values[row][column] * factor)))
-        listed = join_phrases(means, ", ")
+            factor, template = STATISTICS[name]
+            means.append(_(template).format(value=_format(values[row][column] * factor)))
+        listed = ", ".join(means)
         summary.append(_("Each query on average: {listed}").format(listed=listed))
     return summary
 

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from attnviz.attention import Attention, Kind, MeanAxis, Note
 from attnviz.errors import SelectionError
 from attnviz.text.display import clip, visible
-from attnviz.text.messages import Phrase, _, in_language, join_phrases
+from attnviz.text.messages import N_, Message, _
 from attnviz.text.notes import proof, sentence
 
 Scale = Literal["shared", "panel", "log"]
@@ -34,12 +34,12 @@ MANY = 64
 MOST_COMPARED = 32
 
 # Explains the axes of every picture.
-AXES = _("Rows are queries, columns are keys; layers and heads count from 0")
+AXES = N_("Rows are queries, columns are keys; layers and heads count from 0")
 
-KINDS: dict[Kind, Phrase] = {
-    "encoder": _("bidirectional self-attention"),
-    "decoder": _("causal self-attention"),
-    "cross": _("cross-attention"),
+KINDS: dict[Kind, Message] = {
+    "encoder": N_("bidirectional self-attention"),
+    "decoder": N_("causal self-attention"),
+    "cross": N_("cross-attention"),
 }
 
 
@@ -95,7 +95,6 @@ class Sheet:
     cell: tuple[int, int] = (1, 1)
     # The ends of the colour scale that the user chose; None for one that follows from the weights.
     limits: tuple[float | None, float | None] = (None, None)
-    language: str = "en"  # the language of all texts, `en` or `ko`
     # Whether cells of weight near 0 stay blank; otherwise they have the colour of 0.
     has_blanks: bool = True
     quantity: Quantity = "weight"  # what the numbers of the panels are
@@ -105,20 +104,16 @@ class Sheet:
         """The middle of the diverging scale of all panels; None for a scale of one hue."""
         return self.panels[0].center
 
-    def say(self, text: str) -> str:
-        """Return a text in the language of the sheet."""
-        return in_language(text, self.language)
-
     def name(self, panel: Panel) -> str:
         """Return a name such as ``head 2.5``, ``layer 2, mean`` or ``head 5, mean``."""
         averaged = self.record.averaged
         if len(averaged) == 2:
-            return self.say(_("mean"))
+            return _("mean")
         if "heads" in averaged:
-            return self.say(_("layer {n}, mean").format(n=panel.layer))
+            return _("layer {n}, mean").format(n=panel.layer)
         if "layers" in averaged:
-            return self.say(_("head {n}, mean").format(n=panel.head))
-        return self.say(_("head {place}").format(place=panel.place))
+            return _("head {n}, mean").format(n=panel.head)
+        return _("head {place}").format(place=panel.place)
 
     @property
     def legend(self) -> str:
@@ -151,10 +146,10 @@ class Sheet:
         if self.scale in {"shared", "log"} and len(self.panels) > 1:
             parts.append(_(", same scale in all panels"))
         blank_note = blank_note.format(blank=blank_look, least=threshold)
-        notes = [join_phrases(parts, ""), blank_note]
+        notes = ["".join(parts), blank_note]
         if (self.masked_from < len(self.key_labels)).any():
             notes.append(_("hatched: masked"))
-        return self.say(join_phrases(notes, "; "))
+        return "; ".join(notes)
 
     def _legend_of_differences(self) -> str:
         """Return the meaning of the colours of differences."""
@@ -166,10 +161,10 @@ class Sheet:
             parts = [_("each panel has its own scale; the largest: {scale}").format(scale=parts[0])]
         elif len(self.panels) > 1:
             parts.append(_(", same scale in all panels"))
-        legend = join_phrases(parts, "")
+        legend = "".join(parts)
         if (self.masked_from < len(self.key_labels)).any():
-            legend = join_phrases([legend, _("hatched: masked")], "; ")
-        return self.say(legend)
+            legend = "; ".join([legend, _("hatched: masked")])
+        return legend
 
     @property
     def numbers(self) -> tuple[list[int], list[int]]:
@@ -219,7 +214,7 @@ class Sheet:
     @property
     def description(self) -> str:
         """The description stored in the metadata of a picture's file, for pictures that show no caption."""
-        return f"{self.model}; {self.sentence}; {self.say(AXES)}; {self.legend}; {self.proof}"
+        return f"{self.model}; {self.sentence}; {_(AXES)}; {self.legend}; {self.proof}"
 
     @property
     def size(self) -> str:
@@ -227,7 +222,7 @@ class Sheet:
         averaged = self.record.averaged
         if len(self.panels) == 1 and not averaged:
             return self.name(self.panels[0])
-        axes: tuple[tuple[MeanAxis, tuple[int, ...], Phrase, Phrase], ...] = (
+        axes: tuple[tuple[MeanAxis, tuple[int, ...], str, str], ...] = (
             ("layers", self.layers, _("layer {n}"), _("{n} layers")),
             ("heads", self.heads, _("head {n}"), _("{n} heads")),
         )
@@ -240,8 +235,8 @@ class Sheet:
                 name = _("mean of {many}").format(many=name)
             names.append(name)
         is_list = 1 in {len(self.layers), len(self.heads)} and len(averaged) < 2
-        size = join_phrases(names, ", " if is_list else " x ")
-        return self.say(_("mean of {many}").format(many=size) if len(averaged) == 2 else size)
+        size = (", " if is_list else " x ").join(names)
+        return _("mean of {many}").format(many=size) if len(averaged) == 2 else size
 
 
 def check_scale(scale: str) -> None:
@@ -252,7 +247,7 @@ def check_scale(scale: str) -> None:
         )
 
 
-def resolve(record: Attention, scale: Scale = "shared", language: str = "en") -> Sheet:
+def resolve(record: Attention, scale: Scale = "shared") -> Sheet:
     """Return the content of a picture of all layers and heads of a record.
 
     The colour scale is `shared` (0 to the largest weight of all heads), `panel` (0 to the largest weight of each head),
@@ -278,12 +273,11 @@ def resolve(record: Attention, scale: Scale = "shared", language: str = "en") ->
         ),
         query_labels=tuple(token.text for token in record.query_tokens),
         key_labels=tuple(token.text for token in record.key_tokens),
-        model=f"{visible(record.model)} · {in_language(KINDS[record.kind], language)}",
+        model=f"{visible(record.model)} · {_(KINDS[record.kind])}",
         sentence=text,
         scale=scale,
-        notes=tuple(in_language(sentence(note), language) for note in record.notes),
-        language=language,
-        proof=in_language(proof(record.receipt), language),
+        notes=tuple(sentence(note) for note in record.notes),
+        proof=proof(record.receipt),
         is_proved=record.receipt is not None,
         tokens=record.pooled_from or (len(record.query_tokens), len(record.key_tokens)),
     )
@@ -314,8 +308,7 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
         matrices.append(sums / np.add.reduceat(counts, rows))
     cell = row_size * sheet.cell[0], column_size * sheet.cell[1]
     old_note, new_note = (
-        in_language(sentence(pooled_note(pooled_sheet)), sheet.language)
-        for pooled_sheet in (sheet, replace(sheet, cell=cell))
+        sentence(pooled_note(pooled_sheet)) for pooled_sheet in (sheet, replace(sheet, cell=cell))
     )
     places = [(panel.layer, panel.head) for panel in sheet.panels]
     pooled_panels = _panels(places, matrices, sheet.scale, pooled=True, center=sheet.center)

@@ -22,7 +22,7 @@ from attnviz.models.training.files import ModelCard, load_home_built
 from attnviz.models.training.measure import Head
 from attnviz.models.training.tasks import Model, pad_numbers
 from attnviz.stories.record import Matrix, StoryView
-from attnviz.text.messages import Phrase, _
+from attnviz.text.messages import _
 from attnviz.text.notes import proof
 from attnviz.text.words import split_words
 
@@ -55,7 +55,7 @@ class Estimate(NamedTuple):
         """Return a share of n observations with its 95% Wilson interval."""
         return cls(share, *wilson(share, n))
 
-    def shown(self) -> Phrase:
+    def shown(self) -> str:
         """Return the mean and its interval as text."""
         return _("{mean:.3f} ({low:.3f} to {high:.3f})").format(**self._asdict())
 
@@ -110,17 +110,17 @@ def percent(share: SupportsFloat) -> str:
     return f"{100 * float(share):.1f}%"
 
 
-def receipt_of(record: Attention) -> Phrase:
+def receipt_of(record: Attention) -> str:
     """Return the receipt of a record."""
     return proof(record.receipt)
 
 
-def head_name(head: Head) -> Phrase:
+def head_name(head: Head) -> str:
     """Return the name of a head for use in a sentence."""
     return _("layer {layer}, head {head}").format(layer=head[0], head=head[1])
 
 
-def head_title(name: str, head: Head) -> Phrase:
+def head_title(name: str, head: Head) -> str:
     """Return the title of a panel for one head of a model."""
     return _("{name}, layer {layer}, head {head}").format(name=name, layer=head[0], head=head[1])
 

@@ -30,7 +30,7 @@ from attnviz.render.palette import MARKERS, levels, text_colours
 from attnviz.render.theme import Theme, theme_of
 from attnviz.stories.record import Bars, Lines, Matrix, Panel, Series, Story, typeset
 from attnviz.text.display import decimals
-from attnviz.text.messages import _, in_language
+from attnviz.text.messages import _
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -268,10 +268,10 @@ def _caption(story: Story) -> list[str]:
     caption = [story.receipt]
     matrices = [panel for panel in story.picture if isinstance(panel, Matrix)]
     if any(np.isnan(matrix.values).any() for matrix in matrices):
-        caption.append(in_language(_("Hatched cells are masked."), story.language))
+        caption.append(_("Hatched cells are masked."))
     charts = [panel for panel in story.picture if isinstance(panel, Lines)]
     if any(series.low for chart in charts for series in chart.series):
-        caption.append(in_language(_("Bands are 95% intervals."), story.language))
+        caption.append(_("Bands are 95% intervals."))
     return caption
 
 

@@ -17,44 +17,42 @@ from attnviz.render.html import build, palettes
 from attnviz.render.theme import theme_of
 from attnviz.stories.record import Cell, Story, StoryView, Table, cell_text, is_number, typeset
 from attnviz.text.display import hold_units
-from attnviz.text.messages import in_language, korean
 
 SCRIPTS = Path(__file__).parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("charts.js", "story.js", "story.css"))
 
 
 def page(story: Story, look: Look) -> WebPage:
-    """Return a story as a page in both languages, opened in that of the look.
+    """Return a story as a page.
 
     Raises SelectionError: the palette is unknown.
     """
-    palette, lang, theme = look.palette, look.lang, look.theme
+    palette, theme = look.palette, look.theme
     theme_of(theme, palette)
-    story = story.original or story
     parts = [_plain(part) for part in story.parts]
     # The first paragraph of a story with views is shown next to them.
     introduction = parts.pop(0) if story.views else None
     plan = {
-        "title": _bilingual(story.title),
-        "receipt": _bilingual(story.receipt),
+        "title": _typeset(story.title),
+        "receipt": _typeset(story.receipt),
         "parts": parts,
         "live": bool(story.views),
         "picture": [_plain(panel) for panel in story.picture],
         "signed": palettes(signed=True),
     }
     if introduction is None:
-        labels = {"lang": lang, "palette": palettes(palette), "story": plan}
-        head = [("proof", hold_units(in_language(story.receipt, lang)))]
-        title = hold_units(in_language(story.title, lang))
-        html = build(title, head, labels=labels, data=b"", own=OWN, language=lang, theme=theme)
+        labels = {"palette": palettes(palette), "story": plan}
+        head = [("proof", _typeset(story.receipt))]
+        title = _typeset(story.title)
+        html = build(title, head, labels=labels, data=b"", own=OWN, theme=theme)
         return WebPage(html)
     text = StoryText(
-        title=_bilingual(story.title),
+        title=_typeset(story.title),
         introduction=introduction,
-        views=[(_bilingual(view.text), _state(view, story)) for view in story.views],
+        views=[(_typeset(view.text), _state(view, story)) for view in story.views],
         records=story.records,
     )
-    return with_views(text, palette=palette, lang=lang, theme=theme, more={"story": plan}, own=OWN)
+    return with_views(text, palette=palette, theme=theme, more={"story": plan}, own=OWN)
 
 
 def _state(view: StoryView, story: Story) -> dict[str, object]:
@@ -68,15 +66,15 @@ def _state(view: StoryView, story: Story) -> dict[str, object]:
     return state | ({"record": view.record} if story.records else {"text": view.sentence})
 
 
-def _bilingual(text: str) -> tuple[str, str]:
-    """Return a text in English and Korean, with numbers and units held together."""
-    return hold_units(typeset(str(text))), hold_units(typeset(str(korean(text))))
+def _typeset(text: str) -> str:
+    """Return a text with its formulas typeset, and with numbers and units held together."""
+    return hold_units(typeset(text))
 
 
 def _plain(value: Any) -> Any:
-    """Return a part of a story for JSON: texts in both languages, None for missing numbers."""
+    """Return a part of a story for JSON: None for missing numbers."""
     if isinstance(value, str):
-        return _bilingual(value)
+        return _typeset(value)
     if isinstance(value, Table):
         return _table(value)
     if isinstance(value, np.ndarray):
@@ -94,9 +92,9 @@ def _plain(value: Any) -> Any:
 def _table(table: Table) -> dict[str, Any]:
     """Return a table for JSON: texts, which columns are numbers, and the shade of each cell from 0 to 1."""
     return {
-        "title": _bilingual(table.title),
-        "columns": [_bilingual(name) for name in table.columns],
-        "rows": [[_bilingual(cell_text(cell, table.digits)) for cell in row] for row in table.rows],
+        "title": _typeset(table.title),
+        "columns": [_typeset(name) for name in table.columns],
+        "rows": [[_typeset(cell_text(cell, table.digits)) for cell in row] for row in table.rows],
         "numbers": [any(map(is_number, column)) for column in zip(*table.rows, strict=True)],
         "shades": [[_shade(cell, table) for cell in row] for row in table.rows],
     }

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import asdict, dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,10 +14,7 @@ from attnviz.attention import Attention
 from attnviz.result import Result
 from attnviz.storage.encoding import to_text, with_nulls
 from attnviz.text.display import decimals
-from attnviz.text.messages import _, korean
-
-if TYPE_CHECKING:
-    pass
+from attnviz.text.messages import _, current_language
 
 Cell: TypeAlias = str | int | float  # a float is shown with the decimals of its table
 
@@ -42,8 +39,8 @@ class Matrix:
     values: np.ndarray  # [row, column]; nan for a masked cell
     rows: Sequence[str] = ()  # a label for each row; empty if rows have only numbers
     columns: Sequence[str] = ()
-    row_title: str = _("query")
-    column_title: str = _("key")
+    row_title: str = field(default_factory=lambda: _("query"))
+    column_title: str = field(default_factory=lambda: _("key"))
     limits: tuple[float, float] = (0.0, 1.0)  # values at the two ends of the colours
     diverging: bool = False  # whether the limits are symmetric around 0, with two colours
 
@@ -118,21 +115,10 @@ class Story(Result):
     receipt: str  # how the numbers were verified, or their formula
     views: Sequence[StoryView] = ()  # views of attention, which only the page shows
     records: Sequence[Attention] = ()  # for the views; empty if the model runs in the page
-    language: str = "en"
-    original: Story | None = None  # for a Korean story, the English one
+    language: str = field(default_factory=current_language)
 
     def __repr__(self) -> str:
         return f"<Story {self.name!r}: {self.title}>"
-
-    def translated(self, language: str) -> Story:
-        """Return the story in English (``en``) or Korean (``ko``)."""
-        if language == self.language:
-            return self
-        if self.original is not None:  # this is the Korean story, so the English one is wanted
-            return self.original
-        # The records are not translated: leave them out here and put them back afterwards.
-        translated = korean(replace(self, records=()))
-        return replace(translated, records=self.records, language=language, original=self)
 
 
 def cell_text(cell: Cell, digits: int) -> str:

@@ -15,7 +15,7 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, folded_table
 from attnviz.render.terminal.text import READABLE, legend, spell, wrap
 from attnviz.stories.record import Cell, Story, Table, cell_text, is_number
-from attnviz.text.messages import Phrase, _, in_language
+from attnviz.text.messages import Message, _
 
 
 def draw(story: Story, screen: Screen) -> list[Text]:
@@ -23,30 +23,28 @@ def draw(story: Story, screen: Screen) -> list[Text]:
     lines = wrap(story.title, screen, "bold")
     for part in story.parts:
         lines.append(Text())
-        lines += _draw_table(part, screen, story) if isinstance(part, Table) else wrap(part, screen)
+        lines += _draw_table(part, screen) if isinstance(part, Table) else wrap(part, screen)
     return [*lines, Text(), *wrap(story.receipt, screen, "dim")]
 
 
-def draw_list(
-    chapters: Mapping[Phrase, Mapping[str, Phrase]], screen: Screen, language: str = "en"
-) -> list[Text]:
+def draw_list(chapters: Mapping[Message, Mapping[str, Message]], screen: Screen) -> list[Text]:
     """Return the lines of a list of demos by chapter, with descriptions, and how to choose one."""
     narrow = replace(screen, width=min(READABLE, screen.width))
     longest = max(cell_len(name) for names in chapters.values() for name in names)
     lines = []
     for title, names in chapters.items():
-        descriptions = [in_language(meaning, language) for meaning in names.values()]
+        descriptions = [_(meaning) for meaning in names.values()]
         columns = [
             Column(
                 "", [Text(spell(set_cell_size(name, longest), screen), "bold") for name in names]
             ),
             Column("", [spell(meaning, screen) for meaning in descriptions]),
         ]
-        lines += [Text(in_language(title, language), "dim"), *folded_table(columns, narrow), Text()]
-    return [*lines, Text(in_language(_("To see one: attnviz demo NAME"), language))]
+        lines += [Text(_(title), "dim"), *folded_table(columns, narrow), Text()]
+    return [*lines, Text(_("To see one: attnviz demo NAME"))]
 
 
-def _draw_table(table: Table, screen: Screen, story: Story) -> Iterator[Text]:
+def _draw_table(table: Table, screen: Screen) -> Iterator[Text]:
     """Yield the title of a table, its columns (in several blocks if the window is narrow), and its colour scale."""
     yield from wrap(table.title, screen, "bold")
     columns = [
@@ -62,7 +60,7 @@ def _draw_table(table: Table, screen: Screen, story: Story) -> Iterator[Text]:
         low, high = table.shade
         yield Text()
         text = _("From {low:.3g} to {high:.3g}").format(low=low, high=high)
-        yield from legend(in_language(text, story.language), screen)
+        yield from legend(text, screen)
 
 
 def _text(cell: Cell, table: Table, screen: Screen) -> Text:

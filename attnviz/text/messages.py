@@ -1,104 +1,111 @@
-"""Messages in English and Korean.
+"""Messages in English and Korean, looked up where they are shown, in the language of `language`.
 
 English stands in the code, as `_("{n} heads").format(n=12)`; Korean in `locale/ko/LC_MESSAGES/attnviz.po`, which
-`docs/contributing.md` says how to update. A message carries both, since a page shows one and turns to the other.
+`docs/contributing.md` says how to update. A constant of a module is marked by `N_("...")` and looked up later by `_`,
+because a module is read once, before anybody chose a language.
 """
 
 from __future__ import annotations
 
 import gettext
-from collections.abc import Iterable
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import NoReturn
 
 from attnviz.errors import SelectionError
 
-T = TypeVar("T")
 LANGUAGES = ("en", "ko")
 LOCALE = Path(__file__).parent.parent / "locale"
 
+_current: ContextVar[str] = ContextVar("language", default="en")
 
-class Phrase(str):
-    """A text in English that carries its Korean translation."""
 
-    __slots__ = ("ko",)
-    ko: str
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A text that is marked but not looked up yet."""
 
-    def __new__(cls, english: str, korean: str) -> Phrase:
-        """Make a phrase from both languages."""
-        phrase = super().__new__(cls, english)
-        phrase.ko = korean
-        return phrase
+    english: str
+    context: str = ""
+    # what stands in its placeholders; messages among them are looked up with it
+    values: Mapping[str, object] = field(default_factory=dict, hash=False)
 
-    def __reduce__(self) -> tuple[type[Phrase], tuple[str, str]]:
-        """Copy and pickle with both languages; `str` would lose the Korean."""
-        return Phrase, (str(self), self.ko)
+    def format(self, **values: object) -> Message:
+        """Return the message with the values that its placeholders will have."""
+        return Message(self.english, self.context, values)
 
-    def format(self, *_: object, **values: object) -> Phrase:
-        """Fill the placeholders; a value that is a phrase is inserted in the language of each text."""
-        in_korean = {name: korean(value) for name, value in values.items()}
-        texts = [self.format_map(values), self.ko.format_map(in_korean)]
-        if "" in values.values():  # an empty value leaves no gap between two sentences
-            texts = [" ".join(text.split()) for text in texts]
-        return Phrase(*texts)
+    def __str__(self) -> NoReturn:
+        raise TypeError(f"look up {self.english!r} with _(...) before it is shown")
+
+    def __format__(self, spec: str) -> NoReturn:
+        self.__str__()
+
+
+def N_(message: str) -> Message:  # noqa: N802 - the name that gettext's tools know
+    """Mark a text that is looked up later."""
+    return Message(message)
+
+
+def NC_(context: str, message: str) -> Message:  # noqa: N802 - as `N_`
+    """Mark a text whose translation depends on the context."""
+    return Message(message, context)
+
+
+def _(message: str | Message) -> str:
+    """Return a text in the current language."""
+    if isinstance(message, str):
+        return _catalogue(_current.get()).gettext(message)
+    found = pgettext(message.context, message.english) if message.context else _(message.english)
+    values = {
+        name: _(value) if isinstance(value, Message) else value
+        for name, value in message.values.items()
+    }
+    return found.format(**values) if values else found
+
+
+def pgettext(context: str, message: str) -> str:
+    """Return a text whose translation depends on the context, in the current language."""
+    return _catalogue(_current.get()).pgettext(context, message)
+
+
+def ngettext(singular: str, plural: str, n: int) -> str:
+    """Return the singular if n is 1, otherwise the plural, in the current language."""
+    return _catalogue(_current.get()).ngettext(singular, plural, n)
 
 
 @cache
-def _catalogue() -> gettext.NullTranslations:
-    return gettext.translation("attnviz", LOCALE, ["ko"])
+def _catalogue(code: str) -> gettext.NullTranslations:
+    if code == "en":
+        return gettext.NullTranslations()
+    return gettext.translation("attnviz", LOCALE, [code])
 
 
-def _(message: str) -> Phrase:
-    """Return a message with its translation."""
-    return Phrase(message, _catalogue().gettext(message))
+def current_language() -> str:
+    """Return the language in which texts are looked up."""
+    return _current.get()
 
 
-def pgettext(context: str, message: str) -> Phrase:
-    """Return a message whose translation depends on the context."""
-    return Phrase(message, _catalogue().pgettext(context, message))
+@contextmanager
+def language(code: str | None) -> Iterator[None]:
+    """Look texts up in a language, one of `LANGUAGES`; None leaves it as it is.
+
+    Raises SelectionError: the language is unknown.
+    """
+    if code is None:
+        yield
+        return
+    expect_language(code)
+    token = _current.set(code)
+    try:
+        yield
+    finally:
+        _current.reset(token)
 
 
-def ngettext(singular: str, plural: str, n: int) -> Phrase:
-    """Return the singular if n is 1, otherwise the plural, with its translation."""
-    translated = _catalogue().ngettext(singular, plural, n)
-    return Phrase(singular if n == 1 else plural, translated)
-
-
-def join_phrases(texts: Iterable[str], between: str = " ") -> Phrase:
-    """Join texts by a separator, in both languages."""
-    shown = list(texts)
-    return Phrase(between.join(shown), between.join(map(korean, shown)))
-
-
-def korean(value: T) -> T:
-    """Return a value with all phrases in it in Korean: a text, a tuple or list of texts, a dataclass."""
-    translated: Any = value
-    if isinstance(value, Phrase):
-        translated = value.ko
-    elif isinstance(value, tuple | list) and not hasattr(value, "_fields"):
-        translated = type(value)(map(korean, value))
-    elif is_dataclass(value) and not isinstance(value, type):
-        translated = replace(
-            value, **{field.name: korean(getattr(value, field.name)) for field in fields(value)}
-        )
-    return translated  # type: ignore[no-any-return]  # of the type that came in
-
-
-def in_language(text: str, language: str) -> str:
-    """Return a text in one of `LANGUAGES`."""
-    return korean(text) if language == "ko" else str(text)
-
-
-def both(text: str) -> tuple[str, str]:
-    """Return a text in English and in Korean, as a page has it."""
-    return str(text), str(korean(text))
-
-
-def expect_language(language: str) -> None:
-    """Check the language. Raises SelectionError: it is unknown."""
-    if not isinstance(language, str) or language not in LANGUAGES:
-        raise SelectionError(
-            f"there is no language {language!r}: choose one of {', '.join(LANGUAGES)}"
-        )
+def expect_language(code: str) -> None:
+    """Check a language. Raises SelectionError: it is unknown."""
+    if not isinstance(code, str) or code not in LANGUAGES:
+        raise SelectionError(f"there is no language {code!r}: choose one of {', '.join(LANGUAGES)}")

@@ -6,93 +6,93 @@ from collections.abc import Mapping
 
 from attnviz.attention import SOFTMAX, Note, Receipt
 from attnviz.text.display import rounding, visible
-from attnviz.text.messages import Phrase, _, join_phrases
+from attnviz.text.messages import N_, Message, _
 
 # The notes that a text was cut to what the model reads, which come before all else.
 CUT = ("input_truncated_words", "input_truncated_tokens")
 # the sentence of each note code, with placeholders
-Templates = Mapping[str, Phrase]
+Templates = Mapping[str, Message]
 NOTES: Templates = {
-    "text": _("{text}"),
-    "random_weights": _(
+    "text": N_("{text}"),
+    "random_weights": N_(
         "Random weights: they show how attention is computed, not what a model has learned"
     ),
-    "row_generates_word": _("Each row is the step that generates its word"),
-    "row_generates_token": _("Each row is the step that generates its token"),
-    "column_read_words": _(
+    "row_generates_word": N_("Each row is the step that generates its word"),
+    "row_generates_token": N_("Each row is the step that generates its token"),
+    "column_read_words": N_(
         "Each column is a word that the decoder has read: its start, then the words "
         "generated so far"
     ),
-    "column_read_tokens": _(
+    "column_read_tokens": N_(
         "Each column is a token that the decoder has read: its start, then the tokens "
         "generated so far"
     ),
-    "input_truncated_words": _("Input truncated: {kept:,} of {total:,} words"),
-    "input_truncated_tokens": _("Input truncated: {kept:,} of {total:,} tokens"),
-    "generation_stopped": _("Stopped after {n:,} tokens, before the end of the text"),
-    "generation_cut": _("Interrupted after {n:,} tokens"),
-    "positions_end": _("Stopped after {n:,} tokens: the model has no more positions"),
-    "reads_no_more": _("Stopped after {n:,} tokens: {why}"),
-    "sampled": _("Sampled: {how}"),
-    "syllables_broken": _(
+    "input_truncated_words": N_("Input truncated: {kept:,} of {total:,} words"),
+    "input_truncated_tokens": N_("Input truncated: {kept:,} of {total:,} tokens"),
+    "generation_stopped": N_("Stopped after {n:,} tokens, before the end of the text"),
+    "generation_cut": N_("Interrupted after {n:,} tokens"),
+    "positions_end": N_("Stopped after {n:,} tokens: the model has no more positions"),
+    "reads_no_more": N_("Stopped after {n:,} tokens: {why}"),
+    "sampled": N_("Sampled: {how}"),
+    "syllables_broken": N_(
         "The vocabulary has no Korean syllables, only their letters or bytes "
         "({syllable} is {n} tokens)"
     ),
-    "reads_bytes": _("No tokenizer was given: the module reads the bytes of the text"),
-    "unknown_words": _("Read as unknown words: {words}"),
-    "unknown_tokens": _("Unknown to the tokenizer: {n:,} of {total:,} tokens"),
-    "sentences_run_together": _("This model puts no token between the two sentences"),
-    "vocabulary_smaller": _(
+    "reads_bytes": N_("No tokenizer was given: the module reads the bytes of the text"),
+    "unknown_words": N_("Read as unknown words: {words}"),
+    "unknown_tokens": N_("Unknown to the tokenizer: {n:,} of {total:,} tokens"),
+    "sentences_run_together": N_("This model puts no token between the two sentences"),
+    "vocabulary_smaller": N_(
         "The tokenizer has {pieces:,} tokens, the model {vectors:,} word vectors: "
         "they may not belong together"
     ),
-    "sinks": _("Heads have sinks: a row lacks the weight that its head gives to no token"),
-    "rows_masked": _("Rows that may attend to no key are empty: {n:,}"),
-    "layers_unclear": _("Left out, because their axes are not clear: {n:,} layers"),
-    "layers_left_out": _(
+    "sinks": N_("Heads have sinks: a row lacks the weight that its head gives to no token"),
+    "rows_masked": N_("Rows that may attend to no key are empty: {n:,}"),
+    "layers_unclear": N_("Left out, because their axes are not clear: {n:,} layers"),
+    "layers_left_out": N_(
         "Left out, because they do not attend from all tokens to all: {n:,} layers"
     ),
-    "dropout": _("Dropout was on; these are the weights before dropout"),
-    "words_merged": _("Word pieces merged into words (sum over keys, mean over queries)"),
-    "specials_hidden": _("Special tokens hidden ({tokens}); rows are not renormalised"),
-    "sinks_hidden": _(
+    "dropout": N_("Dropout was on; these are the weights before dropout"),
+    "words_merged": N_("Word pieces merged into words (sum over keys, mean over queries)"),
+    "specials_hidden": N_("Special tokens hidden ({tokens}); rows are not renormalised"),
+    "sinks_hidden": N_(
         "Without sinks ({tokens}): {percent}% of the attention goes there; rows are not "
         "renormalised"
     ),
-    "no_sinks": _("No token here is a sink, so nothing is left out"),
-    "mean_of_heads": _("Mean of {n} heads: no head attends like this itself"),
-    "mean_of_layers": _("Mean of {n} layers: no layer attends like this itself"),
-    "pooled": _(
+    "no_sinks": N_("No token here is a sink, so nothing is left out"),
+    "mean_of_heads": N_("Mean of {n} heads: no head attends like this itself"),
+    "mean_of_layers": N_("Mean of {n} layers: no layer attends like this itself"),
+    "pooled": N_(
         "Pooled: a cell is {cell} x {wide} of {n_queries:,} x {n_keys:,} tokens (sum "
         "over keys, mean over queries)"
     ),
-    "part": _(
+    "part": N_(
         "Part of the text: queries {query_first:,} to {query_last:,} of "
         "{query_all:,}, keys {key_first:,} to {key_last:,} of {key_all:,} (counted "
         "from 0)"
     ),
-    "rounded": _("Rows sum only approximately to 1: the numbers in the file were rounded"),
+    "rounded": N_("Rows sum only approximately to 1: the numbers in the file were rounded"),
 }
 """The notes of records. A feature has more, for what it alone does."""
 
 
 # What a receipt proves, in words.
-PROVES = {"weights": _("weights"), "output": _("output")}
+PROVES = {"weights": N_("weights"), "output": N_("output")}
 
 
-def sentence(note: Note, templates: Templates = NOTES) -> Phrase:
+def sentence(note: Note, templates: Templates = NOTES) -> str:
     """Return the sentence of a note; a code without a template is returned unchanged."""
     fields = {
         name: visible(value) if isinstance(value, str) else value for name, value in note.fields
     }
     if note.code in templates:
-        return templates[note.code].format(**fields)
+        return _(templates[note.code]).format(**fields)
     named = [f"{visible(name)}: {value}" for name, value in fields.items()]
     text = ", ".join([visible(note.code), *named])
-    return Phrase(text, text)
+    return text
 
 
-def proof(receipt: Receipt | None) -> Phrase:
+def proof(receipt: Receipt | None) -> str:
     """Return the receipt in one line, the English as `str(receipt)` has it."""
     if receipt is None:
         return _("not verified: this record came without a receipt")
@@ -103,11 +103,11 @@ def proof(receipt: Receipt | None) -> Phrase:
     difference = rounding(receipt.max_difference)
     parts = [
         _("verified: {proves}, max difference {difference} over {layers}").format(
-            proves=PROVES[receipt.proves], difference=difference, layers=layers
+            proves=_(PROVES[receipt.proves]), difference=difference, layers=layers
         )
     ]
     if receipt.sums:
         parts.append(_("in {sums} random sums of each row").format(sums=receipt.sums))
     if receipt.rows:
         parts.append(_("weights in {rows} rows of each layer").format(rows=receipt.rows))
-    return join_phrases(parts, ", ")
+    return ", ".join(parts)

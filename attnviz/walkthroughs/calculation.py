@@ -301,12 +301,10 @@ def spell_out(
     row: int,
     column: int,
     digits: int,
-    *,
-    language: str = "en",
 ) -> str:
     """Return the arithmetic of one cell, such as "10·5 + 5·0 + 10·1 = 60"; "≈" if a number is rounded."""
     operation, cell = OPERATIONS[step.operation], ResultCell(walk, step, row, column)
-    hand = Hand(digits=digits, language=language, numbers=[])
+    hand = Hand(digits=digits, numbers=[])
     arithmetic = operation.spell(hand, cell)
     result = hand.write(float(walk.grids[step.result].values[row, column]))
     sign = "=" if operation.is_exact and hand.is_exact() else "≈"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnviz.text.messages import _, in_language
+from attnviz.text.messages import _
 
 LARGE = 1e6  # numbers at least this large are written with a power of ten
 ZEROS = "000"  # the decimals of a number that rounds to an integer but is none
@@ -18,7 +18,6 @@ HEAD, TAIL = 3, 1  # terms of a long sum before and after its middle
 # In a table with few digits, a number that is closer to 0 is written `NEARLY_ZERO`.
 TINY, NEARLY_ZERO = 1e-6, "≈ 0"
 NEAR = 1e-13  # relative rounding error of double precision: closer numbers are equal
-_MORE = _("[{n} more terms: {total}]")
 
 
 def format_number(value: float, digits: int) -> str:
@@ -72,7 +71,6 @@ class Hand:
     """A writer for the arithmetic of a cell, which remembers the numbers that it wrote."""
 
     digits: int  # decimals of each number
-    language: str  # ``en`` or ``ko``
     numbers: list[float]  # each number written so far
 
     def write(self, value: float) -> str:
@@ -92,8 +90,8 @@ class Hand:
             return " + ".join(map(write, range(n)))
         first, last = [*map(write, range(HEAD))], [*map(write, range(n - TAIL, n))]
         total = self.write(math.fsum(values[HEAD:-TAIL]))
-        middle = _MORE.format(n=n - HEAD - TAIL, total=total)
-        return " + ".join([*first, in_language(middle, self.language), *last])
+        middle = _("[{n} more terms: {total}]").format(n=n - HEAD - TAIL, total=total)
+        return " + ".join([*first, middle, *last])
 
     def products(self, a: np.ndarray, b: np.ndarray) -> str:
         """Write the dot product of two vectors as a sum of products."""

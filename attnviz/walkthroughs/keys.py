@@ -48,13 +48,13 @@ def key_table(view: View, steps: Sequence[StepView] | None = None) -> KeyTable |
         keys = view.grid(first.operands[KEYS_PLACE[first.operation]])
         columns.append(KeyColumn(title="k", grid=keys))
     else:  # the calculation starts from given weights
-        title = wording.column_title("softmax", view.lang)
+        title = wording.column_title("softmax")
         grid = view.grid(first.operands[0], upright=True)
         columns.append(KeyColumn(title=title, grid=grid, is_summed=True))
     for step in steps:
         if step.step.operation == "weigh":
-            columns.append(KeyColumn(title=view.say(_("value")), grid=step.parts[1][1]))
-        formula = wording.formula_for_key(view.walk, step.step, view.lang)
+            columns.append(KeyColumn(title=_("value"), grid=step.parts[1][1]))
+        formula = wording.formula_for_key(view.walk, step.step)
         is_summed = step.step.operation in {"softmax", "weigh"}
         columns.append(
             KeyColumn(title=step.column, formula=formula, grid=step.result, is_summed=is_summed)
@@ -73,5 +73,5 @@ def formulas(view: View, table: KeyTable) -> list[str]:
     """Return the formulas of the columns, and of the context."""
     texts = [column.formula for column in table.columns if column.formula]
     if table.context is not None:
-        texts.append(view.say(_("context = sum of the alignment vectors")))
+        texts.append(_("context = sum of the alignment vectors"))
     return texts

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnviz.text.messages import _
+from attnviz.text.messages import N_, Message, _
 from attnviz.walkthroughs import arithmetic
 from attnviz.walkthroughs.hand import Hand
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
@@ -74,7 +74,7 @@ def spell_formula(hand: Hand, cell: ResultCell) -> str:
             "number": number_text,
             "factor": f"{sign}({number_text})" if sign != "*" else f"·{number_text}",
         }
-    text = operation.formula.format(**fields).replace(" * ", "·").replace(" ·", "·")
+    text = _(operation.formula).format(**fields).replace(" * ", "·").replace(" ·", "·")
     return re.sub(r"\((\([^()]*\))\)", r"\1", text)  # tanh((-1)) is tanh(-1)
 
 
@@ -85,7 +85,7 @@ class Operation:
     # takes the numbers of the operands, then the step's number if it has one
     compute: Callable[..., np.ndarray]
     # Operands are {a}, {b}, ...; {b.transposed} is K^T, {all} lists them, {number} is the step's number.
-    formula: str
+    formula: str | Message
     longer_formula: str = ""  # the formula with the optional last operand
     for_key: str = ""  # the formula for one query and one key
     # writes the arithmetic of one cell, without the result
@@ -351,7 +351,7 @@ OPERATIONS: dict[str, Operation] = {
     "sum": Operation(
         compute=lambda a: a.sum(axis=0, keepdims=True),  # (K, d) -> (1, d)
         spell=_spell_sum,
-        formula=_("sum of the rows of {a}"),
+        formula=N_("sum of the rows of {a}"),
         labels=lambda operands: ((), operands[0].columns),
         parts=lambda cell: [(None, (cell.column,))],
     ),
@@ -368,7 +368,7 @@ OPERATIONS: dict[str, Operation] = {
     "norm": Operation(
         compute=arithmetic.norm,
         spell=_spell_norm,
-        formula=_("({a} - mean) / sqrt(variance + {number}) * {b} + {c}"),
+        formula=N_("({a} - mean) / sqrt(variance + {number}) * {b} + {c}"),
         n_operands=(3, 3),
         numbered=True,
         fits=lambda a, gain, shift: gain == shift == (1, a[1]),
@@ -383,7 +383,7 @@ OPERATIONS: dict[str, Operation] = {
     "row": Operation(
         compute=arithmetic.row,
         spell=_spell_copy,
-        formula=_("row {number} of {a}"),
+        formula=N_("row {number} of {a}"),
         numbered=True,
         labels=lambda operands: ((), operands[0].columns),
         parts=lambda cell: [((int(cell.number),), (cell.column,))],

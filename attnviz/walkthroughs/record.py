@@ -155,7 +155,7 @@ class Walkthrough(Result):
         """
         from attnviz.walkthroughs.view import View
 
-        return View(walk=self, lang=look.lang, precision=precision, blanks=blanks)
+        return View(walk=self, precision=precision, blanks=blanks)
 
     def blanks(self) -> frozenset[tuple[str, int, int]]:
         """Return the cells (grid, row, column) for a learner to fill in: all that are computed from the scores on.

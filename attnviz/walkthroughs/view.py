@@ -12,7 +12,7 @@ from jaxtyping import Float64
 
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.text.display import rounding, visible
-from attnviz.text.messages import Phrase, _, expect_language, in_language
+from attnviz.text.messages import _
 from attnviz.text.notes import CUT, proof, sentence
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.calculation import spell_out
@@ -109,17 +109,15 @@ class GridView:
 class View:
     """A calculation with its display options, shared by terminal, pages and pictures.
 
-    Raises SelectionError: the language is unknown; SettingsError: the precision is out of range.
+    Raises SettingsError: the precision is out of range.
     """
 
     walk: Walkthrough
-    lang: str = "en"
     # digits after the point; None is 3, and in the arithmetic of the example ``seq2seq`` 8
     precision: int | None = None
     blanks: Blanks = frozenset()  # cells that a learner fills in
 
     def __post_init__(self) -> None:
-        expect_language(self.lang)
         if self.precision is not None and self.precision not in range(MOST_DIGITS + 1):
             raise SettingsError(
                 f"the precision is from 0 to {MOST_DIGITS} digits, not {self.precision!r}"
@@ -137,14 +135,10 @@ class View:
             return DIGITS_OF_EXAMPLE
         return self.digits
 
-    def say(self, message: Phrase, /, **fields: object) -> str:
-        """Return a message in the language of the view."""
-        return in_language(message.format(**fields), self.lang)
-
     @property
     def title(self) -> str:
         """The title of the calculation."""
-        return in_language(sentence(self.walk.title, NOTES), self.lang)
+        return sentence(self.walk.title, NOTES)
 
     @property
     def title_and_text(self) -> str:
@@ -163,7 +157,7 @@ class View:
         if not self.blanks:
             return ""
         words = _("Name: {line}   Fill in the blanks; round to {n} decimals")
-        return self.say(words, line=BLANK * 5, n=self.digits)
+        return words.format(line=BLANK * 5, n=self.digits)
 
     @property
     def source(self) -> str:
@@ -175,9 +169,9 @@ class View:
             parts.append(f"“{visible(walk.text)}”")
         if walk.head is not None:
             words = _("layer {layer}, head {head} (counted from 0)")
-            parts.append(self.say(words, layer=walk.layer, head=walk.head))
+            parts.append(words.format(layer=walk.layer, head=walk.head))
         elif walk.layer is not None:
-            parts.append(self.say(_("layer {layer} (counted from 0)"), layer=walk.layer))
+            parts.append(_("layer {layer} (counted from 0)").format(layer=walk.layer))
         return " · ".join(parts)
 
     @property
@@ -193,28 +187,28 @@ class View:
         if not walk.model and walk.query is not None and softmax and weight > 1 - 10**-DIGITS / 2:
             score = float(walk.grids[softmax.operands[0]].values[row, key])
             words = _("Score {score} takes all the attention")
-            return self.say(words, score=format_number(score, self.digits))
+            return words.format(score=format_number(score, self.digits))
         if len(grid.columns) > 1 and np.ptp(grid.values[row]) < ALIKE:
             words = _("“{query}” attends equally to all keys ({weight} each)")
         else:
             words = _("“{query}” attends most to “{key}” ({weight})")
-        text = self.say(words, query=grid.rows[row], key=grid.columns[key], weight=f"{weight:.2f}")
+        text = words.format(query=grid.rows[row], key=grid.columns[key], weight=f"{weight:.2f}")
         if len(names) > 1:
             number = head if walk.layer is None else f"{walk.layer}.{head}"
-            text += self.say(_(", head {n}"), n=number)
+            text += _(", head {n}").format(n=number)
         return text
 
     @property
     def cut(self) -> str:
         """The note that the text was cut to what the model reads, which comes first; empty if it was not."""
         notes = (note for note in self.walk.notes if note.code in CUT)
-        return " ".join(in_language(sentence(note, NOTES), self.lang) for note in notes)
+        return " ".join(sentence(note, NOTES) for note in notes)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """The other notes on the input, one sentence each."""
         notes = (note for note in self.walk.notes if note.code not in CUT)
-        return tuple(in_language(sentence(note, NOTES), self.lang) for note in notes)
+        return tuple(sentence(note, NOTES) for note in notes)
 
     @property
     def small_weights(self) -> str:
@@ -230,7 +224,7 @@ class View:
         if not texts:
             return ""
         texts[MOST_SMALL:] = ["…"] if len(texts) > MOST_SMALL else []
-        return self.say(_("≈ 0 is not exactly 0: {weights}"), weights=", ".join(texts))
+        return _("≈ 0 is not exactly 0: {weights}").format(weights=", ".join(texts))
 
     @property
     def receipt(self) -> str:
@@ -239,22 +233,22 @@ class View:
         if not walk.model:
             if walk.title.code == "title_exercise":
                 return ""
-            return self.say(_("A calculation by hand: no model to compare with"))
+            return _("A calculation by hand: no model to compare with")
         if walk.receipt is None:
-            return self.say(_("not verified: this walkthrough came without a receipt"))
+            return _("not verified: this walkthrough came without a receipt")
         if walk.own is None or walk.difference is None:
-            return self.say(_("The model has no such numbers of its own to compare with"))
+            return _("The model has no such numbers of its own to compare with")
         words = _("The recomputed {own} matches the model's to {difference}")
-        text = self.say(words, own=walk.own, difference=rounding(walk.difference))
+        text = words.format(own=walk.own, difference=rounding(walk.difference))
         if walk.from_input is not None:
             words = _(" ({difference} from the input on)")
-            text += self.say(words, difference=rounding(walk.from_input))
-        return f"{text}; {in_language(proof(walk.receipt), self.lang)}"
+            text += words.format(difference=rounding(walk.from_input))
+        return f"{text}; {proof(walk.receipt)}"
 
     @property
     def signs(self) -> str:
         """The meaning of the signs in the formulas."""
-        return self.say(_("q Kᵀ is a matrix product; ⊙ multiplies cell by cell"))
+        return _("q Kᵀ is a matrix product; ⊙ multiplies cell by cell")
 
     def grid(self, name: str, *, upright: bool = False) -> GridView:
         """Return a grid prepared for display, transposed if `upright`."""
@@ -283,7 +277,7 @@ class View:
             inputs = tuple(name for name in dict.fromkeys(step.operands) if name in unused_inputs)
             unused_inputs -= set(inputs)
             is_by_key = has_one_query and step.name in BY_KEY
-            title, explanation = wording.explain(step.name, self.lang)
+            title, explanation = wording.explain(step.name)
             views.append(
                 StepView(
                     number=number,
@@ -293,9 +287,9 @@ class View:
                     is_by_key=is_by_key,
                     title=title,
                     sentence=explanation,
-                    column=wording.column_title(step.name, self.lang),
-                    formula=wording.formula_of(walk, step, language=self.lang),
-                    shapes=wording.shapes_of(walk, step, language=self.lang),
+                    column=wording.column_title(step.name),
+                    formula=wording.formula_of(walk, step),
+                    shapes=wording.shapes_of(walk, step),
                     hand=self._hand(step),
                     parts=self._parts(step, is_by_key=is_by_key),
                 )
@@ -307,8 +301,8 @@ class View:
         if {grid for grid, _, _ in self.blanks} & {step.result, *step.operands}:
             return ""
         row, column = telling_cell(self.walk, step)
-        name = cell_name(step.result, self.walk.grids[step.result], row, column, self.lang)
-        arithmetic = spell_out(self.walk, step, row, column, self.full_digits, language=self.lang)
+        name = cell_name(step.result, self.walk.grids[step.result], row, column)
+        arithmetic = spell_out(self.walk, step, row, column, self.full_digits)
         return f"{name}: {arithmetic}"
 
     def _parts(self, step: CalculationStep, *, is_by_key: bool) -> tuple[tuple[str, GridView], ...]:
@@ -411,18 +405,18 @@ def telling_cell(walk: Walkthrough, step: CalculationStep) -> tuple[int, int]:
     return row, int(np.where(np.isfinite(values[row]), np.abs(values[row]), -1.0).argmax())
 
 
-def cell_name(name: str, grid: Grid, row: int, column: int, language: str) -> str:
+def cell_name(name: str, grid: Grid, row: int, column: int) -> str:
     """Return the name of a cell, such as "scores, love" or "alignment, love, column 3"."""
     parts = [name]
     if len(grid.values) > 1:
-        parts.append(line_name("row", grid.rows, row, language))
-    parts.append(line_name("column", grid.columns, column, language))
+        parts.append(line_name("row", grid.rows, row))
+    parts.append(line_name("column", grid.columns, column))
     return ", ".join(parts)
 
 
-def line_name(axis: str, names: tuple[str, ...], number: int, language: str) -> str:
+def line_name(axis: str, names: tuple[str, ...], number: int) -> str:
     """Return the name of a row or a column, or its number if it has no name."""
     if names:
         return names[number]
     words = _("row {n}") if axis == "row" else _("column {n}")
-    return in_language(words.format(n=number), language)
+    return words.format(n=number)

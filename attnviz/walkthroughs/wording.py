@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from attnviz.text.messages import _, expect_language, in_language, join_phrases
+from attnviz.text.messages import _
 from attnviz.walkthroughs.operations import CELLS, OPERATIONS, factor
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.texts import BIAS, BY_KEY, TEXTS, WEIGHTS, Text
@@ -31,12 +31,11 @@ class Operand:
         return self.text
 
 
-def explain(name: str, language: str = "en") -> tuple[str, str]:
+def explain(name: str) -> tuple[str, str]:
     """Return the title of a step or a grid, and a sentence that explains it; no sentence if the name is unknown.
 
     ``K_3`` are the keys of head 3, ``K_cross_3`` those of head 3 of the cross attention.
     """
-    expect_language(language)
     text, base = _text_of(name), name
     additions: list[str] = []
     parts = re.fullmatch(r"(.+?)(_cross)?(?:_(\d+))?", name)
@@ -51,8 +50,8 @@ def explain(name: str, language: str = "en") -> tuple[str, str]:
             additions.append(_("head {n}").format(n=number))
     if text is None:
         return name.replace("_", " "), ""
-    title = join_phrases([text.title.format(name=base), *additions], ", ")
-    return in_language(title, language), in_language(text.sentence, language)
+    title = ", ".join([_(text.title).format(name=base), *additions])
+    return title, _(text.sentence)
 
 
 def _text_of(name: str) -> Text | None:
@@ -63,40 +62,37 @@ def _text_of(name: str) -> Text | None:
     return None
 
 
-def column_title(name: str, language: str) -> str:
+def column_title(name: str) -> str:
     """Return the title of the column that shows a step's numbers."""
     text = TEXTS.get(name)
-    return name if text is None or text.column is None else in_language(text.column, language)
+    return name if text is None or text.column is None else _(text.column)
 
 
 def formula_of(
     walk: Walkthrough,
     step: CalculationStep,
     *,
-    language: str = "en",
     instead: Mapping[str, str] | None = None,
 ) -> str:
     """Return the formula of a step, such as "scores = q K^T"; `instead` replaces names of operands."""
     names = [(instead or {}).get(name, name) for name in step.operands]
     operands = [Operand(name, f"{name}^T") for name in names]
-    return f"{step.result} = {_fill(walk, step, operands, language)}"
+    return f"{step.result} = {_fill(walk, step, operands)}"
 
 
-def shapes_of(walk: Walkthrough, step: CalculationStep, *, language: str = "en") -> str:
+def shapes_of(walk: Walkthrough, step: CalculationStep) -> str:
     """Return the formula of a step with shapes instead of names, such as "(1, 4) = (1, 8) (8, 4)"."""
     shapes = [walk.grids[name].values.shape for name in step.operands]
     operands = [Operand(str(shape), str(shape[::-1])) for shape in shapes]
-    filled = _fill(walk, step, operands, language)
+    filled = _fill(walk, step, operands)
     return f"{walk.grids[step.result].values.shape} = {filled}"
 
 
-def _fill(
-    walk: Walkthrough, step: CalculationStep, operands: Sequence[Operand], language: str
-) -> str:
+def _fill(walk: Walkthrough, step: CalculationStep, operands: Sequence[Operand]) -> str:
     operation = OPERATIONS[step.operation]
     is_longer = operation.longer_formula and len(operands) == operation.n_operands[1]
     formula = operation.longer_formula if is_longer else operation.formula
-    return in_language(formula, language).format(**_fields(walk, step, operands))
+    return _(formula).format(**_fields(walk, step, operands))
 
 
 def _fields(
@@ -115,18 +111,18 @@ def _fields(
     }
 
 
-def formula_for_key(walk: Walkthrough, step: CalculationStep, language: str) -> str:
+def formula_for_key(walk: Walkthrough, step: CalculationStep) -> str:
     """Return the formula of a step for one query and one key, such as "score = q · k"; empty if there is none."""
     columns = {
-        any_step.result: column_title(any_step.name, language)
+        any_step.result: column_title(any_step.name)
         for any_step in walk.steps
         if any_step.name in BY_KEY
     }
     names = [columns.get(name, name) for name in step.operands]
     if step.operation == "weigh":
-        names[1] = in_language(_("value"), language)
+        names[1] = _("value")
     filled = OPERATIONS[step.operation].for_key.format(**_fields(walk, step, names))
-    return filled and shown_formula(f"{column_title(step.name, language)} = {filled}")
+    return filled and shown_formula(f"{column_title(step.name)} = {filled}")
 
 
 def between(step: CalculationStep, place: int) -> str:

@@ -26,6 +26,7 @@ from attnviz.heads.relations import rule_of
 from attnviz.heads.settings import SurveySettings
 from attnviz.storage.corpora.corpus import read_corpus
 from attnviz.text.corpus import COREFERENCE, CorpusLine, universal
+from attnviz.text.messages import _
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -137,7 +138,7 @@ def main() -> None:
                 continue
             name, way = rules[role.name]
             cells = [
-                role.rule.short or role.name,
+                _(role.rule.short),
                 head.name,
                 f"{role.score:.2f} ({role.low:.2f} to {role.high:.2f})",
             ]

@@ -19,6 +19,7 @@ from attnviz.capture.sources import huggingface as pretrained
 from attnviz.capture.stream import ForwardPass, Layer, Scoring
 from attnviz.capture.verification import EVERY_NUMBER, SUMS
 from attnviz.errors import NotVerifiedError
+from attnviz.text.messages import language
 from attnviz.text.notes import proof
 
 if TYPE_CHECKING:
@@ -168,7 +169,8 @@ class TestLong:
             str(receipt),
         )
         assert proof(receipt) == str(receipt)
-        assert proof(receipt).ko.endswith(", 각 행의 무작위 합 8개로")
+        with language("ko"):
+            assert proof(receipt).endswith(", 각 행의 무작위 합 8개로")
         assert self.run(lambda output: output, n=EVERY_NUMBER).sums is None
         assert self.run(lambda output: output, width=SUMS).sums is None
 

@@ -13,6 +13,7 @@ from rich.console import Console
 import attnviz
 from attnviz.generations.terminal import StepLog
 from attnviz.render.terminal.screen import Screen
+from attnviz.text.messages import language
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,11 +40,12 @@ def test_views(
 ) -> None:
     """The lines fit the screen; in Korean on the widest."""
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    log = StepLog(console, Screen(width=width, colour=False), "ko" if width == 120 else "en")
-    for record, steps in made:
-        for step in steps:
-            log.show(step)
-        log.end(record)
+    log = StepLog(console, Screen(width=width, colour=False))
+    with language("ko" if width == 120 else "en"):
+        for record, steps in made:
+            for step in steps:
+                log.show(step)
+            log.end(record)
     shown = [line.rstrip() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
     assert max(map(cell_len, shown)) <= width
     golden("\n".join(shown) + "\n")

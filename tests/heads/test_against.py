@@ -23,6 +23,7 @@ from attnviz.heads.terminal import draw_heads, draw_overview, draw_table
 from attnviz.models.language import splits
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.corpus import CorpusLine
+from attnviz.text.messages import language
 from tests.heads.by_formula import entropy
 from tests.heads.surveys import survey_model
 
@@ -180,11 +181,10 @@ def test_views_have_the_divergence_and_both_roles(of_toys: Survey, lang: str, wi
     screen = Screen(width=width, colour=False, unicode=True, dark=False)
     head = max(found.heads, key=lambda one: one.change.divergence if one.change else 0.0)
     assert head.change is not None
-    overview, table, card = (
-        draw_overview(found, screen, lang),
-        draw_table(found, screen, None, lang),
-        draw_heads(found, [head.place], screen, lang),
-    )
+    with language(lang):
+        overview = draw_overview(found, screen)
+        table = draw_table(found, screen, None)
+        card = draw_heads(found, [head.place], screen)
     for lines in (overview, table, card):
         assert max(line.cell_len for line in lines) <= width
         assert f"{head.change.divergence:.2f}"[1:] in "\n".join(line.plain for line in lines)

@@ -15,6 +15,7 @@ from attnviz.heads.selection import KINDS, head_kinds
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.terminal import draw_overview
 from attnviz.render.terminal.screen import Screen
+from attnviz.text.messages import _
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +68,7 @@ def test_the_link_of_each_kind_in_its_best_head(one: HeadComparison) -> None:
         places[name] = int(column.argmax())
     roles = with_role(one, places["grammar"], rule_of("obj", reverse=True), 0.8)
     roles = with_role(roles, places["position"], rule("next"))
-    found = {str(each.name): each for each in head_kinds(roles, one.attention)}
+    found = {_(each.name): each for each in head_kinds(roles, one.attention)}
     assert list(found) == list(links)
     for name, (query, key) in links.items():
         link = found[name].link
@@ -107,7 +108,7 @@ def test_the_command_measures_roles_on_many_sentences(
     shown = typed("compare-heads", SENTENCE, "--toy", "--roles", "-o", "a.csv")
     assert shown.status == 0
     assert "established on 100 sentences" in " ".join(shown.output.split())
-    assert all(str(name) in shown.output for name, _query, _key in KINDS)
+    assert all(_(name) in shown.output for name, _query, _key in KINDS)
     assert shown.output.count("\n") < 50
 
 

@@ -26,11 +26,11 @@ from attnviz.heads.selection import (
     strongest_links,
 )
 from attnviz.heads.words import proof
-from attnviz.look import Language, Look
+from attnviz.look import Look
 from attnviz.render.figure.style import smallest_letters
 from attnviz.render.palette import colours, luminance
 from attnviz.render.theme import LIGHT
-from attnviz.text.messages import in_language
+from attnviz.text.messages import _, language
 from tests.fixtures.pictures import expect_apart, expect_enlarged_whole
 from tests.heads.comparisons_by_hand import KOREAN, compared, made
 
@@ -90,12 +90,12 @@ def test_the_sheet(texts_of: Texts, shape: tuple[int, int]) -> None:
             assert (colour == head.role.rule.colour) == head.role.established
     for (_head, role), *_others in by_role(comparison):
         if role is not None:
-            assert any(text.startswith(role.rule.short) for text in shown)
+            assert any(text.startswith(_(role.rule.short)) for text in shown)
             assert f"{role.low:.2f}–{role.high:.2f}" in " ".join(shown)
     answer = f"{comparison.n_established} of {shape[0] * shape[1]} head"
     assert answer in " ".join(shown)
     groups = {head.role.rule.group for head in comparison.heads if head.role is not None}
-    assert {str(GROUPS[group][0]) for group in groups} <= set(shown)
+    assert {_(GROUPS[group][0]) for group in groups} <= set(shown)
 
 
 def contrast(ink: str, back: str) -> float:
@@ -125,7 +125,7 @@ def test_words_on_the_map_are_readable(*, established: bool) -> None:
         else:
             (text,) = texts
             words = " ".join(text.get_text().split())
-            assert words == head.role.rule.short + "?" * (not established)
+            assert words == _(head.role.rule.short) + "?" * (not established)
             assert contrast(hexed(text.get_color()), hexed(cell.get_facecolor())) >= 4.5
 
 
@@ -150,7 +150,8 @@ def test_long_words_keep_clear(texts_of: Texts, fixed_record: Make) -> None:
     record = fixed_record(tuple(words), n_layers=3, n_heads=6)
     patterns = {card.key: record for card in strongest(comparison)}
     for lang in ("en", "ko"):
-        drawn = figure.draw(comparison, patterns=patterns, language=lang).figure
+        with language(lang):
+            drawn = figure.draw(comparison, patterns=patterns).figure
         assert "…" in "".join(expect_clear(drawn, texts_of))
     expect_clear(figure.draw(comparison, [(0, 0), (2, 5)], patterns=patterns).figure, texts_of)
 
@@ -197,7 +198,7 @@ def test_cards_are_of_the_clearest_roles(texts_of: Texts) -> None:
         assert example.text == "I love all" or len(example.text.split()) <= 12
         assert role in head.roles
     shown = [text for text, _ in texts_of(figure.draw(comparison).figure)]
-    assert all(f"{card.head.name} · {card.role.rule.short} 0.90" in shown for card in cards)
+    assert all(f"{card.head.name} · {_(card.role.rule.short)} 0.90" in shown for card in cards)
     doubtful = comparison.heads[1].roles
     unsure = with_roles(made(1, 2), head_0_0=doubtful, head_0_1=())
     assert [card.role.established for card in strongest(unsure)] == [False]
@@ -287,10 +288,10 @@ def test_the_sheet_is_legible_in_a_column(texts_of: Texts, lang: str) -> None:
 
 
 def expect_slide(
-    comparison: HeadComparison, texts_of: Texts, lang: Language = "en", **options: Any
+    comparison: HeadComparison, texts_of: Texts, **options: Any
 ) -> tuple[list[str], Figure]:
     """A slide of exactly 1,920 x 1,080 pixels, no letter below 18, nothing covered; return its texts and itself."""
-    picture = draw(comparison, Look(style="slides", lang=lang), **options)
+    picture = draw(comparison, Look(style="slides"), **options)
     assert struct.unpack(">II", picture.png()[16:24]) == (1920, 1080)
     assert smallest_letters(picture.figure) * 2 >= 18
     return expect_clear(picture.figure, texts_of), picture.figure
@@ -300,17 +301,17 @@ def expect_slide(
     ("shape", "lang"),
     [((1, 1), "en"), ((3, 6), "ko"), ((12, 12), "en"), ((24, 16), "ko"), ((48, 25), "en")],
 )
-def test_the_slide_of_all_heads(texts_of: Texts, shape: tuple[int, int], lang: Language) -> None:
+def test_the_slide_of_all_heads(texts_of: Texts, shape: tuple[int, int], lang: str) -> None:
     """The map fills the height or the width; its legend names each role; nobody is warned."""
     comparison = made(*shape, all_roles=shape != (3, 6))
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), language(lang):
         warnings.simplefilter("error", AttnvizWarning)
-        shown, drawn = expect_slide(comparison, texts_of, examples=None, lang=lang)
-    joined = " ".join(shown)
-    assert in_language(proof(comparison), lang) in joined
-    for (_head, role), *_others in by_role(comparison):
-        if role is not None:
-            assert in_language(role.rule.short, lang) in joined
+        shown, drawn = expect_slide(comparison, texts_of, examples=None)
+        joined = " ".join(shown)
+        assert proof(comparison) in joined
+        for (_head, role), *_others in by_role(comparison):
+            if role is not None:
+                assert _(role.rule.short) in joined
     cells = cells_of(drawn)[: shape[0] * shape[1]]
     width = sum(cell.get_width() for cell in cells[: shape[1]])
     height = sum(cell.get_height() for cell in cells[:: shape[1]])

@@ -24,6 +24,7 @@ from attnviz.heads.terminal import draw_heads, draw_overview, draw_table
 from attnviz.heads.words import reason
 from attnviz.look import Look
 from attnviz.render.terminal.screen import Screen
+from attnviz.text.messages import language
 from tests.heads.comparisons_by_hand import KOREAN, NAMES, compared, made
 
 if TYPE_CHECKING:
@@ -38,16 +39,18 @@ def views(comparison: HeadComparison) -> list[object]:
     screen = Screen(width=100)
     shown: list[object] = [
         to_csv(comparison),
-        page(comparison, Look(lang="ko", theme="light")).html,
     ]
-    for language in ("en", "ko"):
-        shown += draw_overview(comparison, screen, language)
-        shown += draw_table(comparison, screen, None, language)
-        shown += draw_heads(comparison, [(0, 0), (0, 1)], screen, language)
-    for places in ((), [(0, 0)]):
-        drawn = BytesIO()
-        figure.draw(comparison, places, language="ko").write(drawn, ".svg")
-        shown.append(drawn.getvalue())
+    for code in ("en", "ko"):
+        with language(code):
+            shown += draw_overview(comparison, screen)
+            shown += draw_table(comparison, screen, None)
+            shown += draw_heads(comparison, [(0, 0), (0, 1)], screen)
+    with language("ko"):
+        shown.append(page(comparison, Look(theme="light")).html)
+        for places in ((), [(0, 0)]):
+            drawn = BytesIO()
+            figure.draw(comparison, places).write(drawn, ".svg")
+            shown.append(drawn.getvalue())
     return shown
 
 

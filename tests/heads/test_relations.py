@@ -21,6 +21,7 @@ from attnviz.heads.relations import (
 )
 from attnviz.heads.words import reason, short_reason
 from attnviz.text.corpus import COREFERENCE
+from attnviz.text.messages import _
 
 if TYPE_CHECKING:
     from attnviz.heads.record import Relation, Role
@@ -33,7 +34,7 @@ EVEN, ODD = 2, 3
 def found(*links: tuple[str, int, tuple[int, ...] | None], lost: tuple[str, ...] = ()) -> LinkHits:
     """Counts of found links: relation, distance, and which direction, layer and head find each, if one does."""
     hits = np.zeros((len(links), 2, N_LAYERS, N_HEADS), dtype=bool)
-    for number, (_, _, where) in enumerate(links):
+    for number, (_name, _distance, where) in enumerate(links):
         if where is not None:
             hits[(number, *where)] = True
     return LinkHits(
@@ -297,7 +298,7 @@ class TestWords:
         ],
     )
     def test_of_a_relation(self, relation: str, reverse: bool, words: str) -> None:
-        assert relations.rule_of(relation, reverse=reverse).words == words
+        assert _(relations.rule_of(relation, reverse=reverse).words) == words
 
 
 class TestRoles:
@@ -307,7 +308,7 @@ class TestRoles:
         made = roles_of(corpus(80, "obj", 9, HEAD), corpus(80, "obj", 9, RANDOM, right=8))
         ((where, (role,)),) = made.items()
         assert where == (0, 2)
-        assert (role.rule.words, role.name, role.established) == (
+        assert (_(role.rule.words), role.name, role.established) == (
             "attends from the object to its verb",
             "relation_obj",
             True,
@@ -321,7 +322,7 @@ class TestRoles:
     def test_the_other_way_round(self) -> None:
         made = roles_of(corpus(40, "obj", 9, (1, 1, 0)), corpus(40, "obj", 9, RANDOM, right=4))
         (role,) = made[1, 0]
-        assert (role.name, role.rule.words) == (
+        assert (role.name, _(role.rule.words)) == (
             "relation_obj_reversed",
             "attends from the verb to its object",
         )

@@ -22,7 +22,7 @@ from attnviz.heads.selection import MOST
 from attnviz.heads.terminal import bars, draw_heads, draw_overview, draw_table
 from attnviz.render.palette import luminance, readable
 from attnviz.render.terminal.screen import Screen
-from attnviz.text.messages import both
+from attnviz.text.messages import LANGUAGES, _, language
 from tests.heads.comparisons_by_hand import COLOURS, KOREAN, TAKEN, compared, made
 
 if TYPE_CHECKING:
@@ -104,7 +104,8 @@ def test_every_line_fits(shape: tuple[int, int], screen: Screen, width: int) -> 
     views = [draw_table(comparison, screen), draw_overview(comparison, screen)]
     views += [draw_heads(comparison, places, screen) for places in ([(-1, -1)], [(0, 0), (-1, -1)])]
     if screen.unicode:
-        views.append(draw_overview(comparison, screen, "ko"))
+        with language("ko"):
+            views.append(draw_overview(comparison, screen))
     for lines in views:
         assert max(line.cell_len for line in lines) <= screen.width
         written = printed(lines, screen)
@@ -125,7 +126,7 @@ def test_the_numbers_are_the_comparisons() -> None:
             assert "no clear role" in line
             continue
         role = head.roles[0]
-        numbers = re.findall(r"(?<![\d.+-])\d+\.\d+", line.split(role.rule.short)[1])
+        numbers = re.findall(r"(?<![\d.+-])\d+\.\d+", line.split(_(role.rule.short))[1])
         held = [f"{one.value:.2f}" for one in role.controls if one.name != "chance"]
         assert numbers == [f"{role.score:.2f}", f"{role.low:.2f}", f"{role.high:.2f}", *held]
         assert ("●" if role.established else "○") in line
@@ -255,7 +256,7 @@ class TestOverview:
             if role is None:
                 assert words == "·"
             else:
-                assert words == role.rule.short + "?" * (not role.established)
+                assert words == _(role.rule.short) + "?" * (not role.established)
 
     def test_a_role_has_its_heads_the_best_first(self) -> None:
         comparison = made(3, 4)
@@ -290,7 +291,8 @@ class TestOverview:
         assert "No head has an established role" in without[:5]
 
     def test_it_is_told_in_korean(self) -> None:
-        text = "\n".join(plain(draw_overview(made(), PLAIN, "ko")))
+        with language("ko"):
+            text = "\n".join(plain(draw_overview(made(), PLAIN)))
         assert text.startswith("각 헤드가 하는 일 · made by hand\n0번 층 0번 헤드: 이전 토큰을 봄")
         assert "층 2개(세로) x 헤드 3개(가로), 양방향 셀프 어텐션" in text
         assert "귀납(induction): 앞에 나온 같은 단어의 다음 단어를 봄" in text
@@ -312,6 +314,8 @@ def test_colours_of_roles_can_be_read_and_told_apart(*, dark: bool) -> None:
 def test_no_two_roles_have_the_same_short_name() -> None:
     """In either language, of all relations in both directions."""
     rules = [rule_of(name, reverse=reverse) for name in RELATIONS for reverse in (False, True)]
-    for language in (0, 1):
-        names = [both(rule.short)[language] for rule in [*rules, *(r for _, r in rules_of(TAKEN))]]
+    rules += [rule for _measure, rule in rules_of(TAKEN)]
+    for code in LANGUAGES:
+        with language(code):
+            names = [_(rule.short) for rule in rules]
         assert len(set(names)) == len(names)

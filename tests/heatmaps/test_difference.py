@@ -18,6 +18,7 @@ from attnviz.attention import Attention
 from attnviz.errors import OutputError, SelectionError, SettingsError
 from attnviz.heatmaps.terminal import draw
 from attnviz.render.terminal.screen import Screen
+from attnviz.text.messages import language
 from tests.fixtures.pictures import print_lines
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class TestNumbers:
         change = attnviz.difference(make_record("I do love you"), make_record("I love all you"))
         assert [token.text for token in change.key_tokens] == ["I", "love", "you"]
         assert change.keys == ((0, 2, 3), (0, 1, 3))
-        said = " ".join(change.notes)
+        said = " ".join(change.sheet().notes)
         assert "the other has no such word: “do”" in said
         assert "only the other has it: “all”" in said
         assert "need not sum to 0" in said
@@ -135,7 +136,7 @@ class TestNumbers:
         deep = make_record(n_layers=5, n_heads=3, model="deep")
         change = attnviz.difference(deep, shallow)
         assert (change.layers, change.heads) == ((0, 1), (0, 1, 2))
-        assert "which both have" in change.notes[0]
+        assert "which both have" in change.sheet().notes[0]
         with pytest.raises(SelectionError, match="no layer or no head in common"):
             attnviz.difference(shallow.select([0]), deep.select([1]))
 
@@ -153,7 +154,7 @@ class TestNumbers:
         others = split(make_record("Unknown wo ·rds", model="others"), (0, 1, 1))
         change = attnviz.difference(others, pieces)
         assert [token.text for token in change.key_tokens] == ["Unknown", "words"]
-        assert "words are compared" in change.notes[0]
+        assert "words are compared" in change.sheet().notes[0]
         a, b = attnviz.merge_words(pieces), attnviz.merge_words(others)
         np.testing.assert_array_equal(change.weights, b.weights - a.weights)
 
@@ -291,7 +292,8 @@ class TestViews:
 
     def test_korean(self, change: attnviz.Difference, tmp_path: Path) -> None:
         """In every view."""
-        assert "검증" in str(change.sheet(lang="ko").proof)
+        with language("ko"):
+            assert "검증" in change.sheet().proof
         assert "어텐션의 차이" in change.page("ko").html
 
 

@@ -25,6 +25,7 @@ from attnviz.render.palette import colours, levels, text_colours
 from attnviz.render.sheet import AXES, Scale, Sheet, resolve
 from attnviz.render.theme import LIGHT
 from attnviz.text.display import token_text
+from attnviz.text.messages import _
 from tests.fixtures.pictures import picture_of
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ def test_every_figure_says_what_it_is(
     record = fixed_record(n_layers=n_layers, n_heads=n_heads, notes=notes)
     sheet = resolve(record, scale)
     text = words(texts_of(figure(sheet)))
-    for part in (sheet.sentence, sheet.model, AXES[0], sheet.legend, *sheet.notes, sheet.proof):
+    for part in (sheet.sentence, sheet.model, _(AXES), sheet.legend, *sheet.notes, sheet.proof):
         assert part in text, part
     assert sheet.size in text
 
@@ -547,7 +548,7 @@ def test_png_holds_its_receipt(fixed_record: Make) -> None:
     with Image.open(BytesIO(drawn(sheet))) as image:
         about = image.info
     assert about["Title"] == sheet.model
-    for part in (sheet.proof, sheet.sentence, AXES[0], sheet.legend):
+    for part in (sheet.proof, sheet.sentence, _(AXES), sheet.legend):
         assert part in about["Description"]
 
 
@@ -555,7 +556,7 @@ def test_svg_holds_its_receipt(fixed_record: Make) -> None:
     """They travel inside the SVG."""
     sheet = resolve(fixed_record())
     about = " ".join(element.text or "" for element in ET.fromstring(drawn(sheet, ".svg")).iter())
-    for part in (sheet.model, sheet.proof, sheet.sentence, AXES[0], sheet.legend):
+    for part in (sheet.model, sheet.proof, sheet.sentence, _(AXES), sheet.legend):
         assert part in about
 
 
@@ -572,7 +573,7 @@ def test_pdf_holds_its_receipt(fixed_record: Make) -> None:
         if raw.startswith((b"\xfe\xff", b"\xff\xfe"))
         else raw.decode("latin-1")
     )
-    for part in (sheet.proof, sheet.sentence, AXES[0], sheet.legend):
+    for part in (sheet.proof, sheet.sentence, _(AXES), sheet.legend):
         assert part in about
 
 

@@ -12,6 +12,7 @@ from attnviz.heatmaps.figure import draw
 from attnviz.look import Look
 from attnviz.render.figure.style import style_of
 from attnviz.render.sheet import Sheet, resolve
+from attnviz.text.messages import language
 from tests.fixtures.pictures import expect_apart
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def test_a_small_pattern_keeps_clear(
     lang: str,
 ) -> None:
     """Names of axes are as long as there is room, and rounded numbers are mentioned where there are numbers."""
-    picture = draw(resolve(fixed_record(labels), "shared", lang), style=style_of(Look(**size)))
+    with language(lang):
+        picture = draw(resolve(fixed_record(labels)), style=style_of(Look(**size)))
     texts = texts_of(picture.figure)
     expect_apart(texts, picture.figure)
     shown = [text for text, _ in texts]

@@ -460,9 +460,9 @@ def test_search(show: Open, fixed_record: Make) -> None:
 
 def test_the_address_brings_back_what_was_seen(show: Open, fixed_record: Make) -> None:
     """An address opened anew shows the same."""
-    told = "head=1.*&view=lines&key=3&toward=to&special=1&scale=panel&least=.02&find=ove&lang=ko"
+    told = "head=1.*&view=lines&key=3&toward=to&special=1&scale=panel&least=.02&find=ove"
     shown = show(fixed_record(SENTENCE, n_layers=2, n_heads=3), told)
-    assert shown.inner_text(".title h2") == "1번 층 헤드들의 평균"
+    assert shown.inner_text(".title h2") == "mean over the heads of layer 1"
     shown.keyboard.press("s")
     shown.keyboard.press("s")
     expected = dict(part.split("=") for part in told.split("&")) | {
@@ -658,7 +658,6 @@ def test_an_old_browser_and_a_damaged_page(show: Open, fixed_record: Make) -> No
     shown = show(whole, before="delete window.DecompressionStream")
     assert "이 브라우저는" in shown.inner_text("#page")
     labels = {
-        "lang": "en",
         "scale": "shared",
         "layers": [0],
         "heads": [0],
@@ -667,7 +666,7 @@ def test_an_old_browser_and_a_damaged_page(show: Open, fixed_record: Make) -> No
         "links": 0,
     }
     sides = dict.fromkeys(("queries", "keys"), None)
-    damaged = build("t", [], labels=labels | sides, data=b"\0" * 3, own=html.OWN, language="en")
+    damaged = build("t", [], labels=labels | sides, data=b"\0" * 3, own=html.OWN)
     shown = show(damaged.replace("throw error", "void error"), before="0;")
     assert shown.evaluate("document.getElementById('page').textContent").strip() != ""
 
@@ -681,11 +680,11 @@ def test_an_old_browser_and_a_damaged_page(show: Open, fixed_record: Make) -> No
         ("", "dark"),
         ("head=1.2&query=1", "light"),
         ("head=1.2&query=1", "dark"),
-        ("head=1.2&view=lines&more=1.1&lang=ko", "light"),
+        ("head=1.2&view=lines&more=1.1", "light"),
     ],
 )
 def test_no_barriers(show: Open, fixed_record: Make, fragment: str, scheme: str) -> None:
-    """axe-core finds no violation, in light and in dark, at either language."""
+    """axe-core finds no violation, in light and in dark."""
     shown = show(fixed_record(SENTENCE, n_layers=2, n_heads=3), fragment, color_scheme=scheme)
     shown.locator(".options summary").click()
     assert barriers(shown) == []

@@ -24,6 +24,7 @@ from attnviz.render.palette import colours, has_blanks, levels, luminance
 from attnviz.render.sheet import AXES, Scale, Sheet, resolve
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.display import token_text
+from attnviz.text.messages import _, language
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,7 +114,8 @@ def test_a_pooled_record_has_its_links(lang: str, printed: Printed, golden: Gold
     """Of groups of tokens the Strongest links between tokens are named, and what a query does on average."""
     record = attnviz.attend("the animal crossed the street " * 9, model="toy", memory=40_000)
     assert record.cell > 1
-    golden(printed(resolve(record.select([1], [2]), language=lang), Screen(width=60, colour=False)))
+    with language(lang):
+        golden(printed(resolve(record.select([1], [2])), Screen(width=60, colour=False)))
 
 
 # That what it says is true.
@@ -186,7 +188,7 @@ def test_everything_is_said(fixed_record: Make) -> None:
     sheet = resolve(record)
     for width in (30, 80, 200):
         text = " ".join(" ".join(plain(sheet, Screen(width=width), overview=True)).split())
-        said = (sheet.sentence, sheet.model, sheet.size, AXES[0], *sheet.notes, sheet.proof)
+        said = (sheet.sentence, sheet.model, sheet.size, _(AXES), *sheet.notes, sheet.proof)
         for part in (*said, "blank: below 0.005"):
             assert " ".join(part.split()) in text, part
 
@@ -270,7 +272,8 @@ def test_in_korean(fixed_record: Make, *, colour: bool) -> None:
     record = fixed_record(n_layers=3, n_heads=4, notes=(Note("words_merged"),))
     for width in (60, 80, 200):
         screen = Screen(width=width, colour=colour)
-        korean = plain(resolve(record, language="ko"), screen, overview=True)
+        with language("ko"):
+            korean = plain(resolve(record), screen, overview=True)
         assert max(map(cell_len, korean)) <= width
         said = " ".join(korean).replace(record.text, "").replace(record.model, "")
         for part in ("층 3개 x 헤드 4개", "행은 쿼리, 열은 키", "가중치 0~", "단어 조각을 합침"):
@@ -294,8 +297,9 @@ def real_record(real_model: str) -> Attention:
 @pytest.mark.parametrize("lang", ["en", "ko"])
 def test_heads_with_the_same_pattern(lang: str) -> None:
     """No head is said to differ from the others where all attend to the only token."""
-    sheet = resolve(record_of(np.ones((2, 3, 1, 1), np.float32), ["love"]), "shared", lang)
-    first, *lines = plain(sheet, overview=True)
+    with language(lang):
+        sheet = resolve(record_of(np.ones((2, 3, 1, 1), np.float32), ["love"]))
+        first, *lines = plain(sheet, overview=True)
     expected = {
         "en": "All heads have the same pattern here",
         "ko": "여기서는 모든 헤드의 패턴이 같음",

@@ -114,10 +114,10 @@ def test_what_the_guide_says_is_so(show: Open, model: str) -> None:
     shown = show(model)
     steps = shown.locator(".tour li button")
     assert steps.count() == 5
-    told: list[Any] = _tour(model, "rocket", "shared", "en").labels["guide"]["steps"]
+    told: list[Any] = _tour(model, "rocket", "shared").labels["guide"]["steps"]
     for place in (1, 2):
         steps.nth(place).click()
-        said = told[place]["texts"][0]
+        said = told[place]["text"]
         record = attnviz.attend(told[place]["state"]["text"], model=model)
         query = told[place]["state"]["query"]
         looked_at = record.key_tokens[int(record.weights[1, 3, query].argmax())].text

@@ -17,7 +17,7 @@ const side = (/** @type {string[]} */ texts, /** @type {object} */ more = {}) =>
   texts, words: texts.map((_, i) => i), names: {}, special: [], segments: texts.map(() => 0), glued: [], ...more,
 });
 const labels = {
-  layers: [0, 1], heads: [0, 1, 2], size: [4, 4], tops: [1, 1, 1, 1, 1, 1], links: 0, scale: "shared", lang: "en",
+  layers: [0, 1], heads: [0, 1, 2], size: [4, 4], tops: [1, 1, 1, 1, 1, 1], links: 0, scale: "shared",
   queries: side(["a", "b", "c", "d"]), keys: null, steps: [],
 };
 

@@ -1,4 +1,4 @@
-"""Stories, each computed once for all tests."""
+"""Stories, each in a language, computed once for all tests."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def told() -> Callable[[str], Story]:
-    """Each story by its name, computed once for all tests."""
+def told() -> Callable[..., Story]:
+    """Each story by its name, in a language, computed once for all tests."""
     return functools.cache(tell)

@@ -9,6 +9,7 @@ import pytest
 
 import attnviz.stories
 from attnviz.stories import CHAPTERS, DEMOS
+from attnviz.text.messages import _
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,12 +34,12 @@ def test_list(typed: Typed, here: Path, columns: int) -> None:
     assert lines[-2:] == ["", "To see one: attnviz demo NAME"]
     assert len(lines) <= 40
     widest = max(map(len, DEMOS)) + 2
-    titles = [line for line in lines if line in CHAPTERS]
-    assert titles == list(CHAPTERS)
-    rows = [line for line in lines[:-2] if line and line not in CHAPTERS]
+    titles = [line for line in lines if line in map(_, CHAPTERS)]
+    assert titles == [*map(_, CHAPTERS)]
+    rows = [line for line in lines[:-2] if line and line not in titles]
     names = [line[:widest].strip() for line in rows]
     assert [name for name in names if name] == list(DEMOS)
-    assert " ".join(line[widest:] for line in rows) == " ".join(DEMOS.values())
+    assert " ".join(line[widest:] for line in rows) == " ".join(map(_, DEMOS.values()))
     assert not list(here.iterdir())
 
 

@@ -15,7 +15,6 @@ from attnviz.errors import OutputError, SelectionError
 from attnviz.stories import DEMOS, tell
 from attnviz.stories.record import Matrix, Table, cell_text, to_json, typeset
 from attnviz.text.display import hold_units
-from attnviz.text.messages import korean
 from tests.fixtures.browser import barriers, state
 
 if TYPE_CHECKING:
@@ -88,13 +87,12 @@ def _decimals(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", DEMOS)
-def test_both_languages(told: Callable[[str], Story], name: str) -> None:
+def test_both_languages(told: Callable[..., Story], name: str) -> None:
     """Each sentence, title and axis has its Korean, with the same numbers."""
     story = told(name)
-    other = story.translated("ko")
+    other = told(name, "ko")
     assert (story.language, other.language) == ("en", "ko")
-    in_korean = replace(other, original=None)
-    for text, other_text in zip(_texts(asdict(story)), _texts(asdict(in_korean)), strict=True):
+    for text, other_text in zip(_texts(asdict(story)), _texts(asdict(other)), strict=True):
         assert _decimals(text) == _decimals(other_text), (text, other_text)
         assert "  " not in text + other_text
     paragraphs = [part for part in other.parts if isinstance(part, str)]
@@ -103,9 +101,9 @@ def test_both_languages(told: Callable[[str], Story], name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DEMOS)
-def test_titles(told: Callable[[str], Story], name: str) -> None:
+def test_titles(told: Callable[..., Story], name: str) -> None:
     """A title has a number of the story in it, in both languages, and is short."""
-    for story in (told(name), told(name).translated("ko")):
+    for story in (told(name), told(name, "ko")):
         found = re.findall(r"\d+\.?\d*", story.title)
         content = to_json(replace(story, title=""))
         assert any(number.rstrip("0") in content for number in found), story.title
@@ -114,26 +112,23 @@ def test_titles(told: Callable[[str], Story], name: str) -> None:
 
 @pytest.mark.parametrize(("name", "scheme"), [*zip(DEMOS, cycle(("dark", "light")), strict=False)])
 def test_the_page_of_a_story(
-    name: str, scheme: str, told: Callable[[str], Story], show_page: Callable[..., Page]
+    name: str, scheme: str, told: Callable[..., Story], show_page: Callable[..., Page]
 ) -> None:
-    """It holds the whole story in both languages, fits 360 pixels, and has no barriers."""
-    story = told(name)
+    """It holds the whole story, fits 360 pixels, and has no barriers; half of them are told in Korean."""
+    story = told(name, "ko" if scheme == "dark" else "en")
     shown = show_page(
         story.page().html, viewport={"width": 360, "height": 740}, color_scheme=scheme
     )
-    for lang, one in (("en", story), ("ko", story.translated("ko"))):
-        if lang == "ko":
-            shown.locator(".lang").first.click()
-        assert shown.inner_text("h1") == printed(one.title)  # no line ends before a unit
-        _holds(shown, one)
-        assert shown.evaluate("document.documentElement.scrollWidth") == 360
+    assert shown.inner_text("h1") == printed(story.title)  # no line ends before a unit
+    _holds(shown, story)
+    assert shown.evaluate("document.documentElement.scrollWidth") == 360
     assert barriers(shown) == []
     assert shown.locator("figure > svg text").count() > 3  # which can be selected
 
 
 @pytest.mark.parametrize("name", ["alignment", "mask", "padding"])
 def test_sentences_set_the_views_of_records(
-    name: str, told: Callable[[str], Story], show_page: Callable[..., Page]
+    name: str, told: Callable[..., Story], show_page: Callable[..., Page]
 ) -> None:
     """Each sentence opens the record, the head and the word that it speaks of; the address brings them back."""
     story = told(name)
@@ -165,14 +160,14 @@ def test_sentences_set_the_views_of_records(
             assert again.inner_text("header .model").startswith(record.model)
 
 
-def test_files_from_python(tmp_path: Path, told: Callable[[str], Story]) -> None:
+def test_files_from_python(tmp_path: Path, told: Callable[..., Story]) -> None:
     """A story writes itself by the ending of a path, in its language; a notebook shows its page in a frame."""
     story = tell("transpose", "ko")
     assert story.save(tmp_path / "a.html").read_text(encoding="utf-8") == story.page().html
     assert '<html lang="ko">' in story.page().html
-    assert story.translated("en").page().html == told("transpose").page().html
+    assert story.page("en").html == told("transpose").page().html
     assert story.save(tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    assert korean(told("transpose").title) in story.save(tmp_path / "a.json").read_text(
+    assert told("transpose", "ko").title in story.save(tmp_path / "a.json").read_text(
         encoding="utf-8"
     )
     assert str(story._repr_html_()).startswith("<iframe sandbox=")
@@ -181,7 +176,7 @@ def test_files_from_python(tmp_path: Path, told: Callable[[str], Story]) -> None
 
 
 def test_the_command_in_korean(
-    told: Callable[[str], Story],
+    told: Callable[..., Story],
     typed: Callable[..., Any],
     here: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -192,7 +187,7 @@ def test_the_command_in_korean(
     assert listed.endswith("하나를 보려면: attnviz demo 이름\n")
     result = typed("demo", "library", "--lang", "ko")
     assert (result.status, result.errors) == (0, "wrote outputs/demo-library.png\n")
-    story = told("library").translated("ko")
+    story = told("library", "ko")
     assert result.output.splitlines()[0] == story.title
     assert result.output.rstrip().endswith(story.receipt.split()[-1])
     assert (here / "outputs" / "demo-library.png").exists()

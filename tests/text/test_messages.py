@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import copy
+import subprocess
+import sys
 from gettext import GNUTranslations
 from io import BytesIO
 from pathlib import Path
@@ -10,23 +11,13 @@ from string import Formatter
 
 import pytest
 from babel.messages.catalog import Catalog
-from babel.messages.extract import extract_from_dir
+from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
 import attnviz
 from attnviz.errors import SelectionError
-from attnviz.text.messages import (
-    LOCALE,
-    Phrase,
-    _,
-    both,
-    expect_language,
-    in_language,
-    join_phrases,
-    korean,
-    ngettext,
-)
+from attnviz.text.messages import LOCALE, N_, _, current_language, language, ngettext
 
 PO = LOCALE / "ko" / "LC_MESSAGES" / "attnviz.po"
 PACKAGE = Path(attnviz.__file__).parent
@@ -49,7 +40,9 @@ def test_every_message_is_in_the_catalogue_and_no_other(catalogue: Catalog) -> N
     extracted = {
         (context, message)
         for _file, _line, message, _comments, context in extract_from_dir(
-            PACKAGE, [("**.py", "python"), ("**.js", "javascript")]
+            PACKAGE,
+            [("**.py", "python"), ("**.js", "javascript")],
+            keywords=DEFAULT_KEYWORDS | {"NC_": ((1, "c"), 2)},
         )
     }
     assert extracted == {(message.context, message.id) for message in catalogue if message.id}
@@ -77,44 +70,57 @@ def test_what_is_shipped_is_compiled_from_the_catalogue(catalogue: Catalog) -> N
     assert {**found, "": ""} == {**expected, "": ""}
 
 
-def test_a_phrase() -> None:
-    """It is its English, carries its Korean, and fills the places of both."""
-    phrase = _("layer {layer}, head {head}").format(layer=2, head=3)
-    assert both(phrase) == ("layer 2, head 3", "2번 층 3번 헤드")
-    assert copy.deepcopy(phrase).ko == "2번 층 3번 헤드"
-    assert korean((phrase, ["a", phrase], 3, None)) == (
-        "2번 층 3번 헤드",
-        ["a", "2번 층 3번 헤드"],
-        3,
-        None,
-    )
-    assert [in_language(phrase, language) for language in ("en", "ko")] == list(both(phrase))
-    assert in_language("as it is", "ko") == "as it is"
+def test_a_text_is_looked_up_where_it_is_shown() -> None:
+    """In the language of the block, and what stands in its placeholders too."""
+    message = N_("layer {layer}, head {head}")
+    inside = N_("{control} ({offset:+d})").format(control=N_("the best fixed offset"), offset=-1)
+    assert _(message).format(layer=2, head=3) == "layer 2, head 3"
+    with language("ko"):
+        assert _(message).format(layer=2, head=3) == "2번 층 3번 헤드"
+        assert _(inside) == "가장 잘 맞는 고정 거리 (-1)"
+        assert (current_language(), _("no such message")) == ("ko", "no such message")
+        with language(None):
+            assert current_language() == "ko"
+    assert (current_language(), _(inside)) == ("en", "the best fixed offset (-1)")
 
 
 def test_one_and_many() -> None:
     """English has a singular, Korean one form for all."""
-    counted = [ngettext("{n:,} head", "{n:,} heads", n).format(n=n) for n in (1, 2, 1000)]
-    assert [*map(str, counted)] == ["1 head", "2 heads", "1,000 heads"]
-    assert [one.ko for one in counted] == ["헤드 1개", "헤드 2개", "헤드 1,000개"]
+
+    def counted() -> list[str]:
+        return [ngettext("{n:,} head", "{n:,} heads", n).format(n=n) for n in (1, 2, 1000)]
+
+    assert counted() == ["1 head", "2 heads", "1,000 heads"]
+    with language("ko"):
+        assert counted() == ["헤드 1개", "헤드 2개", "헤드 1,000개"]
 
 
-def test_phrases_in_phrases() -> None:
-    """A value that is a phrase is shown in each language; an empty one leaves no gap."""
-    pair = join_phrases([Phrase("one", "하나"), Phrase("two", "둘")], ", ")
-    assert both(pair) == ("one, two", "하나, 둘")
-    text = Phrase("{first} {pair}. {more}", "{first} {pair}. {more}")
-    assert both(text.format(first="", pair=pair, more="")) == ("one, two.", "하나, 둘.")
+def test_a_text_that_was_not_looked_up_is_not_shown() -> None:
+    """It is an error, not the English in a Korean sentence."""
+    for show in (str, "{}".format):
+        with pytest.raises(TypeError, match="look up 'heads' with _"):
+            show(N_("heads"))
 
 
-def test_a_message_that_is_not_translated_is_english() -> None:
-    """As a message of a later version."""
-    message = "no such message"
-    assert both(_(message)) == (message, message)
+def test_no_module_looks_a_text_up_while_it_is_imported() -> None:
+    """A module is imported once, before anybody chose a language."""
+    code = """
+import pkgutil, importlib, attnviz
+from attnviz.text import messages
+
+def refuse(code):
+    raise AssertionError("a text is looked up while a module is imported: mark it with N_")
+
+messages._catalogue = refuse
+for module in pkgutil.walk_packages(attnviz.__path__, "attnviz."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("language", ["fr", "", None, "EN"])
-def test_a_language_that_is_not_there(language: str) -> None:
+@pytest.mark.parametrize("code", ["fr", "", "EN", 3])
+def test_a_language_that_is_not_there(code: str) -> None:
     """It is refused in one line."""
-    with pytest.raises(SelectionError, match="there is no language"):
-        expect_language(language)
+    with pytest.raises(SelectionError, match="there is no language"), language(code):
+        pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attnviz.attention import Note
+from attnviz.text.messages import language
 from attnviz.text.notes import sentence
 
 
@@ -10,7 +11,8 @@ def test_fields() -> None:
     """Numbers have their thousands set apart, and no terminal obeys a text."""
     note = Note.of("input_truncated_tokens", kept=512, total=20000)
     assert sentence(note) == "Input truncated: 512 of 20,000 tokens"
-    assert sentence(note).ko == "입력을 자름: 토큰 20,000개 가운데 512개"
+    with language("ko"):
+        assert sentence(note) == "입력을 자름: 토큰 20,000개 가운데 512개"
     assert sentence(Note.of("text", text="a\x1b[2J")) == r"a\x1b[2J"
 
 

@@ -21,7 +21,6 @@ def draw(
     *,
     patterns: Patterns | None = None,
     unseen: str = "",
-    language: str = "en",
     style: Style = STYLES["sheet"],
     theme: Theme = LIGHT,
 ) -> Picture:
@@ -33,9 +32,9 @@ def draw(
     Raises SelectionError: there is no such head, or a pattern lacks a head.
     """
     if heads:
-        return draw_some(comparison, heads, patterns or {}, theme, language)
+        return draw_some(comparison, heads, patterns or {}, theme)
     if style.height is not None:
-        return draw_slide(comparison, style, theme, language)
+        return draw_slide(comparison, style, theme)
     if style.width is not None and style.width < COLUMN and comparison.attention is None:
-        return draw_column(comparison, style, style.width, theme, language)
-    return draw_sheet(comparison, patterns or {}, unseen, theme, language)
+        return draw_column(comparison, style, style.width, theme)
+    return draw_sheet(comparison, patterns or {}, unseen, theme)

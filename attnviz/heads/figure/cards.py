@@ -9,20 +9,20 @@ from typing import Any, TypeAlias
 
 from attnviz.attention import Attention
 from attnviz.heads import words
-from attnviz.heads.figure.parts import KEY, Inches, draw_swatch, say
+from attnviz.heads.figure.parts import KEY, Inches, draw_swatch
 from attnviz.heads.record import HeadComparison, Role
 from attnviz.heads.selection import RoleCard, strongest, strongest_link, strongest_links
 from attnviz.render.figure.page import Line, Page, height_of, lines
 from attnviz.render.figure.pen import MARGIN, POINT, TEXT, Pen
 from attnviz.render.sheet import Sheet, pool, resolve, with_limits
 from attnviz.text.display import clip, visible
-from attnviz.text.messages import _, join_phrases
+from attnviz.text.messages import N_, _
 
 ACROSS, SIDE, CARD_GAP = 4, 1.45, 0.25  # cards per row; inches: side of a pattern, between cards
 MOST_TOKENS = 24  # largest number of tokens of a pattern; longer sentences are pooled
 LARGEST_CELL = 0.3  # largest side of a cell of a pattern, in inches
 LABEL, LEADING = 11, 1.35 * TEXT * POINT  # letters of a token label; line height in inches
-AXES = _("Rows are queries, columns are keys; colour: weight.")
+AXES = N_("Rows are queries, columns are keys; colour: weight.")
 Patterns: TypeAlias = Mapping[tuple[str, str], Attention]
 """The attention on examples, by the names of the head and the role."""
 
@@ -45,17 +45,17 @@ class HeadCard:
         return [self.title, self.text, self.sentence, self.link, *tokens]
 
 
-def cards_of(comparison: HeadComparison, patterns: Patterns, language: str) -> list[HeadCard]:
+def cards_of(comparison: HeadComparison, patterns: Patterns) -> list[HeadCard]:
     """Return a card for each of the clearest roles, or, for one sentence, for each of its strongest links."""
     record = comparison.attention
     if record is None:
-        return [card_of(card, patterns.get(card.key), language) for card in strongest(comparison)]
+        return [card_of(card, patterns.get(card.key)) for card in strongest(comparison)]
     cards = []
     for link in strongest_links(record):
         title = _("Layer {layer}, head {head}").format(layer=link.layer, head=link.head)
         card = HeadCard(
             role=None,
-            title=say(title, language),
+            title=visible(title),
             text=visible(f"{link.words} {link.weight:.2f}"),
             sentence="",
             sheet=_weights(record, link.layer, link.head),
@@ -64,39 +64,36 @@ def cards_of(comparison: HeadComparison, patterns: Patterns, language: str) -> l
     return cards
 
 
-def card_of(card: RoleCard, record: Attention | None, language: str) -> HeadCard:
+def card_of(card: RoleCard, record: Attention | None) -> HeadCard:
     """Return the card of a role; `record` has the attention on its example."""
     if card.example is None:
-        sentence = say(_("no example among the sentences kept"), language)
+        sentence = visible(_("no example among the sentences kept"))
     else:
         sentence = f"“{visible(card.example.text)}” {card.example.score:.2f}"
     sheet, link = None, ""
     if record is not None:
         sheet = _weights(record, card.head.layer, card.head.head)
-        link = _strongest_link(card, record, language)
+        link = _strongest_link(card, record)
     return HeadCard(
         role=card.role,
-        title=say(
-            join_phrases(
-                [card.head.name, "·", card.role.rule.short, words.rounded(card.role.score)]
-            ),
-            language,
+        title=visible(
+            f"{card.head.name} · {_(card.role.rule.short)} {words.rounded(card.role.score)}",
         ),
-        text=say(card.role.rule.words, language),
+        text=visible(_(card.role.rule.words)),
         sentence=sentence,
         sheet=sheet,
         link=link,
     )
 
 
-def _strongest_link(card: RoleCard, record: Attention, language: str) -> str:
+def _strongest_link(card: RoleCard, record: Attention) -> str:
     """Return the head's strongest link between two words; empty if its role is not about words."""
     own = record.select([card.head.layer], [card.head.head])
     link = strongest_link(own, 0, 0)
     if link is None or card.role.rule.group in {"special", "broad"}:
         return ""
     text = _("Strongest link: {words} {weight}")
-    return say(text.format(words=link.words, weight=words.rounded(link.weight)), language)
+    return visible(text.format(words=link.words, weight=words.rounded(link.weight)))
 
 
 def _weights(record: Attention, layer: int, head: int) -> Sheet:

@@ -25,7 +25,7 @@ from attnviz.render.figure.pen import PITCH, POINT, TEXT, TITLE, Pen
 from attnviz.render.palette import hexed, levels, rgb_of, text_colours
 from attnviz.render.theme import Theme
 from attnviz.text.display import clip, visible
-from attnviz.text.messages import _, in_language
+from attnviz.text.messages import _
 
 CELL_LINES = 3  # most lines of a text in a cell
 BESIDE, ABOVE = 0.45, 0.4  # inches for the layer numbers (left) and the head numbers (above)
@@ -34,11 +34,6 @@ GAP = 0.45  # inches between the map and a table
 Inches: TypeAlias = tuple[float, float]
 RoleNumbers: TypeAlias = dict[tuple[str, bool], str]
 """The numbers of roles on a map, by their names and by whether they are established."""
-
-
-def say(text: str, language: str) -> str:
-    """Return a text in one language, with control characters made visible."""
-    return visible(in_language(text, language))
 
 
 def begin(pen: Pen, width: float) -> Page:
@@ -69,16 +64,14 @@ def grid_size(comparison: HeadComparison, cell: Inches) -> Inches:
     return BESIDE + comparison.n_heads * cell[0], ABOVE + comparison.n_layers * cell[1]
 
 
-def draw_map(
-    page: Page, comparison: HeadComparison, corner: Inches, cell: Inches, language: str
-) -> RoleNumbers:
+def draw_map(page: Page, comparison: HeadComparison, corner: Inches, cell: Inches) -> RoleNumbers:
     """Draw each head's clearest role in words, one row per layer.
 
     If a cell is too small for its words, all have the number of the role's row in the table instead, or only colours
     where numbers do not fit either; the numbers on the map are returned.
     """
     labels = {
-        head.place: say(tables.map_label(head.role), language) if head.role else ""
+        head.place: visible(tables.map_label(head.role)) if head.role else ""
         for head in comparison.heads
     }
     numbers: RoleNumbers = {}
@@ -97,7 +90,7 @@ def draw_map(
             label = numbers[head.role.name, head.role.established]
         colour = _role_colour(head.role, page.pen.theme)
         _draw_cell(page, colour, label, place_of(head.place, corner, cell))
-    number_grid(page, (comparison.n_layers, comparison.n_heads), corner, cell, language)
+    number_grid(page, (comparison.n_layers, comparison.n_heads), corner, cell)
     return numbers
 
 
@@ -107,28 +100,26 @@ def place_of(head: tuple[int, int], corner: Inches, cell: Inches) -> Place:
     return left, top, cell[0], cell[1]
 
 
-def number_grid(
-    page: Page, shape: tuple[int, int], corner: Inches, cell: Inches, language: str
-) -> None:
+def number_grid(page: Page, shape: tuple[int, int], corner: Inches, cell: Inches) -> None:
     """Write the numbers of layers and heads along a map; numbers that do not fit are left out."""
     left, top = corner[0] + BESIDE, corner[1] + ABOVE
     for head in range(0, shape[1], max(1, math.ceil(PITCH / cell[0]))):
         page.text(left + (head + 0.5) * cell[0], top - 0.05, str(head), ha="center", va="bottom")
     for layer in range(0, shape[0], max(1, math.ceil(PITCH / cell[1]))):
         page.text(left - 0.06, top + (layer + 0.5) * cell[1], str(layer), ha="right", va="center")
-    title = say(_("head, counted from 0"), language)
+    title = visible(_("head, counted from 0"))
     page.text(left, corner[1] + 0.02, title, va="top", color=page.pen.quiet)
-    layers = say(_("layer"), language)
+    layers = visible(_("layer"))
     page.write_upward(corner[0], top + 0.01, layers, va="top", ha="left", color=page.pen.quiet)
 
 
 def draw_colour_legend(
-    page: Page, comparison: HeadComparison, corner: Inches, right: float, language: str
+    page: Page, comparison: HeadComparison, corner: Inches, right: float
 ) -> float:
     """Draw the colour and the name of each group of roles on the map, not beyond `right`; return the lower end."""
     left, top = corner
     for name, colour in map(GROUPS.__getitem__, groups_of(comparison)):
-        text = say(name, language)
+        text = visible(_(name))
         width = KEY + 0.05 + page.pen.width(text)
         if left > corner[0] and left + width > right:
             left, top = corner[0], top + ENTRY
@@ -190,13 +181,13 @@ def _fit_text(pen: Pen, text: str, cell: Inches) -> tuple[str, float] | None:
     return None
 
 
-def translated(columns: Iterable[Column], language: str) -> list[Column]:
-    """Return columns in one language, with control characters made visible."""
+def translated(columns: Iterable[Column]) -> list[Column]:
+    """Return columns with control characters made visible."""
     return [
         replace(
             column,
-            title=say(column.title, language),
-            cells=[say(cell, language) for cell in column.cells],
+            title=visible(column.title),
+            cells=[visible(cell) for cell in column.cells],
         )
         for column in columns
     ]
@@ -261,29 +252,26 @@ def draw_values(
     texts: Mapping[tuple[int, ...], str],
     corner: Inches,
     cell: Inches,
-    language: str,
 ) -> None:
     """Draw a cell for each head in the colour of a value from 0 to 1, with a text in it."""
     table = page.pen.theme.colours()
     for place, text in texts.items():
         colour = hexed(table[levels(values[place].reshape(1), 1.0)[0]])
         _draw_cell(page, colour, text, place_of((place[0], place[1]), corner, cell))
-    number_grid(page, (values.shape[0], values.shape[1]), corner, cell, language)
+    number_grid(page, (values.shape[0], values.shape[1]), corner, cell)
 
 
-def draw_words(page: Page, record: Attention, corner: Inches, cell: Inches, language: str) -> None:
+def draw_words(page: Page, record: Attention, corner: Inches, cell: Inches) -> None:
     """Draw a map with the word that receives most attention from each head, in the colour of its share."""
     received = received_by_words(record)
     texts = {
         place: clip(visible(record.key_tokens[int(received[place].argmax())].text), 12)
         for place in np.ndindex(*received.shape[:2])
     }
-    draw_values(page, received.max(axis=2), texts, corner, cell, language)
+    draw_values(page, received.max(axis=2), texts, corner, cell)
 
 
-def draw_divergences(
-    page: Page, comparison: HeadComparison, corner: Inches, cell: Inches, language: str
-) -> None:
+def draw_divergences(page: Page, comparison: HeadComparison, corner: Inches, cell: Inches) -> None:
     """Draw a map with the divergence of each head from the second model."""
     values = np.array([head.change.divergence for head in comparison.heads if head.change])
     values = values.reshape(comparison.n_layers, comparison.n_heads)
@@ -293,4 +281,4 @@ def draw_divergences(
     }
     # Scale to the largest divergence, which gets the darkest colour; 1e-9 avoids a division by 0.
     shades = np.nan_to_num(values / max(np.nanmax(values, initial=0.0), 1e-9))
-    draw_values(page, shades, numbers, corner, cell, language)
+    draw_values(page, shades, numbers, corner, cell)

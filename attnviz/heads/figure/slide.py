@@ -28,7 +28,6 @@ from attnviz.heads.figure.parts import (
     draw_words,
     fitting_columns,
     picture_of,
-    say,
     table_width,
     texts_of,
     translated,
@@ -41,8 +40,8 @@ from attnviz.render.figure.page import Line, Page, height_of, lines, page_of
 from attnviz.render.figure.pen import MARGIN, POINT, TITLE
 from attnviz.render.figure.style import Style
 from attnviz.render.theme import Theme
-from attnviz.text.display import clip
-from attnviz.text.messages import _, join_phrases
+from attnviz.text.display import clip, visible
+from attnviz.text.messages import _
 
 SCALE = 1.6
 WIDTH, HEIGHT = 40 / 3 / SCALE, 7.5 / SCALE  # inches, before the slide is enlarged
@@ -61,14 +60,13 @@ def _begin(
     texts: Sequence[str],
     style: Style,
     theme: Theme,
-    language: str,
 ) -> tuple[Page, float]:
     """Return a slide with its headline, the model and the corpus, and the top of what follows.
 
     `texts` are all other texts of the slide, to choose fonts.
     """
     sources = [words.model_names(comparison), words.sample(comparison)]
-    subtitle = say(join_phrases(sources, " · "), language)
+    subtitle = visible(" · ".join(sources))
     pen = blank_figure([title, subtitle, *texts, "√→–·—“”…●○≤"], theme)
     # The smallest letters are those of the style once the slide is enlarged.
     pen = replace(pen, least=style.least * WIDTH / (style.width or WIDTH))
@@ -92,26 +90,26 @@ def _write_foot(page: Page, texts: Sequence[str], width: float = TEXT_WIDTH) -> 
 # All heads.
 
 
-def draw_slide(comparison: HeadComparison, style: Style, theme: Theme, language: str) -> Picture:
+def draw_slide(comparison: HeadComparison, style: Style, theme: Theme) -> Picture:
     """Draw the map of all heads with its legend: below the map if it is short, and otherwise beside it.
 
     The map has roles; with a second model, the divergence from it; on one sentence, the word that each head attends to
     most.
     """
-    columns = translated(_legend(comparison), language)
-    title = say(words.finding(comparison), language)
+    columns = translated(_legend(comparison))
+    title = visible(words.finding(comparison))
     notes = [words.proof(comparison)]
     if comparison.attention is not None:
         notes.append(_("Colour: mean weight that the word receives"))
     if comparison.against is not None:
-        title = say(words.changes(comparison, comparison.against), language)
-        notes.append(words.DIVERGENCE)
-    foot = [say(text, language) for text in notes]
+        title = visible(words.changes(comparison, comparison.against))
+        notes.append(_(words.DIVERGENCE))
+    foot = [visible(text) for text in notes]
     texts = [*foot, *texts_of(columns)]
     if comparison.attention is not None:
         texts += [token.text for token in comparison.attention.key_tokens]
     with usual_settings(theme):
-        page, top = _begin(comparison, title, texts, style, theme, language)
+        page, top = _begin(comparison, title, texts, style, theme)
         pen = page.pen
         bottom = _write_foot(page, foot, TEXT_WIDTH - BAR)
         if comparison.attention is not None:
@@ -127,21 +125,21 @@ def draw_slide(comparison: HeadComparison, style: Style, theme: Theme, language:
             columns = fitting_columns(pen, columns, WIDEST_TABLE)
             left = WIDTH - MARGIN - table_width(pen, columns)
             if table_height > bottom - top:
-                columns = _first_rows(page, columns, (left, top), bottom - top, language)
+                columns = _first_rows(page, columns, (left, top), bottom - top)
             cell = _cell_of_map(comparison, left - GAP - MARGIN, bottom - top)
             corner = left, top
-        numbers = _draw_map(page, comparison, (MARGIN, top), cell, language)
+        numbers = _draw_map(page, comparison, (MARGIN, top), cell)
         draw_table(page, columns, corner, numbers)
     return picture_of(pen, title, comparison)
 
 
 def _first_rows(
-    page: Page, columns: Sequence[Column], corner: Inches, height: float, language: str
+    page: Page, columns: Sequence[Column], corner: Inches, height: float
 ) -> list[Column]:
     """Return as many rows of a table as fit; write below them how many do not, and warn."""
     n_rows = len(columns[0].cells)
     n_shown = int(height / ENTRY) - 2  # without the line of titles and the one below
-    more = say(_("and {n} more: --style sheet").format(n=n_rows - n_shown), language)
+    more = visible(_("and {n} more: --style sheet").format(n=n_rows - n_shown))
     middle = corner[1] + (n_shown + 1.5) * ENTRY
     page.text(corner[0], middle, more, va="center", color=page.pen.quiet)
     warnings.warn(
@@ -168,17 +166,15 @@ def _legend(comparison: HeadComparison) -> list[Column]:
     return tables.role_table(by_role(comparison))
 
 
-def _draw_map(
-    page: Page, comparison: HeadComparison, corner: Inches, cell: Inches, language: str
-) -> RoleNumbers:
+def _draw_map(page: Page, comparison: HeadComparison, corner: Inches, cell: Inches) -> RoleNumbers:
     """Draw the map; return the numbers of the roles, if they stand on the map instead of their names."""
     if comparison.attention is not None:
-        draw_words(page, comparison.attention, corner, cell, language)
+        draw_words(page, comparison.attention, corner, cell)
         return {}
     if comparison.against is not None:
-        draw_divergences(page, comparison, corner, cell, language)
+        draw_divergences(page, comparison, corner, cell)
         return {}
-    return draw_map(page, comparison, corner, cell, language)
+    return draw_map(page, comparison, corner, cell)
 
 
 def _cell_of_map(comparison: HeadComparison, width: float, height: float) -> Inches:

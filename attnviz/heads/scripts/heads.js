@@ -1,14 +1,13 @@
 /**
  * What each head does: a map of roles, a table to sort, and of the chosen head how sure its roles are.
- * @typedef {{words: string[], value: number, low: number|null, high: number|null, out: boolean}} Held
- * @typedef {{rule: string, score: number, low: number|null, high: number|null, narrow: boolean, least: number, sure: boolean, why: string[],
+ * @typedef {{words: string, value: number, low: number|null, high: number|null, out: boolean}} Held
+ * @typedef {{rule: string, score: number, low: number|null, high: number|null, narrow: boolean, least: number, sure: boolean, why: string,
  *   controls: Held[], example: {text: string, score: number}|null}} HeadRole
  * @typedef {{divergence: (number|null)[], role: {rule: string, sure: boolean}|null}} HeadChange
  * @typedef {{name: string, roles: HeadRole[], word: {text: string, share: number}|null, change: HeadChange|null, values: (number|null)[][]}} Profile
- * @typedef {{name: string, short: string[], colour: string, words: string[]}} Rule
- * @typedef {{lang: string, layers: number, heads: number, model: string[], title: string[], sample: string[],
- *   proof: string[], notes: string[][], measures: {name: string, unit: string, narrow: boolean, words: string[]}[], rules: Rule[],
- *   profiles: Profile[], note: string[]|null, sentence: boolean, second: boolean, palette: {light: string, dark: string}}} HeadLabels
+ * @typedef {{name: string, short: string, colour: string, words: string}} Rule
+ * @typedef {{layers: number, heads: number, notes: string[], measures: {name: string, unit: string, narrow: boolean, words: string}[], rules: Rule[],
+ *   profiles: Profile[], sentence: boolean, second: boolean, palette: {light: string, dark: string}}} HeadLabels
  */
 
 const HEAD_WORDS = {
@@ -19,7 +18,7 @@ const HEAD_WORDS = {
   none: gettext("no clear role"), sure: gettext("established"), unsure: gettext("not established"),
   all: gettext("All roles"), choose: gettext("Role"), example: gettext("Example"),
   threshold: gettext("asked for: {0}"), held: gettext("held against"), measure: gettext("measure"),
-  divergence: ["JSD", "JSD"], before: gettext("role before"), nats: gettext("JSD {0} nats ({1}); role before: "),
+  divergence: "JSD", before: gettext("role before"), nats: gettext("JSD {0} nats ({1}); role before: "),
   value: pgettext("heads", "value"), csv: gettext("Save CSV"), table: gettext("All heads; a click on a title sorts"),
 };
 
@@ -37,11 +36,10 @@ class Heads {
     this.choice = el("select", { change: () => this.set({ role: this.choice.value }) });
     this.label = el("span");
     this.save = el("button", { type: "button", class: "plain", click: () => this.csv() });
-    this.lang = el("button", { type: "button", class: "plain", click: () => this.set({ lang: this.ko ? "en" : "ko" }) });
     this.notes = el("footer");
     this.scroll = el("div", { class: "wide", tabindex: 0, role: "group" }, this.table);
     document.getElementById("page")?.replaceChildren(
-      el("div", { class: "controls" }, ...(labels.sentence ? [] : [el("label", {}, this.label, this.choice)]), this.save, this.lang),
+      el("div", { class: "controls" }, ...(labels.sentence ? [] : [el("label", {}, this.label, this.choice)]), this.save),
       this.map, this.detail, this.scroll, this.notes);
     document.getElementById("page")?.setAttribute("data-ready", "1");
     addEventListener("hashchange", () => {
@@ -53,18 +51,9 @@ class Heads {
     this.show();
   }
 
-  get ko() {
-    return this.state.lang === "ko";
-  }
-
   /** @param {keyof typeof HEAD_WORDS} name @param {...string} values */
   say(name, ...values) {
-    return HEAD_WORDS[name][this.ko ? 1 : 0].replace(/\{(\d)\}/g, (_, at) => values[Number(at)]);
-  }
-
-  /** @param {string[]} pair */
-  in(pair) {
-    return pair[this.ko ? 1 : 0];
+    return HEAD_WORDS[name].replace(/\{(\d)\}/g, (_, at) => values[Number(at)]);
   }
 
   /** What the address tells; what is not there is as usual. */
@@ -78,14 +67,13 @@ class Heads {
       head: known("head", (text) => labels.profiles.some((one) => one.name === text), ""),
       role: known("role", (text) => this.rules.has(text), ""),
       sort: known("sort", (text) => /^-?(head|word|role|score|divergence|before|\d{1,3})$/.test(text), "head"),
-      lang: known("lang", (text) => text === "en" || text === "ko", labels.lang),
     };
   }
 
   /** @param {Partial<Heads["state"]>} change */
   set(change) {
     this.state = { ...this.state, ...change };
-    const usual = { head: "", role: "", sort: "head", lang: this.labels.lang };
+    const usual = { head: "", role: "", sort: "head" };
     const told = Object.entries(this.state).filter(([name, text]) => text !== usual[/** @type {"head"} */ (name)]);
     try {
       history.replaceState(null, "", `#${new URLSearchParams(told)}`);
@@ -108,25 +96,13 @@ class Heads {
   show() {
     const { labels, state } = this;
     this.colours = new Colours(labels.palette[this.dark.matches ? "dark" : "light"], this.dark.matches);
-    document.documentElement.lang = state.lang;
-    const top = (/** @type {string} */ name, /** @type {string} */ text) => {
-      const found = document.querySelector(`header ${name}`);
-      if (found) found.textContent = text;
-    };
-    top("h1", this.in(labels.title));
-    top(".model", this.in(labels.model));
-    top(".sample", this.in(labels.sample));
-    if (labels.note) top(".note", this.in(labels.note));
-    top(".proof", this.in(labels.proof));
     this.label.textContent = this.say("choose");
     this.choice.replaceChildren(el("option", { value: "" }, this.say("all")),
-      ...labels.rules.map((rule) => el("option", { value: rule.name }, `${this.in(rule.short)}: ${this.in(rule.words)}`)));
+      ...labels.rules.map((rule) => el("option", { value: rule.name }, `${rule.short}: ${rule.words}`)));
     this.choice.value = state.role;
     this.save.textContent = this.say("csv");
-    this.lang.textContent = this.ko ? "English" : "한국어";
-    this.lang.lang = this.ko ? "en" : "ko";
     this.scroll.setAttribute("aria-label", this.say("table"));
-    this.notes.replaceChildren(...labels.notes.map((text) => el("p", { class: "faint" }, this.in(text))));
+    this.notes.replaceChildren(...labels.notes.map((text) => el("p", { class: "faint" }, text)));
     this.showMap();
     this.showTable();
     this.showDetail();
@@ -140,7 +116,7 @@ class Heads {
   /** A role as its short name, filled where it is established. @param {{rule: string, sure: boolean}|undefined} role */
   sign(role) {
     const rule = role && this.rules.get(role.rule);
-    const made = el("span", { class: "sign" }, rule ? this.in(rule.short) : "·");
+    const made = el("span", { class: "sign" }, rule ? rule.short : "·");
     if (rule && role?.sure) {
       made.style.background = rule.colour;
       made.style.color = luminance(rgbOf(rule.colour.slice(1))) > 0.179 ? "#000" : "#fff";
@@ -159,7 +135,7 @@ class Heads {
     if (profile.word) return `${profile.word.text} ${profile.word.share.toFixed(2)}`;
     const role = this.role(profile);
     if (!role) return this.say("none");
-    return `${this.in(/** @type {Rule} */ (this.rules.get(role.rule)).words)}, ${this.say(role.sure ? "sure" : "unsure")}`;
+    return `${/** @type {Rule} */ (this.rules.get(role.rule)).words}, ${this.say(role.sure ? "sure" : "unsure")}`;
   }
 
   showMap() {
@@ -188,7 +164,7 @@ class Heads {
   get rows() {
     const { labels, state, rules } = this, down = state.sort.startsWith("-"), by = state.sort.replace("-", "");
     const place = (/** @type {Profile} */ one) => labels.profiles.indexOf(one);
-    const short = (/** @type {{rule: string}|null|undefined} */ role) => this.in(rules.get(role?.rule ?? "")?.short ?? ["\uffff", "\uffff"]);
+    const short = (/** @type {{rule: string}|null|undefined} */ role) => rules.get(role?.rule ?? "")?.short ?? "\uffff";
     /** @type {Record<string, (one: Profile) => number|string>} */
     const values = {
       head: place, word: (one) => one.word?.text ?? "", role: (one) => short(this.role(one)), score: (one) => this.role(one)?.score ?? -Infinity,
@@ -206,7 +182,7 @@ class Heads {
     const { labels, state } = this;
     const columns = [
       ...this.titles.map(([name, text]) => ({ name, text, title: "" })),
-      ...labels.measures.map((one, at) => ({ name: String(at), text: one.name, title: `${this.in(one.words)} (${one.unit})` })),
+      ...labels.measures.map((one, at) => ({ name: String(at), text: one.name, title: `${one.words} (${one.unit})` })),
     ];
     const titles = columns.map(({ name, text, title }) => {
       const down = state.sort === `-${name}`, up = state.sort === name;
@@ -263,7 +239,7 @@ class Heads {
         el("thead", {}, el("tr", {}, ...["measure", "value", "interval"].map((name) =>
           el("th", { scope: "col" }, this.say(/** @type {"measure"} */ (name)))))),
         el("tbody", {}, ...profile.values.map(([value, low, high], at) => value === null ? "" : el("tr", {},
-          el("th", { scope: "row", title: labels.measures[at].unit }, this.in(labels.measures[at].words)),
+          el("th", { scope: "row", title: labels.measures[at].unit }, labels.measures[at].words),
           el("td", {}, value.toFixed(2)), el("td", {}, ends(low, high, labels.measures[at].narrow)))))));
   }
 
@@ -279,8 +255,8 @@ class Heads {
     plot.setAttribute("role", "img");
     plot.setAttribute("aria-label", `${role.score.toFixed(2)} (${ends(role.low, role.high, role.narrow)})`);
     this.plot(plot, role, held);
-    return el("article", {}, el("h3", {}, this.sign(role), ` ${this.in(rule.words)}`), plot,
-      el("p", {}, this.in(role.why)),
+    return el("article", {}, el("h3", {}, this.sign(role), ` ${rule.words}`), plot,
+      el("p", {}, role.why),
       ...(role.example ? [el("p", { class: "faint" }, `${this.say("example")}: `, el("bdi", {}, clip(role.example.text, 240)),
         ` ${role.example.score.toFixed(2)}`)] : []));
   }
@@ -301,8 +277,8 @@ class Heads {
       pen.box(x(value) - 2, y - 6, 4, 12, colour);
       pen.text(fit(`${value.toFixed(2)}  ${words}`, wide, 12), left, y - 15, { size: 12, fill: at ? faint : colours.named("ink") });
     };
-    line(0, role, role.score, this.in(/** @type {Rule} */ (this.rules.get(role.rule)).short));
-    held.forEach((one, at) => line(at + 1, one, one.value, this.in(one.words)));
+    line(0, role, role.score, /** @type {Rule} */ (this.rules.get(role.rule)).short);
+    held.forEach((one, at) => line(at + 1, one, one.value, one.words));
     pen.box(left, bottom, wide, 1, colours.named("line"));
     pen.text("0", left, bottom + 9, { size: 11, fill: faint, anchor: "middle" });
     pen.text(this.say("threshold", String(role.least)), x(role.least), bottom + 9, { size: 11, fill: faint, anchor: "middle" });

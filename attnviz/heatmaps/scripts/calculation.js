@@ -32,13 +32,13 @@ class Vectors {
   }
 }
 
-/** What the calculation says, in English and in Korean. @type {Record<string, [string, string]>} */
+/** What the calculation says. @type {Record<string, string>} */
 const STEPS = {
   title: gettext("How “{0}” gets its weights in head {1}"),
   proof: gettext("Attention(q, K, V) = softmax(q Kᵀ {0}) V, computed in this page from the model's own q, K and V; it matches the model's weights to {1}."),
   products: gettext("q × k, number by number"),
-  dot: ["q · k", "q · k"],
-  scaled: ["q · k {0}", "q · k {0}"],
+  dot: "q · k",
+  scaled: "q · k {0}",
   weight: gettext("weight"),
   key: gettext("key"),
   score: gettext("1. Score of “{0}”: q · k = {1}"),
@@ -49,7 +49,7 @@ const STEPS = {
   scaleIs: gettext("longer vectors give larger dot products; {0} keeps softmax from putting all weight on one key"),
   softmaxIs: gettext("weightⱼ = exp(scoreⱼ − largest) / Σ exp(score − largest): all positive, summing to 1"),
   contextIs: gettext("context = Σⱼ weightⱼ vⱼ: what the head passes on for “{0}”"),
-  number: ["i", "i"],
+  number: "i",
   sum: gettext("sum"),
   share: gettext("weight × v of “{0}”"),
   all: gettext("context"),
@@ -58,7 +58,7 @@ const STEPS = {
 
 /** A text of the calculation, its places filled. @param {string} name @param {...(string|number)} values */
 function stepWords(name, ...values) {
-  return spoken(STEPS[name]).replace(/\{(\d)\}/g, (_, place) => String(values[Number(place)]));
+  return STEPS[name].replace(/\{(\d)\}/g, (_, place) => String(values[Number(place)]));
 }
 
 /** From q, K and V to one row and its context: every step with its formula and its numbers. */
@@ -95,7 +95,7 @@ class Calculation {
     const [head] = state.head.includes("*") ? [] : headsOf(state.head, labels);
     this.node.hidden = !weights.vectors || head === undefined || state.query < 0;
     if (!weights.vectors || this.node.hidden) return false;
-    const wanted = [weights, head, state.query, state.key, state.step, state.lang];
+    const wanted = [weights, head, state.query, state.key, state.step];
     if (wanted.every((one, i) => one === this.shown[i])) return true; // a new table would take the reader's focus away
     this.shown = wanted;
     const n = labels.is === "decoder" ? state.query + 1 : weights.keys;

@@ -72,14 +72,8 @@ function controlsOf(app) {
     el("div", { class: "group zoom" }, zoomBy("zoomOut", "−", 1.5), zoomBy("zoomIn", "+", 1 / 1.5)),
     el("div", { class: "group end" }, save,
       ...["SVG", "PNG", "CSV"].map((kind) => el("button", { type: "button", class: "plain", click: () => saveAs(app, kind) }, kind)),
-      el("button", { type: "button", class: "plain lang", click: () => app.set({ lang: app.state.lang === "ko" ? "en" : "ko" }) }),
       question));
-  shows.push(() => {
-    const other = node.querySelector(".lang");
-    other.textContent = app.state.lang === "ko" ? "English" : "한국어";
-    other.lang = app.state.lang === "ko" ? "en" : "ko";
-    node.querySelector(".toward").setAttribute("aria-label", say("direction"));
-  });
+  shows.push(() => node.querySelector(".toward").setAttribute("aria-label", say("direction")));
   return { node, help: helpNode, openHelp: help, find, show: () => shows.forEach((show) => show()) };
 }
 

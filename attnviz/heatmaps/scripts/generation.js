@@ -1,4 +1,4 @@
-/** What the view of a generation says, in English and in Korean. @type {Record<string, [string, string]>} */
+/** What the view of a generation says. @type {Record<string, string>} */
 const GENERATED = {
   play: gettext("Play"),
   pause: gettext("Pause"),
@@ -47,11 +47,11 @@ class Generation {
     if (!steps.length) return;
     this.at = Math.max(0, state.query < 0 ? steps.length - 1 : steps.filter((place) => place <= state.query).length - 1);
     this.slide.value = String(this.at);
-    const told = GENERATED.at.map((text) => [this.at + 1, steps.length, clip(queries.texts[steps[this.at]], 40)]
-      .reduce((/** @type {string} */ made, one, i) => made.replace(`{${i}}`, () => String(one)), text));
-    this.said.textContent = spoken(told);
-    this.slide.setAttribute("aria-label", spoken(GENERATED.step));
-    this.slide.setAttribute("aria-valuetext", spoken(told));
-    this.button.textContent = `${this.timer ? "❚❚" : "▶"} ${spoken(this.timer ? GENERATED.pause : GENERATED.play)}`;
+    const told = [this.at + 1, steps.length, clip(queries.texts[steps[this.at]], 40)]
+      .reduce((/** @type {string} */ made, one, i) => made.replace(`{${i}}`, () => String(one)), GENERATED.at);
+    this.said.textContent = told;
+    this.slide.setAttribute("aria-label", GENERATED.step);
+    this.slide.setAttribute("aria-valuetext", told);
+    this.button.textContent = `${this.timer ? "❚❚" : "▶"} ${this.timer ? GENERATED.pause : GENERATED.play}`;
   }
 }

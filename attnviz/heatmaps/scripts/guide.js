@@ -1,5 +1,5 @@
 /**
- * @typedef {{told: [string, string][], steps: {texts: [string, string], state: Partial<State>}[]}} GuidePlan a title and
+ * @typedef {{told: string[], steps: {text: string, state: Partial<State>}[]}} GuidePlan a title and
  *   what comes first, where a story is told; and sentences
  */
 
@@ -23,13 +23,13 @@ class Guide {
   /** @param {State} state */
   show(state) {
     const [name, first] = this.plan.told, title = document.querySelector("h1");
-    document.title = name ? spoken(name) : say("tour");
+    document.title = name ? name : say("tour");
     if (title) title.textContent = document.title;
-    if (first) this.first.textContent = spoken(first);
+    if (first) this.first.textContent = first;
     this.title.textContent = say("guide");
     this.steps.forEach((step, i) => {
-      const { texts, state: shown } = this.plan.steps[i];
-      step.textContent = spoken(texts);
+      const { text, state: shown } = this.plan.steps[i];
+      step.textContent = text;
       const isShown = Object.entries(shown).every(([part, value]) => state[/** @type {keyof State} */ (part)] === value);
       if (isShown) step.setAttribute("aria-current", "step");
       else step.removeAttribute("aria-current");

@@ -55,11 +55,11 @@ class App {
 
   /** Another record takes the place of this one. @param {Partial<State>} change */
   turnTo(change) {
-    const at = /** @type {number} */ (change.record), { lang } = this.state;
+    const at = /** @type {number} */ (change.record);
     this.closing.abort();
     this.generation.play(false);
     cancelAnimationFrame(this.frame);
-    new App(this.records, at, { ...usual(this.records.all[at]), lang, ...change });
+    new App(this.records, at, { ...usual(this.records.all[at]), ...change });
   }
 
   /** Changes what is shown. @param {Partial<State>} change */
@@ -184,8 +184,6 @@ class App {
     const { labels, state, node } = this;
     if (!node) return;
     performance.mark("draw");
-    speak(state.lang);
-    document.documentElement.lang = state.lang;
     const dark = this.dark.matches;
     if (this.colours?.dark !== dark) this.colours = new Colours(labels.palette[dark ? "dark" : "light"], dark, labels.signed);
     this.colours.log = state.scale === "log";
@@ -207,7 +205,7 @@ class App {
       this.held = { key, shown: this.shownOf(state.head), own: undefined };
       this.shown = this.held.shown;
     }
-    const laid = `${this.groups.look} ${state.lang}`;
+    const laid = this.groups.look;
     if (this.laid !== laid) this.text.layOut(this.shown, this.same);
     this.laid = laid;
     const top = this.top, least = Math.max(blankBelow(top, colours), labels.signed ? -Infinity : state.least), wanted = state.find.toLocaleLowerCase();
@@ -229,19 +227,19 @@ class App {
   }
 }
 
-/** What stands above the page in the reader's language. @param {Labels} labels */
+/** What stands above the page. @param {Labels} labels */
 function headings(labels) {
   const text = (/** @type {string} */ name, /** @type {string} */ value) => {
     const found = document.querySelector(`header .${name}`);
     if (found) found.textContent = value;
   };
-  if (labels.finding) text("finding", spoken(labels.finding));
-  text("model", `${labels.model} · ${spoken(labels.kind)} · ${spoken(labels.about)}`);
-  text("proof", spoken(labels.proof));
+  if (labels.finding) text("finding", labels.finding);
+  text("model", `${labels.model} · ${labels.kind} · ${labels.about}`);
+  text("proof", labels.proof);
   const proof = document.querySelector("header .proof");
   proof?.classList.toggle("proved", labels.proved);
   document.querySelectorAll("header .note").forEach((note) => note.remove());
-  proof?.after(...spoken(labels.notes).map((note) => el("p", { class: "note" }, note)));
+  proof?.after(...labels.notes.map((note) => el("p", { class: "note" }, note)));
 }
 
 /** The number of the record that the address names. @param {Labels[]} all */
@@ -256,7 +254,6 @@ async function openPage() {
   /** @type {Labels & {records?: Labels[], bytes?: number[], guide?: GuidePlan}} */
   const page = JSON.parse(part("labels").textContent ?? "");
   const all = page.records ?? [page], [labels] = all, at = recordOf(all);
-  speak(read(location.hash, labels).lang);
   const wait = part("wait");
   if (!("DecompressionStream" in window)) {
     wait.textContent = say("noInflater");

@@ -105,7 +105,7 @@ function patternOf(app) {
       ...layout,
       draw: (/** @type {Pen} */ pen) => drawMatrix(pen, app.shown, layout, cut(app, layout.rows, layout.keys), at, colours),
     };
-    const told = `${labels.model} · ${titleOf(state.head)} · ${spoken(labels.proof)}`;
+    const told = `${labels.model} · ${titleOf(state.head)} · ${labels.proof}`;
     const wide = Math.max(width, widthOf(told, 12) + 8);
     return { width: wide, height: height + 62, draw: (/** @type {Pen} */ pen) => {
       draw(pen);

@@ -69,7 +69,7 @@ class RowView {
       : weights.linksOf(head, state.query * tall, (state.query + 1) * tall);
     this.tokens.hidden = !links.length;
     if (links.length) this.showTokens(labels, links);
-    this.steps.replaceChildren(labels.exact && !others.length ? spoken(labels.exact[head]) : "");
+    this.steps.replaceChildren(labels.exact && !others.length ? labels.exact[head] : "");
     if (labels.exact) return;
     if (state.query < 0 || state.head.includes("*")) return;
     if (calculation) {
@@ -77,7 +77,7 @@ class RowView {
         calculation.node.scrollIntoView();
         calculation.title.focus({ preventScroll: true });
       } }, `${stepWords("look")} ↓`));
-    } else this.steps.append(spoken(labels.absent));
+    } else this.steps.append(labels.absent);
     if (labels.command) {
       this.steps.append(" ", el("code", {}, `${labels.command} --head ${state.head} --query ${state.query}`));
     }

@@ -16,7 +16,6 @@
  * @property {string} rows the rows that are seen where the matrix is enlarged, such as "10-20"; "" all
  * @property {string} keys the columns, likewise
  * @property {""|"score"|"scale"|"softmax"|"context"} step of the calculation that is open
- * @property {"en"|"ko"} lang
  * @property {string} text what is typed where a model runs in the page
  * @property {number} record which of the page's records is shown
  */
@@ -38,7 +37,6 @@ const ALLOWED = {
   rows: /^\d{1,5}-\d{1,5}$/,
   keys: /^\d{1,5}-\d{1,5}$/,
   step: /^(score|scale|softmax|context)$/,
-  lang: /^(en|ko)$/,
   text: /^[^\0]{1,1000}$/,
   record: /^\d{1,2}$/,
 };
@@ -52,7 +50,7 @@ function usual(labels) {
   return {
     head: only ? `${labels.layers[0]}.${labels.heads[0]}` : mean, view: "matrix", query: labels.steps[0] ?? -1, key: -1, toward: "from",
     special: false, words: false, part: "", scale, least: 0, find: "",
-    more: "", rows: "", keys: "", step: "", lang: labels.lang === "ko" ? "ko" : "en", text: labels.toy?.example ?? "",
+    more: "", rows: "", keys: "", step: "", text: labels.toy?.example ?? "",
     ...labels.opens, record: 0,
   };
 }

@@ -1,4 +1,4 @@
-/** What the tour says beside the views, in English and in Korean. @type {Record<string, [string, string]>} */
+/** What the tour says beside the views. @type {Record<string, string>} */
 const TOUR = {
   type: gettext("Your sentence"),
   empty: gettext("Type a word: the model reads what you type here."),
@@ -9,9 +9,9 @@ const TOUR = {
   search: gettext("Search these words"),
 };
 
-/** A text of the tour in the reader's language, its place filled. @param {string} name @param {string|number} [value] */
+/** A text of the tour, its place filled. @param {string} name @param {string|number} [value] */
 function tell(name, value = "") {
-  return spoken(TOUR[name]).replace("{0}", String(value));
+  return TOUR[name].replace("{0}", String(value));
 }
 
 /** The field in which the reader types, and what the model does not know of it. */
@@ -70,7 +70,7 @@ class Tour {
     this.search.setAttribute("aria-label", tell("search"));
     this.listed.setAttribute("aria-label", tell("words", this.known.length));
     /** @type {string} */
-    const said = `${state.lang}${this.unknown}${this.cut}${!state.text.trim()}`;
+    const said = `${this.unknown}${this.cut}${!state.text.trim()}`;
     if (this.told === said) return;
     this.told = said;
     this.list();

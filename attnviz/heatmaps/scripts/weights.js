@@ -1,14 +1,14 @@
 /**
  * @typedef {{texts: string[], words: number[], names: Record<string, string>, special: number[], segments: number[],
  *   glued: number[]}} Side the tokens of the rows, or of the columns
- * @typedef {{lang: string, scale: string, model: string, kind: string[], about: string[], is: string, sentence: string,
+ * @typedef {{scale: string, model: string, kind: string, about: string, is: string, sentence: string,
  *   masked: number[], layers: (number|"*")[], heads: (number|"*")[], function_words: string[], size: [number, number], tops: number[], links: number, queries: Side,
- *   keys: Side | null, first: [number, number], cell: [number, number], proof: string[], proved: boolean,
- *   command: string, absent: string[], steps: number[], exact?: string[][], tokens?: {queries: string[], keys: string[] | null},
+ *   keys: Side | null, first: [number, number], cell: [number, number], proof: string, proved: boolean,
+ *   command: string, absent: string, steps: number[], exact?: string[], tokens?: {queries: string[], keys: string[] | null},
  *   vectors?: {d_k: number, d_v: number, scaling: number[]},
- *   notes: string[][], palette: {light: string, dark: string}, toy?: ToyPlan,
+ *   notes: string[], palette: {light: string, dark: string}, toy?: ToyPlan,
  *   at?: number, opens?: Partial<State>,
- *   signed?: boolean, finding?: string[]}} Labels of one record; `at` is its number, `opens` the view it opens on, `finding` what it begins with;
+ *   signed?: boolean, finding?: string}} Labels of one record; `at` is its number, `opens` the view it opens on, `finding` what it begins with;
  *   `signed`: its numbers are differences
  */
 

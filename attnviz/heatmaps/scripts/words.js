@@ -1,4 +1,4 @@
-/** All that the page says, in English and in Korean. @type {Record<string, [string, string]>} */
+/** All that the page says. @type {Record<string, string>} */
 const WORDS = {
   heads: gettext("All heads"),
   headsHint: gettext("One row per layer, one column per head; choose a head to open it. In each pattern, rows are queries and columns are keys."),
@@ -75,19 +75,7 @@ const WORDS = {
   keyHelp: gettext("this list"),
 };
 
-let language = 0;
-
-/** Chooses the language of all that is said from now on. */
-function speak(/** @type {string} */ lang) {
-  language = lang === "ko" ? 1 : 0;
-}
-
-/** What is chosen of a pair of texts: in English, in Korean. @template T @param {T[]} pair */
-function spoken(pair) {
-  return pair[language];
-}
-
 /** A text of the page, its places filled. @param {string} name @param {...(string|number)} values */
 function say(name, ...values) {
-  return WORDS[name][language].replace(/\{(\d)\}/g, (_, place) => String(values[Number(place)]));
+  return WORDS[name].replace(/\{(\d)\}/g, (_, place) => String(values[Number(place)]));
 }

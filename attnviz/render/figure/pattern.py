@@ -32,7 +32,7 @@ from attnviz.render.palette import (
 )
 from attnviz.render.sheet import BLANK, LOG_LEAST, Panel, Sheet
 from attnviz.render.theme import DARK, LIGHT
-from attnviz.text.messages import Phrase, _
+from attnviz.text.messages import _
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -136,21 +136,17 @@ def draw_pattern(
     )
     ax.set_yticks(range(0, len(queries), step), queries[::step], **pen.style())
     ax.tick_params(length=0, pad=3)
-    label_note = (
-        sheet.say(_(" (every {nth} is named)").format(nth=Phrase(ordinal(step), str(step))))
-        if step > 1
-        else ""
-    )
+    label_note = _(" (every {nth} is named)").format(nth=ordinal(step)) if step > 1 else ""
     style = pen.style(color=pen.quiet)
     # In the user's grid of subplots, only the outer axes have axis labels.
     subplot = ax.get_subplotspec()
     if subplot is None or subplot.is_last_row():
-        name = sheet.say(_("key (attended to)"))
-        choices = [name + label_note, name, sheet.say(_("key"))]
+        name = _("key (attended to)")
+        choices = [name + label_note, name, _("key")]
         ax.set_xlabel(_first_fitting(choices, rooms[0], pen), labelpad=4, **style)
     if subplot is None or subplot.is_first_col():
-        name = sheet.say(_("query (attends)"))
-        choices = [name + label_note, name, sheet.say(_("query"))]
+        name = _("query (attends)")
+        choices = [name + label_note, name, _("query")]
         ax.set_ylabel(_first_fitting(choices, rooms[1], pen), labelpad=4, **style)
     ax.spines[:].set(color=pen.theme.frame, linewidth=0.6)
     write_numbers(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from attnviz.render.fonts import Typefaces
 from attnviz.render.theme import LIGHT, Theme
 from attnviz.text.display import clip, line_words
+from attnviz.text.messages import current_language
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -135,5 +136,7 @@ def upward(text: str) -> tuple[str, float]:
 
 
 def ordinal(n: int) -> str:
-    """Return a number such as ``2nd``."""
+    """Return a number such as ``2nd``; in Korean ``2``, which the sentence completes."""
+    if current_language() != "en":
+        return str(n)
     return f"{n}{'th' if 10 < n % 100 < 14 else {1: 'st', 2: 'nd', 3: 'rd'}.get(n % 10, 'th')}"

@@ -18,7 +18,7 @@ from pathlib import Path
 from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.theme import DARK, LIGHT, ThemeName
 from attnviz.text.display import hold_units
-from attnviz.text.messages import _, both, in_language, pgettext
+from attnviz.text.messages import N_, _, current_language, pgettext
 
 HERE = Path(__file__).parent
 # Scripts that create elements and unpack numbers.
@@ -34,7 +34,6 @@ def build(
     labels: object,
     data: bytes,
     own: Sequence[Path],
-    language: str,
     theme: ThemeName = "auto",
     shared: Sequence[Path] = SHARED,
     body: str = "",
@@ -48,7 +47,6 @@ def build(
         labels: plain values for JSON, stored in the element ``labels``.
         data: numbers, which the scripts inflate from the element ``data``; may be empty.
         own: the page's own scripts (``.js``) and styles (``.css``), in this order, after those of all pages.
-        language: `en` or `ko`.
         theme: `light`, `dark`, or `auto`, which follows the reader's system; paper is always light.
         shared: the scripts before the page's own scripts.
         body: HTML that can be read without scripts; empty if scripts draw everything.
@@ -74,7 +72,7 @@ def build(
         else ""
     )
     return f"""<!doctype html>
-<html lang="{language}">
+<html lang="{current_language()}">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
@@ -88,7 +86,7 @@ def build(
 <h1><bdi>{escape(title)}</bdi></h1>
 {lines}
 </header>
-<main id="page">{body or f'<p id="wait">{in_language(_WAIT, language)}</p>'}</main>
+<main id="page">{body or f'<p id="wait">{_(_WAIT)}</p>'}</main>
 <script type="application/json" id="labels">{plain}</script>
 {block}<script>{script}</script>
 </body>
@@ -104,7 +102,7 @@ def frame(page: str) -> str:
     )
 
 
-_WAIT = _(
+_WAIT = N_(
     "The picture is drawn by a script in this file. Where this line stays, scripts are turned off."
 )
 
@@ -116,12 +114,12 @@ def _dark_when(theme: ThemeName) -> tuple[str, str]:
 
 
 def _with_messages(script: str) -> str:
-    """Replace each ``gettext("...")`` in a script by the message in both languages, ``["English", "Korean"]``."""
+    """Replace each ``gettext("...")`` in a script by the message in the language of the page."""
 
     def message(match: re.Match[str]) -> str:
         *context, english = json.loads(f"[{match[1]}]")
         phrase = pgettext(context[0], english) if context else _(english)
-        return json.dumps(both(phrase), ensure_ascii=False)
+        return json.dumps(phrase, ensure_ascii=False)
 
     string = r'"(?:[^"\\]|\\.)*"'
     return re.sub(rf"\bp?gettext\(({string}(?:, {string})?)\)", message, script)

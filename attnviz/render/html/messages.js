@@ -1,11 +1,11 @@
-// Stands for the messages where scripts are read as they are: `build` puts English and Korean in their places.
+// Stands for the messages where scripts are read as they are: `build` puts the texts of the page in their places.
 
-/** A message in English and in Korean. @param {string} english @returns {[string, string]} */
+/** A message in the language of the page. @param {string} english @returns {string} */
 function gettext(english) {
-  return [english, english];
+  return english;
 }
 
-/** A message that has another translation elsewhere. @param {string} _context @param {string} english @returns {[string, string]} */
+/** A message that has another translation elsewhere. @param {string} _context @param {string} english @returns {string} */
 function pgettext(_context, english) {
-  return [english, english];
+  return english;
 }

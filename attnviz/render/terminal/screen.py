@@ -67,9 +67,10 @@ class Screen:
             colours(self.palette, on_dark=self.dark), paper="#000000" if self.dark else "#ffffff"
         )
 
-    def language(self, wanted: str) -> str:
-        """Return the wanted language, or English if the terminal cannot show Korean."""
-        return wanted if self.unicode or "가".encode(self.encoding, "ignore") else "en"
+    @property
+    def fallback(self) -> str | None:
+        """The language of a terminal that cannot show Korean letters, English; None for all others."""
+        return None if self.unicode or "가".encode(self.encoding, "ignore") else "en"
 
     def shade(self, level: int) -> str:
         """Return the shade of a palette level, for screens without colours."""

@@ -15,7 +15,7 @@ from attnviz.models.training.files import ModelCard
 from attnviz.models.training.measure import Head
 from attnviz.stories import common
 from attnviz.stories.record import Cell, Story, StoryView, Table
-from attnviz.text.messages import Phrase, _, join_phrases
+from attnviz.text.messages import _
 
 RECURRENT, TRANSFORMER = "toy-seq2seq", "toy-transformer"
 SHORT = "She is eating a green apple"
@@ -65,11 +65,11 @@ def misplaced(record: Attention, head: Head) -> list[tuple[str, str]]:
     ]
 
 
-def judge(wrong: list[tuple[str, str]]) -> Phrase:
+def judge(wrong: list[tuple[str, str]]) -> str:
     """Return in a sentence which words attend to another word than the one they translate."""
     if not wrong:
         return _("Each word attends to the one it translates.")
-    links = join_phrases([f"{word} → {key}" for word, key in wrong], ", ")
+    links = ", ".join([f"{word} → {key}" for word, key in wrong])
     return _("Not to the word it translates: {links}.").format(links=links)
 
 

@@ -20,7 +20,7 @@ from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories.common import CERTAIN, Estimate, percent
 from attnviz.stories.lessons.bottleneck import WITH, WITHOUT, open_kinds
 from attnviz.stories.record import Lines, Series, Story, Table
-from attnviz.text.messages import Phrase, _
+from attnviz.text.messages import _
 
 LENGTH = 14  # words per English sentence
 N_SENTENCES, N_PROBES = 16, 4
@@ -229,7 +229,7 @@ def build_story() -> Story:
 
 
 def _chart(
-    title: str, estimates_of: Mapping[Phrase, list[Estimate]] | Mapping[str, list[Estimate]]
+    title: str, estimates_of: Mapping[str, list[Estimate]] | Mapping[str, list[Estimate]]
 ) -> Lines:
     """Return a chart of the shares by distance, on a logarithmic axis."""
     return Lines(

@@ -12,17 +12,17 @@ from attnviz.models.language_models import LanguageEncoder
 from attnviz.models.transformer import TransformerLayer
 from attnviz.stories.common import encode, open_model, small, words_of
 from attnviz.stories.record import Bars, Matrix, Series, Story, Table
-from attnviz.text.messages import _
+from attnviz.text.messages import N_, _
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
 STEPS = (
-    _("input"),
-    _("attention"),
-    _("+ input"),
-    _("norm"),
-    _("feed-forward"),
-    _("+ normed"),
-    _("norm: output"),
+    N_("input"),
+    N_("attention"),
+    N_("+ input"),
+    N_("norm"),
+    N_("feed-forward"),
+    N_("+ normed"),
+    N_("norm: output"),
 )
 
 
@@ -78,7 +78,7 @@ def build_story() -> Story:
     differences.append(float((model(ids).vectors - x).abs().max()))
 
     rows = [
-        (number, name, *step)
+        (number, _(name), *step)
         for number, layer_steps in enumerate(steps)
         for name, step in zip(STEPS, layer_steps, strict=True)
         if number == 0 or name != STEPS[0]  # the input is the output of the layer before
@@ -139,7 +139,7 @@ def build_story() -> Story:
             _cosine_panel(_("Cosine between words: output of the last layer"), x[0], words),
             Bars(
                 _("Length of the vectors at each step"),
-                STEPS,
+                [*map(_, STEPS)],
                 [
                     Series(
                         _("layer {number}").format(number=number),

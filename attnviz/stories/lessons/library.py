@@ -13,9 +13,9 @@ from torch import Tensor
 
 from attnviz.models.attention import attention_scores, scaled_dot_product_attention
 from attnviz.stories.record import Bars, Lines, Matrix, Series, Story, Table
-from attnviz.text.messages import _
+from attnviz.text.messages import N_, _
 
-TOPICS = (_("Korea"), _("cooking"), _("history"), _("animals"), _("space"))
+TOPICS = (N_("Korea"), N_("cooking"), N_("history"), N_("animals"), N_("space"))
 KEYS = {  # how much each title is about each topic; all vectors have the same length
     "Korean Cooking": (1, 2, 0, 0, 0),
     "A History of Korea": (1, 0, 2, 0, 0),
@@ -23,7 +23,7 @@ KEYS = {  # how much each title is about each topic; all vectors have the same l
     "Animals of Korea": (1, 0, 0, 2, 0),
     "Animals in Space": (0, 0, 0, 2, 1),
 }
-PAGES = (_("recipes"), _("dates"), _("animals"))
+PAGES = (N_("recipes"), N_("dates"), N_("animals"))
 VALUES = {  # how many pages of each kind each book has
     "Korean Cooking": (180, 10, 10),
     "A History of Korea": (0, 290, 10),
@@ -72,12 +72,12 @@ def build_story() -> Story:
             ),
             Table(
                 _("Keys: how much each title speaks of each topic"),
-                [_("title"), *TOPICS],
+                [_("title"), *map(_, TOPICS)],
                 [(title, *row) for title, row in KEYS.items()],
             ),
             Table(
                 _("Values: pages of each kind in the book"),
-                [_("title"), *PAGES],
+                [_("title"), *map(_, PAGES)],
                 [(title, *row) for title, row in VALUES.items()],
             ),
             _(
@@ -104,7 +104,7 @@ def build_story() -> Story:
                 _("Queries (?) and keys"),
                 vectors_shown,
                 [*(f"? {title}" for title in QUERIES), *KEYS],
-                TOPICS,
+                [*map(_, TOPICS)],
                 _("query (?) or key"),
                 _("topic"),
                 (0.0, float(vectors_shown.max())),
@@ -140,7 +140,7 @@ def _search_table(title: str, scores: Tensor, weights: Tensor, result: Tensor) -
             _("title"),
             _("score"),
             _("weight"),
-            *(_("weight x {kind}").format(kind=kind) for kind in PAGES),
+            *(_("weight x {kind}").format(kind=_(kind)) for kind in PAGES),
         ],
         rows,
         digits=2,

@@ -16,7 +16,7 @@ from attnviz.models.training import measure
 from attnviz.models.training.measure import Head
 from attnviz.stories import common
 from attnviz.stories.record import Bars, Series, Story, StoryView, Table
-from attnviz.text.messages import Phrase, _
+from attnviz.text.messages import _
 
 TIRED = "The animal didn't cross the street because it was too tired."
 WIDE = "The animal didn't cross the street because it was too wide."
@@ -51,7 +51,7 @@ NOUNS = (
 class Resolution(NamedTuple):
     """How often a head or a baseline finds the noun that "it" stands for, in unseen sentences."""
 
-    who: Phrase  # the head or the baseline
+    who: str  # the head or the baseline
     right: float  # share of sentences
     both: float  # share of sentences that are right before and after the last word is changed
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from attnviz.models.embedding import sinusoidal_positions
 from attnviz.stories.common import signed_panel, small
 from attnviz.stories.record import Cell, Story, Table
-from attnviz.text.messages import Phrase, _
+from attnviz.text.messages import _
 
 D, N = 16, 24  # the size of a vector, and the number of positions
 SEED = 0
@@ -44,7 +44,7 @@ def random_vectors() -> tuple[Tensor, Tensor, Tensor]:
     return query, key, torch.randn(N, D, generator=random, dtype=torch.float64)
 
 
-def scores() -> dict[Phrase, Float[Tensor, "position position"]]:
+def scores() -> dict[str, Float[Tensor, "position position"]]:
     """Return the scores q · k / sqrt(d) of two words at all pairs of positions, for each kind of positions.
 
     Query and key are the vectors of the words themselves, without projections.

@@ -18,12 +18,12 @@ from attnviz.models.embedding import sinusoidal_positions
 from attnviz.models.language_models import initialise, word_vector
 from attnviz.stories.common import row_view, small, weights_panel
 from attnviz.stories.record import Story, StoryView, Table
-from attnviz.text.messages import _
+from attnviz.text.messages import N_, _
 
 WORDS = ("I", "love", "you", "all")
 D_MODEL, D_K, N_HEADS = 20, 5, 4
 SEED = 0
-COMPONENTS = [_("component {i}").format(i=i) for i in range(D_K)]
+COMPONENTS = [N_("component {i}").format(i=i) for i in range(D_K)]
 QUERY, KEY = 1, 3  # the cell that is computed by hand: row "love", column "all"
 
 
@@ -140,7 +140,7 @@ def build_story() -> Story:
             _word_table(_("Weights: the softmax of each row"), WORDS, weights[0]),
             _word_table(
                 _("Output: the sum of the values, each times its weight"),
-                COMPONENTS,
+                [*map(_, COMPONENTS)],
                 context[0],
             ),
             _(
@@ -171,7 +171,7 @@ def build_story() -> Story:
                 _("“{word}” in head 0, from the fused projection and from each alone").format(
                     word=WORDS[QUERY]
                 ),
-                [_("projection"), *COMPONENTS],
+                [_("projection"), *map(_, COMPONENTS)],
                 in_head_0,
                 digits=4,
             ),

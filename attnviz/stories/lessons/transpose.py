@@ -56,7 +56,7 @@ def build_story() -> Story:
             ).format(n=len(WORDS), d_k=D_K),
             Table(
                 _("The key of “{other}” in both").format(other=other),
-                [_("where"), *COMPONENTS],
+                [_("where"), *map(_, COMPONENTS)],
                 [
                     (_("row of K"), *key[KEY].tolist()),
                     (_("column of K^T"), *transposed[:, KEY].tolist()),
@@ -86,13 +86,13 @@ def build_story() -> Story:
                 key.numpy(),
                 (_("word"), _("component")),
                 WORDS,
-                COMPONENTS,
+                [*map(_, COMPONENTS)],
             ),
             signed_panel(
                 _("K^T: a column for each word"),
                 transposed.numpy(),
                 (_("component"), _("word")),
-                COMPONENTS,
+                [*map(_, COMPONENTS)],
                 WORDS,
             ),
             signed_panel(

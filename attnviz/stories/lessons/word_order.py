@@ -16,7 +16,7 @@ from attnviz.models.language_models import LanguageEncoder
 from attnviz.models.registry import TOY
 from attnviz.stories import common
 from attnviz.stories.record import Bars, Series, Story, Table
-from attnviz.text.messages import Phrase, _
+from attnviz.text.messages import _
 
 SHORT = ("There is a prince", "Is there a prince")
 LONG = (
@@ -122,7 +122,7 @@ def build_story() -> Story:
     )
 
 
-def _vectors_of_toy() -> tuple[Phrase, list[Phrase | Table], Bars]:
+def _vectors_of_toy() -> tuple[str, list[str | Table], Bars]:
     """Compare the vectors of toy with and without positions.
 
     Returns the title of the story, its parts about the vectors, and a chart of how far each vector moves.
@@ -144,7 +144,7 @@ def _vectors_of_toy() -> tuple[Phrase, list[Phrase | Table], Bars]:
         without=common.small(max(row[1] for row in rows)),
         with_positions=max(row[2] for row in rows),
     )
-    parts: list[Phrase | Table] = [
+    parts: list[str | Table] = [
         Table(
             _("Largest difference between a word's vectors in the two sentences"),
             [_("sentences"), _("without positions"), _("with positions")],

@@ -1,14 +1,13 @@
 /**
  * The panels of a story, drawn as wide as there is room for.
- * @typedef {[string, string]} Pair a text in English and in Korean
- * @typedef {{name: Pair, values: (number|null)[], low: (number|null)[], high: (number|null)[]}} Series
- * @typedef {{is: "Matrix", title: Pair, values: (number|null)[][], rows: Pair[], columns: Pair[], row_title: Pair,
- *   column_title: Pair, limits: [number, number], diverging: boolean}} MatrixPanel
- * @typedef {{is: "Lines", title: Pair, x: number[], x_title: Pair, series: Series[], y_title: Pair, y_limits: [number, number] | null,
+ * @typedef {{name: string, values: (number|null)[], low: (number|null)[], high: (number|null)[]}} Series
+ * @typedef {{is: "Matrix", title: string, values: (number|null)[][], rows: string[], columns: string[], row_title: string,
+ *   column_title: string, limits: [number, number], diverging: boolean}} MatrixPanel
+ * @typedef {{is: "Lines", title: string, x: number[], x_title: string, series: Series[], y_title: string, y_limits: [number, number] | null,
  *   doubling: boolean, y_doubling: boolean}} LinesPanel
- * @typedef {{is: "Bars", title: Pair, labels: Pair[], series: Series[], y_title: Pair}} BarsPanel
+ * @typedef {{is: "Bars", title: string, labels: string[], series: Series[], y_title: string}} BarsPanel
  * @typedef {MatrixPanel | LinesPanel | BarsPanel} Panel
- * @typedef {{width: number, text: (pair: Pair) => string, weights: Colours, signed: Colours}} Room how a panel is drawn
+ * @typedef {{width: number, weights: Colours, signed: Colours}} Room how a panel is drawn
  * @typedef {(value: number) => number} Scale
  */
 
@@ -22,9 +21,9 @@ function short(value) {
 }
 
 /** Shaded cells, each with its number where that fits. @param {MatrixPanel} panel @param {Room} room */
-function matrixChart(panel, { width, text, weights, signed }) {
+function matrixChart(panel, { width, weights, signed }) {
   const { values, limits: [low, high] } = panel, n = values.length, m = values[0].length, colours = panel.diverging ? signed : weights;
-  const rows = panel.rows.map(text), columns = panel.columns.map(text), isLarge = Math.max(n, m) > EACH;
+  const { rows, columns } = panel, isLarge = Math.max(n, m) > EACH;
   const widest = (/** @type {string[]} */ all) => Math.max(...all.map((one) => widthOf(one, TEXT)));
   const left = Math.min(width * 0.36, rows.length ? widest(rows) : widthOf(String(n), TEXT)) + 8;
   const edge = isLarge ? 12 : 1, cell = Math.min(44, (width - left - edge) / m), wide = cell * m;
@@ -168,8 +167,8 @@ function mark(pen, number, x, y, fill) {
 }
 
 /** Bars over words, those of one word side by side. @param {BarsPanel} panel @param {Room} room */
-function barsChart(panel, { width, text, weights: colours }) {
-  const { series } = panel, labels = panel.labels.map(text), all = [0, ...numbersOf(series)], height = 230;
+function barsChart(panel, { width, weights: colours }) {
+  const { series, labels } = panel, all = [0, ...numbersOf(series)], height = 230;
   const ends = /** @type {[number, number]} */ ([Math.min(...all), Math.max(...all)]);
   const marks = ticks(...ends, false, 5), widest = Math.max(...labels.map((one) => widthOf(one, TEXT)));
   const room = (width - 40) / labels.length, level = widest < room - 6, below = level ? 22 : Math.min(140, widest) + 12;
@@ -191,7 +190,7 @@ function barsChart(panel, { width, text, weights: colours }) {
 }
 
 /** The names of series, each beside its colour and shape. @param {Panel} panel @param {Room} room */
-function keyOf(panel, { text, weights: colours }) {
+function keyOf(panel, { weights: colours }) {
   const series = panel.is === "Matrix" ? [] : panel.series, paints = colours.dark ? LIGHTER : SEVERAL;
   if (series.length < 2) return [];
   return [el("p", { class: "series" }, ...series.map((one, number) => {
@@ -202,6 +201,6 @@ function keyOf(panel, { text, weights: colours }) {
       pen.add("path", { d: "M0 6H26", stroke: paint, "stroke-width": 1.8, "stroke-dasharray": DASHES[number % DASHES.length] });
       mark(pen, number, 13, 6, paint);
     }
-    return el("span", {}, made, ` ${text(one.name)}`);
+    return el("span", {}, made, ` ${one.name}`);
   }))];
 }

@@ -146,7 +146,7 @@ class StepSheet:
 
     def summarize(self, steps: Sequence[StepView]) -> Card:
         """Return one card with a small drawing for the steps before attention."""
-        title = self.view.say(_("Input and projections"))
+        title = _("Input and projections")
         return Card(
             heading=Heading(pen=self.pen, numbers=_range(steps), title=title),
             matrices=[],
@@ -258,7 +258,7 @@ def prepare_sheet(view: View, palette: str, theme: Theme = LIGHT) -> StepSheet:
     cards = view.cards()
     # All texts of the sheet, so that `blank_figure` can choose fonts that have their characters.
     texts = [*heading_texts(view), *note_texts(view, left_out=True), BLANK, "⋮…–∞≈"]
-    texts.append(view.say(_("Input and projections")))
+    texts.append(_("Input and projections"))
     for card in cards:
         texts += [card.title, wording.shown_formula(card.formula)]
         for sign, grid in card.parts:
@@ -308,9 +308,9 @@ def heading_texts(view: View) -> tuple[str, str, str]:
 def note_texts(view: View, *, left_out: bool) -> Iterator[str]:
     """Yield the receipt, if there is one, and the notes; `left_out` says that numbers are left out."""
     yield from filter(None, (view.cut, view.receipt))
-    yield view.say(_("Red: positive; blue: negative, scaled per matrix"))
+    yield _("Red: positive; blue: negative, scaled per matrix")
     if left_out:
-        yield view.say(_("… stands for numbers left out; -o FILE.md has more, FILE.csv all"))
+        yield _("… stands for numbers left out; -o FILE.md has more, FILE.csv all")
     yield from filter(None, (view.small_weights, view.signs, *view.notes))
 
 

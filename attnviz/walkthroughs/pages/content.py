@@ -72,7 +72,7 @@ def lay_out(view: View) -> Iterator[Section]:
     for step in steps:
         kind: Literal["before", "step"] = "before" if step.step.name in BEFORE else "step"
         for name in step.inputs:
-            title, sentence = wording.explain(name, view.lang)
+            title, sentence = wording.explain(name)
             grid = view.grid(name)
             yield Section(
                 kind=kind,
@@ -101,7 +101,7 @@ def lay_out(view: View) -> Iterator[Section]:
 
 def _remark(view: View, grid: GridView) -> str:
     n = grid.values.shape[1]
-    return view.say(_("{n} columns; those in the middle are left out"), n=n) if n > MOST else ""
+    return _("{n} columns; those in the middle are left out").format(n=n) if n > MOST else ""
 
 
 def _table(view: View, grid: GridView) -> PageTable:
@@ -131,11 +131,11 @@ def _section_by_key(view: View, steps: Sequence[StepView]) -> Section:
 
     labels = max((step.result.labels for step in steps), key=len)
     table = PageTable(
-        corner=view.say(_("key")),
+        corner=_("key"),
         columns=tuple(step.column for step in steps),
         rows=rows_of(view, labels, cells, True),
     )
-    return Section(kind="keys", title=view.say(_("Key by key")), table=table)
+    return Section(kind="keys", title=_("Key by key"), table=table)
 
 
 def _worksheet(view: View, keys: KeyTable) -> Section:
@@ -158,7 +158,7 @@ def _worksheet(view: View, keys: KeyTable) -> Section:
     titles = tuple(column.title for column in keys.columns)
     table = PageTable(corner="", columns=titles, rows=tuple(rows))
     sentence = "; ".join(formulas(view, keys))
-    return Section(title=view.say(_("Key by key")), sentence=sentence, table=table)
+    return Section(title=_("Key by key"), sentence=sentence, table=table)
 
 
 def rows_of(
@@ -170,7 +170,7 @@ def rows_of(
     """
     first, last = (FIRST_ROWS, LAST_ROWS) if names else (FIRST, LAST)
     row_numbers = cut(len(labels), MOST_ROWS, first, last)
-    gap_label = view.say(_("... {n} more rows"), n=len(labels) - len(row_numbers) + 1)
+    gap_label = _("... {n} more rows").format(n=len(labels) - len(row_numbers) + 1)
     return tuple(
         (gap_label, ()) if row is None else (labels[row], cells(row)) for row in row_numbers
     )

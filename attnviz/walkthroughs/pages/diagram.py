@@ -54,9 +54,9 @@ def diagram(view: View) -> Diagram | None:
     if not matrices:
         return None
     if len(view.walk.distributions()) > 1:
-        title, _sentence = wording.explain("softmax", view.lang)
+        title, _sentence = wording.explain("softmax")
         return Diagram(title=title, matrices=matrices)
-    title, formula = view.say(_("The whole calculation")), wording.whole_formula(view.walk)
+    title, formula = _("The whole calculation"), wording.whole_formula(view.walk)
     return Diagram(title=title, formula=formula, matrices=matrices)
 
 
@@ -93,14 +93,14 @@ def _side_by_side(view: View, keys: KeyTable) -> DiagramPart:
         rows.insert(0, ("q", (*query, PageCell("", span=width - len(query)))))
     if keys.context is not None:
         context = _row(view, keys.context)
-        formula = view.say(_("context = sum of the alignment vectors"))
+        formula = _("context = sum of the alignment vectors")
         rows.append(("context", (PageCell(formula, span=width - len(context)), *context)))
     headings = tuple(
         (n_columns, column.formula.partition(" = ")[2])
         for column, n_columns in zip(keys.columns, widths, strict=True)
     )
     titles = tuple(column.title for column in keys.columns)
-    table = PageTable(corner=view.say(_("key")), columns=titles, rows=tuple(rows))
+    table = PageTable(corner=_("key"), columns=titles, rows=tuple(rows))
     followed = None if keys.largest is None else cells(keys.largest)
     largest = next((row for row, (_key, shown) in enumerate(rows) if shown == followed), None)
     return DiagramPart(table=table, headings=headings, largest=largest)

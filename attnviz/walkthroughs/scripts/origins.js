@@ -1,10 +1,9 @@
 /**
  * What a page of a walkthrough knows of its numbers: how each was worked out, and what it is made of.
- * @typedef {string|[string, string]} Said a text, or the same in English and in Korean
- * @typedef {[grid: number, rows: number[]|0, columns: number[]|0, name: Said]} Part 0 is all of them
- * @typedef {[grid: number, row: number, column: number, name: Said, arithmetic: Said, parts: Part[]]} Origin
+ * @typedef {[grid: number, rows: number[]|0, columns: number[]|0, name: string]} Part 0 is all of them
+ * @typedef {[grid: number, row: number, column: number, name: string, arithmetic: string, parts: Part[]]} Origin
  * @typedef {{numbers: any[][], tables: number[][]}} OriginData each part of all numbers; of each cell of each table the number that it is, or -1
- * @typedef {{lang: string, title: [string, string], cut: [string, string], source: [string, string], task: [string, string], proof: [string, string], grids: string[]}} WalkLabels
+ * @typedef {{grids: string[]}} WalkLabels
  */
 
 /** Whether a number is one of those that a part names. @param {Origin} number @param {Part} part */

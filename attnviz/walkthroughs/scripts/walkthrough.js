@@ -1,10 +1,9 @@
 /** Of the number that is chosen the arithmetic, and all cells that it is made of lit up. */
 
-/** @type {Record<"hint"|"made"|"out"|"free"|"panel"|"turn"|"to", [string, string]>} */
 const WALK_WORDS = {
   hint: gettext("Point at a number, or tap it: here is how it is worked out, and what it is made of. A click or Enter keeps it, arrows move on, Esc lets go."),
   made: gettext("Made of"), out: gettext("(not in its table here)"), free: gettext("Let go"),
-  panel: gettext("Where the number comes from"), turn: ["한국어", "English"], to: ["ko", "en"],
+  panel: gettext("Where the number comes from"),
 };
 
 /** The page. */
@@ -24,9 +23,7 @@ class Origins {
     this.place = null;
     const page = this.page = /** @type {HTMLElement} */ (document.getElementById("page"));
     this.panel = el("section", { id: "origin", "aria-live": "polite" });
-    this.turn = el("button", { type: "button", class: "plain", click: () => this.tell(this.in(WALK_WORDS.to)) });
     for (const [at, table] of page.querySelectorAll("table").entries()) this.enliven(table, tables[at]);
-    page.prepend(el("div", { class: "controls" }, this.turn));
     if (this.cells.size) page.append(this.panel);  // an exercise has no number that tells anything
     for (const kind of ["pointerover", "focusin"]) page.addEventListener(kind, (event) => this.point(event.target));
     page.addEventListener("click", ({ target }) => {
@@ -60,15 +57,9 @@ class Origins {
     first.setAttribute("tabindex", "0");
   }
 
-  /** A text in the language of the page. @param {Said} said */
-  in(said) {
-    return typeof said === "string" ? said : said[document.documentElement.lang === "ko" ? 1 : 0];
-  }
-
   /** What the address tells; what is not there is as usual. */
   read() {
-    const lang = new URLSearchParams(location.hash.slice(1)).get("lang") ?? "", number = numberOf(location.hash, this.numbers, this.labels.grids);
-    document.documentElement.lang = lang === "en" || lang === "ko" ? lang : this.labels.lang;
+    const number = numberOf(location.hash, this.numbers, this.labels.grids);
     Object.assign(this, { seen: number, kept: number >= 0, trail: [] });
     this.place = this.page.querySelector("#diagram");
     const cell = this.home(number);
@@ -77,12 +68,10 @@ class Origins {
     this.reveal(cell);
   }
 
-  /** Writes the address, and shows what it tells. @param {string} [lang] */
-  tell(lang = document.documentElement.lang) {
-    document.documentElement.lang = lang;
+  /** Writes the address, and shows what it tells. */
+  tell() {
     const [grid, row, column] = this.numbers[this.seen] ?? [], told = new URLSearchParams();
     if (this.kept && grid !== undefined) told.set("cell", `${this.labels.grids[grid]}.${row}.${column}`);
-    if (lang !== this.labels.lang) told.set("lang", lang);
     try {
       history.replaceState(null, "", `#${told}`);
     } catch { /* in a frame */ }
@@ -187,16 +176,10 @@ class Origins {
       if (mark === is) cell.ariaSelected = "true";
       else cell.removeAttribute("aria-selected");
     }
-    const { title, cut, source, task, proof } = this.labels;
-    for (const [where, texts] of Object.entries({ "h1 bdi": title, ".cut": cut, ".source": source, ".task": task, ".proof": proof })) {
-      const found = document.querySelector(`header ${where}`);
-      if (found) found.textContent = this.in(texts);
-    }
-    [this.turn.textContent, this.turn.lang] = [this.in(WALK_WORDS.turn), this.in(WALK_WORDS.to)];
-    this.panel.setAttribute("aria-label", this.in(WALK_WORDS.panel));
+    this.panel.setAttribute("aria-label", WALK_WORDS.panel);
     this.panel.className = here ? "" : "empty";
     this.page.dataset.at = this.place?.id ?? "steps";
-    this.panel.replaceChildren(...(here ? this.write(here) : [el("p", { class: "faint" }, this.in(WALK_WORDS.hint))]));
+    this.panel.replaceChildren(...(here ? this.write(here) : [el("p", { class: "faint" }, WALK_WORDS.hint)]));
   }
 
   /** A number's arithmetic, and what it is made of. @param {Origin} here */
@@ -205,23 +188,23 @@ class Origins {
     const cells = [...this.cells].filter(([, number]) => number === this.seen).map(([cell]) => cell);
     const cell = cells.find((one) => !one.closest("#diagram")) ?? cells[0], section = cell.closest("section");
     const clone = (/** @type {string} */ what) => section?.querySelector(what)?.cloneNode(true);
-    const last = this.trail.at(-1), formula = clone(".formula"), free = this.in(WALK_WORDS.free);
+    const last = this.trail.at(-1), formula = clone(".formula"), free = WALK_WORDS.free;
     return [
-      el("h2", {}, `${this.in(name)}: ${cell.textContent}`,
+      el("h2", {}, `${name}: ${cell.textContent}`,
         el("button", { type: "button", class: "round", "aria-label": free, title: free, click: () => this.free() }, "×")),
       el("p", { class: "faint" }, ...(clone("h2")?.childNodes ?? [])),
       el("p", {}, formula ?? ""),
-      el("p", { class: "hand" }, this.in(arithmetic)),
-      ...(parts.length ? [el("h3", {}, this.in(WALK_WORDS.made)), el("ul", {}, ...parts.map((part) => el("li", {}, this.link(part))))] : []),
+      el("p", { class: "hand" }, arithmetic),
+      ...(parts.length ? [el("h3", {}, WALK_WORDS.made), el("ul", {}, ...parts.map((part) => el("li", {}, this.link(part))))] : []),
       ...(last === undefined ? [] : [el("button", { type: "button", class: "plain back", click: () => this.follow(last, this.trail.slice(0, -1)) },
-        `← ${this.in(this.numbers[last][3])}`)]),
+        `← ${this.numbers[last][3]}`)]),
     ];
   }
 
   /** The way to a part, where it stands on the page. @param {Part} part */
   link(part) {
-    const number = [...this.cells.values()].find((one) => isIn(this.numbers[one], part)), name = this.in(part[3]);
-    if (number === undefined) return `${name} ${this.in(WALK_WORDS.out)}`;
+    const number = [...this.cells.values()].find((one) => isIn(this.numbers[one], part)), name = part[3];
+    if (number === undefined) return `${name} ${WALK_WORDS.out}`;
     return el("button", { type: "button", class: "plain", click: () => this.follow(number, [...this.trail, this.seen]) }, name);
   }
 }

@@ -12,7 +12,7 @@ import typer
 
 from attnviz.render.terminal.screen import console_here, screen_of
 from attnviz.render.theme import ThemeName
-from attnviz.text.messages import _, in_language
+from attnviz.text.messages import _
 from attnviz.walkthroughs.terminal.steps import draw_walk
 from attnviz.walkthroughs.view import View
 
@@ -35,7 +35,7 @@ def browse(view: View, palette: str, theme: ThemeName = "auto") -> None:
                 console.print(line, soft_wrap=True)
             words = _("step {n} of {total} · → next · ← back · q quit")
             status = words.format(n=place + 1, total=last + 1)
-            console.print(in_language(status, view.lang), style="reverse", end="")
+            console.print(status, style="reverse", end="")
             sys.stdout.flush()
             # An empty read means the end of the input: quit.
             for key in KEY.findall(read_keys()) or ["q"]:

@@ -52,11 +52,11 @@ def draw_overview(view: View, screen: Screen) -> Iterator[Text]:
     yield Text()
     yield from _foot(view, has_weights=heads == 1 and table is None)
     if view.blanks:
-        yield from view.wrap(view.say(_("Answers: the same command with --solution")), "dim")
+        yield from view.wrap(_("Answers: the same command with --solution"), "dim")
         return
     options = "--query WORD, --head 2.3, " if walk.model else ""
     words = _("More: --full (every step), {options}-o FILE.html, --interactive")
-    yield from view.wrap(view.say(words, options=options), "dim")
+    yield from view.wrap(words.format(options=options), "dim")
 
 
 def draw_walk(view: View, screen: Screen, only: int | None = None) -> Iterator[Text]:
@@ -89,7 +89,6 @@ def _on(view: View, screen: Screen) -> ScreenView:
     """Return the view with its screen, in English if the screen has no Korean letters."""
     return ScreenView(
         walk=view.walk,
-        lang=screen.language(view.lang),
         precision=view.precision,
         blanks=view.blanks,
         screen=screen,
@@ -103,7 +102,7 @@ def _foot(view: ScreenView, *, has_weights: bool) -> Iterator[Text]:
         scales.append((False, _("weights, from 0 to 1")))
     for signed, words in scales:
         bar = view.screen.scale_bar(8, signed=signed)
-        yield from behind(bar, view.wrap(" " * bar.cell_len + view.say(words), "dim"))
+        yield from behind(bar, view.wrap(" " * bar.cell_len + words, "dim"))
     for note in filter(None, (view.small_weights, *view.notes)):
         yield from view.wrap(note, "dim")
     yield from view.wrap(view.receipt, "bold" if view.walk.own is not None else "")
@@ -125,15 +124,15 @@ def _words(view: ScreenView) -> Iterator[Text]:
     """Yield the table of the most likely next words with their probabilities."""
     grid = view.grid("probabilities", upright=True)
     yield Text()
-    yield from view.wrap(view.say(_("Most likely next words")), "bold")
-    title = view.say(_("probability"))
+    yield from view.wrap(_("Most likely next words"), "bold")
+    title = _("probability")
     yield from draw_table(
         [ColumnGroup(view, grid, range(len(grid.values)), title=title, bar=WIDE_BAR)]
     )
     remainder = 1 - float(grid.values.sum())
     if not view.blanks and remainder > 1e-9:
         words = _("all other words together: {total}")
-        yield from view.wrap(view.say(words, total=view.number(remainder)), "dim")
+        yield from view.wrap(words.format(total=view.number(remainder)), "dim")
 
 
 def _side_by_side(view: ScreenView, texts: Sequence[str]) -> Iterator[Text]:
@@ -169,7 +168,7 @@ def _list_of_steps(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Text
     weights = [view.grid(name) for name in view.walk.distributions()]
     yield Text()
     if sum(len(grid.values) for grid in weights) <= FEW // 2:
-        yield from view.wrap(wording.explain("softmax", view.lang)[0], "bold")
+        yield from view.wrap(wording.explain("softmax")[0], "bold")
         yield from _weights_of_heads(view, weights)
     titles, formulas, shapes = [], [], []
     for card in view.cards():
@@ -219,12 +218,12 @@ def _steps(view: ScreenView, steps: Sequence[StepView], only: int | None = None)
             yield from draw_grid(view, step.result)
         elif step is by_key[-1] and (table := key_table(view, by_key)) is not None:
             yield Text()
-            yield from view.wrap(view.say(_("Key by key")), "bold", INDENT)
+            yield from view.wrap(_("Key by key"), "bold", INDENT)
             yield from _keys(view, table)
 
 
 def _explain(view: ScreenView, name: str, shape: str) -> Iterator[Text]:
-    title, sentence = wording.explain(name, view.lang)
+    title, sentence = wording.explain(name)
     yield Text()
     yield from view.wrap(f"{title} {shape}", "bold")
     yield from view.wrap(sentence, indent=INDENT)
@@ -277,14 +276,14 @@ def _keys(view: ScreenView, table: KeyTable) -> Iterator[Text]:
         yield from draw_table(
             part,
             labels=weights.columns or tuple(map(str, range(len(shares)))),
-            head=view.say(_("key")),
-            last=view.say(_("sum")),
+            head=_("key"),
+            last=_("sum"),
             counts_hidden=False,
         )
     if len(rows) < len(shares):
         words = _("{n} more keys with smaller weights, together {total}")
         total = view.number(float(shares.sum() - shares[rows].sum()))
-        yield from view.wrap(view.say(words, n=len(shares) - len(rows), total=total), "dim")
+        yield from view.wrap(words.format(n=len(shares) - len(rows), total=total), "dim")
     if "sink" in view.walk.grids and not view.blanks:
         words = _("The sink takes {rest} of the attention")
-        yield from view.wrap(view.say(words, rest=view.number(1 - float(shares.sum()))), "dim")
+        yield from view.wrap(words.format(rest=view.number(1 - float(shares.sum()))), "dim")

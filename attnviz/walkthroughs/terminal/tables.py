@@ -225,7 +225,7 @@ def _has(blocks: Sequence[ColumnGroup], name: str) -> bool:
 
 
 def _hidden(view: ScreenView, n: int) -> list[Text]:
-    return view.wrap(view.say(_("... {n} more rows"), n=n), "dim") if n else []
+    return view.wrap(_("... {n} more rows").format(n=n), "dim") if n else []
 
 
 def _line(

@@ -41,7 +41,7 @@ def test_parity_with_llama() -> None:
     cosine, sine = embedding(rows[0], torch.arange(rotary.N)[None])
     query, key = apply_rotary_pos_emb(*rows, cosine, sine)
     scores = query[0, 0] @ key[0, 0].T / rotary.D**0.5
-    assert torch.allclose(scores.double(), rotary.scores()["rotary"], atol=1e-4)  # type: ignore[index]
+    assert torch.allclose(scores.double(), rotary.scores()["rotary"], atol=1e-4)
 
 
 def test_scores(story: Story) -> None:

@@ -88,7 +88,7 @@ def test_whole_layers(zoo: Zoo, name: str, kind: Kind | None) -> None:
         np.testing.assert_allclose(output_of(one)[0], output[1], atol=1e-11)
         assert examine(one).fault == ""
         for what in {*one.inputs(), *(step.name for step in one.steps)}:
-            assert explain(what, "ko")[1], what
+            assert explain(what)[1], what
 
 
 def test_the_output_is_what_the_layer_itself_returns(zoo: Zoo) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from attnviz.text.messages import language
 from attnviz.walkthroughs.examples import example, make
 from attnviz.walkthroughs.files import to_json
 from attnviz.walkthroughs.pages import markdown as pages_markdown
@@ -59,9 +60,10 @@ def markdown_tables(text: str) -> Tables:
     return found
 
 
-def markdown(walk: Walkthrough, **view: Any) -> str:
+def markdown(walk: Walkthrough, lang: str = "en", **view: Any) -> str:
     """The walkthrough as Markdown."""
-    return pages_markdown.markdown(View(walk=walk, **view))
+    with language(lang):
+        return pages_markdown.markdown(View(walk=walk, **view))
 
 
 def html(walk: Walkthrough, **view: Any) -> str:
@@ -86,11 +88,11 @@ def shown(text: str) -> dict[str, tuple[list[str], np.ndarray]]:
 # ------------------------------------------------------------------------------------------- what is shown
 
 
-@pytest.mark.parametrize(("name", "language"), [*zip(WALKS, cycle(("en", "ko")), strict=False)])
-def test_every_number_is_shown(name: str, language: str) -> None:
+@pytest.mark.parametrize(("name", "lang"), [*zip(WALKS, cycle(("en", "ko")), strict=False)])
+def test_every_number_is_shown(name: str, lang: str) -> None:
     """Each grid that a step makes or uses, to the asked precision, in order; and both languages say their words."""
     walk = WALKS[name]
-    text = markdown(walk, lang=language, precision=6)
+    text = markdown(walk, lang=lang, precision=6)
     grids = shown(text)
     assert set(grids) == set(walk.grids)
     for grid_name, (columns, values) in grids.items():
@@ -100,10 +102,12 @@ def test_every_number_is_shown(name: str, language: str) -> None:
     places = [text.index(f"{i}. ") for i in range(1, len(walk.steps) + 1)]
     assert places == sorted(places)
     for step in walk.steps:
-        assert explain(step.name, language)[0] in strip_marks(text)
-        page = html(walk, lang=language)
-        for formula in (formula_of, shapes_of):
-            written = formula(walk, step, language=language)
+        with language(lang):
+            title = explain(step.name)[0]
+            formulas = formula_of(walk, step), shapes_of(walk, step)
+        assert title in strip_marks(text)
+        page = html(walk, lang=lang)
+        for written in formulas:
             assert tex(written) in text
             assert mathml(written) in page
 

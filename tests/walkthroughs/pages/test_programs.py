@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from attnviz.text.messages import language
 from attnviz.walkthroughs.pages.content import (
     MOST,
     lay_out,
@@ -46,12 +47,14 @@ def wide() -> Walkthrough:
 # -------------------------------------------------------------------------------------------------- Markdown
 
 
-@pytest.mark.parametrize("language", ["en", "ko"])
-def test_markdown_as_github_reads_it(language: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_markdown_as_github_reads_it(lang: str, tmp_path: Path) -> None:
     """Its parser finds the numbers and names in their cells, and no mark of a name is obeyed."""
     page = tmp_path / "walk.md"
     walk = wide()
-    page.write_text(markdown(View(walk=walk, lang=language)), encoding="utf-8")
+    with language(lang):
+        page.write_text(markdown(View(walk=walk)), encoding="utf-8")
+        sections = [*lay_out(View(walk=walk))]
     made = output(
         "cmark-gfm", "-e", "table", "-e", "autolink", "-e", "strikethrough", "-e", "tagfilter", page
     )
@@ -65,7 +68,6 @@ def test_markdown_as_github_reads_it(language: str, tmp_path: Path) -> None:
         ]
         for table in re.findall(r"<table>(.*?)</table>", made, re.DOTALL)
     ]
-    sections = [*lay_out(View(walk=walk, lang=language))]
     assert len(tables) == len(sections)
     for table, section in zip(tables, sections, strict=True):
         there = section.table

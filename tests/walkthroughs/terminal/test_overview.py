@@ -14,6 +14,7 @@ from rich.console import Console
 
 from attnviz.capture.source import open_source
 from attnviz.render.terminal.screen import Screen
+from attnviz.text.messages import language
 from attnviz.walkthroughs.examples import example, make
 from attnviz.walkthroughs.homework import read
 from attnviz.walkthroughs.terminal.steps import MOST_KEYS, draw_overview
@@ -144,13 +145,15 @@ def test_of_a_whole_layer_the_steps_are_listed() -> None:
     assert any(line == "Last layer normalization" for line in lines)
 
 
-@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("lang", ["en", "ko"])
 @pytest.mark.parametrize("width", [60, 80, 200])
-def test_no_line_is_wider_than_the_window(width: int, language: str) -> None:
+def test_no_line_is_wider_than_the_window(width: int, lang: str) -> None:
     """Whatever is walked, with and without colour and Unicode."""
     for walked in (*walks().values(), example("seq2seq"), example("self-attention")):
         for colour, unicode in ((True, True), (False, True), (False, False)):
             screen = Screen(width=width, colour=colour, unicode=unicode)
-            for line in draw_overview(View(walk=walked, lang=language), screen):
+            with language(lang):
+                lines = [*draw_overview(View(walk=walked), screen)]
+            for line in lines:
                 assert line.cell_len <= width
                 assert unicode or line.plain.isascii()

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from attnviz.render.terminal.screen import Screen
+from attnviz.text.messages import language
 from attnviz.walkthroughs.terminal.steps import draw_walk
 from attnviz.walkthroughs.view import View
 from tests.fixtures.pictures import print_lines
@@ -36,7 +37,8 @@ def test_walkthrough_by_hand(golden: Callable[[str], None]) -> None:
 
 def test_walkthrough_by_hand_in_korean_and_colour(golden: Callable[[str], None]) -> None:
     """The worked example in Korean, in colours, on a light screen."""
-    golden(print_walk(one_decoder_step(), Screen(dark=False), lang="ko"))
+    with language("ko"):
+        golden(print_walk(one_decoder_step(), Screen(dark=False)))
 
 
 def test_it_is_said_whose_calculation_it_is_and_how_it_was_checked() -> None:
