@@ -68,21 +68,22 @@ class ToyEncoder(nn.Module):
 
     def embed(self, words: Sequence[str]) -> Float[Tensor, "tokens d_model"]:
         """Return each word's vector plus its position's: shape [tokens, d_model]."""
-        d_model, seed = self.config.d_model, self.config.seed
-        vectors = torch.stack([word_vector(word, d_model, seed) for word in words])  # (T, D)
-        positions = self.positions(len(words))
+        vectors, positions = self.word_vectors(words), self.positions(len(words))
         if positions is not None:
             vectors = vectors + positions  # (T, D) + (T, D)
         return vectors.to(next(self.parameters()))
+
+    def word_vectors(self, words: Sequence[str]) -> Float[Tensor, "tokens d_model"]:
+        """Return the vectors of words [tokens, d_model]."""
+        d_model, seed = self.config.d_model, self.config.seed
+        return torch.stack([word_vector(word, d_model, seed) for word in words])
 
     def positions(self, n: int) -> Float[Tensor, "position d_model"] | None:
         """Return the vectors of the first n positions [position, d_model]; None without positions."""
         config = self.config
         if config.positions == "learned":  # a position table, as in BERT
-            rows = [
-                word_vector(f"position {place}", config.d_model, config.seed) for place in range(n)
-            ]
-            return torch.stack(rows) * 2**-0.5  # as large as sinusoidal positions
+            table = self.word_vectors([f"position {place}" for place in range(n)])
+            return table * 2**-0.5  # as large as sinusoidal positions
         if config.positions == "sinusoidal":
             return sinusoidal_positions(n, config.d_model)
         return None
