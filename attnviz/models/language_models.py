@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
@@ -31,7 +31,7 @@ from attnviz.models.embedding import (
     likeliest,
     sinusoidal_positions,
 )
-from attnviz.models.transformer import Decoder, Encoder, EncoderDecoder, Weights
+from attnviz.models.transformer import Decoder, Encoder, EncoderDecoder, Weights, pad
 
 Layers: TypeAlias = list[Float[Tensor, "batch head tokens tokens"] | None]
 """Each layer's weights; None where the `attend` function kept them."""
@@ -48,10 +48,7 @@ def word_vector(word: str, d_model: int, seed: int = 0) -> Float[Tensor, " d_mod
 
 
 class ToyEncoder(nn.Module):
-    """An encoder with word vectors and positions, all drawn from one seed.
-
-    For several sentences at once: ``toy.encoder(*pad([toy.embed(words) for words in sentences]))``.
-    """
+    """An encoder with word vectors and positions, all drawn from one seed."""
 
     def __init__(self, config: ToyConfig | None = None) -> None:
         super().__init__()
@@ -68,9 +65,7 @@ class ToyEncoder(nn.Module):
 
     def embed(self, words: Sequence[str]) -> Float[Tensor, "tokens d_model"]:
         """Return each word's vector plus its position's: shape [tokens, d_model]."""
-        vectors, positions = self.word_vectors(words), self.positions(len(words))
-        if positions is not None:
-            vectors = vectors + positions  # (T, D) + (T, D)
+        vectors = self.word_vectors(words) + self.positions(len(words))  # (T, D) + (T, D)
         return vectors.to(next(self.parameters()))
 
     def word_vectors(self, words: Sequence[str]) -> Float[Tensor, "tokens d_model"]:
@@ -78,28 +73,23 @@ class ToyEncoder(nn.Module):
         d_model, seed = self.config.d_model, self.config.seed
         return torch.stack([word_vector(word, d_model, seed) for word in words])
 
-    def positions(self, n: int) -> Float[Tensor, "position d_model"] | None:
-        """Return the vectors of the first n positions [position, d_model]; None without positions."""
-        config = self.config
-        if config.positions == "learned":  # a position table, as in BERT
+    def positions(self, n: int) -> Float[Tensor, "position d_model"]:
+        """Return the vectors of the first n positions [position, d_model]."""
+        if self.config.positions == "learned":  # a position table, as in BERT
             table = self.word_vectors([f"position {place}" for place in range(n)])
             return table * 2**-0.5  # as large as sinusoidal positions
-        if config.positions == "sinusoidal":
-            return sinusoidal_positions(n, config.d_model)
-        return None
+        return sinusoidal_positions(n, self.config.d_model)
 
     def forward(
         self,
-        words: Sequence[str],
-        mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None,
+        sentences: Sequence[Sequence[str]],
         *,
         attend: AttendFunction = scaled_dot_product_attention,
-    ) -> tuple[
-        Float[Tensor, "1 tokens d_model"], list[Float[Tensor, "1 head tokens tokens"] | None]
-    ]:
-        """Return the output of one sentence [1, tokens, d_model] and each layer's weights [1, head, query, key]."""
-        output, weights, _ = self.encoder(self.embed(words)[None], mask, attend=attend)
-        return output, weights
+    ) -> tuple[Float[Tensor, "batch tokens d_model"], Layers]:
+        """Return the output of sentences, padded, [batch, tokens, d_model] and each layer's weights."""
+        x, mask = pad([self.embed(words) for words in sentences])
+        x, weights, _ = self.encoder(x, None if mask.all() else mask, attend=attend)
+        return x, weights
 
 
 class Reading(NamedTuple):

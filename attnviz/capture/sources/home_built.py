@@ -36,7 +36,6 @@ from attnviz.models.language_models import (
 from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM
 from attnviz.models.training.files import FOLDER, file_of, load_home_built
 from attnviz.models.training.tasks import new_model
-from attnviz.models.transformer import pad
 from attnviz.text.display import clip, token_text, visible
 from attnviz.text.words import split_words
 
@@ -97,7 +96,7 @@ class ToySource(_HomeBuilt):
                 f"these sizes make {n_weights:,} weights: at most {MOST_WEIGHTS:,} are drawn"
             )
         # The name in pictures tells which sizes differ from those of the named model.
-        default_config = HOME_BUILT[name].config()
+        default_config = HOME_BUILT[name].config
         settings = [f"seed {config.seed}"]
         for size in ("d_model", "n_heads", "n_layers"):
             if getattr(config, size) != getattr(default_config, size):
@@ -121,10 +120,8 @@ class ToySource(_HomeBuilt):
         return batch_of_one(sentence, {}, shown_kind)
 
     def _run(self, batch: Batch, run: ForwardPass) -> None:
-        x, mask = pad(
-            [self._model.embed([token.piece for token in s.tokens]) for s in batch.sentences]
-        )
-        self._model.encoder(x, None if batch.real.all() else mask, attend=_watch(run))
+        sentences = [[token.piece for token in s.tokens] for s in batch.sentences]
+        self._model(sentences, attend=_watch(run))
 
     def untrained(self, seed: int = 0) -> ToySource:
         """Return a model of the same sizes with other random weights."""
@@ -132,11 +129,10 @@ class ToySource(_HomeBuilt):
         dtype = next(self._model.parameters()).dtype
         return ToySource(config, name=self._base_name, device=self._device, dtype=dtype)
 
-    def embedded(self, batch: Batch) -> tuple[Tensor, Tensor] | None:
+    def embedded(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the vectors of the first sentence's words, and those of their positions: each [token, d_model]."""
         words = [token.piece for token in batch.sentences[0].tokens]
-        positions = self._model.positions(len(words))
-        return None if positions is None else (self._model.word_vectors(words), positions)
+        return self._model.word_vectors(words), self._model.positions(len(words))
 
 
 def random_source(
@@ -150,7 +146,7 @@ def random_source(
 
     Raises ModelError: sizes that do not fit together, or too large.
     """
-    config = replace(cast("ToyConfig", HOME_BUILT[name].config()), **dict[str, Any](sizes))
+    config = replace(cast("ToyConfig", HOME_BUILT[name].config), **dict[str, Any](sizes))
     return ToySource(config, name=name, device=device, dtype=dtype)
 
 
@@ -237,7 +233,7 @@ class TrainedSource(_HomeBuilt):
         # Of the recurrent translators, one works without attention.
         if model.attention is None:
             return model(inputs["source"], inputs["target"])
-        with _steps_of(model.attention.attend, run) as attend:
+        with _steps_of(run) as attend:
             return model(inputs["source"], inputs["target"], attend=attend)
 
     def untrained(self, seed: int = 0) -> TrainedSource:
@@ -473,8 +469,8 @@ def _watch(run: ForwardPass) -> AttendFunction:
 
 
 @contextmanager
-def _steps_of(formula: AttendFunction, run: ForwardPass) -> Iterator[AttendFunction]:
-    """Yield a recurrent model's own attention function; when the block ends, pass its decoding steps on as one layer.
+def _steps_of(run: ForwardPass) -> Iterator[AttendFunction]:
+    """Yield an attention function; when the block ends, pass the decoding steps of a recurrent model on as one layer.
 
     A recurrent decoder attends once per step, with one query, so each step is one row of the layer.
     """
@@ -483,9 +479,8 @@ def _steps_of(formula: AttendFunction, run: ForwardPass) -> Iterator[AttendFunct
 
     def attend(
         query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
-        context, weights = formula(query, key, value, mask)
-        assert weights is not None  # as formulas return them
+    ) -> tuple[Tensor, Tensor]:
+        context, weights = scaled_dot_product_attention(query, key, value, mask)
         steps.append((query, context, weights))
         shared[:] = key, value, mask
         return context, weights
