@@ -32,22 +32,12 @@ def translator(config: RecurrentConfig = CONFIG) -> RecurrentTranslator:
     return RecurrentTranslator(config).double().eval()
 
 
-@pytest.fixture(params=[CONFIG, WITHOUT], ids=["with attention", "without"])
-def model(request: pytest.FixtureRequest) -> RecurrentTranslator:
-    """A model with attention, and one without."""
-    return translator(request.param)
-
-
-def plain(attention: RecurrentAttention) -> RecurrentAttention:
-    """Its three maps made to change nothing."""
-    for linear in (
-        attention.query_projection,
-        attention.key_projection,
-        attention.value_projection,
-    ):
-        nn.init.eye_(linear.weight)
-        nn.init.zeros_(linear.bias)
-    return attention
+def torchs_network(model: RecurrentTranslator, d_input: int) -> nn.GRU:
+    """PyTorch's network with the weights of a model's cell."""
+    network = nn.GRU(d_input, HIDDEN, batch_first=True).double()
+    cell = model.cell.state_dict()
+    network.load_state_dict({f"{name}_l0": tensor for name, tensor in cell.items()})
+    return network
 
 
 class TestRecurrentAttention:
@@ -55,7 +45,9 @@ class TestRecurrentAttention:
 
     def test_five_steps_by_hand(self) -> None:
         """The example of the course notes: scores 15, 60, 15, 35 give the context [5, 6.94397194e-11, 1]."""
-        attention = plain(RecurrentAttention(3)).double()
+        attention = RecurrentAttention(3).double()
+        for linear in attention.children():
+            linear.load_state_dict({"weight": torch.eye(3), "bias": torch.zeros(3)})
         attention.query_projection.weight.data *= 3**0.5  # undoes the factor of the scores
         state = torch.tensor([[10.0, 5, 10]], dtype=torch.float64)
         states = torch.tensor([[[0.0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]], dtype=torch.float64)
@@ -89,9 +81,10 @@ class TestRecurrentAttention:
 class TestEncoding:
     """The sentence read."""
 
-    def test_parity_with_torch(self, model: RecurrentTranslator) -> None:
+    @pytest.mark.parametrize("config", [CONFIG, WITHOUT], ids=["with attention", "without"])
+    def test_parity_with_torch(self, config: RecurrentConfig) -> None:
         """Each sentence of a batch gets the states that PyTorch's network gives it alone, and zeros after them."""
-        source = words(READ, 11, 1, 5)
+        model, source = translator(config), words(READ, 11, 1, 5)
         encoded = model.encode(source)
         assert encoded.states.shape == (BATCH, SOURCE, HIDDEN)
         for row, n in enumerate((11, 1, 5)):
@@ -108,10 +101,7 @@ class TestDecoding:
     def test_parity_with_torch_without_attention(self) -> None:
         """PyTorch's network with the cell's weights, begun with the encoder's last state, gives the same logits."""
         model = translator(WITHOUT)
-        theirs = nn.GRU(EMBEDDING, HIDDEN, batch_first=True).double()
-        theirs.load_state_dict(
-            {f"{name}_l0": tensor for name, tensor in model.cell.state_dict().items()}
-        )
+        theirs = torchs_network(model, EMBEDDING)
         source, target = words(READ, 11, 1, 5), words(SAID, 7, 7, 7)
         read = torch.cat([torch.full((BATCH, 1), CONFIG.start), target[:, :-1]], dim=1)
         states, _ = theirs(model.target_embedding(read), model.encode(source).last[None])
@@ -124,10 +114,7 @@ class TestDecoding:
         model = translator(CONFIG)
         attention = model.attention
         assert attention is not None
-        theirs = nn.GRU(EMBEDDING + HIDDEN, HIDDEN, batch_first=True).double()
-        theirs.load_state_dict(
-            {f"{name}_l0": tensor for name, tensor in model.cell.state_dict().items()}
-        )
+        theirs = torchs_network(model, EMBEDDING + HIDDEN)
         maps = nn.MultiheadAttention(HIDDEN, 1, batch_first=True).double()
         linears = (attention.query_projection, attention.key_projection, attention.value_projection)
         maps.load_state_dict(
