@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -59,25 +59,21 @@ class TestCorpus:
         assert relations == {COREFERENCE, AGREEMENT}
 
 
-LIGHT = {"the", "a", "an", "two", ".", "?"}
-SPLITS: tuple[Split, ...] = ("train", "validation", "test")
-
-
 class TestSplits:
     """Training, validation and test."""
 
     @pytest.mark.parametrize("corpus", ["english", "korean", "pairs"])
     def test_share_nothing(self, corpus: Any) -> None:
         """Of 300 sentences each, no two splits share one, nor one with other articles or particles only."""
-        seen = []
-        for split in SPLITS:
+        light, seen = {"the", "a", "an", "two", ".", "?"}, []
+        for split in get_args(Split):
             if corpus == "pairs":
                 made = (pair.english for pair in splits.pairs(split))
             else:
                 made = (one.words for one in splits.sentences(split, language=corpus))
             seen.append(
                 {
-                    tuple(word for word in words if word not in LIGHT and word[:2] != PIECE)
+                    tuple(word for word in words if word not in light and word[:2] != PIECE)
                     for words in itertools.islice(made, 300)
                 }
             )
