@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -117,18 +117,6 @@ class LanguageEncoder(nn.Module):
         self.referent_projection = nn.Linear(d_model, config.n_words)
         initialise(self)
 
-    def forward(
-        self,
-        words: Int[Tensor, "batch tokens"],
-        *,
-        positions: bool = True,
-        attend: AttendFunction = scaled_dot_product_attention,
-    ) -> Reading:
-        """Read sentences; no word sees padding. ``positions=False`` reads them as bags of words."""
-        x, weights = self.encode(words, positions=positions, attend=attend)
-        # (B, T, D) -> (B, T, W)
-        return Reading(self.word_projection(x), self.referent_projection(x), x, weights)
-
     def encode(
         self,
         words: Int[Tensor, "batch tokens"],
@@ -136,11 +124,20 @@ class LanguageEncoder(nn.Module):
         positions: bool = True,
         attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], Layers]:
-        """Return the word vectors and each layer's weights, without the expensive projections to words."""
+        """Return the word vectors and each layer's weights; no word sees padding.
+
+        ``positions=False`` reads the sentences as bags of words.
+        """
         here = words != self.config.pad  # (B, T)
         x = self.embedding(words, positions=positions)  # (B, T) -> (B, T, D)
         x, weights, _ = self.encoder(x, here[:, None], attend=attend)
         return x, weights
+
+    def forward(self, words: Int[Tensor, "batch tokens"], **reading: Any) -> Reading:
+        """Read sentences as `encode` does, and predict words, which is expensive."""
+        x, weights = self.encode(words, **reading)
+        # (B, T, D) -> (B, T, W)
+        return Reading(self.word_projection(x), self.referent_projection(x), x, weights)
 
 
 class LanguageDecoder(nn.Module):
@@ -158,29 +155,26 @@ class LanguageDecoder(nn.Module):
         self.word_projection = nn.Linear(d_model, config.n_words)
         initialise(self)
 
-    def forward(
-        self,
-        words: Int[Tensor, "batch tokens"],
-        *,
-        attend: AttendFunction = scaled_dot_product_attention,
-    ) -> tuple[Float[Tensor, "batch tokens words"], Layers]:
-        """Return the logits of the next word at each place [batch, tokens, words], and each layer's weights.
-
-        Padding comes after the words, and no word attends to later ones, so none sees it.
-        """
-        x, weights = self.encode(words, attend=attend)
-        return self.word_projection(x), weights  # (B, T, D) -> (B, T, W)
-
     def encode(
         self,
         words: Int[Tensor, "batch tokens"],
         *,
         attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], Layers]:
-        """Return the word vectors and each layer's weights, without the expensive projection to words."""
+        """Return the word vectors and each layer's weights.
+
+        Padding comes after the words, and no word attends to later ones, so none sees it.
+        """
         x = self.embedding(words)  # (B, T) -> (B, T, D)
         x, weights, _ = self.decoder(x, attend=attend)
         return x, weights
+
+    def forward(
+        self, words: Int[Tensor, "batch tokens"], **reading: Any
+    ) -> tuple[Float[Tensor, "batch tokens words"], Layers]:
+        """Return the logits of the next word at each place [batch, tokens, words], and each layer's weights."""
+        x, weights = self.encode(words, **reading)
+        return self.word_projection(x), weights  # (B, T, D) -> (B, T, W)
 
 
 class Translation(NamedTuple):

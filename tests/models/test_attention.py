@@ -127,7 +127,7 @@ class TestAttendFunction:
             query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
         ) -> tuple[Tensor, None]:
             assert mask is not None
-            blocks = zip(query.split(4, dim=-2), mask.split(4, dim=-2), strict=True)
+            blocks = zip(torch.split(query, 4, dim=-2), torch.split(mask, 4, dim=-2), strict=True)
             rows = [
                 scaled_dot_product_attention(part, key, value, seen)[0] for part, seen in blocks
             ]
