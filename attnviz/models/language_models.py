@@ -111,7 +111,7 @@ class LanguageEncoder(nn.Module):
         super().__init__()
         self.config = config
         d_model = config.d_model
-        self.embedding = WordEmbedding(config, config.n_words, d_model, positions=config.positions)
+        self.embedding = WordEmbedding(config.n_words, d_model, positions=config.positions)
         self.encoder = Encoder(config)
         self.word_projection = nn.Linear(d_model, config.n_words)
         self.referent_projection = nn.Linear(d_model, config.n_words)
@@ -150,7 +150,7 @@ class LanguageDecoder(nn.Module):
         super().__init__()
         self.config = config
         d_model = config.d_model
-        self.embedding = WordEmbedding(config, config.n_words, d_model, positions=config.positions)
+        self.embedding = WordEmbedding(config.n_words, d_model, positions=config.positions)
         self.decoder = Decoder(config, cross=False)
         self.word_projection = nn.Linear(d_model, config.n_words)
         initialise(self)
@@ -195,12 +195,8 @@ class TranslationTransformer(nn.Module):
         super().__init__()
         self.config = config
         d_model, positions = config.d_model, config.positions
-        self.source_embedding = WordEmbedding(
-            config, config.n_source_words, d_model, positions=positions
-        )
-        self.target_embedding = WordEmbedding(
-            config, config.n_target_words, d_model, positions=positions
-        )
+        self.source_embedding = WordEmbedding(config.n_source_words, d_model, positions=positions)
+        self.target_embedding = WordEmbedding(config.n_target_words, d_model, positions=positions)
         self.transformer = EncoderDecoder(config)
         self.word_projection = nn.Linear(d_model, config.n_target_words)
         initialise(self)

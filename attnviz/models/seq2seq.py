@@ -98,13 +98,9 @@ class RecurrentTranslator(nn.Module):
         super().__init__()
         self.config = config
         d_embedding, d_hidden = config.d_embedding, config.d_hidden
-        self.source_embedding = WordEmbedding(
-            config, config.n_source_words, d_embedding, positions=False
-        )
+        self.source_embedding = WordEmbedding(config.n_source_words, d_embedding, positions=False)
         self.encoder = nn.GRU(d_embedding, d_hidden, batch_first=True)
-        self.target_embedding = WordEmbedding(
-            config, config.n_target_words, d_embedding, positions=False
-        )
+        self.target_embedding = WordEmbedding(config.n_target_words, d_embedding, positions=False)
         self.attention = None if config.attention is None else RecurrentAttention(d_hidden)
         d_context = 0 if self.attention is None else d_hidden
         self.cell = nn.GRUCell(d_embedding + d_context, d_hidden)
@@ -154,32 +150,18 @@ class RecurrentTranslator(nn.Module):
     def forward(
         self,
         source: Int[Tensor, "batch source"],
-        target: Int[Tensor, "batch target"],
+        target: Int[Tensor, "batch target"] | None = None,
         *,
+        max_length: int | None = None,
         attend: AttendFunction = scaled_dot_product_attention,
     ) -> RecurrentTranslation:
         """Translate with teacher forcing: each step reads the right previous word.
 
-        ``target`` is what it should generate, its end included; ``logits[:, i]`` is about ``target[:, i]``.
+        ``target`` is what it should generate, its end included; ``logits[:, i]`` is about ``target[:, i]``. Without a
+        target each step reads the model's own most likely word, until the end or at most ``max_length`` words.
         """
-        return self._generate(source, target, target.shape[1], attend)
-
-    @torch.no_grad()
-    def translate(
-        self, source: Int[Tensor, "batch source"], *, max_length: int | None = None
-    ) -> RecurrentTranslation:
-        """Translate freely: each step reads the model's own most likely word, until the end."""
-        return self._generate(source, None, max_length or self.config.max_length)
-
-    def _generate(
-        self,
-        source: Tensor,
-        target: Tensor | None,
-        n_steps: int,
-        attend: AttendFunction = scaled_dot_product_attention,
-    ) -> RecurrentTranslation:
-        """Generate at most `n_steps` words; each step reads the word before, from the target if there is one."""
         config = self.config
+        n_steps = (max_length or config.max_length) if target is None else target.shape[1]
         encoded = self.encode(source)
         state = encoded.last
         read = source.new_full((len(source),), config.start)
@@ -200,6 +182,13 @@ class RecurrentTranslator(nn.Module):
             torch.stack(all_logits, dim=1),  # T of (B, W) -> (B, T, W)
             torch.stack(all_weights, dim=1) if all_weights else None,  # T of (B, S) -> (B, T, S)
         )
+
+    @torch.no_grad()
+    def translate(
+        self, source: Int[Tensor, "batch source"], *, max_length: int | None = None
+    ) -> RecurrentTranslation:
+        """Translate freely: each step reads the model's own most likely word, until the end."""
+        return self.forward(source, max_length=max_length)
 
 
 @torch.no_grad()

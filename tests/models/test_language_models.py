@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
-from attnviz.models.config import LanguageConfig, ToyConfig, TranslationConfig, WordsConfig
+from attnviz.models.config import LanguageConfig, ToyConfig, TranslationConfig
 from attnviz.models.embedding import WordEmbedding, sinusoidal_positions
 from attnviz.models.language_models import (
     LanguageDecoder,
@@ -67,7 +67,7 @@ class TestPositions:
 
     def test_word_embedding(self) -> None:
         """A word is its row, times the root of the width, plus the position's wave."""
-        embedding, sentence = WordEmbedding(WordsConfig(), READ, D_MODEL), words(READ, 11)
+        embedding, sentence = WordEmbedding(READ, D_MODEL), words(READ, 11)
         rows = math.sqrt(D_MODEL) * embedding.table.weight[sentence]
         assert_close(embedding(sentence), rows + sinusoidal_positions(SOURCE, D_MODEL))
         assert_close(embedding(sentence, positions=False), rows)
