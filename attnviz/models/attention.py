@@ -187,17 +187,10 @@ def fuse(
     query_projection: nn.Linear, key_projection: nn.Linear, value_projection: nn.Linear
 ) -> nn.Linear:
     """Return one projection from d_model to 3 h d_k that computes query, key and value in one multiplication."""
-    projections = (query_projection, key_projection, value_projection)
-    bias = None if query_projection.bias is None else torch.cat([p.bias for p in projections])
-    return _linear(torch.cat([p.weight for p in projections]), bias)
-
-
-def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
-    """Return a projection with copies of these weights."""
-    d_out, d_in = weight.shape
+    states = [p.state_dict() for p in (query_projection, key_projection, value_projection)]
+    weights = {name: torch.cat([state[name] for state in states]) for name in states[0]}
+    d_out, d_in = weights["weight"].shape
     # On the device without data, where no random numbers are drawn only to be overwritten.
-    linear = nn.Linear(d_in, d_out, bias=bias is not None, device="meta")
-    linear.weight = nn.Parameter(weight.detach().clone())
-    if bias is not None:
-        linear.bias = nn.Parameter(bias.detach().clone())
-    return linear
+    fused = nn.Linear(d_in, d_out, bias="bias" in weights, device="meta")
+    fused.load_state_dict(weights, assign=True)
+    return fused

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
-from itertools import groupby
+from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any, cast
 
@@ -331,15 +331,13 @@ class TrainedSource(_HomeBuilt):
 
     def _labelled(self, words: Sequence[str]) -> tuple[Token, ...]:
         """Return generated words as tokens, with their spans in the text joined by spaces."""
-        tokens: list[Token] = []
-        start = 0
-        for number, word in enumerate(words):
-            if word == END:
-                tokens.append(_special(END, GENERATED, self._config.end))
-            else:
-                tokens.append(_token(word, start, number, GENERATED, self._output_vocabulary))
-            start += len(word) + 1
-        return tuple(tokens)
+        starts = accumulate([0, *(len(word) + 1 for word in words)])
+        return tuple(
+            _special(END, GENERATED, self._config.end)
+            if word == END
+            else _token(word, start, number, GENERATED, self._output_vocabulary)
+            for number, (word, start) in enumerate(zip(words, starts, strict=False))
+        )
 
     @contextmanager
     def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[UncachedDecoding]:
@@ -351,7 +349,9 @@ class TrainedSource(_HomeBuilt):
             raise no_template(self.name)
         del most
         sentence = self._sentence(text, None)
-        numbers = _ids(sentence.tokens)
+        # A translator begins with its start token, which takes no room, a decoder with the text.
+        begin = (config.start,) if self.generates else _ids(sentence.tokens)
+        n_read = 0 if self.generates else len(begin)
 
         def tokens(generated: Sequence[int]) -> tuple[Token, ...]:
             return self._labelled(self._output_vocabulary.decode(list(generated)))
@@ -363,10 +363,8 @@ class TrainedSource(_HomeBuilt):
             name=self.name,
             sentence=sentence,
             kind=kind,
-            begin=(config.start,) if self.generates else numbers,
-            room=room_of(
-                sentence, config.max_length, 0 if self.generates else len(numbers), self.name
-            ),
+            begin=begin,
+            room=room_of(sentence, config.max_length, n_read, self.name),
             ends=frozenset({config.end}),
             never=(config.pad, config.start),
             tokens=tokens,
