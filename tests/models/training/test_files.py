@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 
 from attnviz.errors import FileFormatError
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from attnviz.models.registry import TrainingPlan
-
-
-def header(path: Path) -> dict[str, Any]:
-    """The header of a safetensors file: a length in 8 bytes, then JSON."""
-    raw = path.read_bytes()
-    return json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])  # type: ignore[no-any-return]
 
 
 @pytest.fixture
@@ -81,15 +76,12 @@ class TestRefused:
             *({"card": card} for card in ("{", "null", "[]", "{}")),
         ):
             save_file({"weight": torch.zeros(2, 3)}, path, told)
-            for read in (files.load, files.load_card):
-                with pytest.raises(
-                    FileFormatError, match=r"foreign\.safetensors holds no model of attnviz"
-                ):
-                    read(path)
+            with pytest.raises(FileFormatError, match=r"^\S+/foreign\.safetensors holds no model"):
+                files.load(path)
         for raw in (b"", b"PK\x03\x04", b"\x80\x04}"):
             path.write_bytes(raw)
             with pytest.raises(FileFormatError, match="holds no model of attnviz"):
-                files.load(path)
+                files.load_card(path)
         with pytest.raises(FileFormatError, match="holds no model of attnviz"):
             files.load(tmp_path / "none.safetensors")
 
@@ -114,7 +106,8 @@ class TestRefused:
     ) -> None:
         """Weights and card must fit each other."""
         path, _, model = written("decoder")
-        told = json.loads(header(path)["__metadata__"]["card"])
+        with safe_open(path, framework="pt") as file:
+            told = json.loads(file.metadata()["card"])
         weights = dict(model.state_dict())
         if change == "missing":
             weights.popitem()
@@ -138,10 +131,7 @@ class TestRefused:
         assert "\n" not in str(raised.value)
 
 
-class TestPlans:
-    """The models that ship."""
-
-    def test_each_can_be_had(self) -> None:
-        """Every trained model of the table has its file, and nothing else lies there."""
-        assert {path.stem for path in files.FOLDER.iterdir()} == set(trained())
-        assert set(names()) - set(trained()) == {name for name in names() if is_random(name)}
+def test_each_model_of_the_table_has_its_file() -> None:
+    """Every trained model has one, and nothing else lies there."""
+    assert {path.stem for path in files.FOLDER.iterdir()} == set(trained())
+    assert set(names()) - set(trained()) == {name for name in names() if is_random(name)}
