@@ -89,13 +89,7 @@ def attend(
     check_keywords(attend, more, Attending.__optional_keys__)
     if isinstance(text, str):
         (record,) = attend_all(
-            [text],
-            model,
-            tokenizer,
-            pairs=[pair],
-            targets=[target],
-            kind=kind,
-            **more,
+            [text], model, tokenizer, pairs=[pair], targets=[target], kind=kind, **more
         )
         return record
     if pair is not None:
@@ -158,12 +152,10 @@ def attend_batch(
     layers, heads = normalize_selection(layers, heads)
     if vectors and (rows is not None or keys is not None):
         raise SettingsError("vectors are of whole sentences: give no rows or keys with them")
-    labels = [
-        cut(
-            sentence.tokens, sentence.tokens if sentence.keys is None else sentence.keys, rows, keys
-        )
-        for sentence in batch.sentences
-    ]
+    labels = []
+    for sentence in batch.sentences:
+        key_tokens = sentence.tokens if sentence.keys is None else sentence.keys
+        labels.append(cut(sentence.tokens, key_tokens, rows, keys))
     collector = RecordCollector(
         _non_negative(layers),
         _non_negative(heads),
@@ -193,8 +185,8 @@ def attend_batch(
         if source.n_left_out:
             notes.append(Note.of("layers_left_out", n=source.n_left_out))
         notes += label["notes"]
+        n_queries, n_keys = len(query_tokens), len(key_tokens)
         if cell > 1:
-            n_queries, n_keys = len(query_tokens), len(key_tokens)
             notes.append(
                 Note.of("pooled", cell=cell, wide=cell, n_queries=n_queries, n_keys=n_keys)
             )
@@ -212,7 +204,7 @@ def attend_batch(
             heads=collector.heads,
             short_rows=tuple(short_rows),
             cell=cell,
-            pooled_from=(len(query_tokens), len(key_tokens)) if cell > 1 else None,
+            pooled_from=(n_queries, n_keys) if cell > 1 else None,
             first=label["first"],
             by_step=sentence.target is not None and kind != "encoder",
             notes=tuple(notes),
@@ -243,39 +235,30 @@ def parse_bytes(memory: int | str) -> int:
 
 def _group_tokens(tokens: tuple[Token, ...], size: int) -> tuple[Token, ...]:
     """Return each group of `size` neighbouring tokens as one token, named by its first and its last token."""
-    grouped = []
-    for start in range(0, len(tokens), size):
-        group = tokens[start : start + size]
-        first, last = group[0], group[-1]
-        if len(group) == 1:
-            grouped.append(first)
-        else:
-            text = f"{first.text}…{last.text}"
-            grouped.append(Token(text=text, piece="", segment=first.segment))
-    return tuple(grouped)
+    groups = [tokens[start : start + size] for start in range(0, len(tokens), size)]
+    return tuple(
+        group[0]
+        if len(group) == 1
+        else Token(text=f"{group[0].text}…{group[-1].text}", piece="", segment=group[0].segment)
+        for group in groups
+    )
 
 
 def _check_texts(
     texts: Sequence[str], pairs: Sequence[str | None], targets: Sequence[str | None]
 ) -> None:
     """Raise InputError or SettingsError for a text that no model could read, or for unequal counts."""
-    for strings in (texts, pairs, targets):
+    labels = ("the text", "the second sentence", "the target")
+    for label, strings in zip(labels, (texts, pairs, targets), strict=True):
         check_list(strings)
-    if not texts:
-        raise InputError("there is no text: expected at least one")
-    for label, strings in (
-        ("the text", texts),
-        ("the second sentence", pairs),
-        ("the target", targets),
-    ):
+        if not texts:
+            raise InputError("there is no text: expected at least one")
         if strings and len(strings) != len(texts):
             raise InputError(f"{label} is given {len(strings)} times, for {len(texts)} texts")
         for text in strings:
-            is_optional = strings is not texts
-            if text is None and is_optional:
-                continue
-            check_text(text, label)
-            check_sentence(text)
+            if text is not None or strings is texts:
+                check_text(text, label)
+                check_sentence(text)
 
 
 def _non_negative(numbers: Sequence[int] | None) -> Sequence[int] | None:

@@ -14,7 +14,7 @@ from attnviz.capture.observers import Batch, WeightCollector
 from attnviz.capture.source import Model, Opening, as_source, check_keywords, open_source
 from attnviz.capture.sources import Source
 from attnviz.capture.sources.huggingface import PretrainedSource
-from attnviz.capture.stream import Layer, visible_keys
+from attnviz.capture.stream import Layer
 from attnviz.errors import NoAttentionError, NotVerifiedError
 from attnviz.text.display import rounding
 
@@ -112,11 +112,9 @@ def doctor(
         source = as_source(model, tokenizer, **loading)
     reports: list[LayerReport] = []
     unseen: list[Kind] = []
-    tolerance, refusal = 0.0, ""
+    tolerance = 0.0
     for batch in _batches(source, seed):
         layers = _LayerCollector()
-        outputs: dict[int, float] = {}
-        eager_weights: dict[int, Tensor] = {}
         try:
             receipt = source.stream(batch, [layers])
         except NoAttentionError:
@@ -126,25 +124,23 @@ def doctor(
             unseen.append(batch.kind)
             continue
         except NotVerifiedError as error:
-            refusal = str(error)
-        else:
-            tolerance = receipt.tolerance
-            if receipt.native != SOFTMAX:
-                outputs = dict(zip(receipt.layers, receipt.differences, strict=True))
-            if isinstance(source, PretrainedSource):
-                eager_weights = _by_number(source.eager(batch), receipt.layers)
-        reports += [
-            _report(number, layers, batch, outputs.get(number), eager_weights.get(number))
-            for number in layers.kept
-        ]
-        if refusal:
-            break
+            reports += [_report(number, layers, batch) for number in layers.kept]
+            return Diagnosis(
+                model=source.name, layers=tuple(reports), tolerance=tolerance, refusal=str(error)
+            )
+        tolerance = receipt.tolerance
+        outputs = dict(zip(receipt.layers, receipt.differences, strict=True))
+        eager = source.eager(batch) if isinstance(source, PretrainedSource) else []
+        if len(eager) == len(receipt.layers):
+            eager_weights = dict(zip(receipt.layers, eager, strict=True))
+        else:  # the model also lists layers without attention, each at its own number
+            eager_weights = dict(enumerate(eager))
+        for number, weights in layers.kept.items():
+            output = None if receipt.native == SOFTMAX else outputs[number]
+            eager_difference = _difference(weights, eager_weights.get(number), batch)
+            reports.append(_report(number, layers, batch, output, eager_difference))
     return Diagnosis(
-        model=source.name,
-        layers=tuple(reports),
-        tolerance=tolerance,
-        refusal=refusal,
-        unseen=() if refusal else tuple(unseen),
+        model=source.name, layers=tuple(reports), tolerance=tolerance, unseen=tuple(unseen)
     )
 
 
@@ -160,10 +156,7 @@ class _LayerCollector(WeightCollector):
 
 
 def _batches(source: Source, seed: int) -> list[Batch]:
-    """Return one batch per kind of attention.
-
-    A pretrained model gets two inputs of random tokens, the second one padded; any other model gets a sentence.
-    """
+    """Return one batch per kind of attention: random tokens for a pretrained model, a sentence for any other."""
     if isinstance(source, PretrainedSource):
         source.is_fused = True
         return source.random_batches((N_TOKENS, N_SHORTER), seed)
@@ -172,29 +165,17 @@ def _batches(source: Source, seed: int) -> list[Batch]:
     return [source.encode([SENTENCE], kind=kind) for kind in source.kinds]
 
 
-def _by_number(weights: list[Tensor], numbers: Sequence[int]) -> dict[int, Tensor]:
-    """Return the weights of ``output_attentions=True`` by the numbers of the layers with attention."""
-    if len(weights) == len(numbers):
-        return dict(zip(numbers, weights, strict=True))
-    # The model also lists layers without attention: a layer's weights are at its own number.
-    return {number: weights[number] for number in numbers if number < len(weights)}
-
-
 def _report(
-    number: int, layers: _LayerCollector, batch: Batch, output: float | None, eager: Tensor | None
+    number: int,
+    layers: _LayerCollector,
+    batch: Batch,
+    output: float | None = None,
+    eager: float | None = None,
 ) -> LayerReport:
-    """Return the report on one layer.
-
-    `output` is the difference of weights times values from the model's output, `eager` the weights of the model's eager
-    implementation; each is None if not available.
-    """
-    weights, layer = layers.kept[number], layers.inputs.get(number)
-    n_queries, n_keys = weights[0].shape[1:]
-    if layer is None:  # the weights alone are captured
-        seen = weights[0].gt(0).any(dim=0)
-    else:
-        mask = visible_keys(layer.scoring, 0, n_queries, n_keys, layer.query.device).cpu()
-        seen = mask.expand(-1, -1, n_queries, n_keys)[0].any(dim=0)
+    """Return the report on one layer, with the differences of its output and of the eager weights."""
+    weights, layer = layers.kept[number][0], layers.inputs.get(number)
+    n_queries, n_keys = weights.shape[1:]
+    seen = weights.gt(0).any(dim=0)  # (query, key)
     is_causal = batch.kind != "cross" and not seen.triu(1).any()
     most_seen = int(seen.sum(dim=1).max())
     window = None if layer is None else layer.scoring.window
@@ -203,19 +184,19 @@ def _report(
     return LayerReport(
         number=number,
         kind=batch.kind or ("decoder" if is_causal else "encoder"),
-        heads=len(weights[0]),
+        heads=len(weights),
         key_heads=None if layer is None else layer.key.shape[1],
         mask="causal" if is_causal else "full",
         window=window,
         output=output,
-        eager=None if eager is None else _difference(weights, eager, batch),
+        eager=eager,
     )
 
 
-def _difference(weights: Sequence[Tensor], eager: Tensor, batch: Batch) -> float | None:
-    """Return the largest difference from the eager weights; None if their shapes do not match."""
+def _difference(weights: Sequence[Tensor], eager: Tensor | None, batch: Batch) -> float | None:
+    """Return the largest difference from the eager weights; None if there are none, or their shapes do not match."""
     shape = (len(weights), len(weights[0]), batch.real.shape[1], batch.real_keys.shape[1])
-    if eager.shape != shape:
+    if eager is None or eager.shape != shape:
         return None
     pairs = zip(weights, eager, strict=True)
     return max(

@@ -7,6 +7,7 @@ projection to show.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -113,69 +114,59 @@ class ProjectionCollector(LayerObserver):
 
     def __init__(self, layer: int) -> None:
         self._wanted = layer
-        self._seen: list[int] = []
-        # The calls since the latest layer's attention; when the model has run, they lead to its output.
-        self.last: list[Call] = []
-        self._kept: list[tuple[Layer, list[Call], list[Call]]] = []
 
     def begin(self, batch: Batch) -> None:
         """Discard the data of an earlier batch."""
         self._batch = batch
-        self._seen.clear()
-        self.last, self._kept = [], []
+        self._seen: list[int] = []
+        # The calls since the latest layer's attention; when the model has run, they lead to its output.
+        self.last: list[Call] = []
+        # The wanted layer, or as many of the latest as may be it: a negative number counts from the yet unknown end.
+        self._kept = deque[tuple[Layer, list[Call], list[Call]]](maxlen=max(1, -self._wanted))
 
     def observe_call(self, call: Call) -> None:
         """Keep the call at least until the next layer is observed."""
         self.last.append(call)
 
     def observe_layer(self, layer: Layer) -> None:
-        """Keep the layer if it is the wanted one, or may be (a negative number counts from the yet unknown end)."""
+        """Keep the layer if it is the wanted one, or may be."""
         self._seen.append(layer.number)
         calls_before, self.last = self.last, []
         if self._wanted < 0 or self._wanted == layer.number:
             self._kept.append((layer, calls_before, self.last))
-        if self._wanted < 0 and len(self._kept) > -self._wanted:
-            del self._kept[0]
 
     @property
     def layer(self) -> Layer:
         """The wanted layer. Raises SelectionError: there is no layer of that number."""
-        return self._wanted_layer[0]
+        indices_of([self._wanted], self._seen, "layer")
+        return self._kept[0][0]
 
     @property
     def before(self) -> list[Call]:
-        """The calls between the previous layer's attention and this one's."""
-        return self._wanted_layer[1]
+        """The calls between the previous layer's attention and that of the wanted one."""
+        return self._kept[0][1]
 
     @property
     def after(self) -> list[Call]:
-        """The calls between this layer's attention and the next one's."""
-        return self._wanted_layer[2]
-
-    @property
-    def _wanted_layer(self) -> tuple[Layer, list[Call], list[Call]]:
-        indices_of([self._wanted], self._seen, "layer")
-        return self._kept[0]
+        """The calls between the wanted layer's attention and the next one's."""
+        return self._kept[0][2]
 
     def projections(self) -> LayerProjections:
         """Return the projections around the layer's attention."""
         layer, calls = self.layer, _join_steps(self.before)
-        output = None
         contexts = layer.output.flatten(2)  # (B, Q, H, d) -> (B, Q, H * d)
-        for call in self.after:
-            if same(call.given, contexts):
-                output = projection_of(call, 0, call.made.shape[2])
-                break
+        readers = [call for call in self.after if same(call.given, contexts)]
         return LayerProjections(
             query=maker_of(calls, layer.query),
             key=maker_of(calls, layer.key),
             value=maker_of(calls, layer.value),
-            output=output,
+            output=projection_of(readers[0], 0, readers[0].made.shape[2]) if readers else None,
         )
 
     def embedded(self, x: Tensor) -> Embedded | None:
         """Return the embeddings whose sum is the layer's input x [token, d_model]; None if x is no such sum."""
-        norm = self._norm_before(x)
+        norms = (call for call in self.before if isinstance(call.module, nn.LayerNorm))
+        norm = next((call for call in norms if same(call.made[0].to(x), x)), None)
         total = x if norm is None else norm.given[0].to(x)
         ids = self._batch.inputs.get("input_ids")
         words: list[Call] = []
@@ -193,13 +184,6 @@ class ProjectionCollector(LayerObserver):
         if (sum(parts) - total).abs().max().item() > tolerance:
             return None
         return Embedded(parts=parts, norm=None if norm is None else norm_of(norm))
-
-    def _norm_before(self, x: Tensor) -> Call | None:
-        """Return the call of the layer norm whose output is x [token, d_model]; None if there is none."""
-        for call in self.before:
-            if isinstance(call.module, nn.LayerNorm) and same(call.made[0].to(x), x):
-                return call
-        return None
 
     def beside(self) -> Tensor | None:
         """Return the part of a recurrent cell's input that is not the context, [step, d]; None if no cell reads it."""
@@ -257,11 +241,11 @@ def norm_of(call: Call) -> tuple[Tensor, Tensor, float]:
     """Return gain, shift and epsilon of a layer norm."""
     module, width = call.module, call.made.shape[2]
     gain, shift = getattr(module, "weight", None), getattr(module, "bias", None)
-    if gain is None:
-        gain = call.made.new_ones(width)
-    if shift is None:
-        shift = call.made.new_zeros(width)
-    return gain, shift, float(module.eps)  # type: ignore[arg-type]
+    return (
+        call.made.new_ones(width) if gain is None else gain,
+        call.made.new_zeros(width) if shift is None else shift,
+        float(module.eps),  # type: ignore[arg-type]
+    )
 
 
 def is_linear(module: nn.Module) -> bool:
@@ -298,8 +282,7 @@ def _join_steps(calls: Sequence[Call]) -> list[Call]:
             made=torch.cat([step.made for step in module_calls], 1),
         )
         for module, module_calls in steps.items()
-        if len(module_calls) > 1
-        and all(call_of_step.made.shape[1] == 1 for call_of_step in module_calls)
+        if len(module_calls) > 1 and all(step.made.shape[1] == 1 for step in module_calls)
     ]
     return [*calls, *joined]
 

@@ -9,6 +9,7 @@ import typer
 
 from attnviz.cli import options as opt
 from attnviz.cli.output import loading, print_view
+from attnviz.text.display import rounding
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -20,14 +21,17 @@ EXAMPLES = """attnviz doctor toy-transformer
 attnviz doctor bert-base-uncased
 attnviz doctor ./folder --random"""
 
-
-MEANINGS = {
-    "keys": "heads that have keys of their own",
-    "window": "keys that a query sees at most",
-    "output": "largest difference of weights times values from the model's own output",
-    "eager": "of the weights from output_attentions=True",
+# The title of each column: the field of a report on a layer, and its meaning, which is printed below the table.
+COLUMNS = {
+    "layer": ("number", ""),
+    "kind": ("kind", ""),
+    "heads": ("heads", ""),
+    "keys": ("key_heads", "heads that have keys of their own"),
+    "mask": ("mask", ""),
+    "window": ("window", "keys that a query sees at most"),
+    "output": ("output", "largest difference of weights times values from the model's own output"),
+    "eager": ("eager", "of the weights from output_attentions=True"),
 }
-"""Meanings of the columns, printed below the table."""
 
 
 def doctor(
@@ -90,29 +94,16 @@ def _draw_diagnosis(diagnosis: Diagnosis, screen: Screen) -> Iterator[Text]:
 
     yield from wrap(diagnosis.verdict, screen)
     yield Text()
-    rows = [
-        {
-            "layer": layer.number,
-            "kind": layer.kind,
-            "heads": layer.heads,
-            "keys": layer.key_heads,
-            "mask": layer.mask,
-            "window": layer.window,
-            "output": layer.output and f"{layer.output:.1e}",
-            "eager": layer.eager and f"{layer.eager:.1e}",
-        }
-        for layer in diagnosis.layers
-    ]
-    columns = []
-    for title in rows[0] if rows else ():
-        cells = ["" if row[title] is None else str(row[title] or 0) for row in rows]
+    columns, meanings = [], []
+    for title, (field, meaning) in COLUMNS.items():
+        cells = [_cell(getattr(layer, field)) for layer in diagnosis.layers]
         if any(cells):
             columns.append(Column(title, cells, right=title not in {"kind", "mask"}))
+            meanings += [f"{title}: {meaning}"] if meaning else []
     yield from folded_table(columns, screen)
     yield Text()
-    meanings = [
-        f"{column.title}: {MEANINGS[column.title]}"
-        for column in columns
-        if column.title in MEANINGS
-    ]
     yield from wrap("; ".join(meanings), screen, "dim")
+
+
+def _cell(value: str | float | None) -> str:
+    return rounding(value) if isinstance(value, float) else str("" if value is None else value)

@@ -123,6 +123,6 @@ def _print_trained(name: str, *, measure: bool) -> None:
 
 def _print_bottleneck() -> None:
     """Print the names of the translators with and without attention."""
-    names = " and ".join(f"bottleneck-{kind}-{SEEDS[0]} to -{SEEDS[-1]}" for kind, *_ in BOTTLENECK)
+    names = " and ".join(f"bottleneck-{kind}-{SEEDS[0]} to -{SEEDS[-1]}" for kind in BOTTLENECK)
     _print(f"{names}: translators that differ in attention alone, for attnviz demo bottleneck")
     typer.echo("")

@@ -3,7 +3,6 @@
 - ``attention``: scaled dot-product attention, one head, many heads, masks, three projections as one.
 - ``transformer``: a layer, a stack of layers, encoder, decoder, and both halves together.
 - ``embedding``: words as vectors, and where each word stands.
-- ``scores``: the ways to score a query against a key.
 - ``language_models``, ``seq2seq``: whole models of any words, of one language and of two.
 - ``config``, ``registry``: their sizes, and one table of all that there are;
   reading these needs no torch.

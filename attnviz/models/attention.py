@@ -70,20 +70,7 @@ def scaled_dot_product_attention(
 
     Source: Vaswani et al. 2017, equation 1.
     """
-    # (.., Q, K), (.., K, d_v) -> (.., Q, d_v)
-    return weigh(attention_scores(query, key), value, mask)
-
-
-# softmax(scores) V
-def weigh(
-    scores: Float[Tensor, "*batch query key"],
-    value: Float[Tensor, "*batch key d_v"],
-    mask: Bool[Tensor, "*#batch #query #key"] | None = None,
-) -> tuple[Float[Tensor, "*batch query d_v"], Float[Tensor, "*batch query key"]]:
-    """Return the context [..., query, d_v] and the weights of these scores.
-
-    Source: Vaswani et al. 2017, equation 1, from its softmax on.
-    """
+    scores = attention_scores(query, key)  # (.., Q, K)
     if mask is not None:
         # Minus infinity, not a large negative number: real scores of -110,208 have been seen.
         scores = scores.masked_fill(~full_mask(mask, scores.shape), -torch.inf)
@@ -119,7 +106,6 @@ class SelfAttention(nn.Module):
 
     def __init__(self, d_model: int, d_k: int) -> None:
         super().__init__()
-        self.d_model = d_model
         self.query_projection = nn.Linear(d_model, d_k)
         self.key_projection = nn.Linear(d_model, d_k)
         self.value_projection = nn.Linear(d_model, d_k)
@@ -154,7 +140,7 @@ class MultiHeadAttention(nn.Module):
             raise ModelError(
                 f"n_heads must divide d_model: expected a divisor of {d_model}, got {n_heads} heads"
             )
-        self.d_model, self.n_heads, self.d_k = d_model, n_heads, d_model // n_heads
+        self.n_heads, self.d_k = n_heads, d_model // n_heads
         self.query_projection = nn.Linear(d_model, d_model)  # W_1^Q .. W_h^Q, stacked
         self.key_projection = nn.Linear(d_model, d_model)
         self.value_projection = nn.Linear(d_model, d_model)
@@ -201,17 +187,10 @@ def fuse(
     query_projection: nn.Linear, key_projection: nn.Linear, value_projection: nn.Linear
 ) -> nn.Linear:
     """Return one projection from d_model to 3 h d_k that computes query, key and value in one multiplication."""
-    projections = (query_projection, key_projection, value_projection)
-    bias = None if query_projection.bias is None else torch.cat([p.bias for p in projections])
-    return _linear(torch.cat([p.weight for p in projections]), bias)
-
-
-def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
-    """Return a projection with copies of these weights."""
-    d_out, d_in = weight.shape
+    states = [p.state_dict() for p in (query_projection, key_projection, value_projection)]
+    weights = {name: torch.cat([state[name] for state in states]) for name in states[0]}
+    d_out, d_in = weights["weight"].shape
     # On the device without data, where no random numbers are drawn only to be overwritten.
-    linear = nn.Linear(d_in, d_out, bias=bias is not None, device="meta")
-    linear.weight = nn.Parameter(weight.detach().clone())
-    if bias is not None:
-        linear.bias = nn.Parameter(bias.detach().clone())
-    return linear
+    fused = nn.Linear(d_in, d_out, bias="bias" in weights, device="meta")
+    fused.load_state_dict(weights, assign=True)
+    return fused

@@ -11,8 +11,7 @@ from typing import Literal
 from attnviz.errors import ModelError
 
 Language = Literal["english", "korean"]
-Positions = Literal["sinusoidal", "learned", "none"]
-ScoreName = Literal["dot", "scaled_dot", "general", "additive"]
+Positions = Literal["sinusoidal", "learned"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +33,7 @@ class ToyConfig(StackConfig):
     n_layers: int = 2
     d_ff: int = 80
     seed: int = 0  # another seed, another model; the same seed, the same model
-    # ``none`` for a model that cannot tell the order of its words; those that training would have learned are drawn at
-    # random like everything else
+    # learned ones are drawn at random here, like everything else
     positions: Positions = "sinusoidal"
     special_tokens: bool = False  # whether each sentence is read between ``[CLS]`` and ``[SEP]``
 
@@ -87,8 +85,7 @@ class RecurrentConfig(WordsConfig):
     n_target_words: int  # size of the target vocabulary, with special words
     d_embedding: int = 32  # width of the word vectors
     d_hidden: int = 64  # width of the states
-    # name of the score function; None: no attention
-    attention: ScoreName | None = "scaled_dot"
+    attention: Literal["scaled_dot"] | None = "scaled_dot"  # None: no attention
     # Whether the encoder's gates are nearly closed to the past before training. Each state is then about its own word
     # at first, and the decoder learns to attend to the others.
     forgetful: bool = False

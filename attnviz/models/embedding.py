@@ -41,12 +41,10 @@ class WordEmbedding(nn.Module):
     Source: Vaswani et al. 2017, sections 3.4 and 3.5.
     """
 
-    def __init__(
-        self, config: WordsConfig, n_words: int, d_model: int, *, positions: bool = True
-    ) -> None:
+    def __init__(self, n_words: int, d_model: int, *, positions: bool = True) -> None:
         super().__init__()
         self.positions = positions
-        self.table = nn.Embedding(n_words, d_model, padding_idx=config.pad)
+        self.table = nn.Embedding(n_words, d_model, padding_idx=WordsConfig.pad)
         # After the factor sqrt(d_model), word vectors have variance 1 and positions 1/2.
         with torch.no_grad():
             self.table.weight.mul_(d_model**-0.5)

@@ -17,10 +17,10 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
@@ -31,7 +31,7 @@ from attnviz.models.embedding import (
     likeliest,
     sinusoidal_positions,
 )
-from attnviz.models.transformer import Decoder, Encoder, EncoderDecoder, Weights
+from attnviz.models.transformer import Decoder, Encoder, EncoderDecoder, Weights, pad
 
 Layers: TypeAlias = list[Float[Tensor, "batch head tokens tokens"] | None]
 """Each layer's weights; None where the `attend` function kept them."""
@@ -48,10 +48,7 @@ def word_vector(word: str, d_model: int, seed: int = 0) -> Float[Tensor, " d_mod
 
 
 class ToyEncoder(nn.Module):
-    """An encoder with word vectors and positions, all drawn from one seed.
-
-    For several sentences at once: ``toy.encoder(*pad([toy.embed(words) for words in sentences]))``.
-    """
+    """An encoder with word vectors and positions, all drawn from one seed."""
 
     def __init__(self, config: ToyConfig | None = None) -> None:
         super().__init__()
@@ -68,37 +65,31 @@ class ToyEncoder(nn.Module):
 
     def embed(self, words: Sequence[str]) -> Float[Tensor, "tokens d_model"]:
         """Return each word's vector plus its position's: shape [tokens, d_model]."""
-        d_model, seed = self.config.d_model, self.config.seed
-        vectors = torch.stack([word_vector(word, d_model, seed) for word in words])  # (T, D)
-        positions = self.positions(len(words))
-        if positions is not None:
-            vectors = vectors + positions  # (T, D) + (T, D)
+        vectors = self.word_vectors(words) + self.positions(len(words))  # (T, D) + (T, D)
         return vectors.to(next(self.parameters()))
 
-    def positions(self, n: int) -> Float[Tensor, "position d_model"] | None:
-        """Return the vectors of the first n positions [position, d_model]; None without positions."""
-        config = self.config
-        if config.positions == "learned":  # a position table, as in BERT
-            rows = [
-                word_vector(f"position {place}", config.d_model, config.seed) for place in range(n)
-            ]
-            return torch.stack(rows) * 2**-0.5  # as large as sinusoidal positions
-        if config.positions == "sinusoidal":
-            return sinusoidal_positions(n, config.d_model)
-        return None
+    def word_vectors(self, words: Sequence[str]) -> Float[Tensor, "tokens d_model"]:
+        """Return the vectors of words [tokens, d_model]."""
+        d_model, seed = self.config.d_model, self.config.seed
+        return torch.stack([word_vector(word, d_model, seed) for word in words])
+
+    def positions(self, n: int) -> Float[Tensor, "position d_model"]:
+        """Return the vectors of the first n positions [position, d_model]."""
+        if self.config.positions == "learned":  # a position table, as in BERT
+            table = self.word_vectors([f"position {place}" for place in range(n)])
+            return table * 2**-0.5  # as large as sinusoidal positions
+        return sinusoidal_positions(n, self.config.d_model)
 
     def forward(
         self,
-        words: Sequence[str],
-        mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None,
+        sentences: Sequence[Sequence[str]],
         *,
         attend: AttendFunction = scaled_dot_product_attention,
-    ) -> tuple[
-        Float[Tensor, "1 tokens d_model"], list[Float[Tensor, "1 head tokens tokens"] | None]
-    ]:
-        """Return the output of one sentence [1, tokens, d_model] and each layer's weights [1, head, query, key]."""
-        output, weights, _ = self.encoder(self.embed(words)[None], mask, attend=attend)
-        return output, weights
+    ) -> tuple[Float[Tensor, "batch tokens d_model"], Layers]:
+        """Return the output of sentences, padded, [batch, tokens, d_model] and each layer's weights."""
+        x, mask = pad([self.embed(words) for words in sentences])
+        x, weights, _ = self.encoder(x, None if mask.all() else mask, attend=attend)
+        return x, weights
 
 
 class Reading(NamedTuple):
@@ -120,23 +111,11 @@ class LanguageEncoder(nn.Module):
         super().__init__()
         self.config = config
         d_model = config.d_model
-        self.embedding = WordEmbedding(config, config.n_words, d_model, positions=config.positions)
+        self.embedding = WordEmbedding(config.n_words, d_model, positions=config.positions)
         self.encoder = Encoder(config)
         self.word_projection = nn.Linear(d_model, config.n_words)
         self.referent_projection = nn.Linear(d_model, config.n_words)
         initialise(self)
-
-    def forward(
-        self,
-        words: Int[Tensor, "batch tokens"],
-        *,
-        positions: bool = True,
-        attend: AttendFunction = scaled_dot_product_attention,
-    ) -> Reading:
-        """Read sentences; no word sees padding. ``positions=False`` reads them as bags of words."""
-        x, weights = self.encode(words, positions=positions, attend=attend)
-        # (B, T, D) -> (B, T, W)
-        return Reading(self.word_projection(x), self.referent_projection(x), x, weights)
 
     def encode(
         self,
@@ -145,11 +124,20 @@ class LanguageEncoder(nn.Module):
         positions: bool = True,
         attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], Layers]:
-        """Return the word vectors and each layer's weights, without the expensive projections to words."""
+        """Return the word vectors and each layer's weights; no word sees padding.
+
+        ``positions=False`` reads the sentences as bags of words.
+        """
         here = words != self.config.pad  # (B, T)
         x = self.embedding(words, positions=positions)  # (B, T) -> (B, T, D)
         x, weights, _ = self.encoder(x, here[:, None], attend=attend)
         return x, weights
+
+    def forward(self, words: Int[Tensor, "batch tokens"], **reading: Any) -> Reading:
+        """Read sentences as `encode` does, and predict words, which is expensive."""
+        x, weights = self.encode(words, **reading)
+        # (B, T, D) -> (B, T, W)
+        return Reading(self.word_projection(x), self.referent_projection(x), x, weights)
 
 
 class LanguageDecoder(nn.Module):
@@ -162,23 +150,10 @@ class LanguageDecoder(nn.Module):
         super().__init__()
         self.config = config
         d_model = config.d_model
-        self.embedding = WordEmbedding(config, config.n_words, d_model, positions=config.positions)
+        self.embedding = WordEmbedding(config.n_words, d_model, positions=config.positions)
         self.decoder = Decoder(config, cross=False)
         self.word_projection = nn.Linear(d_model, config.n_words)
         initialise(self)
-
-    def forward(
-        self,
-        words: Int[Tensor, "batch tokens"],
-        *,
-        attend: AttendFunction = scaled_dot_product_attention,
-    ) -> tuple[Float[Tensor, "batch tokens words"], Layers]:
-        """Return the logits of the next word at each place [batch, tokens, words], and each layer's weights.
-
-        Padding comes after the words, and no word attends to later ones, so none sees it.
-        """
-        x, weights = self.encode(words, attend=attend)
-        return self.word_projection(x), weights  # (B, T, D) -> (B, T, W)
 
     def encode(
         self,
@@ -186,10 +161,20 @@ class LanguageDecoder(nn.Module):
         *,
         attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], Layers]:
-        """Return the word vectors and each layer's weights, without the expensive projection to words."""
+        """Return the word vectors and each layer's weights.
+
+        Padding comes after the words, and no word attends to later ones, so none sees it.
+        """
         x = self.embedding(words)  # (B, T) -> (B, T, D)
         x, weights, _ = self.decoder(x, attend=attend)
         return x, weights
+
+    def forward(
+        self, words: Int[Tensor, "batch tokens"], **reading: Any
+    ) -> tuple[Float[Tensor, "batch tokens words"], Layers]:
+        """Return the logits of the next word at each place [batch, tokens, words], and each layer's weights."""
+        x, weights = self.encode(words, **reading)
+        return self.word_projection(x), weights  # (B, T, D) -> (B, T, W)
 
 
 class Translation(NamedTuple):
@@ -210,12 +195,8 @@ class TranslationTransformer(nn.Module):
         super().__init__()
         self.config = config
         d_model, positions = config.d_model, config.positions
-        self.source_embedding = WordEmbedding(
-            config, config.n_source_words, d_model, positions=positions
-        )
-        self.target_embedding = WordEmbedding(
-            config, config.n_target_words, d_model, positions=positions
-        )
+        self.source_embedding = WordEmbedding(config.n_source_words, d_model, positions=positions)
+        self.target_embedding = WordEmbedding(config.n_target_words, d_model, positions=positions)
         self.transformer = EncoderDecoder(config)
         self.word_projection = nn.Linear(d_model, config.n_target_words)
         initialise(self)

@@ -5,17 +5,14 @@ To add a model is to add an entry. Reading the table needs no torch, so that nam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from attnviz.errors import InputError, SettingsError
 from attnviz.models.config import (
-    Language,
     LanguageConfig,
     RecurrentConfig,
-    ScoreName,
     ToyConfig,
     TranslationConfig,
 )
@@ -79,8 +76,7 @@ class HomeBuiltModel:
     # its architecture, which decides what it can show (`KINDS`)
     architecture: Architecture
     about: str  # training data or purpose, in words
-    # returns its sizes; a function, because it reads the size of a vocabulary
-    config: Callable[[], Config | ToyConfig]
+    config: Config | ToyConfig  # its sizes
     recipe: Recipe | None = None  # how it is trained; None for random weights
     clauses: tuple[int | None, ...] = (None,)  # as in `TrainingPlan`
     # whether it exists only for a story and cannot be chosen by name
@@ -92,40 +88,27 @@ TOY_KOREAN = "toy-ko"  # the same for Korean sentences
 RANDOM = "toy-random"  # the home-built encoder with random weights
 SIZES = ("seed", "d_model", "n_heads", "n_layers")  # sizes that can be chosen for such a model
 SEEDS = (0, 1, 2)  # the seeds of the models of each kind in the story of the bottleneck
-BOTTLENECK: tuple[tuple[str, int, ScoreName | None], ...] = (
-    ("with", 60, "scaled_dot"),
-    ("without", 76, None),
-)
-"""Translators that differ in attention alone: as many weights each, so the states of those without it are wider."""
+BOTTLENECK = {"with": 60, "without": 76}
+"""The widths of translators that differ in attention alone: as many weights each, so those without it are wider."""
 
 _TRANSLATES = "English-Korean sentence pairs of the small language: translates English"
 
 
-def _language(language: Language = "english") -> LanguageConfig:
-    """Return the sizes of a model of one language."""
-    from attnviz.models.language.vocabulary import load_vocabulary
-
-    return LanguageConfig(n_words=len(load_vocabulary(language)), language=language)
+# The sizes of the vocabularies of both languages of these pairs.
+_WORDS: dict[str, Any] = {"n_source_words": 196, "n_target_words": 292}
 
 
-def _translator(kind: Callable[..., Config], **sizes: object) -> Config:
-    """Return the sizes of a translator from English to Korean; `kind` is their class."""
-    from attnviz.models.language.vocabulary import load_vocabulary
-
-    n_source, n_target = len(load_vocabulary("source")), len(load_vocabulary("target"))
-    return kind(n_source_words=n_source, n_target_words=n_target, **sizes)
-
-
-def _bottleneck(
-    which: str, d_hidden: int, attention: ScoreName | None, seed: int
-) -> HomeBuiltModel:
+def _bottleneck(which: str, seed: int) -> HomeBuiltModel:
     """Return a translator of the story of the bottleneck, with attention or without (`which`)."""
     return HomeBuiltModel(
         name=f"bottleneck-{which}-{seed}",
         architecture="recurrent",
         about=_TRANSLATES,
-        config=partial(
-            _translator, RecurrentConfig, d_embedding=24, d_hidden=d_hidden, attention=attention
+        config=RecurrentConfig(
+            **_WORDS,
+            d_embedding=24,
+            d_hidden=BOTTLENECK[which],
+            attention="scaled_dot" if which == "with" else None,
         ),
         recipe=Recipe(steps=4000, rate=4e-3, seed=seed),
         clauses=(1, 1, 2, 3),
@@ -137,26 +120,26 @@ _MODELS = (
     HomeBuiltModel(
         name=TOY,
         architecture="encoder",
-        config=_language,
+        config=LanguageConfig(n_words=1191),
         recipe=Recipe(steps=5000, seed=2, drop_heads=0.5),
         about="English sentences of the small language: predicts hidden words, and the noun that 'it' refers to",
     ),
     HomeBuiltModel(
         name=RANDOM,
         architecture="random",
-        config=ToyConfig,
+        config=ToyConfig(),
         about="an encoder with random weights, in any size; it reads any words of any language",
     ),
     HomeBuiltModel(
         name="toy-random-bert",
         architecture="random",
         about="the same with BERT's input: a table of positions (random here), [CLS] and [SEP]",
-        config=lambda: ToyConfig(positions="learned", special_tokens=True),
+        config=ToyConfig(positions="learned", special_tokens=True),
     ),
     HomeBuiltModel(
         name="toy-decoder",
         architecture="decoder",
-        config=_language,
+        config=LanguageConfig(n_words=1191),
         recipe=Recipe(steps=2000),
         about="English sentences of the small language: predicts the next word",
     ),
@@ -164,24 +147,24 @@ _MODELS = (
         name=TOY_KOREAN,
         architecture="encoder",
         about="polite Korean sentences: predicts hidden words and particles, and what 그것 and 자기 refer to",
-        config=lambda: _language("korean"),
+        config=LanguageConfig(n_words=890, language="korean"),
         recipe=Recipe(steps=4500, drop_heads=0.5),
     ),
     HomeBuiltModel(
         name="toy-seq2seq",
         architecture="recurrent",
         about=_TRANSLATES,
-        config=partial(_translator, RecurrentConfig, d_embedding=48, d_hidden=96, forgetful=True),
+        config=RecurrentConfig(**_WORDS, d_embedding=48, d_hidden=96, forgetful=True),
         recipe=Recipe(steps=3500, forget=0.3),
     ),
     HomeBuiltModel(
         name="toy-transformer",
         architecture="translation",
         about=_TRANSLATES,
-        config=partial(_translator, TranslationConfig, n_heads=4, n_layers=2),
+        config=TranslationConfig(**_WORDS, n_heads=4, n_layers=2),
         recipe=Recipe(steps=4000, drop_heads=0.3, forget=0.4),
     ),
-    *(_bottleneck(*kind, seed) for kind in BOTTLENECK for seed in SEEDS),
+    *(_bottleneck(which, seed) for which in BOTTLENECK for seed in SEEDS),
 )
 
 HOME_BUILT: dict[str, HomeBuiltModel] = {model.name: model for model in _MODELS}
@@ -210,12 +193,11 @@ def training_plan(name: str, *, seed: int | None = None, steps: int | None = Non
         raise SettingsError("a seed is at least 0, and there is at least one step")
     model = HOME_BUILT[name]
     recipe = cast("Recipe", model.recipe)
+    seed = recipe.seed if seed is None else seed
     return TrainingPlan(
         kind=model.architecture,
-        config=cast("Config", model.config()),
-        recipe=replace(
-            recipe, seed=recipe.seed if seed is None else seed, steps=steps or recipe.steps
-        ),
+        config=cast("Config", model.config),
+        recipe=replace(recipe, seed=seed, steps=steps or recipe.steps),
         learns=model.about,
         clauses=model.clauses,
     )

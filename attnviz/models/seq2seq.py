@@ -23,26 +23,23 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from attnviz.models.attention import AttendFunction, weigh
-from attnviz.models.config import RecurrentConfig, ScoreName
+from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
+from attnviz.models.config import RecurrentConfig
 from attnviz.models.embedding import WordEmbedding, likeliest
-from attnviz.models.scores import SCORES
 
 
-# context = softmax(score(s W^Q, H W^K)) H W^V
+# context = Attention(s W^Q, H W^K, H W^V)
 class RecurrentAttention(nn.Module):
     """Attention with the decoder's state s as query and the encoder's states H as keys and values.
 
     Source: Bahdanau et al. 2015, section 3.1.
     """
 
-    def __init__(self, d_hidden: int, score: ScoreName = "scaled_dot") -> None:
+    def __init__(self, d_hidden: int) -> None:
         super().__init__()
-        self.d_hidden = d_hidden
         self.query_projection = nn.Linear(d_hidden, d_hidden)  # W^Q
         self.key_projection = nn.Linear(d_hidden, d_hidden)  # W^K
         self.value_projection = nn.Linear(d_hidden, d_hidden)  # W^V
-        self.score = SCORES[score](d_hidden)
 
     def keys_and_values(
         self, states: Float[Tensor, "batch source hidden"]
@@ -55,25 +52,17 @@ class RecurrentAttention(nn.Module):
         state: Float[Tensor, "batch hidden"],
         key: Float[Tensor, "batch source hidden"],
         value: Float[Tensor, "batch source hidden"],
-        mask: Bool[Tensor, "batch source"] | None = None,
+        mask: Bool[Tensor, "batch source"],
         *,
-        attend: AttendFunction | None = None,
+        attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch hidden"], Float[Tensor, "batch source"] | None]:
         """Return the context [batch, hidden] and the weights [batch, source] of one step.
 
-        ``attend`` takes the place of the formula, the score function included, which ``self.attend`` keeps. It
-        sees one head and one query: (B, 1, 1, D), twice (B, 1, S, D) and the mask (B, 1, 1, S).
+        ``attend`` sees one head and one query: (B, 1, 1, D), twice (B, 1, S, D) and the mask (B, 1, 1, S).
         """
         query = self.query_projection(state)[:, None, None]  # (B, D) -> (B, 1, 1, D)
-        mask = None if mask is None else mask[:, None, None]  # (B, S) -> (B, 1, 1, S)
-        context, weights = (attend or self.attend)(query, key[:, None], value[:, None], mask)
+        context, weights = attend(query, key[:, None], value[:, None], mask[:, None, None])
         return context[:, 0, 0], None if weights is None else weights[:, 0, 0]  # (B, D), (B, S)
-
-    def attend(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
-        """Return context and weights, with this model's score function."""
-        return weigh(self.score(query, key), value, mask)
 
 
 class Encoded(NamedTuple):
@@ -83,8 +72,8 @@ class Encoded(NamedTuple):
     # encoder state after each sentence's last word, the decoder's first state [batch, hidden]
     last: Tensor
     mask: Tensor  # True for words, False for padding [batch, source]
-    key: Tensor | None  # the states projected to keys; None without attention
-    value: Tensor | None  # the states projected to values; None without attention
+    key: Tensor  # the states projected to keys; without attention the states, which nobody reads
+    value: Tensor  # likewise the values
 
 
 class RecurrentTranslation(NamedTuple):
@@ -109,16 +98,10 @@ class RecurrentTranslator(nn.Module):
         super().__init__()
         self.config = config
         d_embedding, d_hidden = config.d_embedding, config.d_hidden
-        self.source_embedding = WordEmbedding(
-            config, config.n_source_words, d_embedding, positions=False
-        )
+        self.source_embedding = WordEmbedding(config.n_source_words, d_embedding, positions=False)
         self.encoder = nn.GRU(d_embedding, d_hidden, batch_first=True)
-        self.target_embedding = WordEmbedding(
-            config, config.n_target_words, d_embedding, positions=False
-        )
-        self.attention = (
-            None if config.attention is None else RecurrentAttention(d_hidden, config.attention)
-        )
+        self.target_embedding = WordEmbedding(config.n_target_words, d_embedding, positions=False)
+        self.attention = None if config.attention is None else RecurrentAttention(d_hidden)
         d_context = 0 if self.attention is None else d_hidden
         self.cell = nn.GRUCell(d_embedding + d_context, d_hidden)
         self.word_projection = nn.Linear(d_hidden, config.n_target_words)
@@ -136,7 +119,7 @@ class RecurrentTranslator(nn.Module):
         states, _ = pad_packed_sequence(
             packed_states, batch_first=True, total_length=source.shape[1]
         )  # (B, S, D)
-        key = value = None
+        key = value = states
         if self.attention is not None:
             key, value = self.attention.keys_and_values(states)
         return Encoded(states, last[0], here, key, value)  # last: (1, B, D) -> (B, D)
@@ -147,7 +130,7 @@ class RecurrentTranslator(nn.Module):
         state: Float[Tensor, "batch hidden"],
         encoded: Encoded,
         *,
-        attend: AttendFunction | None = None,
+        attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[
         Float[Tensor, "batch words"],
         Float[Tensor, "batch hidden"],
@@ -156,7 +139,7 @@ class RecurrentTranslator(nn.Module):
         """Return the next word's logits, the new state, and the weights, given the previous word and state."""
         x = self.target_embedding(word[:, None])[:, 0]  # (B) -> (B, E)
         weights = None
-        if self.attention is not None and encoded.key is not None and encoded.value is not None:
+        if self.attention is not None:
             context, weights = self.attention(
                 state, encoded.key, encoded.value, encoded.mask, attend=attend
             )
@@ -167,32 +150,18 @@ class RecurrentTranslator(nn.Module):
     def forward(
         self,
         source: Int[Tensor, "batch source"],
-        target: Int[Tensor, "batch target"],
+        target: Int[Tensor, "batch target"] | None = None,
         *,
-        attend: AttendFunction | None = None,
+        max_length: int | None = None,
+        attend: AttendFunction = scaled_dot_product_attention,
     ) -> RecurrentTranslation:
         """Translate with teacher forcing: each step reads the right previous word.
 
-        ``target`` is what it should generate, its end included; ``logits[:, i]`` is about ``target[:, i]``.
+        ``target`` is what it should generate, its end included; ``logits[:, i]`` is about ``target[:, i]``. Without a
+        target each step reads the model's own most likely word, until the end or at most ``max_length`` words.
         """
-        return self._generate(source, target, target.shape[1], attend)
-
-    @torch.no_grad()
-    def translate(
-        self, source: Int[Tensor, "batch source"], *, max_length: int | None = None
-    ) -> RecurrentTranslation:
-        """Translate freely: each step reads the model's own most likely word, until the end."""
-        return self._generate(source, None, max_length or self.config.max_length)
-
-    def _generate(
-        self,
-        source: Tensor,
-        target: Tensor | None,
-        n_steps: int,
-        attend: AttendFunction | None = None,
-    ) -> RecurrentTranslation:
-        """Generate at most `n_steps` words; each step reads the word before, from the target if there is one."""
         config = self.config
+        n_steps = (max_length or config.max_length) if target is None else target.shape[1]
         encoded = self.encode(source)
         state = encoded.last
         read = source.new_full((len(source),), config.start)
@@ -213,6 +182,13 @@ class RecurrentTranslator(nn.Module):
             torch.stack(all_logits, dim=1),  # T of (B, W) -> (B, T, W)
             torch.stack(all_weights, dim=1) if all_weights else None,  # T of (B, S) -> (B, T, S)
         )
+
+    @torch.no_grad()
+    def translate(
+        self, source: Int[Tensor, "batch source"], *, max_length: int | None = None
+    ) -> RecurrentTranslation:
+        """Translate freely: each step reads the model's own most likely word, until the end."""
+        return self.forward(source, max_length=max_length)
 
 
 @torch.no_grad()

@@ -51,16 +51,6 @@ class FeedForward(nn.Module):
         return out
 
 
-class LayerOutput(NamedTuple):
-    """The output of a layer."""
-
-    states: Tensor  # a vector for each token [batch, tokens, d_model]
-    # self-attention weights [batch, head, query, key]; None if the `attend` function kept them
-    weights: Tensor | None
-    # cross-attention weights [batch, head, query, source]; None if kept, or without cross-attention
-    cross_weights: Tensor | None
-
-
 # y = LayerNorm(x + MultiHead(x, x, x)), [z = LayerNorm(y + MultiHead(y, memory, memory)),] LayerNorm(z + FFN(z))
 class TransformerLayer(nn.Module):
     """Self-attention, with a memory cross attention, and feed-forward; after each a residual sum and a layer norm.
@@ -87,8 +77,11 @@ class TransformerLayer(nn.Module):
         memory_mask: Bool[Tensor, "*#batch #tokens #source"] | None = None,
         attend: AttendFunction = scaled_dot_product_attention,
         attend_cross: AttendFunction = scaled_dot_product_attention,
-    ) -> LayerOutput:
-        """Return the output [batch, tokens, d_model] and the weights of self-attention and of cross-attention."""
+    ) -> tuple[Float[Tensor, "batch tokens d_model"], Tensor | None, Tensor | None]:
+        """Return the output [batch, tokens, d_model], the weights [batch, head, query, key] and the cross weights.
+
+        Weights are None if the `attend` function kept them, cross weights also without cross-attention.
+        """
         attended, weights = self.attention(x, mask, attend=attend)  # (B, T, D), (B, H, T, T)
         x = self.attention_norm(x + attended)
         cross_weights = None
@@ -98,7 +91,7 @@ class TransformerLayer(nn.Module):
             )
             x = self.cross_attention_norm(x + attended)  # (B, T, D), (B, H, T, S)
         x = self.feed_forward_norm(x + self.feed_forward(x))
-        return LayerOutput(x, weights, cross_weights)
+        return x, weights, cross_weights
 
 
 class StackOutput(NamedTuple):
@@ -106,7 +99,7 @@ class StackOutput(NamedTuple):
 
     states: Tensor  # the last layer's vectors [batch, tokens, d_model]
     weights: list[Tensor | None]  # each layer's, of self-attention [batch, head, query, key]
-    # each layer's, of cross attention [batch, head, query, source]; empty where there is none
+    # each layer's, of cross attention [batch, head, query, source]; None for each where there is none
     cross_weights: list[Tensor | None]
 
 
@@ -119,7 +112,7 @@ class Stack(nn.Module):
     def __init__(self, config: StackConfig, *, causal: bool, cross: bool) -> None:
         super().__init__()
         expect_sizes(n_layers=config.n_layers)
-        self.config, self.causal, self.cross = config, causal, cross
+        self.causal = causal
         self.layers = nn.ModuleList(
             TransformerLayer(config, cross=cross) for _ in range(config.n_layers)
         )
@@ -142,24 +135,19 @@ class Stack(nn.Module):
             batch, n, _ = x.shape
             causal = causal_mask(n, x.device)  # (T, T)
             mask = causal if mask is None else full_mask(mask, (batch, n, n)) & causal  # (B, T, T)
-        outputs = []
+        output = StackOutput(x, [], [])
         for layer in self.layers:
-            outputs.append(
-                layer(
-                    x,
-                    mask,
-                    memory=memory,
-                    memory_mask=memory_mask,
-                    attend=attend,
-                    attend_cross=attend_cross,
-                )
+            x, weights, cross_weights = layer(
+                x,
+                mask,
+                memory=memory,
+                memory_mask=memory_mask,
+                attend=attend,
+                attend_cross=attend_cross,
             )
-            x = outputs[-1].states
-        return StackOutput(
-            x,
-            [o.weights for o in outputs],
-            [o.cross_weights for o in outputs] if self.cross else [],
-        )
+            output.weights.append(weights)
+            output.cross_weights.append(cross_weights)
+        return output._replace(states=x)
 
 
 class Encoder(Stack):

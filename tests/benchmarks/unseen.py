@@ -51,7 +51,7 @@ def main() -> None:
         for seed in SEEDS:
             pairs = list(islice(splits.pairs("test", seed), n))
             errors.append(float(measure.alignment_errors(translator, pairs)[head]))
-            exact = measure.hits(translator, pairs).sentence_accuracy
+            exact = float(measure.hits(translator, pairs).exact.double().mean())
             print(
                 f"{name}, draw {seed}: without a fault {exact:.1%}, alignment error {errors[-1]:.1%}",
                 flush=True,

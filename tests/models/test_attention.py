@@ -30,12 +30,8 @@ class TestTheFormula:
 
     def test_two_keys_by_hand(self) -> None:
         """Scores 0 and 1 give the weights [1, e] / (1 + e)."""
-        query, key, value = (
-            torch.tensor([[1.0]]),
-            torch.tensor([[0.0], [1.0]]),
-            torch.tensor([[2.0], [3.0]]),
-        )
-        context, weights = scaled_dot_product_attention(query, key, value)
+        key, value = torch.tensor([[0.0], [1.0]]), torch.tensor([[2.0], [3.0]])
+        context, weights = scaled_dot_product_attention(torch.tensor([[1.0]]), key, value)
         assert_close(weights, torch.tensor([[1, math.e]]) / (1 + math.e))
         assert_close(context, torch.tensor([[(2 + 3 * math.e) / (1 + math.e)]]))
 
@@ -102,10 +98,8 @@ class TestMultiHeadAttention:
 
     def test_parity_with_torch_cross(self) -> None:
         """PyTorch's module gives the same cross-attention, with padding."""
-        theirs, mine = (
-            nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True),
-            MultiHeadAttention(D_MODEL, HEADS),
-        )
+        theirs = nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True)
+        mine = MultiHeadAttention(D_MODEL, HEADS)
         copy_attention(mine, theirs)
         x, memory = torch.randn(BATCH, QUERIES, D_MODEL), torch.randn(BATCH, KEYS, D_MODEL)
         here = torch.arange(KEYS) < torch.tensor([[KEYS], [4]])
@@ -133,19 +127,14 @@ class TestAttendFunction:
             query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
         ) -> tuple[Tensor, None]:
             assert mask is not None
+            blocks = zip(torch.split(query, 4, dim=-2), torch.split(mask, 4, dim=-2), strict=True)
             rows = [
-                scaled_dot_product_attention(query[..., block, :], key, value, mask[..., block, :])[
-                    0
-                ]
-                for block in (slice(0, 4), slice(4, 5), slice(5, None))
+                scaled_dot_product_attention(part, key, value, seen)[0] for part, seen in blocks
             ]
             return torch.cat(rows, dim=-2), None
 
-        module, x, mask = (
-            kind(D_MODEL, size),
-            torch.randn(BATCH, QUERIES, D_MODEL),
-            causal_mask(QUERIES),
-        )
+        module, mask = kind(D_MODEL, size), causal_mask(QUERIES)
+        x = torch.randn(BATCH, QUERIES, D_MODEL)
         output, weights = module(x, mask, attend=by_rows)
         assert weights is None
         assert_close(output, module(x, mask)[0])
@@ -185,21 +174,12 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("mask", "message"),
         [
-            (
-                torch.ones(13, 11, dtype=torch.bool),
-                "expected (2, 11, 13) or 1 for a size, got (13, 11)",
-            ),
-            (
-                torch.ones(2, 3, 11, 13, dtype=torch.bool),
-                "expected (2, 11, 13) or 1 for a size, got (2, 3, 11, 13)",
-            ),
+            # transposed, with heads, not bool, and with a query that sees nothing
+            (torch.ones(13, 11).bool(), "expected (2, 11, 13) or 1 for a size, got (13, 11)"),
+            (torch.ones(2, 3, 11, 13).bool(), "or 1 for a size, got (2, 3, 11, 13)"),
             (torch.ones(11, 13), "expected torch.bool, got torch.float32"),
-            (
-                torch.arange(11)[:, None] != torch.tensor(5),
-                "expected at least 1 key, got 0 (row 5)",
-            ),
+            (torch.arange(11)[:, None] != 5, "expected at least 1 key, got 0 (row 5)"),
         ],
-        ids=["transposed", "with heads", "not bool", "a query that sees nothing"],
     )
     def test_masks(self, mask: Tensor, message: str) -> None:
         """A mask must be bool, fit, and leave every query something to look at."""

@@ -1,9 +1,9 @@
-"""Whole models: words embedded, one direction or both, forced and free."""
+"""Whole models: words embedded, read in one direction or both, and each kind of attention apart."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+import unicodedata
 from typing import Any
 
 import torch
@@ -11,9 +11,15 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
-from attnviz.models.config import LanguageConfig, TranslationConfig, WordsConfig
+from attnviz.models.config import LanguageConfig, ToyConfig, TranslationConfig
 from attnviz.models.embedding import WordEmbedding, sinusoidal_positions
-from attnviz.models.language_models import LanguageDecoder, LanguageEncoder, TranslationTransformer
+from attnviz.models.language_models import (
+    LanguageDecoder,
+    LanguageEncoder,
+    ToyEncoder,
+    TranslationTransformer,
+    word_vector,
+)
 
 # Different primes; only d_model must divide by the heads: 3 x 7.
 BATCH, SOURCE, TARGET, READ, SAID, HEADS, D_MODEL, D_FF, LAYERS = 3, 11, 5, 23, 19, 3, 21, 17, 2
@@ -45,17 +51,46 @@ def counting(calls: list[tuple[int, int]]) -> AttendFunction:
     return attend
 
 
-class TestWordEmbedding:
-    """x = sqrt(d_model) E[word] + PE."""
+class TestPositions:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(the same)."""
 
-    def test_is_its_equation(self) -> None:
-        """The word's row, times the root of the width, plus the position's wave."""
-        embedding, sentence = WordEmbedding(WordsConfig(), READ, D_MODEL), words(READ, 11)
+    def test_by_hand(self) -> None:
+        """Four wide, the two frequencies are 1 and 1/100; an odd width ends with a sine."""
+        expected = [
+            [0, 1, 0, 1],
+            [math.sin(1), math.cos(1), math.sin(0.01), math.cos(0.01)],
+            [math.sin(2), math.cos(2), math.sin(0.02), math.cos(0.02)],
+        ]
+        assert_close(sinusoidal_positions(3, 4), torch.tensor(expected))
+        assert sinusoidal_positions(2, 5)[0].tolist() == [0, 1, 0, 1, 0]
+        assert_close(sinusoidal_positions(2, 5)[1, 4].item(), math.sin(1 / 10_000 ** (4 / 5)))
+
+    def test_word_embedding(self) -> None:
+        """A word is its row, times the root of the width, plus the position's wave."""
+        embedding, sentence = WordEmbedding(READ, D_MODEL), words(READ, 11)
         rows = math.sqrt(D_MODEL) * embedding.table.weight[sentence]
         assert_close(embedding(sentence), rows + sinusoidal_positions(SOURCE, D_MODEL))
         assert_close(embedding(sentence, positions=False), rows)
         embedding.positions = False
         assert_close(embedding(sentence), rows)
+
+
+class TestToyEncoder:
+    """The encoder with random weights: any words, no vocabulary."""
+
+    def test_korean_typed_in_two_ways(self) -> None:
+        """A word of whole syllables and the same word as a Mac stores it are one word."""
+        decomposed = unicodedata.normalize("NFD", "사랑")
+        assert torch.equal(word_vector("사랑", 7), word_vector(decomposed, 7))
+
+    def test_word_plus_position(self) -> None:
+        """Positions are waves, or a row of numbers for each place, the same whatever the sentence, as in BERT."""
+        typed = ["I", "I", "love"]
+        vectors = torch.stack([word_vector(word, 20) for word in typed])
+        assert torch.equal(ToyEncoder().embed(typed), vectors + sinusoidal_positions(3, 20))
+        learned = ToyEncoder(ToyConfig(positions="learned"))
+        assert torch.equal(learned.embed(typed), vectors + learned.positions(3))
+        assert torch.equal(learned.positions(5)[:3], learned.positions(3))
 
 
 class TestLanguageEncoder:
@@ -75,20 +110,12 @@ class TestLanguageEncoder:
 
     def test_word_order(self) -> None:
         """Without positions shuffled words give the same numbers, shuffled; with them, not."""
-        model, sentence, shuffled = (
-            ready(LanguageEncoder(LANGUAGE)),
-            words(READ, 11),
-            torch.randperm(SOURCE),
-        )
-        without = (model(ids, positions=False).logits for ids in (sentence, sentence[:, shuffled]))
-        straight, mixed = without
-        assert_close(mixed, straight[:, shuffled])
-        assert not torch.allclose(
-            model(sentence[:, shuffled]).logits, model(sentence).logits[:, shuffled]
-        )
-        never = ready(LanguageEncoder(replace(LANGUAGE, positions=False)))
-        never.load_state_dict(model.state_dict())
-        assert torch.equal(never(sentence).logits, straight)
+        model, sentence = ready(LanguageEncoder(LANGUAGE)), words(READ, 11)
+        shuffled = torch.randperm(SOURCE)
+        for positions in (False, True):
+            straight = model(sentence, positions=positions).logits[:, shuffled]
+            mixed = model(sentence[:, shuffled], positions=positions).logits
+            assert torch.allclose(mixed, straight) != positions
 
 
 class TestLanguageDecoder:
@@ -109,16 +136,6 @@ class TestLanguageDecoder:
 
 class TestTranslationTransformer:
     """It reads one language and says another."""
-
-    def test_padding_is_said_after_the_end(self) -> None:
-        """Where the target has ended, so has what is said."""
-        model, source, target = (
-            ready(TranslationTransformer(TRANSLATION)),
-            words(READ, 11, 5),
-            words(SAID, 2, 7),
-        )
-        said = model(source, target).words
-        assert torch.equal(said == TRANSLATION.pad, target == TRANSLATION.pad)
 
     def test_attend_tells_the_three_kinds_apart(self) -> None:
         """Each function sees its own kind once a layer, for all steps at once."""

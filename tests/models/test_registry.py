@@ -12,7 +12,8 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 import attnviz
-from attnviz.models.config import ToyConfig
+from attnviz.models.config import LanguageConfig, ToyConfig
+from attnviz.models.language.vocabulary import load_vocabulary
 from attnviz.models.registry import HOME_BUILT, HomeBuiltModel
 from attnviz.models.training.files import FOLDER
 
@@ -31,7 +32,7 @@ def test_an_entry_from_outside(
         name="wide",
         architecture="random",
         about="one layer of three wide heads",
-        config=lambda: ToyConfig(d_model=24, n_heads=3, n_layers=1),
+        config=ToyConfig(d_model=24, n_heads=3, n_layers=1),
     )
     monkeypatch.setitem(HOME_BUILT, "wide", wide)
     listed = typed("models").output
@@ -43,6 +44,16 @@ def test_an_entry_from_outside(
         0,
         "wrote outputs/heatmap-i-love-you-wide-seed-3.png\n",
     )
+
+
+def test_sizes_are_those_of_the_vocabularies() -> None:
+    """Each number of words in the table is that of its list of words."""
+    for model in HOME_BUILT.values():
+        if isinstance(model.config, LanguageConfig):
+            assert model.config.n_words == len(load_vocabulary(model.config.language))
+        elif not isinstance(model.config, ToyConfig):
+            assert model.config.n_source_words == len(load_vocabulary("source"))
+            assert model.config.n_target_words == len(load_vocabulary("target"))
 
 
 @pytest.fixture

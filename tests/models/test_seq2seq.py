@@ -32,22 +32,12 @@ def translator(config: RecurrentConfig = CONFIG) -> RecurrentTranslator:
     return RecurrentTranslator(config).double().eval()
 
 
-@pytest.fixture(params=[CONFIG, WITHOUT], ids=["with attention", "without"])
-def model(request: pytest.FixtureRequest) -> RecurrentTranslator:
-    """A model with attention, and one without."""
-    return translator(request.param)
-
-
-def plain(attention: RecurrentAttention) -> RecurrentAttention:
-    """Its three maps made to change nothing."""
-    for linear in (
-        attention.query_projection,
-        attention.key_projection,
-        attention.value_projection,
-    ):
-        nn.init.eye_(linear.weight)
-        nn.init.zeros_(linear.bias)
-    return attention
+def torchs_network(model: RecurrentTranslator, d_input: int) -> nn.GRU:
+    """PyTorch's network with the weights of a model's cell."""
+    network = nn.GRU(d_input, HIDDEN, batch_first=True).double()
+    cell = model.cell.state_dict()
+    network.load_state_dict({f"{name}_l0": tensor for name, tensor in cell.items()})
+    return network
 
 
 class TestRecurrentAttention:
@@ -55,12 +45,14 @@ class TestRecurrentAttention:
 
     def test_five_steps_by_hand(self) -> None:
         """The example of the course notes: scores 15, 60, 15, 35 give the context [5, 6.94397194e-11, 1]."""
-        attention = plain(RecurrentAttention(3, score="dot")).double()
+        attention = RecurrentAttention(3).double()
+        for linear in attention.children():
+            linear.load_state_dict({"weight": torch.eye(3), "bias": torch.zeros(3)})
+        attention.query_projection.weight.data *= 3**0.5  # undoes the factor of the scores
         state = torch.tensor([[10.0, 5, 10]], dtype=torch.float64)
         states = torch.tensor([[[0.0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]], dtype=torch.float64)
-        key, value = attention.keys_and_values(states)
-        assert attention.score(state, key[0]).tolist() == [[15, 60, 15, 35]]
-        context, weights = attention(state, key, value)
+        mask = torch.ones(1, 4, dtype=torch.bool)
+        context, weights = attention(state, *attention.keys_and_values(states), mask)
         expected = torch.tensor(
             [[2.86251858e-20, 1, 2.86251858e-20, 1.38879439e-11]], dtype=torch.float64
         )
@@ -69,30 +61,30 @@ class TestRecurrentAttention:
             context, torch.tensor([[5, 6.94397194e-11, 1]], dtype=torch.float64), rtol=1e-8, atol=0
         )
 
-    @pytest.mark.parametrize("masked", [False, True])
-    def test_parity_with_torch(self, *, masked: bool) -> None:
+    def test_parity_with_torch(self) -> None:
         """Mapped by hand, PyTorch's function gives the same context."""
         attention = RecurrentAttention(HIDDEN)
         state, states = torch.randn(BATCH, HIDDEN), torch.randn(BATCH, SOURCE, HIDDEN)
-        mask = torch.arange(SOURCE) < torch.tensor([[SOURCE], [1], [7]]) if masked else None
+        mask = torch.arange(SOURCE) < torch.tensor([[SOURCE], [1], [7]])
         context, weights = attention(state, *attention.keys_and_values(states), mask)
         expected = nn.functional.scaled_dot_product_attention(
             attention.query_projection(state)[:, None],
             attention.key_projection(states),
             attention.value_projection(states),
-            None if mask is None else mask[:, None],
+            mask[:, None],
         )
         assert_close(context, expected[:, 0])
         assert weights.shape == (BATCH, SOURCE)
-        assert mask is None or (weights[~mask] == 0).all()
+        assert (weights[~mask] == 0).all()
 
 
 class TestEncoding:
     """The sentence read."""
 
-    def test_parity_with_torch(self, model: RecurrentTranslator) -> None:
+    @pytest.mark.parametrize("config", [CONFIG, WITHOUT], ids=["with attention", "without"])
+    def test_parity_with_torch(self, config: RecurrentConfig) -> None:
         """Each sentence of a batch gets the states that PyTorch's network gives it alone, and zeros after them."""
-        source = words(READ, 11, 1, 5)
+        model, source = translator(config), words(READ, 11, 1, 5)
         encoded = model.encode(source)
         assert encoded.states.shape == (BATCH, SOURCE, HIDDEN)
         for row, n in enumerate((11, 1, 5)):
@@ -109,10 +101,7 @@ class TestDecoding:
     def test_parity_with_torch_without_attention(self) -> None:
         """PyTorch's network with the cell's weights, begun with the encoder's last state, gives the same logits."""
         model = translator(WITHOUT)
-        theirs = nn.GRU(EMBEDDING, HIDDEN, batch_first=True).double()
-        theirs.load_state_dict(
-            {f"{name}_l0": tensor for name, tensor in model.cell.state_dict().items()}
-        )
+        theirs = torchs_network(model, EMBEDDING)
         source, target = words(READ, 11, 1, 5), words(SAID, 7, 7, 7)
         read = torch.cat([torch.full((BATCH, 1), CONFIG.start), target[:, :-1]], dim=1)
         states, _ = theirs(model.target_embedding(read), model.encode(source).last[None])
@@ -125,10 +114,7 @@ class TestDecoding:
         model = translator(CONFIG)
         attention = model.attention
         assert attention is not None
-        theirs = nn.GRU(EMBEDDING + HIDDEN, HIDDEN, batch_first=True).double()
-        theirs.load_state_dict(
-            {f"{name}_l0": tensor for name, tensor in model.cell.state_dict().items()}
-        )
+        theirs = torchs_network(model, EMBEDDING + HIDDEN)
         maps = nn.MultiheadAttention(HIDDEN, 1, batch_first=True).double()
         linears = (attention.query_projection, attention.key_projection, attention.value_projection)
         maps.load_state_dict(

@@ -96,6 +96,7 @@ def test_finished_sentences_stay_finished(model: Translator) -> None:
     # for half of them, the end comes at once
     model.word_projection.bias.data[end] += lead.quantile(0.5)
     together = model.translate(source, max_length=29).words
+    assert torch.equal(model(source, together).words, together)
     lengths = []
     for row, said in enumerate(together):
         ends = (said == end).nonzero()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
+from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,12 +32,10 @@ from attnviz.models.language_models import (
     LanguageEncoder,
     ToyEncoder,
     TranslationTransformer,
-    word_vector,
 )
 from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM
 from attnviz.models.training.files import FOLDER, file_of, load_home_built
 from attnviz.models.training.tasks import new_model
-from attnviz.models.transformer import pad
 from attnviz.text.display import clip, token_text, visible
 from attnviz.text.words import split_words
 
@@ -97,7 +96,7 @@ class ToySource(_HomeBuilt):
                 f"these sizes make {n_weights:,} weights: at most {MOST_WEIGHTS:,} are drawn"
             )
         # The name in pictures tells which sizes differ from those of the named model.
-        default_config = HOME_BUILT[name].config()
+        default_config = HOME_BUILT[name].config
         settings = [f"seed {config.seed}"]
         for size in ("d_model", "n_heads", "n_layers"):
             if getattr(config, size) != getattr(default_config, size):
@@ -112,40 +111,28 @@ class ToySource(_HomeBuilt):
         shown_kind = expect_kind(self, kind, target)
         tokens = _read_words(text, pair)
         if self.has_special_tokens:
-            tokens = tuple(
-                replace(token, text=token.text.lower(), piece=token.piece.lower())
-                for token in tokens
-            )
-            first_words = [token for token in tokens if token.segment == 0]
-            second_words = [token for token in tokens if token.segment == 1]
-            tokens = (_special("[CLS]", 0), *first_words, _special("[SEP]", 0))
-            if second_words:
-                tokens += (*second_words, _special("[SEP]", 1))
+            words = [replace(t, text=t.text.lower(), piece=t.piece.lower()) for t in tokens]
+            n = sum(word.segment == 0 for word in words)
+            tokens = (_special("[CLS]", 0), *words[:n], _special("[SEP]", 0))
+            if words[n:]:
+                tokens += (*words[n:], _special("[SEP]", 1))
         sentence = Sentence(text=text, pair=pair, tokens=tokens, notes=NOTES)
         return batch_of_one(sentence, {}, shown_kind)
 
     def _run(self, batch: Batch, run: ForwardPass) -> None:
-        x, mask = pad(
-            [self._model.embed([token.piece for token in s.tokens]) for s in batch.sentences]
-        )
-        self._model.encoder(x, None if batch.real.all() else mask, attend=_watch(run))
+        sentences = [[token.piece for token in s.tokens] for s in batch.sentences]
+        self._model(sentences, attend=_watch(run))
 
     def untrained(self, seed: int = 0) -> ToySource:
         """Return a model of the same sizes with other random weights."""
         config = replace(self._model.config, seed=self._model.config.seed + 1 + seed)
-        return ToySource(
-            config,
-            name=self._base_name,
-            device=self._device,
-            dtype=next(self._model.parameters()).dtype,
-        )
+        dtype = next(self._model.parameters()).dtype
+        return ToySource(config, name=self._base_name, device=self._device, dtype=dtype)
 
-    def embedded(self, batch: Batch) -> tuple[Tensor, Tensor] | None:
+    def embedded(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the vectors of the first sentence's words, and those of their positions: each [token, d_model]."""
-        words, config = [token.piece for token in batch.sentences[0].tokens], self._model.config
-        vectors = torch.stack([word_vector(word, config.d_model, config.seed) for word in words])
-        positions = self._model.positions(len(words))
-        return None if positions is None else (vectors, positions)
+        words = [token.piece for token in batch.sentences[0].tokens]
+        return self._model.word_vectors(words), self._model.positions(len(words))
 
 
 def random_source(
@@ -159,7 +146,7 @@ def random_source(
 
     Raises ModelError: sizes that do not fit together, or too large.
     """
-    config = replace(cast("ToyConfig", HOME_BUILT[name].config()), **dict[str, Any](sizes))
+    config = replace(cast("ToyConfig", HOME_BUILT[name].config), **dict[str, Any](sizes))
     return ToySource(config, name=name, device=device, dtype=dtype)
 
 
@@ -190,11 +177,14 @@ class TrainedSource(_HomeBuilt):
     ) -> None:
         self.name = visible(Path(name).name)
         self._card, model = load_home_built(name)
+        self._config = self._card.plan.config
+        # The vocabulary of the text that the model writes; a decoder reads and writes one vocabulary.
+        self._output_vocabulary = self._card.target or self._card.source
         super().__init__(model, device, dtype)
         self.kinds = KINDS[self._card.plan.kind]
         self.generates = self._card.target is not None
         # The language that it was trained on, which has further sentences for tests; None for a translation model.
-        self.language: Language | None = getattr(self._card.plan.config, "language", None)
+        self.language: Language | None = getattr(self._config, "language", None)
         self.example = EXAMPLES.get(self.language or "", "")
         # The ids of the translations that `prepare` made, by the ids of the sentence.
         self._translations: dict[tuple[int, ...], list[int]] = {}
@@ -203,22 +193,19 @@ class TrainedSource(_HomeBuilt):
         """Translate many sentences together, those of one length in one batch, so that none is padded."""
         if not self.generates:
             return
-        by_length: dict[int, dict[tuple[int, ...], None]] = {}
+        sources: dict[tuple[int, ...], None] = {}
         for text in texts:
-            try:
-                tokens = self._sentence(text, None).tokens
-            except InputError:  # `encode` says what is wrong with it
-                continue
-            ids = tuple(token.id or 0 for token in tokens)
-            by_length.setdefault(len(ids), {})[ids] = None
-        self._translations, end = {}, self._card.plan.config.end
-        for sources in map(list, by_length.values()):
-            for first in range(0, len(sources), MOST_TOGETHER):
-                batch = sources[first : first + MOST_TOGETHER]
-                words = self._model.translate(torch.tensor(batch, device=self._device)).words
-                for ids, numbers in zip(batch, words.tolist(), strict=True):
+            with suppress(InputError):  # `encode` says what is wrong with it
+                sources[_ids(self._sentence(text, None).tokens)] = None
+        self._translations, end = {}, self._config.end
+        for _, group in groupby(sorted(sources, key=len), key=len):
+            for batch in torch.split(torch.tensor(list(group), device=self._device), MOST_TOGETHER):
+                translations = self._model.translate(batch).words.tolist()
+                for ids, numbers in zip(batch.tolist(), translations, strict=True):
                     n = numbers.index(end) + 1 if end in numbers else len(numbers)
-                    self._translations[ids] = numbers[:n]  # without the padding after the end
+                    self._translations[tuple(ids)] = numbers[
+                        :n
+                    ]  # without the padding after the end
 
     def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
         """Return a batch of one sentence. Raises InputError: it has no word, or no word that the model knows."""
@@ -234,7 +221,7 @@ class TrainedSource(_HomeBuilt):
 
     def _numbers(self, tokens: Sequence[Token]) -> Tensor:
         """Return the ids of tokens, [1, token]."""
-        return torch.tensor([[token.id or 0 for token in tokens]], device=self._device)
+        return torch.tensor([_ids(tokens)], device=self._device)
 
     def _run(self, batch: Batch, run: ForwardPass) -> Any:
         model, inputs = self._model, batch.inputs
@@ -246,7 +233,7 @@ class TrainedSource(_HomeBuilt):
         # Of the recurrent translators, one works without attention.
         if model.attention is None:
             return model(inputs["source"], inputs["target"])
-        with _steps_of(model.attention.attend, run) as attend:
+        with _steps_of(run) as attend:
             return model(inputs["source"], inputs["target"], attend=attend)
 
     def untrained(self, seed: int = 0) -> TrainedSource:
@@ -265,15 +252,15 @@ class TrainedSource(_HomeBuilt):
         They are the inputs of the first layer of the batch's kind; None if that layer does not read words.
         """
         model, inputs = self._model, batch.inputs
-        if isinstance(model, LanguageEncoder | LanguageDecoder):
+        if "words" in inputs:
             embedding, words = model.embedding, inputs["words"]
-        elif isinstance(model, TranslationTransformer) and batch.kind == "encoder":
+        elif not isinstance(model, TranslationTransformer) or batch.kind == "cross":
+            return None
+        elif batch.kind == "encoder":
             embedding, words = model.source_embedding, inputs["source"]
-        elif isinstance(model, TranslationTransformer) and batch.kind == "decoder":
+        else:
             embedding = model.target_embedding
             words = after_start(inputs["target"], model.config.start)
-        else:
-            return None
         with torch.inference_mode():
             vectors: Tensor = embedding(words[:1], positions=False)[0]
         return vectors, sinusoidal_positions(*vectors.shape).to(vectors)
@@ -282,18 +269,13 @@ class TrainedSource(_HomeBuilt):
         """Return the projection from states to words for this kind of attention; None for an encoder's."""
         if kind == "encoder":
             return None
-        config, projection = self._model.config, self._model.word_projection
+        projection = self._model.word_projection
         return WordHead(
             module=projection,
             bias=projection.bias,
             names=self._output_vocabulary.decode,
-            never=(config.pad, config.start),
+            never=(self._config.pad, self._config.start),
         )
-
-    @property
-    def _output_vocabulary(self) -> Vocabulary:
-        """The vocabulary of the text that the model writes; a decoder reads and writes one vocabulary."""
-        return self._card.target or self._card.source
 
     def _sentence(self, text: str, pair: str | None, *, may_cut: bool = True) -> Sentence:
         """Return the sentence as tokens, cut to the model's limit if it may be, with notes.
@@ -301,7 +283,7 @@ class TrainedSource(_HomeBuilt):
         Raises TooLongError: it has too many words, and may not be cut; InputError: the model knows none of them.
         """
         tokens = _read_words(text, pair, self._card.source)
-        limit = self._card.plan.config.max_length
+        limit = self._config.max_length
         n_words, notes = len(tokens), tuple[Note, ...]()
         if n_words > limit:
             if not may_cut:
@@ -325,7 +307,7 @@ class TrainedSource(_HomeBuilt):
 
     def _generate(self, source: Tensor, target: str | None) -> GeneratedText:
         """Return the target as tokens or, if it is None, the model's own translation of the source ids."""
-        config = self._card.plan.config
+        config = self._config
         if target is None:
             numbers = self._translations.get(tuple(source[0].tolist()))
             if numbers is None:
@@ -349,27 +331,27 @@ class TrainedSource(_HomeBuilt):
 
     def _labelled(self, words: Sequence[str]) -> tuple[Token, ...]:
         """Return generated words as tokens, with their spans in the text joined by spaces."""
-        tokens: list[Token] = []
-        start = 0
-        for number, word in enumerate(words):
-            if word == END:
-                tokens.append(_special(END, GENERATED, self._card.plan.config.end))
-            else:
-                tokens.append(_token(word, start, number, GENERATED, self._output_vocabulary))
-            start += len(word) + 1
-        return tuple(tokens)
+        starts = accumulate([0, *(len(word) + 1 for word in words)])
+        return tuple(
+            _special(END, GENERATED, self._config.end)
+            if word == END
+            else _token(word, start, number, GENERATED, self._output_vocabulary)
+            for number, (word, start) in enumerate(zip(words, starts, strict=False))
+        )
 
     @contextmanager
     def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[UncachedDecoding]:
         """Let the model continue a text, or translate it. Raises ModelError: it generates no text."""
-        config, kind = self._card.plan.config, self.kinds[0]
+        config, kind = self._config, self.kinds[0]
         if kind == "encoder":
             raise cannot_generate(self.name)
         if chat:
             raise no_template(self.name)
         del most
         sentence = self._sentence(text, None)
-        numbers = tuple(token.id or 0 for token in sentence.tokens)
+        # A translator begins with its start token, which takes no room, a decoder with the text.
+        begin = (config.start,) if self.generates else _ids(sentence.tokens)
+        n_read = 0 if self.generates else len(begin)
 
         def tokens(generated: Sequence[int]) -> tuple[Token, ...]:
             return self._labelled(self._output_vocabulary.decode(list(generated)))
@@ -381,10 +363,8 @@ class TrainedSource(_HomeBuilt):
             name=self.name,
             sentence=sentence,
             kind=kind,
-            begin=(config.start,) if self.generates else numbers,
-            room=room_of(
-                sentence, config.max_length, 0 if self.generates else len(numbers), self.name
-            ),
+            begin=begin,
+            room=room_of(sentence, config.max_length, n_read, self.name),
             ends=frozenset({config.end}),
             never=(config.pad, config.start),
             tokens=tokens,
@@ -455,6 +435,24 @@ def _special(mark: str, segment: int, number: int | None = None) -> Token:
     return Token(text=mark, piece=mark, id=number, special=True, segment=segment)
 
 
+def _ids(tokens: Sequence[Token]) -> tuple[int, ...]:
+    return tuple(token.id or 0 for token in tokens)
+
+
+def _layer(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, context: Tensor, weights: Tensor
+) -> Layer:
+    """Return a layer of a home-built model; all but the mask have the shape [batch, head, token, d]."""
+    return Layer(
+        query=query,
+        key=key,
+        value=value,
+        output=context.transpose(1, 2),
+        own_weights=weights,
+        scoring=Scoring(mask=mask, rounded=True),
+    )
+
+
 def _watch(run: ForwardPass) -> AttendFunction:
     """Return the home-built models' scaled dot-product attention, which also passes each layer to a run."""
 
@@ -462,52 +460,30 @@ def _watch(run: ForwardPass) -> AttendFunction:
         query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, None]:
         context, weights = scaled_dot_product_attention(query, key, value, mask)
-        run.add_layer(
-            Layer(
-                query=query,
-                key=key,
-                value=value,
-                output=context.transpose(1, 2),
-                own_weights=weights,
-                scoring=Scoring(mask=mask, rounded=True),
-            )
-        )
+        run.add_layer(_layer(query, key, value, mask, context, weights))
         return context, None
 
     return attend
 
 
 @contextmanager
-def _steps_of(formula: AttendFunction, run: ForwardPass) -> Iterator[AttendFunction]:
-    """Yield a recurrent model's own attention function; when the block ends, pass its decoding steps on as one layer.
+def _steps_of(run: ForwardPass) -> Iterator[AttendFunction]:
+    """Yield an attention function; when the block ends, pass the decoding steps of a recurrent model on as one layer.
 
     A recurrent decoder attends once per step, with one query, so each step is one row of the layer.
     """
-    queries: list[Tensor] = []
-    contexts: list[Tensor] = []
-    own_weights: list[Tensor] = []
+    steps: list[tuple[Tensor, Tensor, Tensor]] = []  # query, context and weights
     shared: list[Any] = []  # key, value and mask, which are equal at every step
 
     def attend(
         query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
-        context, weights = formula(query, key, value, mask)
-        queries.append(query)
-        contexts.append(context)
-        assert weights is not None  # as formulas return them
-        own_weights.append(weights)
+    ) -> tuple[Tensor, Tensor]:
+        context, weights = scaled_dot_product_attention(query, key, value, mask)
+        steps.append((query, context, weights))
         shared[:] = key, value, mask
         return context, weights
 
     yield attend
+    query, context, weights = (torch.cat(parts, dim=2) for parts in zip(*steps, strict=True))
     key, value, mask = shared
-    run.add_layer(
-        Layer(
-            query=torch.cat(queries, dim=2),
-            key=key,
-            value=value,
-            output=torch.cat(contexts, dim=2).transpose(1, 2),
-            own_weights=torch.cat(own_weights, dim=2),
-            scoring=Scoring(mask=mask, rounded=True),
-        )
-    )
+    run.add_layer(_layer(query, key, value, mask, context, weights))

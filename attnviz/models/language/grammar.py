@@ -102,11 +102,11 @@ class Grammar:
         """Return groups of words in the same form, such as all nouns in the plural."""
         same_form = []
         for groups, forms in self.rules["alike"].items():
-            listed = _words_of(self.words, groups)
-            unique = {id(word): word for word in listed}.values()  # a noun may be in several groups
+            # A noun may be in several groups.
+            words = {id(word): word for word in _words_of(self.words, groups)}.values()
             for form in forms:
                 before, name, after = _split_slots(form)
-                same_form.append(tuple(before + word[name] + after for word in unique))
+                same_form.append(tuple(before + word[name] + after for word in words))
         return tuple(same_form)
 
 
@@ -140,7 +140,7 @@ class _Draft:
         """Return a text unchanged; for a word, its form for this side, or its first form."""
         if isinstance(value, str):
             return value
-        form: str = value[self.side] if self.side in value else next(iter(value.values()))
+        form: str = value.get(self.side, next(iter(value.values())))
         return form
 
     def _draw_one(self, rules: list[Any]) -> Any:
@@ -212,8 +212,7 @@ class _Draft:
         if role not in PARTICLES:
             role = self.text(self.variables[role])
         noun = before.rstrip("[ ").rpartition(" ")[2].partition("/")[0]
-        is_own_piece = before[-1] in "[ "
-        return (PIECE if is_own_piece else "") + particle(noun, role)
+        return (PIECE if before[-1] in "[ " else "") + particle(noun, role)
 
 
 @functools.cache
@@ -238,7 +237,7 @@ def _read_words(rules: dict[str, Any]) -> dict[str, Any]:
             words[group] = _read_list(entries, forms)
     for group, parts, forms in _groups_of(rules["verbs"]):
         words[group] = []
-        for takes, entries in ((takes, part[takes]) for part in parts for takes in part):
+        for takes, entries in (item for part in parts for item in part.items()):
             facts = {"group": group, "takes": takes}  # what the verbs take: an object, a place
             verbs = [word | facts for word in _read_list(entries, forms)]
             words[group] += verbs
@@ -298,14 +297,13 @@ def _align(english: str, korean: str) -> str:
     """Return two tagged texts as a line with their word alignment."""
     source = [token.split("/") for token in english.split(" ")]
     target = [token.split("/") for token in korean.split(" ")]
-    links = []
-    for position, (_, *tags) in enumerate(target):
-        for mark, tagged in zip("-p", tags, strict=False):
-            links += [
-                f"{other}{mark}{position}"
-                for other, word in enumerate(source)
-                if word[-1] in tagged.split("+")
-            ]
+    links = [
+        f"{other}{mark}{position}"
+        for position, (_, *tags) in enumerate(target)
+        for mark, tagged in zip("-p", tags, strict=False)
+        for other, word in enumerate(source)
+        if word[-1] in tagged.split("+")
+    ]
     texts = [" ".join(word for word, *_ in words) for words in (source, target)]
     return "\t".join([*texts, " ".join(links)])
 

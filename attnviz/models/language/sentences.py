@@ -66,31 +66,26 @@ def parse_sentence(line: str) -> GoldSentence:
             decided.add(position)
         if tag:
             tagged[tag] = position
-    links: tuple[Link, ...] = ()
+    links = []
     if link:
         query, key, relation = link.split(" ")
-        links = (Link(query=tagged[query], key=tagged[key], relation=relation),)
+        links.append(Link(query=tagged[query], key=tagged[key], relation=relation))
     return GoldSentence(
         words=tuple(words),
         kind=kind,
         decided=frozenset(decided),
         reference=Reference(*(tagged[tag] for tag in reference.split(" "))) if reference else None,
-        links=links,
+        links=tuple(links),
     )
 
 
 def parse_pair(line: str) -> Pair:
     """Return the pair of a line: its English text, its Korean text and its alignment, with tabs between them."""
     english, korean, alignment = line.split("\t")
-    sure, possible = set[tuple[int, int]](), set[tuple[int, int]]()
-    for link in alignment.split(" "):
-        source, kind, target = re.split("([-p])", link)
-        possible.add((int(target), int(source)))
-        if kind == "-":
-            sure.add((int(target), int(source)))
+    links = [re.split("([-p])", link) for link in alignment.split(" ")]  # source, kind, target
     return Pair(
         english=tuple(english.split(" ")),
         korean=tuple(korean.split(" ")),
-        sure=frozenset(sure),
-        possible=frozenset(possible),
+        sure=frozenset((int(target), int(source)) for source, kind, target in links if kind == "-"),
+        possible=frozenset((int(target), int(source)) for source, _, target in links),
     )

@@ -13,7 +13,7 @@ import functools
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from random import Random
 from typing import Literal
@@ -28,10 +28,8 @@ Split = Literal["train", "validation", "test"]
 HELD_OUT = Path(__file__).with_name("held_out")
 
 _LIGHT = frozenset(("the", "a", "an", "two", ".", "?"))
-_STREAMS: dict[Language, str] = {
-    "english": "english",
-    "korean": "hangul",
-}  # constant part of the seed
+# The constant part of the seed of sentences.
+_STREAMS: dict[Language, str] = {"english": "english", "korean": "hangul"}
 _SEEDS: dict[Split, int] = {"train": 1, "validation": 2, "test": 3}
 
 
@@ -39,11 +37,7 @@ def split_of(words: Sequence[str]) -> Split:
     """Return the split of a sentence: eight in ten belong to training, one each to the others."""
     content = " ".join(word for word in words if word not in _LIGHT and not word.startswith(PIECE))
     tenth = hashlib.blake2b(content.encode(), digest_size=8).digest()[0] % 10
-    if tenth == 8:
-        return "validation"
-    if tenth == 9:
-        return "test"
-    return "train"
+    return "validation" if tenth == 8 else "test" if tenth == 9 else "train"
 
 
 def sentences(
@@ -52,15 +46,23 @@ def sentences(
     """Yield sentences of a split without end; the same seed yields the same sentences."""
     lines = _held_out(f"{language}-{kind}-{split}" if kind else f"{language}-{split}", seed)
     yield from map(parse_sentence, lines)
+    from attnviz.models.language.grammar import load_grammar
+
+    grammar, random = load_grammar(language), Random(f"{_STREAMS[language]} {_SEEDS[split]} {seed}")
+    made = (parse_sentence(grammar.sentence(random, kind)) for _ in count())
     # The grammar makes the same sentences again, so those of the file are skipped.
-    yield from islice(_made_sentences(split, seed, kind, language), len(lines), None)
+    yield from islice((s for s in made if split_of(s.words) == split), len(lines), None)
 
 
 def pairs(split: Split, seed: int = 0, clauses: int | None = None) -> Iterator[Pair]:
     """Yield English-Korean pairs of a split without end; with this number of clauses, or any number."""
     lines = _held_out(f"pairs-{split}", seed) if clauses is None else []
     yield from map(parse_pair, lines)
-    yield from islice(_made_pairs(split, seed, clauses), len(lines), None)
+    from attnviz.models.language.grammar import load_grammar
+
+    grammar, random = load_grammar("translation"), Random(f"korean {_SEEDS[split]} {seed}")
+    made = (parse_pair(grammar.pair(random, clauses)) for _ in count())
+    yield from islice((p for p in made if split_of(p.english) == split), len(lines), None)
 
 
 @functools.cache
@@ -74,33 +76,7 @@ def endings(language: Language) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _held_out(name: str, seed: int) -> list[str]:
     """Return the lines of a file of `held_out`, which has the first sentences of seed 0; empty if there is none."""
     path = HELD_OUT / f"{name}.txt"
-    if seed != 0 or not path.exists():
-        return []
-    return path.read_text("utf-8").splitlines()
-
-
-def _made_sentences(
-    split: Split, seed: int, kind: str | None, language: Language
-) -> Iterator[GoldSentence]:
-    """Yield the sentences that the grammar makes from a seed, those of one split."""
-    from attnviz.models.language.grammar import load_grammar
-
-    grammar, random = load_grammar(language), Random(f"{_STREAMS[language]} {_SEEDS[split]} {seed}")
-    while True:
-        sentence = parse_sentence(grammar.sentence(random, kind))
-        if split_of(sentence.words) == split:
-            yield sentence
-
-
-def _made_pairs(split: Split, seed: int, clauses: int | None) -> Iterator[Pair]:
-    """Yield the pairs that the grammar makes from a seed, those of one split."""
-    from attnviz.models.language.grammar import load_grammar
-
-    grammar, random = load_grammar("translation"), Random(f"korean {_SEEDS[split]} {seed}")
-    while True:
-        pair = parse_pair(grammar.pair(random, clauses))
-        if split_of(pair.english) == split:
-            yield pair
+    return path.read_text("utf-8").splitlines() if seed == 0 and path.exists() else []
 
 
 def corpus_lines(
@@ -118,10 +94,8 @@ def corpus_lines(
 
 def source_lines(n: int) -> tuple[CorpusLine, ...]:
     """Return English test sentences to be translated, without links."""
-    numbered = enumerate(islice(pairs("test"), n), 1)
-    return tuple(
-        CorpusLine(number=number, text=" ".join(pair.english)) for number, pair in numbered
-    )
+    texts = [" ".join(pair.english) for pair in islice(pairs("test"), n)]
+    return tuple(CorpusLine(number=number, text=text) for number, text in enumerate(texts, 1))
 
 
 def line_of(sentence: GoldSentence) -> CorpusLine:

@@ -13,14 +13,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-import torch
 from torch import Tensor, nn
 
 from attnviz.errors import FileFormatError
 from attnviz.models.config import LanguageConfig
 from attnviz.models.language.vocabulary import SPECIAL, Vocabulary
 from attnviz.models.registry import Recipe, TrainingPlan
-from attnviz.models.training.tasks import ARCHITECTURES, Model
+from attnviz.models.training.tasks import ARCHITECTURES, Model, new_model
 from attnviz.storage.files import check_is_file
 
 _T = TypeVar("_T")
@@ -82,8 +81,7 @@ def load(path: Path) -> tuple[ModelCard, Model]:
     try:
         # Drawing first weights that are then replaced takes milliseconds; the meta device, which draws none, takes
         # a second to get ready.
-        with torch.random.fork_rng(devices=[]):
-            model = ARCHITECTURES[card.plan.kind][0](card.plan.config)  # type: ignore[arg-type]
+        model = new_model(card.plan)
         model.load_state_dict(weights, assign=True)
     except Exception as error:  # whatever the sizes of a damaged card lead to
         raise _refusal(path, f": {WRONG_SIZES}") from error
@@ -98,13 +96,13 @@ def _open(path: Path) -> tuple[ModelCard, dict[str, Tensor]]:
         check_is_file(path)
         with safe_open(path, framework="pt") as file:
             weights = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118 - it is no dictionary
-            described = json.loads((file.metadata() or {})["card"])
+            described = (file.metadata() or {})["card"]
     except KeyError:
         raise _refusal(path, ", as attnviz train writes one") from None
-    except (OSError, SafetensorError, FileFormatError, ValueError, RecursionError) as error:
+    except (OSError, SafetensorError, FileFormatError) as error:
         raise _refusal(path, f": {error}") from error
     try:
-        card = _card_from(described)
+        card = _card_from(json.loads(described))
     except Exception as error:  # whatever the values of a damaged card lead to
         reason = f"train it again ({type(error).__name__}: {error})"
         raise _refusal(path, f" that this version reads: {reason}") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import cycle, islice
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -28,14 +28,11 @@ SAMPLES = 500  # sentences per measure
 @torch.inference_mode()
 def decided_words(model: LanguageEncoder, n: int) -> float:
     """Return the share of words decided by the grammar that the model names when they are hidden one at a time."""
+    sentences = list(islice(splits.sentences("test", language=model.config.language), n))
     # Each sentence once for each word to hide, and the place of this word.
-    words, hidden_places = [], []
-    for sentence in islice(splits.sentences("test", language=model.config.language), n):
-        for place in sorted(sentence.decided):
-            words.append(_numbers(model, [sentence])[0])
-            hidden_places.append(place)
-    shown = pad_numbers(words)
-    rows = torch.arange(len(words))
+    repeated = [sentence for sentence in sentences for _ in sentence.decided]
+    hidden_places = [place for sentence in sentences for place in sorted(sentence.decided)]
+    shown, rows = _numbers(model, repeated), torch.arange(len(repeated))
     hidden = shown[rows, hidden_places]
     shown[rows, hidden_places] = model.config.mask
     batches = torch.split(shown, 512)
@@ -50,10 +47,10 @@ def references(
     return list(islice(splits.sentences(split, kind=kind, language=language), n))
 
 
-def _numbers(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> list[list[int]]:
-    """Return the numbers of the words of each sentence."""
+def _numbers(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> Tensor:
+    """Return the numbers of the words of sentences [sentence, word], padded."""
     vocabulary = load_vocabulary(model.config.language)
-    return [vocabulary.encode(sentence.words) for sentence in sentences]
+    return pad_numbers([vocabulary.encode(sentence.words) for sentence in sentences])
 
 
 def places(sentences: Sequence[GoldSentence]) -> tuple[Tensor, Tensor]:
@@ -68,7 +65,7 @@ def places(sentences: Sequence[GoldSentence]) -> tuple[Tensor, Tensor]:
 def named_referents(model: LanguageEncoder, n: int, kind: str = "reference") -> float:
     """Return the share of sentences in which the model names the noun that "it" stands for."""
     sentences = references("test", n, kind, model.config.language)
-    words = pad_numbers(_numbers(model, sentences))
+    words = _numbers(model, sentences)
     rows, (pronouns, nouns) = torch.arange(len(sentences)), places(sentences)
     named = model(words).referents.argmax(dim=-1)  # (B, T)
     return float((named[rows, pronouns] == words[rows, nouns]).float().mean())
@@ -77,7 +74,7 @@ def named_referents(model: LanguageEncoder, n: int, kind: str = "reference") -> 
 @torch.inference_mode()
 def weights(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> Tensor:
     """Return each head's weights [sentence, layer, head, query, key]; ignore queries after a sentence's end."""
-    reading = model(pad_numbers(_numbers(model, sentences)))
+    reading = model(_numbers(model, sentences))
     return torch.stack([layer for layer in reading.weights if layer is not None], dim=1)
 
 
@@ -92,12 +89,8 @@ def _right(from_it: Tensor, sentences: Sequence[GoldSentence]) -> Tensor:
     """Return whether the largest weight from "it" is on the right noun, or on its particle [..., sentence]."""
     top_keys = from_it.argmax(dim=-1)
     _pronouns, nouns = places(sentences)
-    has_particle = torch.tensor(
-        [
-            sentence.words[noun + 1].startswith(PIECE)
-            for sentence, noun in zip(sentences, nouns.tolist(), strict=True)
-        ]
-    )
+    after = [s.words[noun + 1] for s, noun in zip(sentences, nouns.tolist(), strict=True)]
+    has_particle = torch.tensor([word.startswith(PIECE) for word in after])
     return (top_keys == nouns) | ((top_keys == nouns + 1) & has_particle)
 
 
@@ -182,21 +175,12 @@ def some_pairs(split: Split, n: int, clauses: Sequence[int | None]) -> list[Pair
 
 
 class Hits(NamedTuple):
-    """Which words of the right translations a model generates, free running [sentence, step]; the end is a word."""
+    """How well a model translates, running free; the end of a sentence counts as a word of it."""
 
-    right: Tensor  # whether the generated word is right
-    is_word: Tensor  # whether there is a word, not padding
-    is_inner: Tensor  # whether there is a word other than the end
-
-    @property
-    def sentence_accuracy(self) -> float:
-        """Return the share of sentences translated without an error."""
-        return float((self.right == self.is_word).all(dim=-1).double().mean())
-
-    @property
-    def word_accuracy(self) -> float:
-        """Return the share of words generated in the right place."""
-        return float(self.right[self.is_inner].double().mean())
+    exact: Tensor  # whether a sentence is translated without an error [sentence]
+    word_accuracy: (
+        float  # the share of words, other than the end, that are generated in the right place
+    )
 
 
 @torch.inference_mode()
@@ -206,26 +190,9 @@ def hits(model: Translator, pairs: Sequence[Pair]) -> Hits:
     n_steps = target.shape[1]  # later words count as wrong
     words = model.translate(source, max_length=n_steps).words
     words = torch.nn.functional.pad(words, (0, n_steps - words.shape[1]))
-    is_word = target != model.config.pad
-    return Hits((words == target) & is_word, is_word, is_word & (target != model.config.end))
-
-
-@torch.inference_mode()
-def alignments(model: Translator, pairs: Sequence[Pair]) -> Tensor:
-    """Return the source position with each head's largest weight at each right word [layer, head, sentence, step].
-
-    Raises:
-        ValueError: the model has no attention.
-    """
-    source, target = encode_pairs(pairs, model.config.end)
-    weights = model(source, target).weights
-    if weights is None:
-        raise ValueError("a model without attention aligns nothing")
-    if isinstance(model, RecurrentTranslator):
-        top_keys: Tensor = weights.argmax(dim=-1)[None, None]  # (1, 1, B, T)
-        return top_keys
-    layers = [layer.argmax(dim=-1).transpose(0, 1) for layer in weights.cross if layer is not None]
-    return torch.stack(layers)  # (L, H, B, T)
+    right, is_word = words == target, target != model.config.pad
+    is_inner = is_word & (target != model.config.end)
+    return Hits((right | ~is_word).all(dim=-1), float(right[is_inner].double().mean()))
 
 
 def alignment_error(top_keys: Sequence[Sequence[int]], pairs: Sequence[Pair]) -> float:
@@ -243,10 +210,17 @@ def alignment_error(top_keys: Sequence[Sequence[int]], pairs: Sequence[Pair]) ->
     return 1 - right / total
 
 
+@torch.inference_mode()
 def alignment_errors(model: Translator, pairs: Sequence[Pair]) -> Tensor:
-    """Return the alignment error rate of each head's largest weights [layer, head]."""
-    layers = alignments(model, pairs).tolist()
-    return torch.tensor([[alignment_error(keys, pairs) for keys in heads] for heads in layers])
+    """Return the alignment error rate of each head's largest weights at the right words [layer, head]."""
+    source, target = encode_pairs(pairs, model.config.end)
+    weights: Any = model(source, target).weights
+    # Of a recurrent model (B, T, S) -> (B, 1, T, S): one layer with one head.
+    layers = [weights[:, None]] if isinstance(model, RecurrentTranslator) else weights.cross
+    top_keys = torch.stack([layer.argmax(dim=-1).transpose(0, 1) for layer in layers])
+    return torch.tensor(  # (L, H, B, T) -> (L, H)
+        [[alignment_error(keys, pairs) for keys in heads] for heads in top_keys.tolist()]
+    )
 
 
 def diagonal_error(pairs: Sequence[Pair]) -> float:
@@ -256,11 +230,6 @@ def diagonal_error(pairs: Sequence[Pair]) -> float:
         n_source, n_steps = len(pair.english), len(pair.korean)
         diagonals.append([step * n_source // n_steps for step in range(n_steps)])
     return alignment_error(diagonals, pairs)
-
-
-def alignment_head(model: Translator, n: int, clauses: Sequence[int | None]) -> Head:
-    """Return the head that aligns best, chosen on validation pairs."""
-    return best(-alignment_errors(model, some_pairs("validation", n, clauses)))
 
 
 def best(scores: Tensor) -> Head:
@@ -285,11 +254,11 @@ def quality(
     pairs = some_pairs("test", n, clauses)
     translated = hits(model, pairs)
     figures = {
-        "sentences translated correctly": translated.sentence_accuracy,
+        "sentences translated correctly": float(translated.exact.double().mean()),
         "words translated correctly": translated.word_accuracy,
     }
     if isinstance(model, TranslationTransformer) or model.attention is not None:
-        head = alignment_head(model, n, clauses)
+        head = best(-alignment_errors(model, some_pairs("validation", n, clauses)))
         figures |= {
             "alignment layer": head[0],
             "alignment head": head[1],

@@ -14,7 +14,6 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from attnviz.models.config import LanguageConfig
 from attnviz.models.language.vocabulary import load_vocabulary
 from attnviz.models.registry import Recipe, TrainingPlan, training_plan
 from attnviz.models.training import files, measure
@@ -55,12 +54,12 @@ def train(
         model = new_model(plan)
         take_steps(model, plan, progress=progress)
         model.half().float()  # the weights are rounded as the file will hold them, then measured
-        language = plan.config.language if isinstance(plan.config, LanguageConfig) else None
+        language = getattr(plan.config, "language", None)
         card = ModelCard(
             name=name,
             plan=plan,
             source=load_vocabulary(language or "source"),
-            target=load_vocabulary("target") if language is None else None,
+            target=None if language else load_vocabulary("target"),
             quality=measure.quality(model, clauses=plan.clauses),
         )
     write_whole(path, lambda temporary: files.save(temporary, card, model))

@@ -69,9 +69,8 @@ def hidden_words(model: LanguageEncoder, recipe: Recipe, step: int) -> Tensor:
     """
     random = Random(f"hidden {recipe.seed} {step}")
     language = model.config.language
-    batch = list(
-        islice(splits.sentences("train", random.randrange(2**62), language=language), recipe.batch)
-    )
+    stream = splits.sentences("train", random.randrange(2**62), language=language)
+    batch = list(islice(stream, recipe.batch))
     vocabulary = load_vocabulary(language)
     words = pad_numbers([vocabulary.encode(_drop_some_stops(random, s.words)) for s in batch])
     shown, hidden = hide(random, words, model.config, recipe.unknown)

@@ -64,11 +64,7 @@ def faultless(
     models: Sequence[RecurrentTranslator], pairs: Sequence[Pair]
 ) -> Float[Tensor, "seed sentence"]:
     """Return 1 for each sentence that a model translates without an error, and 0 for the others."""
-    exact = []
-    for model in models:
-        result = hits(model, pairs)
-        exact.append((result.right == result.is_word).all(dim=-1).double())
-    return torch.stack(exact)
+    return torch.stack([hits(model, pairs).exact.double() for model in models])
 
 
 def share(values: Float[Tensor, "seed sentence"]) -> Estimate:

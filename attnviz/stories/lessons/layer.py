@@ -73,7 +73,7 @@ def build_story() -> Story:
     for layer in layers:
         vectors = run_layer(layer, x)
         steps.append([measure(step, vectors[0]) for step in vectors])
-        x = layer(x).states
+        x, _weights, _no_cross = layer(x)
         differences.append(float((vectors[-1] - x[0]).abs().max()))
     differences.append(float((model(ids).vectors - x).abs().max()))
 

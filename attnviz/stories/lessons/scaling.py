@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attnviz.models.scores import dot, scaled_dot
+from attnviz.models.attention import attention_scores
 from attnviz.stories.common import CERTAIN, Estimate
 from attnviz.stories.record import Lines, Series, Story, Table
 from attnviz.text.messages import _
@@ -42,8 +42,9 @@ def experiment() -> tuple[list[ScoreStatistics], list[ScoreStatistics]]:
     for d_k in WIDTHS:
         query = torch.randn(N_QUERIES, 1, d_k, generator=random)
         key = torch.randn(N_QUERIES, N_KEYS, d_k, generator=random)
-        plain.append(measure(dot(query, key)[:, 0], query, key, 1.0))
-        scaled.append(measure(scaled_dot(query, key)[:, 0], query, key, d_k**-0.5))
+        dot_products = query @ key.transpose(-2, -1)
+        plain.append(measure(dot_products[:, 0], query, key, 1.0))
+        scaled.append(measure(attention_scores(query, key)[:, 0], query, key, d_k**-0.5))
     return plain, scaled
 
 

@@ -22,7 +22,7 @@ class TestToySource:
 
     def test_weights(self) -> None:
         """The record holds what the model itself returns beside its output."""
-        _, weights = ToyEncoder(SIZES)(["I", "love", "all", "you"])
+        _, weights = ToyEncoder(SIZES)([["I", "love", "all", "you"]])
         record = attend(TEXTS[0], ToySource(SIZES))
         expected = np.stack(
             [pattern[0].detach().numpy() for pattern in weights if pattern is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -11,11 +11,11 @@ import torch
 from attnviz.attention import Note
 from attnviz.capture.attend import attend
 from attnviz.capture.source import open_source
-from attnviz.models.language_models import LanguageDecoder, LanguageEncoder, TranslationTransformer
+from attnviz.models.language_models import LanguageDecoder, LanguageEncoder
 from attnviz.models.registry import HOME_BUILT, KINDS, is_random, names
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training import files, measure
-from attnviz.models.training.tasks import Model, pad_numbers
+from attnviz.models.training.tasks import pad_numbers
 
 if TYPE_CHECKING:
     from attnviz.attention import Kind
@@ -25,7 +25,7 @@ CHOSEN = [name for name in names() if not is_random(name)]
 SENTENCE = "she is eating a green apple ."
 
 
-def loaded(name: str) -> tuple[ModelCard, Model]:
+def loaded(name: str) -> tuple[ModelCard, Any]:
     """A shipped model, without attnviz looking on."""
     return files.load_home_built(name)
 
@@ -67,19 +67,12 @@ def test_weights_are_the_models_own(name: str, kind: Kind) -> None:
     card, model = loaded(name)
     source = pad_numbers([card.source.encode(SENTENCE.split())])
     with torch.inference_mode():
-        if isinstance(model, LanguageEncoder):
-            own = torch.cat([w for w in model(source).weights if w is not None])
-        elif isinstance(model, LanguageDecoder):
-            own = torch.cat([w for w in model(source)[1] if w is not None])
-        elif isinstance(model, TranslationTransformer):
-            own = torch.cat(
-                [w for w in getattr(model.translate(source).weights, kind) if w is not None]
-            )
+        if isinstance(model, LanguageEncoder | LanguageDecoder):
+            own = torch.cat(model(source)[-1])
         else:
-            assert isinstance(model, RecurrentTranslator)
             weights = model.translate(source).weights
-            assert weights is not None
-            own = weights[None]
+            is_recurrent = isinstance(model, RecurrentTranslator)
+            own = weights[None] if is_recurrent else torch.cat(getattr(weights, kind))
     np.testing.assert_allclose(record.weights, own.numpy(), atol=1e-6)
     assert record.kind == kind
     assert record.receipt is not None

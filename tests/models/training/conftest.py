@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jaxtyping
 import pytest
 
-from attnviz.models.config import LanguageConfig, RecurrentConfig, TranslationConfig
-from attnviz.models.language.vocabulary import load_vocabulary
-from attnviz.models.registry import Recipe, TrainingPlan
+from attnviz.models.registry import Recipe, training_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from attnviz.models.registry import Architecture
+    from attnviz.models.registry import TrainingPlan
 
-KINDS = ("encoder", "decoder", "recurrent", "translation")
+KINDS = {
+    "encoder": "toy",
+    "decoder": "toy-decoder",
+    "recurrent": "toy-seq2seq",
+    "translation": "toy-transformer",
+}
+"""A shipped model of each kind."""
 
 
 @pytest.fixture
@@ -29,26 +34,16 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 def plan() -> Callable[..., TrainingPlan]:
     """A plan for a tiny model of a kind; everything of its recipe can be set."""
 
-    def make(kind: Architecture, **recipe: Any) -> TrainingPlan:
-        english, source, target = (
-            len(load_vocabulary(name)) for name in ("english", "source", "target")
-        )
-        both: dict[str, Any] = {"n_source_words": source, "n_target_words": target}
-        small: dict[str, Any] = {"d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 13}
-        config: LanguageConfig | RecurrentConfig | TranslationConfig
+    def make(kind: str, **recipe: Any) -> TrainingPlan:
+        shipped = training_plan(KINDS[kind])
+        sizes: dict[str, int] = {"d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 13}
         if kind == "recurrent":
-            config = RecurrentConfig(d_embedding=11, d_hidden=13, **both)
-        elif kind == "translation":
-            config = TranslationConfig(**both, **small)
-        else:
-            config = LanguageConfig(n_words=english, **small)
-        told: dict[str, Any] = {
-            "steps": 12,
-            "batch": 7,
-            "rate": 1e-2,
-            "drop_heads": 0.3,
-            "forget": 0.1,
-        } | recipe
-        return TrainingPlan(kind=kind, config=config, recipe=Recipe(**told), learns="a little")
+            sizes = {"d_embedding": 11, "d_hidden": 13, "forgetful": False}
+        settings = {"steps": 12, "batch": 7, "rate": 1e-2, "drop_heads": 0.3, "forget": 0.1}
+        return replace(
+            shipped,
+            config=replace(shipped.config, **sizes),  # type: ignore[arg-type]
+            recipe=Recipe(**(settings | recipe)),
+        )
 
     return make

@@ -12,25 +12,15 @@ from torch import Tensor
 
 from attnviz.models.config import LanguageConfig, RecurrentConfig
 from attnviz.models.language import splits
-from attnviz.models.language.sentences import GoldSentence, Pair, Reference
+from attnviz.models.language.sentences import Reference, parse_pair, parse_sentence
 from attnviz.models.language.vocabulary import load_vocabulary
 from attnviz.models.language_models import LanguageDecoder, LanguageEncoder, Reading
 from attnviz.models.seq2seq import RecurrentTranslation, RecurrentTranslator
 from attnviz.models.training import measure
+from attnviz.models.training.tasks import pad_numbers
 
-WORDS, SOURCE, KOREAN = (
-    load_vocabulary("english"),
-    load_vocabulary("source"),
-    load_vocabulary("target"),
-)
+WORDS, SOURCE, KOREAN = map(load_vocabulary, ("english", "source", "target"))
 SMALL = LanguageConfig(n_words=len(WORDS), d_model=6, n_heads=3, n_layers=2, d_ff=5)
-
-
-def constant(words: Tensor, word: str) -> Tensor:
-    """One word, said at every place."""
-    logits = torch.zeros(*words.shape, len(WORDS))
-    logits[..., WORDS.encode([word])[0]] = 1
-    return logits
 
 
 class Looking(LanguageEncoder):
@@ -51,7 +41,8 @@ class Looking(LanguageEncoder):
             if at is not None:
                 weights[1, row, 2, :, 2] = 0.01
                 weights[1, row, 2, :, at] = 0.6
-        logits = constant(words, self.word)
+        logits = torch.zeros(*words.shape, len(WORDS))
+        logits[..., WORDS.encode([self.word])[0]] = 1
         return Reading(logits, logits, torch.zeros(*words.shape, 6), list(weights))
 
 
@@ -107,31 +98,17 @@ class TestEncoder:
         assert measure.accuracy_when_swapped(Looking(SMALL), (0, 1), made) == 0
 
 
-class TestReferences:
-    """Tired turned to wide, and the best guess without reading."""
-
-    def test_turned(self) -> None:
-        """The last word, and with it the noun."""
-        words = [
-            "the",
-            "animal",
-            "didn't",
-            "cross",
-            "the",
-            "street",
-            "because",
-            "it",
-            "was",
-            "too",
-            "tired",
-            ".",
-        ]
-        tired = GoldSentence(words=tuple(words), kind="reference", reference=Reference(7, 1, 5))
-        (other,) = measure.swap_referents([tired])
-        assert other.words[:10] == tired.words[:10]
-        assert other.words[10] in splits.endings("english")[1]
-        assert other.reference == Reference(7, 5, 1)
-        assert measure.swap_referents([other])[0].reference == tired.reference
+def test_tired_becomes_wide() -> None:
+    """The last word is changed, and with it the noun; changed again, it is as before."""
+    tired = parse_sentence(
+        "reference\tthe animal/animal didn't cross the street/place because it/it was too tired .\t"
+        "it animal place\t"
+    )
+    (other,) = measure.swap_referents([tired])
+    assert other.words[:10] == tired.words[:10]
+    assert other.words[10] in splits.endings("english")[1]
+    assert other.reference == Reference(7, 5, 1)
+    assert measure.swap_referents([other])[0].reference == tired.reference
 
 
 class Uniform(LanguageDecoder):
@@ -146,69 +123,37 @@ def test_next_words() -> None:
     assert measure.next_words(Uniform(SMALL), n=20) == pytest.approx(math.log(len(WORDS)), abs=1e-4)
 
 
-def pair(source: str, target: str, sure: str = "", more: str = "") -> Pair:
-    """A pair with links written as "0-0 1-2"."""
-    links = [{(int(link[0]), int(link[2])) for link in told.split()} for told in (sure, more)]
-    return Pair(
-        english=tuple(source.split()),
-        korean=tuple(target.split()),
-        sure=frozenset(links[0]),
-        possible=frozenset(links[0] | links[1]),
-    )
-
-
 class Parrot(RecurrentTranslator):
-    """A translator that says what it is told to, and looks from step t at word t."""
+    """A translator that says what it is told to."""
 
-    def __init__(self, said: dict[str, str], *, ends: bool = True) -> None:
-        super().__init__(
-            RecurrentConfig(
-                n_source_words=len(SOURCE), n_target_words=len(KOREAN), d_embedding=3, d_hidden=5
-            )
-        )
-        self.said, self.ends = said, ends
+    def __init__(self, *said: str) -> None:
+        config = RecurrentConfig(n_source_words=len(SOURCE), n_target_words=len(KOREAN))
+        super().__init__(config)
+        self.said = pad_numbers([[*KOREAN.encode(words.split()), config.end] for words in said])
 
     def translate(self, source: Tensor, **_: Any) -> RecurrentTranslation:
-        rows = []
-        for row in source.tolist():
-            words = " ".join(SOURCE.decode([number for number in row if number]))
-            rows.append([*KOREAN.encode(self.said[words].split()), *([3] if self.ends else [])])
-        width = max(map(len, rows))
-        words_said = torch.tensor([row + [0] * (width - len(row)) for row in rows])
-        return RecurrentTranslation(words_said, torch.zeros(*words_said.shape, len(KOREAN)), None)
-
-    def forward(self, source: Tensor, target: Tensor, **_: Any) -> RecurrentTranslation:
-        looks = torch.eye(target.shape[1], source.shape[1]).expand(len(source), -1, -1)
-        return RecurrentTranslation(target, torch.zeros(*target.shape, len(KOREAN)), looks)
+        return RecurrentTranslation(self.said, torch.zeros(*self.said.shape, len(KOREAN)), None)
 
 
-LOVE = pair("i love all you", "나는 너희 모두를 사랑한다", "0-0 1-3 2-2 3-1")
-PRINCE = pair("there is a prince", "왕자가 있다", "0-3 1-1", "0-2 1-0")
+def test_right_and_wrong_words() -> None:
+    """One of two is right; 4 + 1 of 6 words, since what is missing is wrong."""
+    love = parse_pair("i love all you\t나는 너희 모두를 사랑한다\t0-0 1-3 2-2 3-1")
+    prince = parse_pair("there is a prince\t왕자가 있다\t0-1 1-1 2p0 3-0")
+    hits = measure.hits(Parrot(" ".join(love.korean), "왕자가"), [love, prince])
+    assert hits.exact.tolist() == [True, False]
+    assert hits.word_accuracy == pytest.approx(5 / 6)
 
 
-class TestTranslations:
-    """Right and wrong words."""
+def test_alignment_error() -> None:
+    """1 - (|A and S| + |A and P|) / (|A| + |S|), summed over pairs, not averaged.
 
-    def test_exact_match_and_word_accuracy(self) -> None:
-        """One of two is right; 4 + 1 of 6 words, since what is missing is wrong."""
-        model = Parrot({"i love all you": " ".join(LOVE.korean), "there is a prince": "왕자가"})
-        assert measure.hits(model, [LOVE, PRINCE]).sentence_accuracy == 0.5
-        assert measure.hits(model, [LOVE, PRINCE]).word_accuracy == pytest.approx(5 / 6)
-
-
-class TestAlignmentError:
-    """1 - (|A and S| + |A and P|) / (|A| + |S|)."""
-
-    def test_by_hand(self) -> None:
-        """S = {0-0, 1-2}, P = S and 2-1, A = {0-0, 1-1, 2-1}: 1 - (1 + 2) / (3 + 2)."""
-        one = pair("a b c", "x y z", "0-0 1-2", "2-1")
-        assert measure.alignment_error([[0, 1, 1]], [one]) == pytest.approx(0.4)
-        # All sure links found, the rest possible: no error. None found: all error.
-        assert measure.alignment_error([[0, 2, 1]], [one]) == 0
-        assert measure.alignment_error([[9, 9, 9]], [one]) == 1
-
-    def test_is_summed_over_pairs(self) -> None:
-        """Not averaged: 1 - (1 + 2 + 2 + 2) / (5 + 4)."""
-        one, other = pair("a b c", "x y z", "0-0 1-2", "2-1"), pair("a b", "x y", "0-1 1-0")
-        error = measure.alignment_error([[0, 1, 1], [1, 0]], [one, other])
-        assert error == pytest.approx(2 / 9)
+    S = {0-0, 1-2}, P = S and 2-1, A = {0-0, 1-1, 2-1}: 1 - (1 + 2) / (3 + 2).
+    """
+    one = parse_pair("a b c\tx y z\t0-0 2-1 1p2")
+    assert measure.alignment_error([[0, 1, 1]], [one]) == pytest.approx(0.4)
+    # All sure links found, the rest possible: no error. None found: all error.
+    assert measure.alignment_error([[0, 2, 1]], [one]) == 0
+    assert measure.alignment_error([[9, 9, 9]], [one]) == 1
+    other = parse_pair("a b\tx y\t1-0 0-1")
+    error = measure.alignment_error([[0, 1, 1], [1, 0]], [one, other])
+    assert error == pytest.approx(1 - (1 + 2 + 2 + 2) / (5 + 4))
