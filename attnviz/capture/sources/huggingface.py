@@ -113,11 +113,11 @@ def open_pretrained(
     """
     options = {
         "revision": revision or "main",
-        "local_files_only": location.where != "hub",
+        "local_files_only": location.is_local,
         "trust_remote_code": trust_remote_code,
     }
     # Loading may draw random numbers; fork_rng restores the caller's random state.
-    loading = as_model_error(location.name, "be loaded", is_on_hub=location.where == "hub")
+    loading = as_model_error(location.name, "be loaded", is_on_hub=not location.is_local)
     with loading, silence_library(), torch.random.fork_rng(devices=[]):
         if seed is None:
             loaded = load(location, dtype, options, generates=generates)

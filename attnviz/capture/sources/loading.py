@@ -246,22 +246,20 @@ def _check_files(location: Location, options: dict[str, Any]) -> None:
     Raises ModelError: a file names an attention implementation that is not part of transformers, or the index of the
     weights names other files than those of safetensors in the model's own folder.
     """
-    file_options = {name: option for name, option in options.items() if name != "trust_remote_code"}
+    options = {name: option for name, option in options.items() if name != "trust_remote_code"}
     # The configuration may be in another file than config.json, which it names.
-    files = {"config.json": config_class().get_config_dict(location.path, **file_options)[0]}
-    files |= {name: _read_json(location, name, file_options) for name in (*BESIDE, INDEX)}
+    files = {"config.json": config_class().get_config_dict(location.path, **options)[0]}
+    files |= {name: _read_json(location, name, options) for name in (*BESIDE, INDEX)}
     for name, content in files.items():
         for keys, value in _leaves(content):
+            text = clip(visible(str(value)), 60)
+            reason = ""
             if IMPLEMENTATION_KEYS.isdisjoint(keys) or value is None:
-                is_refused = "weight_map" in keys and not _SAFETENSORS_FILE.fullmatch(str(value))
-                reason = f"{visible(str(value))!r}: {SAFETENSORS_ONLY}, in the model's own folder"
-            else:
-                is_refused = str(value) not in IMPLEMENTATIONS
-                reason = (
-                    f"the attention {clip(visible(str(value)), 60)!r}, which is not the library's own: to "
-                    "load it would run somebody's code"
-                )
-            if is_refused:
+                if "weight_map" in keys and not _SAFETENSORS_FILE.fullmatch(str(value)):
+                    reason = f"{text!r}: {SAFETENSORS_ONLY}, in the model's own folder"
+            elif value not in IMPLEMENTATIONS:
+                reason = f"the attention {text!r}, which is not the library's own: to load it would run somebody's code"
+            if reason:
                 raise ModelError(f"{location.name} is refused: its {name} names {reason}")
 
 
@@ -270,8 +268,10 @@ def _read_json(location: Location, name: str, options: dict[str, Any]) -> Any:
     from huggingface_hub import try_to_load_from_cache
     from transformers.utils.hub import cached_file
 
-    if location.where == "cache":  # do not ask the hub for files that the cache lacks
-        path: object = try_to_load_from_cache(location.path, name, revision=options["revision"])
+    path: object
+    if location.is_local and not Path(location.path).is_dir():
+        # Do not ask the hub for files that the cache lacks.
+        path = try_to_load_from_cache(location.path, name, revision=options["revision"])
     else:
         path = cached_file(
             location.path, name, _raise_exceptions_for_missing_entries=False, **options
