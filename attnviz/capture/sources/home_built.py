@@ -19,7 +19,7 @@ from attnviz.capture.batching import GeneratedText, batch_of_one, with_generatio
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.sources import PerSentenceSource, expect_kind
-from attnviz.capture.sources.decoding import UncachedDecoding, cannot_generate, no_template, room_of
+from attnviz.capture.sources.decoding import Decoding, cannot_generate, no_template, room_of
 from attnviz.capture.stream import ForwardPass, Layer, Scoring, digest_of
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
@@ -360,7 +360,7 @@ class TrainedSource(_HomeBuilt):
         return tuple(tokens)
 
     @contextmanager
-    def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[UncachedDecoding]:
+    def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[Decoding]:
         """Let the model continue a text, or translate it. Raises ModelError: it generates no text."""
         config, kind = self._card.plan.config, self.kinds[0]
         if kind == "encoder":
@@ -377,7 +377,7 @@ class TrainedSource(_HomeBuilt):
         def meaning(generated: Sequence[int]) -> str:
             return " ".join(token.piece for token in tokens(generated) if not token.special)
 
-        yield UncachedDecoding(
+        yield Decoding(
             name=self.name,
             sentence=sentence,
             kind=kind,
