@@ -56,24 +56,20 @@ class Decoding:
         """
         assert self.forward is not None
         self._read += numbers
-        run = self._run(len(numbers), observers, last_rows_only=True)
+        run = self._run(len(self._read), observers)
         # The user's module may store tensors; those made in inference mode could not be used in training afterwards.
         with torch.no_grad():
             logits = self.forward(self._read, run)
         return logits.float().cpu(), run.receipt(self.name)
 
-    def _run(
-        self, n_rows: int, observers: Sequence[Observer], *, last_rows_only: bool
-    ) -> ForwardPass:
+    def _run(self, n_rows: int, observers: Sequence[Observer]) -> ForwardPass:
         """Return a forward pass that sees the rows of the last `n_rows` tokens."""
         n_keys = len(self._read) if self.kind == "decoder" else len(self.sentence.tokens)
         real, real_keys = (torch.ones(1, n, dtype=torch.bool, device=CPU) for n in (n_rows, n_keys))
         batch = Batch(
             sentences=(self.sentence,), inputs={}, real=real, real_keys=real_keys, kind=self.kind
         )
-        return ForwardPass(
-            batch=batch, observers=observers, native=self.native, last_rows_only=last_rows_only
-        )
+        return ForwardPass(batch=batch, observers=observers, native=self.native)
 
 
 def cannot_generate(name: str, *, lacks_words: bool = False) -> ModelError:
@@ -163,7 +159,7 @@ class PretrainedDecoding(Decoding):
         self, numbers: Sequence[int], observers: Sequence[Observer]
     ) -> tuple[Tensor, Receipt]:
         """Run the model over new tokens while observers see their rows; return the last logits and the receipt."""
-        run = self._run(len(numbers), observers, last_rows_only=not self.cached)
+        run = self._run(len(numbers if self.cached else self._read), observers)
         tracing = show_layers(run, self._is_shown)
         if self._is_traced:
             run.native = SOFTMAX

@@ -18,7 +18,7 @@ from attnviz.attention import GENERATED, Kind, Note, Receipt, Token
 from attnviz.capture.batching import GeneratedText, batch_of_one, with_generation
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
-from attnviz.capture.sources import PerSentenceSource, expect_kind
+from attnviz.capture.sources import Source, expect_kind
 from attnviz.capture.sources.decoding import Decoding, cannot_generate, no_template, room_of
 from attnviz.capture.stream import ForwardPass, Layer, Scoring, digest_of
 from attnviz.errors import InputError, ModelError, TooLongError
@@ -49,7 +49,7 @@ NOTES = (Note("random_weights"),)
 EXAMPLES = {"korean": "고양이가 방에서 자고 있어요"}
 
 
-class _HomeBuilt(PerSentenceSource):
+class _HomeBuilt(Source):
     """Base of the home-built sources: a token is a word, and all attention is computed by one function."""
 
     has_sinks = False

@@ -24,7 +24,7 @@ from attnviz.attention import GENERATED, SOFTMAX, Kind, Note, Receipt, Token
 from attnviz.capture.batching import GeneratedText, batch_of_one, join, with_generation
 from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
-from attnviz.capture.sources import PerSentenceSource, expect_kind
+from attnviz.capture.sources import Source, expect_kind
 from attnviz.capture.sources.chat import render_chat
 from attnviz.capture.sources.decoding import (
     PretrainedDecoding,
@@ -137,7 +137,7 @@ def from_memory(model: Any, tokenizer: Any) -> PretrainedSource:
         return PretrainedSource(name, loaded, owner=model)
 
 
-class PretrainedSource(PerSentenceSource):
+class PretrainedSource(Source):
     """A pretrained model, run by transformers. A model that the caller owns is left unchanged."""
 
     def __init__(self, name: str, loaded: Loaded, *, owner: Any = None) -> None:

@@ -20,7 +20,7 @@ from attnviz.attention import SOFTMAX, Kind, Note, Receipt
 from attnviz.capture.batching import batch_of_one
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import show_calls
-from attnviz.capture.sources import PerSentenceSource, expect_kind
+from attnviz.capture.sources import Source, expect_kind
 from attnviz.capture.sources.decoding import Decoding, no_template
 from attnviz.capture.sources.hub import first_line
 from attnviz.capture.sources.loading import as_model_error, evaluated
@@ -94,7 +94,7 @@ def _further_inputs(module: nn.Module, ids: Int64[Tensor, "batch token"]) -> dic
     }
 
 
-class ModuleSource(PerSentenceSource):
+class ModuleSource(Source):
     """Any torch module that takes token ids [batch, token]; it is left unchanged.
 
     The tokenizer has ``encode(text)``, which returns ids, and ``decode(ids)``, or is a Hugging Face tokenizer. Without
