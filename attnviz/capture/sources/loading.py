@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import nn
@@ -433,43 +433,21 @@ def _configs(values: Iterable[Any]) -> Iterator[Any]:
             queue += vars(config).values()
 
 
-class Limit(NamedTuple):
-    """The largest number of tokens, and whose limit it is."""
-
-    n_tokens: int | None  # None if there is no limit
-    by_tokenizer: bool  # whether it is the tokenizer's, which may be lower than the model's
-
-
-def limit_of(model: nn.Module, tokenizer: Any) -> Limit:
-    """Return the number of tokens that the tokenizer takes and the model has positions for.
-
-    Raises ModelError: a limit is not a number.
-    """
+def limit_of(model: nn.Module, tokenizer: Any) -> int | None:
+    """Return the most tokens that the tokenizer takes and the model has positions for; None if there is no limit."""
     config: Any = model.config
     if getattr(config, "model_type", "") in {"t5", "mt5", "umt5", "longt5"}:
         # With relative positions there is no limit; the tokenizer's number is only the length used in training.
-        return Limit(None, by_tokenizer=False)
-    of_tokenizer = {"model_max_length": tokenizer.model_max_length}
-    of_model = {
-        "max_position_embeddings": getattr(config, "max_position_embeddings", None) or UNLIMITED
-    }
-    for name, value in (of_tokenizer | of_model).items():
-        if not isinstance(value, int | float):
-            raise ModelError(
-                f"the model's {name} must be a number, not {clip(visible(repr(value)), 40)}"
-            )
+        return None
+    limits = [tokenizer.model_max_length, getattr(config, "max_position_embeddings", None)]
     for name, module in model.named_modules():
         is_table = name.endswith("position_embeddings") and isinstance(module, nn.Embedding)
         # RoBERTa and related models count positions from padding_idx + 1.
         if is_table and module.padding_idx is not None:
-            of_model[name] = module.num_embeddings - module.padding_idx - 1
+            limits.append(module.num_embeddings - module.padding_idx - 1)
     # XLNet reports -1 for no limit.
-    lowest, lowest_of_model = (
-        min((value for value in limits.values() if value > 0), default=UNLIMITED)
-        for limits in (of_tokenizer, of_model)
-    )
-    limit = min(lowest, lowest_of_model)
-    return Limit(int(limit) if limit < UNLIMITED else None, by_tokenizer=lowest < lowest_of_model)
+    limit = min((value for value in limits if value and value > 0), default=UNLIMITED)
+    return int(limit) if limit < UNLIMITED else None
 
 
 @contextmanager

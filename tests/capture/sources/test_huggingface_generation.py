@@ -165,7 +165,7 @@ class TestFree:
         ):
             attend("I", taught, target=("love " * 60).strip())
         with pytest.raises(
-            TooLongError, match=r"63 tokens, but taught0/bart has 40 positions: shorten it$"
+            TooLongError, match=r"63 tokens, but taught0/bart takes at most 40: shorten it$"
         ):
             attend(("love " * 60).strip(), taught, target="I")
         cut = attend(("love " * 60).strip(), taught)
