@@ -60,8 +60,6 @@ REMOVED_KEYWORDS = {
     "truncate": "a text that is too long is cut, and a note says so",
 }
 
-NOT_DRAWN = "weights are drawn at random of a model on the hub or in a folder, which must be named"
-
 
 def check_keywords(
     function: Callable[..., object], given: Iterable[str], known: frozenset[str]
@@ -203,11 +201,14 @@ def open_source(
     """
     notify = notify or _warn
     name = _parse_name(model, revision)
-    if drawn is not None and (model is None or name.is_code or name.is_home_built):
-        raise SettingsError(NOT_DRAWN)
-    if name.is_code:
-        return _from_code(name, _device(device), _dtype(dtype), notify)
-    if name.is_home_built:
+    is_home_built = name.name in names() or name.name.endswith(".safetensors")
+    if drawn is not None and (model is None or name.function is not None or is_home_built):
+        raise SettingsError(
+            "weights are drawn at random of a model on the hub or in a folder, which must be named"
+        )
+    if name.function is not None:
+        return _from_code(name.name, name.function, _device(device), _dtype(dtype), notify)
+    if is_home_built:
         return _home_built(name.name, device, dtype, name.sizes)
     _refuse_misspelling(name.name)
     try:
@@ -269,16 +270,6 @@ class ModelName:
     # The function in a file of code that returns the model; None if the name is not a file of code.
     function: str | None = None
 
-    @property
-    def is_code(self) -> bool:
-        """Whether the model is made by a function in a file of code."""
-        return self.function is not None
-
-    @property
-    def is_home_built(self) -> bool:
-        """Whether the model comes with attnviz, or is a file that ``attnviz train`` wrote."""
-        return self.name in names() or self.name.endswith(".safetensors")
-
 
 def _parse_name(model: str | Path | None, revision: str | None) -> ModelName:
     """Return the parts of a model's name, or of the default's; `revision` is the one given beside it, if any.
@@ -300,7 +291,8 @@ def _parse_name(model: str | Path | None, revision: str | None) -> ModelName:
 
 
 def _from_code(
-    name: ModelName,
+    file: str,
+    function: str,
     device: torch.device,
     dtype: torch.dtype | None,
     notify: Callable[[str], None],
@@ -308,7 +300,6 @@ def _from_code(
     """Return the source of the torch module that a function in a file of code returns."""
     from attnviz.capture.sources.own import build
 
-    file, function = name.name, name.function or ""
     if not os.path.isfile(os.path.expanduser(file)):
         raise UnknownModelError(f"there is no file {clip(visible(file), 100)}")
     notify(f"running the code of {visible(file)}")
@@ -366,18 +357,15 @@ def _device(name: Device) -> torch.device:
     """Return the device of this name. Raises InputError: unknown name; ModelError: the device is not available."""
     import torch
 
-    is_available = {
-        "cpu": True,
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-    }
+    has_kind = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    has_kind["cpu"] = True
     if name == "auto":
-        name = next(kind for kind in ("cuda", "mps", "cpu") if is_available[kind])
-    if name not in is_available:
+        return torch.device(next(kind for kind, is_there in has_kind.items() if is_there))
+    if name not in has_kind:
         raise InputError(
             f"the device must be one of {', '.join(get_args(Device))}, not {visible(name)!r}"
         )
-    if not is_available[name]:
+    if not has_kind[name]:
         raise ModelError(f"there is no {name.upper()} device here that torch can use: take cpu")
     return torch.device(name)
 

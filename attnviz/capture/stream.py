@@ -392,9 +392,6 @@ class ForwardPass:
     native: str  # the name of the model's own implementation
     # Whether some head has a sink, so that its rows sum to less than 1.
     has_sinks: bool = False
-    # Whether a model without a cache reads a text again from its start, and the batch holds only the last rows of each
-    # layer.
-    last_rows_only: bool = False
     # For each layer that is left out, because it is no attention of all tokens to all tokens, the reason.
     left_out: list[str] = field(default_factory=list)
     dtypes: set[torch.dtype] = field(default_factory=set)  # number formats of the layers so far
@@ -425,8 +422,6 @@ class ForwardPass:
         number = max(self._differences) if is_same else self._next_number(layer.number)
         self._last_inputs = (weakref.ref(layer.query), weakref.ref(layer.key))
         layer = replace(layer, number=number)
-        if self.last_rows_only:
-            layer = _last_rows(layer, self.batch.real.shape[1])
         query, key, scoring = layer.query, layer.key, layer.scoring
         self.dtypes.add(query.dtype)
         self.has_sinks |= scoring.sinks is not None or layer.n_extra_keys > 0
@@ -534,34 +529,6 @@ class ForwardPass:
             proves="weights" if self._proves_weights else "output",
             rows=self._n_rows_of_weights,
         )
-
-
-def _last_rows(layer: Layer, n: int) -> Layer:
-    """Return a layer with only its last n queries."""
-    scoring, n_queries = layer.scoring, layer.query.shape[2]
-    first = n_queries - n
-    mask, bias = scoring.mask, scoring.bias
-    if mask is not None:
-        mask = rows_of(mask, first, n_queries)
-    elif scoring.causal:
-        mask = _causal(first, n_queries, 0, layer.key.shape[2], layer.query.device)
-    if bias is not None:
-        bias = rows_of(bias, first, n_queries)
-    attend = layer.attend
-
-    def attend_later(rows: slice, values: Tensor, mask: Tensor | None) -> Tensor:
-        """Run the last rows again, which are counted from 0."""
-        assert attend is not None
-        return attend(slice(rows.start + first, rows.stop + first), values, mask)
-
-    return replace(
-        layer,
-        query=layer.query[:, :, first:],
-        output=layer.output[:, first:],
-        own_weights=None if layer.own_weights is None else layer.own_weights[:, :, first:],
-        attend=None if attend is None else attend_later,
-        scoring=replace(scoring, causal=False, mask=mask, bias=bias),
-    )
 
 
 def digest_of(model: nn.Module) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -28,46 +29,30 @@ attnviz generate -m toy-transformer "I love all you" -o love.html
 attnviz generate -m gpt2 "The cat" --sample --temperature 0.8 --seed 3"""
 
 
+_option = partial(opt.option, panel=opt.INPUT)
+
+
 def generate(
     context: typer.Context,
     text: opt.Text = None,
     file: opt.File = None,
-    max_new_tokens: Annotated[
-        int, opt.option(panel=opt.INPUT, min=1, metavar="N", help="The most tokens.")
-    ] = 40,
-    chat: Annotated[
-        bool, opt.option("--chat", panel=opt.INPUT, help="Use the model's chat template.")
-    ] = False,
+    max_new_tokens: Annotated[int, _option(min=1, metavar="N", help="The most tokens.")] = 40,
+    chat: Annotated[bool, _option("--chat", help="Use the model's chat template.")] = False,
     sample: Annotated[
-        bool, opt.option("--sample", panel=opt.INPUT, help="Draw each token by its probability.")
+        bool, _option("--sample", help="Draw each token by its probability.")
     ] = False,
     temperature: Annotated[
-        float,
-        opt.option(
-            panel=opt.INPUT,
-            metavar="T",
-            help="With --sample: below 1, likely tokens come more often.",
-        ),
+        float, _option(metavar="T", help="With --sample: below 1, likely tokens come more often.")
     ] = 1.0,
     top_k: Annotated[
-        int | None,
-        opt.option(
-            panel=opt.INPUT, metavar="K", help="With --sample: choose among the K likeliest."
-        ),
+        int | None, _option(metavar="K", help="With --sample: choose among the K likeliest.")
     ] = None,
     top_p: Annotated[
         float | None,
-        opt.option(
-            panel=opt.INPUT,
-            metavar="P",
-            help="With --sample: among the likeliest of probability P.",
-        ),
+        _option(metavar="P", help="With --sample: among the likeliest of probability P."),
     ] = None,
     seed: Annotated[
-        int,
-        opt.option(
-            panel=opt.INPUT, metavar="N", help="With --sample: the same seed gives the same text."
-        ),
+        int, _option(metavar="N", help="With --sample: the same seed gives the same text.")
     ] = 0,
     model: opt.Model = None,
     toy: opt.Toy = False,

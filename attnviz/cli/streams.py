@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 from typing import Any
@@ -19,8 +18,7 @@ class _Output(io.FileIO):
             return super().write(data)
         except OSError as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
-            # Windows reports a closed pipe as an invalid argument.
-            if error.errno in {errno.EPIPE, errno.EINVAL}:
+            if isinstance(error, BrokenPipeError):
                 return len(data)
             raise OutputError(f"the output cannot be written: {error.strerror}") from None
 

@@ -53,13 +53,12 @@ class Generation:
     layers: Sequence[int] | None  # the layers to keep, as the user chose them; None for all
     heads: Sequence[int] | None  # the heads to keep, likewise
     numbers: list[int] = field(default_factory=list)  # of the generated tokens in the vocabulary
-    labels: list[Token] = field(default_factory=list)  # the generated tokens that were shown
+    labels: tuple[Token, ...] = ()  # the generated tokens that were shown
     # the row of weights that chose each token
     rows: list[Float32[np.ndarray, "layer head key"]] = field(default_factory=list)
     receipts: list[Receipt] = field(default_factory=list)  # one per run of the model
-    # the numbers of the kept layers and heads, and their places among all; known after the first run
+    # the numbers of the kept layers and heads, which are known after the first run
     kept: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
-    places: tuple[list[int], list[int]] = ([], [])
 
     def read(self, numbers: Sequence[int]) -> Float[Tensor, " word"]:
         """Read tokens, keep the row of the last one, and return the logits of the next token.
@@ -68,25 +67,21 @@ class Generation:
         """
         collector = WeightCollector(rows=slice(-1, None))
         logits, receipt = self.decoding.read(numbers, [collector])
+        layers, heads = collector.layers, collector.heads
+        layer_places = indices_of(layers if self.layers is None else self.layers, layers, "layer")
+        head_places = indices_of(heads if self.heads is None else self.heads, heads, "head")
         if not self.rows:
-            self._choose(collector.layers, collector.heads)
-        self.rows.append(collector.weights(0)[:, :, -1][np.ix_(*self.places)])
+            self.kept = (
+                tuple(layers[place] for place in layer_places),
+                tuple(heads[place] for place in head_places),
+            )
+            self._check_memory()
+        self.rows.append(collector.weights(0)[:, :, -1][np.ix_(layer_places, head_places)])
         self.receipts.append(receipt)
         return logits
 
-    def _choose(self, layers: tuple[int, ...], heads: tuple[int, ...]) -> None:
-        """Find the layers and heads to keep among all, once the prompt has been read.
-
-        Raises InputError: the rows of all new tokens would need too much memory.
-        """
-        self.places = (
-            indices_of(layers if self.layers is None else self.layers, layers, "layer"),
-            indices_of(heads if self.heads is None else self.heads, heads, "head"),
-        )
-        self.kept = (
-            tuple(layers[n] for n in self.places[0]),
-            tuple(heads[n] for n in self.places[1]),
-        )
+    def _check_memory(self) -> None:
+        """Raise InputError if the rows of all new tokens would need too much memory."""
         n_keys = len(self.decoding.sentence.tokens)
         if self.decoding.kind != "cross":  # generated tokens are keys too
             n_keys += self.most - 1
@@ -99,16 +94,15 @@ class Generation:
 
     def step(self, number: int, logits: Float[Tensor, " word"]) -> Step:
         """Return the step that generated the token of this number from these logits."""
-        decoding = self.decoding
-        self.labels.append(decoding.tokens(self.numbers[-WINDOW:])[-1])
+        self.labels += self.decoding.tokens(self.numbers[-WINDOW:])[-1:]
         return Step(
             number=len(self.numbers),
             token=self.labels[-1],
             probability=float(logits.softmax(dim=-1)[number]),
-            keys=self._keys(tuple(self.labels)),
+            keys=self._keys(self.labels),
             weights=self.rows[-1],
-            model=decoding.name,
-            kind=decoding.kind,
+            model=self.decoding.name,
+            kind=self.decoding.kind,
         )
 
     def _keys(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
@@ -124,18 +118,11 @@ class Generation:
         weights = np.zeros((*self.rows[0].shape[:2], len(tokens), len(keys)), dtype=np.float32)
         for place, row in enumerate(self.rows[: len(tokens)]):
             weights[:, :, place, : row.shape[-1]] = row
-        # largest difference per layer
-        differences = np.max([receipt.differences for receipt in self.receipts], axis=0)
-        sums = next((receipt.sums for receipt in self.receipts if receipt.sums), None)
-        weakest = max(self.receipts, key=lambda receipt: receipt.proves == "output")
-        n_rows = next((receipt.rows for receipt in self.receipts if receipt.rows), None)
-        receipt = replace(weakest, differences=tuple(differences.tolist()), sums=sums, rows=n_rows)
+        receipt = self._receipt()
         unit = "word" if receipt.native == "home-built" else "token"
+        sinks = (Note("sinks"),) if decoding.has_sinks else ()
         # A decoder chooses its first token at the last token of the prompt.
         first = len(sentence.tokens) - 1 if decoding.kind == "decoder" else 0
-        all_notes = [*sentence.notes, Note(f"row_generates_{unit}")]
-        if decoding.has_sinks:
-            all_notes.append(Note("sinks"))
         return Attention(
             weights=weights,
             query_tokens=tokens,
@@ -150,7 +137,17 @@ class Generation:
             short_rows=("sink",) if decoding.has_sinks else (),
             first=(first, 0),
             by_step=True,
-            notes=(*all_notes, *notes),
+            notes=(*sentence.notes, Note(f"row_generates_{unit}"), *sinks, *notes),
+        )
+
+    def _receipt(self) -> Receipt:
+        """Return one receipt for all runs: the weakest, with each layer's largest difference."""
+        differences = np.max([receipt.differences for receipt in self.receipts], axis=0)
+        return replace(
+            max(self.receipts, key=lambda receipt: receipt.proves == "output"),
+            differences=tuple(differences.tolist()),
+            sums=next((receipt.sums for receipt in self.receipts if receipt.sums), None),
+            rows=next((receipt.rows for receipt in self.receipts if receipt.rows), None),
         )
 
 
@@ -159,9 +156,9 @@ def follow(
     *,
     most: int,
     sampling: Sampling,
-    layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None,
-    on_step: Callable[[Step], None] | None = None,
+    layers: Sequence[int] | None,
+    heads: Sequence[int] | None,
+    on_step: Callable[[Step], None] | None,
 ) -> Attention:
     """Generate tokens until the end token, `most` tokens or Ctrl-C, and return their record.
 
@@ -169,32 +166,28 @@ def follow(
     """
     n_tokens = most if decoding.room is None else min(most, decoding.room)
     generation = Generation(decoding=decoding, most=n_tokens, layers=layers, heads=heads)
+    numbers, to_read = generation.numbers, decoding.begin
     never = torch.tensor(decoding.never, dtype=torch.long, device=CPU)
     random = torch.Generator().manual_seed(sampling.seed)
-    stop: BaseException | None = None
+    notes = [Note.of("sampled", how=str(sampling))] if sampling.sample else []
     try:
-        to_read = decoding.begin
-        while len(generation.numbers) < n_tokens:
+        while len(numbers) < n_tokens and decoding.ends.isdisjoint(numbers):
             logits = generation.read(to_read).index_fill(0, never, -torch.inf)
             number = choose(logits, sampling, random)
-            if decoding.first is not None and not generation.numbers:
+            if decoding.first is not None and not numbers:
                 number = decoding.first
-            generation.numbers.append(number)
+            numbers.append(number)
             if on_step is not None:
                 on_step(generation.step(number, logits))
-            if number in decoding.ends:
-                break
             to_read = (number,)
     except (KeyboardInterrupt, TooLongError) as error:
-        if not generation.numbers:
+        if not numbers:
             raise
-        stop = error
-    n = len(generation.numbers)
-    notes = [Note.of("sampled", how=str(sampling))] if sampling.sample else []
-    if isinstance(stop, KeyboardInterrupt):
-        notes.append(Note.of("generation_cut", n=n))
-    elif stop is not None:
-        notes.append(Note.of("reads_no_more", n=n, why=str(stop)))
-    elif generation.numbers[-1] not in decoding.ends:
-        notes.append(Note.of("generation_stopped" if n == most else "positions_end", n=n))
+        n, is_cut = len(numbers), isinstance(error, KeyboardInterrupt)
+        cut = Note.of("generation_cut", n=n)
+        notes.append(cut if is_cut else Note.of("reads_no_more", n=n, why=str(error)))
+    else:
+        if numbers[-1] not in decoding.ends:
+            code = "generation_stopped" if len(numbers) == most else "positions_end"
+            notes.append(Note.of(code, n=len(numbers)))
     return generation.record(notes)

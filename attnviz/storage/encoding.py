@@ -80,7 +80,7 @@ def with_nulls(value: object) -> object:
 def show(value: object) -> str:
     """Return a short description of a value, for error messages."""
     if isinstance(value, np.ndarray):
-        return f"an array of {value.dtype}"
+        return f"an array of {'text' if value.dtype.kind in 'US' else value.dtype}"
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     return clip(json.dumps(value), 40)

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-import sys
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
@@ -114,21 +112,16 @@ def _safetensors_fields(path: Path) -> dict[str, object]:
 def _npz_fields(path: Path) -> dict[str, object]:
     """Return the labels and arrays in an ``.npz`` archive that a record can have, by name."""
     with zipfile.ZipFile(path) as archive:
-        if len(archive.namelist()) != len(set(archive.namelist())):
-            raise FileFormatError("it holds two arrays of one name")
-        members = {
-            member.filename.removesuffix(".npy"): member
-            for member in archive.infolist()
-            if member.filename.endswith(".npy")
-        }
-        # Other arrays are not read: they may be far larger than the attention.
-        names = [name for name in members if name in _NPZ_NAMES]
-        if not any(name in _WEIGHT_NAMES for name in names):
-            names = [name for name in members if name in names or _is_float(archive, members[name])]
-        unpacked = sum(members[name].file_size for name in names)
-        if unpacked > max(_LARGE, _MOST_COMPRESSION * path.stat().st_size):
-            raise FileFormatError(f"it would unpack to {unpacked:,} bytes, which no attention does")
-        fields = {name: _read_array(archive, members[name]) for name in names}
+        sizes = {info.filename.removesuffix(".npy"): info.file_size for info in archive.infolist()}
+    # If there are weights, other arrays are not read: they may be far larger than the attention.
+    names = [name for name in sizes if name in _NPZ_NAMES]
+    if not any(name in _WEIGHT_NAMES for name in names):
+        names = list(sizes)
+    unpacked = sum(sizes[name] for name in names)
+    if unpacked > max(_LARGE, _MOST_COMPRESSION * path.stat().st_size):
+        raise FileFormatError(f"it would unpack to {unpacked:,} bytes, which no attention does")
+    with np.load(path, allow_pickle=False) as arrays:
+        fields = {name: _read_array(arrays, name) for name in names}
     meta = fields.pop("meta", None)
     if meta is None:
         return fields
@@ -137,43 +130,20 @@ def _npz_fields(path: Path) -> dict[str, object]:
     return {**from_text(meta), **fields}
 
 
-def _is_float(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
-    """Return whether an array holds floats; only its header is read."""
-    with archive.open(member) as file:
-        return _read_dtype(file, member).kind == "f"
-
-
-def _read_dtype(file: IO[bytes], member: zipfile.ZipInfo) -> np.dtype[Any]:
-    """Return the type of an array. Raises FileFormatError: it holds objects, or fewer numbers than its header says."""
-    if np.lib.format.read_magic(file) == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-    else:
-        shape, _, dtype = np.lib.format.read_array_header_2_0(file)
-    if dtype.hasobject:
-        raise FileFormatError(
-            f"its {member.filename} is an array of Python objects, which attnviz does not unpickle: "
-            "save numbers as float32 and tokens as text (dtype=str)"
-        )
-    if dtype.itemsize * math.prod(shape) > member.file_size:
-        raise FileFormatError(f"its {member.filename} is smaller than it says")
-    return dtype
-
-
-def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> object:
+def _read_array(arrays: Mapping[str, Any], name: str) -> object:
     """Return an array of numbers, or an array of texts as a list. Raises FileFormatError: it holds other objects."""
-    with archive.open(member) as file:
-        _read_dtype(file, member)  # refused before NumPy takes memory for it
-    with archive.open(member) as file:
-        array = np.lib.format.read_array(file, allow_pickle=False)
+    try:
+        array = np.asarray(arrays[name])
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise
+        raise FileFormatError(
+            f"its {name}.npy is an array of Python objects, which attnviz does not unpickle: "
+            "save numbers as float32 and tokens as text (dtype=str)"
+        ) from None
     if array.dtype.kind == "S":
         array = np.char.decode(array, "utf-8")
-    if array.dtype.kind != "U":
-        return array
-    # Python fails on a code above the last character of Unicode, so look at the codes before making texts of them.
-    character_codes = np.frombuffer(array.astype("<U").tobytes(), "<u4")
-    if character_codes.max(initial=0) > sys.maxunicode:
-        raise FileFormatError(f"its {member.filename} holds characters that there are not")
-    return array.tolist()
+    return array.tolist() if array.dtype.kind == "U" else array
 
 
 _READERS = {".json": _json_fields, ".npz": _npz_fields, ".safetensors": _safetensors_fields}
@@ -327,9 +297,8 @@ def _as_weights(value: object) -> Weights:
     Raises FileFormatError: it is something else.
     """
     if isinstance(value, list):
-        _check_numbers(value)
         try:
-            value = np.array(value, dtype=np.float64)
+            value = np.array(value)
         except ValueError:
             raise FileFormatError("its weights' rows differ in length") from None
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
@@ -341,22 +310,6 @@ def _as_weights(value: object) -> Weights:
             f"but have shape {value.shape}"
         )
     return value.reshape((1,) * n_missing + value.shape).astype(np.float32)
-
-
-def _check_numbers(value: list[object], n_axes: int = 1) -> None:
-    """Refuse values that NumPy would silently convert to numbers, such as "0.5" and true.
-
-    `n_axes` is the number of lists that `value` is in, with itself.
-    """
-    if value and isinstance(value[0], list) and n_axes < len(AXES):
-        for inner in value:
-            if not isinstance(inner, list):
-                raise FileFormatError("its weights' rows differ in length")
-            _check_numbers(inner, n_axes + 1)
-        return
-    if not set(map(type, value)) <= {int, float}:
-        wrong = next(entry for entry in value if type(entry) not in {int, float})
-        raise FileFormatError(f"its weights must be numbers, but hold {show(wrong)}")
 
 
 # The contents of attnviz's other JSON files, by the format that they name.

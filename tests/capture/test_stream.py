@@ -13,6 +13,7 @@ from torch.nn.functional import pad
 from attnviz.attention import Receipt
 from attnviz.capture import stream
 from attnviz.capture.observers import Batch, Sentence
+from attnviz.capture.source import open_source
 from attnviz.capture.stream import ForwardPass, Layer, Scoring, weights_in_blocks
 from attnviz.errors import NotVerifiedError
 
@@ -228,3 +229,20 @@ class TestRun:
                 NotVerifiedError, match=r"layer 0 is not verified: .* is not a finite number"
             ):
                 receipt_of((0, row, 0, 0), broken)
+
+
+@pytest.mark.parametrize(
+    "name", ["real", "toy", "toy-decoder", "toy-seq2seq", "toy-transformer", "toy-random"]
+)
+def test_a_model_has_one_digest(name: str, real_model: str) -> None:
+    """Loaded twice it is the same; in another number format, with random weights, or trained on it is another."""
+    model = real_model if name == "real" else name
+    source = open_source(model)
+    digest = source.digest()
+    assert digest == open_source(model).digest()
+    others = {
+        source.untrained().digest(),
+        source.untrained(seed=1).digest(),
+        open_source(model, dtype="float64").digest(),
+    }
+    assert len({digest, *others}) == 4

@@ -6,9 +6,6 @@ import io
 import json
 import os
 import re
-import resource
-import subprocess
-import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -29,36 +26,26 @@ from attnviz.storage.record_files import to_json
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 SUFFIXES = (".safetensors", ".npz", ".json")
 
 # ---------------------------------------------------------------------------------------------- records
 
 
-def tokens(count: int) -> tuple[Token, ...]:
-    """So many different tokens, the first one special."""
-    return tuple(
-        Token(
-            text=f"나{i}",
-            piece=f"▁나{i}\n",
-            id=i,
-            span=(i, i + 1) if i else None,
-            word=i,
-            special=not i,
-        )
-        for i in range(count)
-    )
+TOKENS_SHOWN = tuple(
+    Token(text=f"나{i}", piece=f"▁나{i}\n", id=i, span=(i, i + 1) if i else None, special=not i)
+    for i in range(7)
+)
 
 
 def sample(**changes: Any) -> Attention:
     """A record with a receipt, of layers 3 and 5 and three heads, with some parts changed."""
+    weights = np.random.default_rng(13).dirichlet(np.ones(7), size=(2, 3, 5))
     parts: dict[str, Any] = {
-        "weights": np.random.default_rng(13)
-        .dirichlet(np.ones(7), size=(2, 3, 5))
-        .astype(np.float32),
-        "query_tokens": tokens(5),
-        "key_tokens": tokens(7),
+        "weights": weights.astype(np.float32),
+        "query_tokens": TOKENS_SHOWN[:5],
+        "key_tokens": TOKENS_SHOWN,
         "kind": "cross",
         "model": "a/model",
         "text": "line one\nline two 🙂",
@@ -73,10 +60,9 @@ def sample(**changes: Any) -> Attention:
     return Attention(**{**parts, **changes})
 
 
-def as_dict(record: Attention) -> dict[str, Any]:
+def as_dict(record: Attention) -> Any:
     """The content of a record's JSON file."""
-    fields: dict[str, Any] = json.loads(to_json(record))
-    return fields
+    return json.loads(to_json(record))
 
 
 LETTERS = st.characters(exclude_categories=["Cs"])
@@ -225,18 +211,13 @@ def test_json_is_plain_to_read() -> None:
         "piece": "▁나1\n",
         "id": 1,
         "span": [1, 2],
-        "word": 1,
+        "word": None,
         "special": False,
         "segment": 0,
     }
     assert fields["weights"][1][2][4] == [0.1] * 7
     assert "나1" in to_json(record)
     assert "\n" not in to_json(record)
-
-
-def test_the_ending_may_be_in_capitals(tmp_path: Path) -> None:
-    """Some systems write .JSON."""
-    assert load_record(save(sample(), tmp_path / "RECORD.JSON")) == sample()
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -363,9 +344,15 @@ FULL = np.full((5, 5), 0.2)
 NAMES = ["I", "love", "all", "of", "you"]
 
 
-@pytest.mark.parametrize("shape", [(5, 5), (3, 5, 5), (2, 3, 5, 5)])
-@pytest.mark.parametrize("name", ["weights", "attention", "attentions", "w"])
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", ">f4"])
+@pytest.mark.parametrize(
+    ("shape", "name", "dtype"),
+    [
+        ((5, 5), "weights", "float16"),
+        ((3, 5, 5), "attention", "float32"),
+        ((2, 3, 5, 5), "attentions", "float64"),
+        ((5, 5), "w", ">f4"),
+    ],
+)
 def test_arrays_of_numpy_are_read(
     tmp_path: Path, shape: tuple[int, ...], name: str, dtype: str
 ) -> None:
@@ -373,32 +360,19 @@ def test_arrays_of_numpy_are_read(
     path = tmp_path / "mine.npz"
     np.savez(path, tokens=np.array(NAMES), **{name: np.broadcast_to(FULL, shape).astype(dtype)})  # type: ignore[arg-type]
     record = load_record(path)
+    tokens = tuple(Token(text=name, piece=name) for name in NAMES)
     assert record.weights.shape == (1,) * (4 - len(shape)) + shape
-    assert (
-        record.query_tokens
-        == record.key_tokens
-        == tuple(Token(text=name, piece=name) for name in NAMES)
-    )
-    assert (record.kind, record.model, record.text, record.receipt) == (
-        "encoder",
-        "mine.npz",
-        "",
-        None,
-    )
-    assert (record.short_rows, record.notes) == ((), ())
+    assert record.query_tokens == record.key_tokens == tokens
+    assert (record.kind, record.model, record.text) == ("encoder", "mine.npz", "")
+    assert (record.receipt, record.short_rows, record.notes) == (None, (), ())
 
 
 def test_json_of_another_program_is_read(tmp_path: Path) -> None:
     """Tokens may be texts, or objects that say as much as is known; whole numbers are numbers."""
-    path = tmp_path / "mine.json"
-    labels = [
-        "a",
-        {"text": "b", "id": 7, "span": [2, 3]},
-        {"piece": "##c", "special": True, "more": None},
-    ]
-    path.write_text(
-        json.dumps({"weights": np.eye(3, dtype=int).tolist(), "tokens": labels, "model": "other"})
-    )
+    path = tmp_path / "MINE.JSON"
+    labels = ["a", {"text": "b", "id": 7, "span": [2, 3]}, {"piece": "##c", "special": True}]
+    fields = {"weights": np.eye(3, dtype=int).tolist(), "tokens": labels, "model": "other"}
+    path.write_text(json.dumps(fields))
     record = load_record(path)
     assert record.query_tokens == (
         Token(text="a", piece="a"),
@@ -446,31 +420,22 @@ def changed(fields: dict[str, Any], **changes: Any) -> bytes:
     return json.dumps(kept).encode()
 
 
-def token_changed(**changes: Any) -> bytes:
-    """A JSON file of ours whose key token 2 is changed so."""
-    labels = [dict(label) for label in OURS["key_tokens"]]
-    labels[2].update(changes)
-    return changed(OURS, key_tokens=labels)
-
-
-def zipped(members: list[tuple[str, bytes]]) -> bytes:
-    """An archive of such members."""
+def endless() -> bytes:
+    """An archive with an array that declares 10**13 numbers and holds none."""
+    text = (
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (10000000000000,), }".ljust(117) + "\n"
+    )
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members:
-            archive.writestr(name, content)
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("weights.npy", b"\x93NUMPY\x01\x00\x76\x00" + text.encode())
     return file.getvalue()
 
 
-def header(shape: str) -> bytes:
-    """An array of numpy's that declares a shape and holds nothing."""
-    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
-    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
-
-
-RECEIPT = as_dict(sample())["receipt"]
 NPZ = pack_npz(weights=FULL, tokens=np.array(NAMES))
-PACKED = pack_safetensors({"weights": sample().weights})
+WEIGHTS = {"weights": sample().weights}
+PACKED = pack_safetensors(WEIGHTS)
+TEXTS = [["0.5", "0.5"]]
+NO_TOKENS = "it holds no query_tokens: attnviz needs 'tokens', or both"
 
 BAD_JSON: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "it is empty"),
@@ -479,41 +444,25 @@ BAD_JSON: dict[str, tuple[bytes, str]] = {
     "deep": (b"[" * 10**6, "it is nested too deeply to be a record"),
     "NaN": (b'{"weights": [[NaN]], "tokens": ["a"]}', "it is not JSON: NaN is no number"),
     # made by another program
-    "no weights": (
-        changed(MINE, weights=...),
-        "it holds no attention: name the attention 'weights'",
-    ),
-    "no tokens": (
-        changed(MINE, tokens=...),
-        "it holds no query_tokens: attnviz needs 'tokens', or both",
-    ),
-    "too few tokens": (
-        changed(MINE, tokens=NAMES[:4]),
-        "weights have 5 query_tokens, but 4 are named",
-    ),
+    "no weights": (changed(MINE, weights=...), "no attention: name the attention 'weights'"),
+    "no tokens": (changed(MINE, tokens=...), NO_TOKENS),
+    "too few tokens": (changed(MINE, tokens=NAMES[:4]), "have 5 query_tokens, but 4 are named"),
     "ragged": (changed(MINE, weights=[[1, 0], [1]]), "its weights' rows differ in length"),
-    "one axis": (
-        changed(MINE, weights=[1, 0]),
-        r"its weights must have the axes .* but have shape \(2,\)",
-    ),
-    "text for numbers": (
-        changed(MINE, weights=[["0.5", "0.5"]]),
-        'its weights must be numbers, but hold "0.5"',
+    "one axis": (changed(MINE, weights=[1, 0]), r"must have the axes .* but have shape \(2,\)"),
+    "texts": (changed(MINE, weights=TEXTS), "its weights must be numbers, not an array of text"),
+    "truths": (
+        changed(MINE, weights=[[True]]),
+        "its weights must be numbers, not an array of bool",
     ),
     "rows of 0.9": (
         changed(MINE, weights=(FULL * 0.9).tolist()),
-        "each row must sum to 1: layer 0, head 0, row 0",
+        "each row must sum to 1: layer 0",
     ),
-    "a token a number": (
-        changed(MINE, tokens=["a", 2]),
-        r"tokens\[1\] must be text, or an object with a text",
-    ),
-    "an unknown kind": (
-        changed(MINE, kind="sideways"),
-        'kind must be one of encoder, decoder, cross, not "sideways"',
-    ),
+    "a token a number": (changed(MINE, tokens=["a", 2]), r"tokens\[1\] must be text, or an object"),
+    "an unknown kind": (changed(MINE, kind="up"), "kind must be one of encoder, decoder, cross"),
     # ours
     "newer": (changed(OURS, version=3), "it is of version 3, but this attnviz reads version 2"),
+    "older": (changed(OURS, version=1), "it was made by an earlier version of attnviz"),
     "missing fields": (changed(OURS, kind=..., pair=...), "it lacks kind, pair"),
     "too few layers": (changed(OURS, layers=[0]), "weights have 2 layers, but 1 are named"),
     "an empty receipt": (changed(OURS, receipt={}), "it lacks receipt.native"),
@@ -521,27 +470,15 @@ BAD_JSON: dict[str, tuple[bytes, str]] = {
 BAD_NPZ: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "it is empty"),
     "cut short": (NPZ[:-40], "it is not a readable .npz file: File is not a zip file"),
-    "changed": (
-        NPZ.replace(FULL.tobytes()[:8], bytes(8), 1),
-        "it is not a readable .npz file: Bad CRC-32",
-    ),
+    "changed": (NPZ.replace(FULL.tobytes()[:8], bytes(8), 1), "not a readable .npz file: Bad CRC"),
     "objects": (
         pack_npz(weights=FULL, tokens=np.array(NAMES, object)),
-        "its tokens.npy is an array of Python objects",
+        "its tokens.npy is an array",
     ),
-    "two floats": (
-        pack_npz(a=FULL, b=FULL, tokens=np.array(NAMES)),
-        "it holds several arrays: name the attention",
-    ),
-    "complex": (
-        pack_npz(weights=FULL * 1j, tokens=np.array(NAMES)),
-        "must be numbers, not an array of complex128",
-    ),
+    "two floats": (pack_npz(a=FULL, b=FULL), "it holds several arrays: name the attention"),
+    "complex": (pack_npz(weights=FULL * 1j), "must be numbers, not an array of complex128"),
     "meta not JSON": (pack_npz(weights=FULL, meta="{"), "it is not JSON: "),
-    "a shape of 10**13": (
-        zipped([("weights.npy", header("(10000000000000,)"))]),
-        "smaller than it says",
-    ),
+    "a shape of 10**13": (endless(), "it is too large for this computer's memory"),
 }
 BAD_SAFETENSORS: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "it is empty"),
@@ -549,20 +486,11 @@ BAD_SAFETENSORS: dict[str, tuple[bytes, str]] = {
     "cut short": (PACKED[:-4], "it is not a readable .safetensors file: "),
     "no labels": (
         PACKED,
-        "it holds no record of attnviz's; attention made elsewhere is read from .npz and .json",
+        "it holds no record of attnviz's; attention made elsewhere is read from .npz",
     ),
-    "no weights": (
-        pack_safetensors({}, {"meta": json.dumps(OURS)}),
-        "it holds no record of attnviz's",
-    ),
-    "labels not JSON": (
-        pack_safetensors({"weights": sample().weights}, {"meta": "{"}),
-        "it is not JSON: ",
-    ),
-    "labels of another": (
-        pack_safetensors({"weights": sample().weights}, {"meta": "{}"}),
-        "it holds no query_tokens",
-    ),
+    "no weights": (pack_safetensors({}, {"meta": json.dumps(OURS)}), "no record of attnviz's"),
+    "labels not JSON": (pack_safetensors(WEIGHTS, {"meta": "{"}), "it is not JSON: "),
+    "labels of another": (pack_safetensors(WEIGHTS, {"meta": "{}"}), NO_TOKENS),
 }
 BAD = [
     pytest.param(f"bad{suffix}", content, message, id=f"{suffix[1:]}: {name}")
@@ -601,15 +529,14 @@ def test_a_file_that_unpacks_to_too_much_is_refused(
     assert "it would unpack to 4,000,128 bytes, which no attention does" in refusal(path)
 
 
-@pytest.mark.parametrize(("weights", "other"), [("weights", "f8"), ("mine", "i8")])
 def test_only_the_attention_of_an_archive_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: str, other: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An array that no record needs may be of any size: it is not unpacked."""
     monkeypatch.setattr("attnviz.storage.record_files._LARGE", 2**16)
     path = tmp_path / "attention.npz"
-    arrays: dict[str, Any] = {weights: np.full((2, 2), 0.5), "tokens": np.array(["I", "love"])}
-    np.savez_compressed(path, hidden_states=np.zeros(10**6, other), **arrays)
+    tokens = np.array(["I", "love"])
+    np.savez_compressed(path, hidden=np.zeros(10**6), weights=np.full((2, 2), 0.5), tokens=tokens)
     assert load_record(path).weights.shape == (1, 1, 2, 2)
 
 
@@ -629,44 +556,29 @@ def test_what_is_no_file_is_refused(tmp_path: Path, suffix: str) -> None:
 # ------------------------------------------------------------------------------------------ whole or not
 
 
-def test_a_new_file_is_as_open_makes_it(tmp_path: Path) -> None:
-    """The temporary file leaves no trace: neither in the folder nor in the permissions."""
+def test_permissions(tmp_path: Path) -> None:
+    """A new file has those that open() gives, a private one stays private, and nothing else is left."""
     before = os.umask(0o027)
     try:
-        written_here = save(sample(), tmp_path / "new" / "folder" / "record.json")
+        path = save(sample(), tmp_path / "new" / "folder" / "record.json")
     finally:
         os.umask(before)
-    assert written_here.stat().st_mode & 0o777 == 0o640
-    assert list(written_here.parent.iterdir()) == [written_here]
-
-
-def test_an_old_file_keeps_its_permissions(tmp_path: Path) -> None:
-    """A file that was private stays private."""
-    path = tmp_path / "record.json"
-    path.touch(mode=0o600)
+    assert path.stat().st_mode & 0o777 == 0o640
+    path.chmod(0o600)
     save(sample(), path)
     assert path.stat().st_mode & 0o777 == 0o600
-    assert load_record(path) == sample()
+    assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_link_is_followed(tmp_path: Path) -> None:
-    """The target of a link is replaced, not the link."""
-    (tmp_path / "there").mkdir()
-    link = tmp_path / "link.json"
-    link.symlink_to(tmp_path / "there" / "record.json")
+@pytest.mark.parametrize("target", ["there.npz", "there.json", "there"])
+def test_a_link_is_followed(tmp_path: Path, target: str) -> None:
+    """Its target is replaced, not the link; the format is that of the path that was typed."""
+    link = tmp_path / "link.npz"
+    link.symlink_to(tmp_path / target)
     save(sample(), link)
     assert link.is_symlink()
-    assert load_record(tmp_path / "there" / "record.json") == sample()
-
-
-def test_the_ending_of_a_link_decides(tmp_path: Path) -> None:
-    """The format is that of the path that was typed, whatever the ending of the file that it links to."""
-    for name in ("record.json", "record"):
-        link = tmp_path / f"{name}.npz"
-        link.symlink_to(tmp_path / name)
-        save(sample(), link)
-        assert zipfile.is_zipfile(tmp_path / name)
-        assert load_record(link) == sample()
+    assert zipfile.is_zipfile(tmp_path / target)
+    assert load_record(link) == sample()
 
 
 @pytest.mark.parametrize(
@@ -723,30 +635,6 @@ def test_no_file_is_open_when_it_is_replaced(
     assert n_replaced == 1
 
 
-@pytest.fixture
-def small_disk() -> Iterator[None]:
-    """No file may grow beyond 1,000 bytes."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.usefixtures("small_disk")
-def test_a_full_disk_leaves_the_old_file(tmp_path: Path, suffix: str) -> None:
-    """When the disk is full half way, the old file is whole and the message says what happened."""
-    path = tmp_path / f"record{suffix}"
-    path.write_bytes(b"the old file")
-    with pytest.raises(OutputError) as caught:
-        save(sample(), path)
-    assert str(caught.value) == f"{path} cannot be written: File too large"
-    assert path.read_bytes() == b"the old file"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def unwritable(folder: Path) -> dict[Path, str]:
     """Paths that not even root can write, and why."""
     (folder / "file").touch()
@@ -784,21 +672,3 @@ def test_a_file_that_may_not_be_written_is_refused(
     with pytest.raises(OutputError, match=r"record\\n\.json cannot be written: Permission denied"):
         save(sample(), path)
     assert path.read_bytes() == b"the old file"
-
-
-def test_importing_storage_is_cheap() -> None:
-    """Files need neither a model library nor one that draws; safetensors waits until it is asked for."""
-    code = "import sys, attnviz.storage.record_files; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    ).stdout.split()
-    assert "numpy" in loaded
-    assert not {
-        "torch",
-        "transformers",
-        "rich",
-        "typer",
-        "matplotlib",
-        "seaborn",
-        "safetensors",
-    } & set(loaded)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from attnviz.attention import Kind, Receipt
 from attnviz.errors import InputError, SelectionError
@@ -13,8 +12,7 @@ if TYPE_CHECKING:
     from attnviz.capture.observers import Batch, Observer
 
 
-@runtime_checkable  # the shape checks of the tests need it
-class Source(Protocol):
+class Source:
     """A model that streams its attention."""
 
     name: str  # the model's name in pictures
@@ -40,10 +38,23 @@ class Source(Protocol):
     ) -> Batch:
         """Tokenize sentences into one padded batch.
 
-        A text that is longer than the model's positions is cut, with a note.
+        A text that is longer than the model's positions is cut, with a note; not one with a target, because a shorter
+        text would be another task.
 
-        With a target, a shorter text would be another task. Raises TooLongError: the target or its text is too long.
+        Raises TooLongError: a target or its text is too long.
         """
+        from attnviz.capture.batching import join
+
+        no_texts = [None] * len(texts)
+        targets = targets or no_texts
+        if self.generates and any(target is not None for target in targets):
+            kind = kind or "cross"  # all sentences of a batch must have the same kind
+        inputs = zip(texts, pairs or no_texts, targets, strict=True)
+        return join([self._read(text, pair, target, kind) for text, pair, target in inputs])
+
+    def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
+        """Return a batch of one sentence."""
+        raise NotImplementedError
 
     def encode_prepared(
         self, prepared: Any, *, kind: Kind | None = None, target: str | None = None
@@ -63,41 +74,18 @@ class Source(Protocol):
 
         Raises ModelError: the model has no attention that can be captured, or its weights are not verified.
         """
+        raise NotImplementedError
 
     def digest(self) -> str:
         """Return a digest of the bytes of all weights, which identifies the model."""
+        raise NotImplementedError
 
     def untrained(self, seed: int = 0) -> Source:
         """Return the same architecture with weights drawn from a seed, for comparison with the trained model.
 
         Raises ModelError: the model does not define how its weights are initialised.
         """
-
-
-class PerSentenceSource(Source):
-    """A source that tokenizes sentences one by one and joins them into a batch."""
-
-    def encode(
-        self,
-        texts: Sequence[str],
-        pairs: Sequence[str | None] | None = None,
-        *,
-        kind: Kind | None = None,
-        targets: Sequence[str | None] | None = None,
-    ) -> Batch:
-        """Tokenize sentences into one padded batch."""
-        from attnviz.capture.batching import join
-
-        no_texts = [None] * len(texts)
-        targets = targets or no_texts
-        if self.generates and any(target is not None for target in targets):
-            kind = kind or "cross"  # all sentences of a batch must have the same kind
-        inputs = zip(texts, pairs or no_texts, targets, strict=True)
-        return join([self._read(text, pair, target, kind) for text, pair, target in inputs])
-
-    @abstractmethod
-    def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
-        """Return a batch of one sentence."""
+        raise NotImplementedError
 
 
 def expect_kind(source: Source, kind: Kind | None, target: str | None) -> Kind:

@@ -7,7 +7,6 @@ Pope et al. 2022, "Efficiently Scaling Transformer Inference", section 2.1 (http
 from __future__ import annotations
 
 import inspect
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,8 +26,8 @@ from attnviz.errors import InputError, ModelError, NoAttentionError, TooLongErro
 
 
 @dataclass(slots=True, kw_only=True)
-class Decoding(ABC):
-    """A text that a model continues."""
+class Decoding:
+    """A text that a model continues, and reads again from its start at each step."""
 
     name: str  # the model's name in pictures
     sentence: Sentence  # the prompt, or the sentence to translate
@@ -38,6 +37,8 @@ class Decoding(ABC):
     room: int | None  # the number of tokens that can follow; None if there is no limit
     text: Callable[[Sequence[int]], str]  # returns the text of generated ids
     tokens: Callable[[Sequence[int]], tuple[Token, ...]]  # returns generated ids as labelled tokens
+    # Runs the model over the ids so far, passes its rows to a run, and returns the logits of the next token.
+    forward: Callable[[Sequence[int], ForwardPass], Tensor] | None = None
     native: str = "home-built"  # the implementation that runs
     ends: frozenset[int] = frozenset()  # ids that end the text
     never: tuple[int, ...] = ()  # ids that are never chosen
@@ -46,7 +47,6 @@ class Decoding(ABC):
     has_sinks: bool = False
     _read: list[int] = field(default_factory=list)  # the ids that the decoder has read so far
 
-    @abstractmethod
     def read(
         self, numbers: Sequence[int], observers: Sequence[Observer]
     ) -> tuple[Float[Tensor, " word"], Receipt]:
@@ -54,32 +54,36 @@ class Decoding(ABC):
 
         Raises ModelError: the model cannot be run, or its rows are not verified.
         """
+        assert self.forward is not None
+        self._read += numbers
+        run = self._run(len(self._read), observers)
+        # The user's module may store tensors; those made in inference mode could not be used in training afterwards.
+        with torch.no_grad():
+            logits = self.forward(self._read, run)
+        return logits.float().cpu(), run.receipt(self.name)
 
-    def _run(
-        self, n_rows: int, observers: Sequence[Observer], *, last_rows_only: bool
-    ) -> ForwardPass:
+    def _run(self, n_rows: int, observers: Sequence[Observer]) -> ForwardPass:
         """Return a forward pass that sees the rows of the last `n_rows` tokens."""
         n_keys = len(self._read) if self.kind == "decoder" else len(self.sentence.tokens)
         real, real_keys = (torch.ones(1, n, dtype=torch.bool, device=CPU) for n in (n_rows, n_keys))
         batch = Batch(
             sentences=(self.sentence,), inputs={}, real=real, real_keys=real_keys, kind=self.kind
         )
-        return ForwardPass(
-            batch=batch, observers=observers, native=self.native, last_rows_only=last_rows_only
-        )
+        return ForwardPass(batch=batch, observers=observers, native=self.native)
 
 
 def cannot_generate(name: str, *, lacks_words: bool = False) -> ModelError:
     """Return the error for a model that only reads, or that was loaded without its projection to words."""
-    if lacks_words:
-        return ModelError(
-            f"{name} generates nothing: it came without its projection to words; take the model as it was trained to "
-            "generate (of transformers' classes AutoModelForCausalLM or AutoModelForSeq2SeqLM)"
-        )
-    return ModelError(
-        f"{name} generates nothing: it only reads; models that generate are decoders, such as toy-decoder, gpt2 and "
-        "Llama, and those that translate, such as toy-seq2seq and T5"
+    reason = (
+        "it only reads; models that generate are decoders, such as toy-decoder, gpt2 and Llama, and those that "
+        "translate, such as toy-seq2seq and T5"
     )
+    if lacks_words:
+        reason = (
+            "it came without its projection to words; take the model as it was trained to generate (of transformers' "
+            "classes AutoModelForCausalLM or AutoModelForSeq2SeqLM)"
+        )
+    return ModelError(f"{name} generates nothing: {reason}")
 
 
 def no_template(name: str) -> InputError:
@@ -140,23 +144,22 @@ class PretrainedDecoding(Decoding):
         self, numbers: Sequence[int], observers: Sequence[Observer]
     ) -> tuple[Float[Tensor, " word"], Receipt]:
         """Read tokens and return the logits of the next, as `Decoding.read`."""
-        is_first = not self._read
+        # Models outside the interface are traced, except those that only the interface can tell apart.
+        may_trace = not self._read and self.source is None and self.cached
         self._read += numbers
-        if not self._is_traced:
-            try:
-                return self._watched(numbers, observers)
-            except NoAttentionError:
-                can_be_traced = self.source is None and self.cached
-                if not is_first or not can_be_traced:
-                    raise
-                self._is_traced, self._cache = True, None
-        return self._watched(numbers, observers)
+        try:
+            return self._watched(numbers, observers)
+        except NoAttentionError:
+            if not may_trace:
+                raise
+            self._is_traced, self._cache = True, None
+            return self._watched(numbers, observers)
 
     def _watched(
         self, numbers: Sequence[int], observers: Sequence[Observer]
     ) -> tuple[Tensor, Receipt]:
         """Run the model over new tokens while observers see their rows; return the last logits and the receipt."""
-        run = self._run(len(numbers), observers, last_rows_only=not self.cached)
+        run = self._run(len(numbers if self.cached else self._read), observers)
         tracing = show_layers(run, self._is_shown)
         if self._is_traced:
             run.native = SOFTMAX
@@ -202,24 +205,3 @@ class PretrainedDecoding(Decoding):
                 f"{self.name}: its cross attention has keys that are not those of the source alone"
             )
         return is_cross
-
-
-@dataclass(slots=True, kw_only=True)
-class UncachedDecoding(Decoding):
-    """A model without a cache, which reads the text again at each step: a home-built model or a torch module.
-
-    `forward` takes the ids so far and a run; it passes its rows to the run, and returns the logits of the next token.
-    """
-
-    forward: Callable[[Sequence[int], ForwardPass], Tensor]
-
-    def read(
-        self, numbers: Sequence[int], observers: Sequence[Observer]
-    ) -> tuple[Float[Tensor, " word"], Receipt]:
-        """Read tokens and return the logits of the next, as `Decoding.read`."""
-        self._read += numbers
-        run = self._run(len(numbers), observers, last_rows_only=True)
-        # The user's module may store tensors; those made in inference mode could not be used in training afterwards.
-        with torch.no_grad():
-            logits = self.forward(self._read, run)
-        return logits.float().cpu(), run.receipt(self.name)

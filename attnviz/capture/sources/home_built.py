@@ -19,8 +19,8 @@ from attnviz.attention import GENERATED, Kind, Note, Receipt, Token
 from attnviz.capture.batching import GeneratedText, batch_of_one, with_generation
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
-from attnviz.capture.sources import PerSentenceSource, expect_kind
-from attnviz.capture.sources.decoding import UncachedDecoding, cannot_generate, no_template, room_of
+from attnviz.capture.sources import Source, expect_kind
+from attnviz.capture.sources.decoding import Decoding, cannot_generate, no_template, room_of
 from attnviz.capture.stream import ForwardPass, Layer, Scoring, digest_of
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
@@ -48,7 +48,7 @@ NOTES = (Note("random_weights"),)
 EXAMPLES = {"korean": "고양이가 방에서 자고 있어요"}
 
 
-class _HomeBuilt(PerSentenceSource):
+class _HomeBuilt(Source):
     """Base of the home-built sources: a token is a word, and all attention is computed by one function."""
 
     has_sinks = False
@@ -340,7 +340,7 @@ class TrainedSource(_HomeBuilt):
         )
 
     @contextmanager
-    def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[UncachedDecoding]:
+    def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[Decoding]:
         """Let the model continue a text, or translate it. Raises ModelError: it generates no text."""
         config, kind = self._config, self.kinds[0]
         if kind == "encoder":
@@ -359,7 +359,7 @@ class TrainedSource(_HomeBuilt):
         def meaning(generated: Sequence[int]) -> str:
             return " ".join(token.piece for token in tokens(generated) if not token.special)
 
-        yield UncachedDecoding(
+        yield Decoding(
             name=self.name,
             sentence=sentence,
             kind=kind,

@@ -7,11 +7,11 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from attnviz.errors import ModelError, UnknownModelError, UnreachableModelError
 from attnviz.text.display import clip, visible
@@ -32,8 +32,10 @@ class Location:
     """A place to load a model from."""
 
     path: str  # the path for transformers: a folder, or a name on the hub
-    where: Literal["folder", "cache", "hub"]
     name: str  # the model's name in pictures
+    is_local: bool = (
+        True  # whether it is in a folder or in the cache, so that the hub need not be asked
+    )
 
 
 def locate(model: str, revision: str | None = None, *, needs_weights: bool = True) -> Location:
@@ -55,13 +57,13 @@ def locate(model: str, revision: str | None = None, *, needs_weights: bool = Tru
 
     try:
         if is_cached(model, revision, needs_weights=needs_weights):
-            return Location(path=model, where="cache", name=model)
+            return Location(path=model, name=model)
     except HFValidationError:
         raise UnknownModelError(
             f"'{model_name}' is neither a folder nor a model's name on the hub"
         ) from None
     _ask_hub(model, revision)
-    return Location(path=model, where="hub", name=model)
+    return Location(path=model, name=model, is_local=False)
 
 
 def _folder(folder: Path, *, needs_weights: bool) -> Location:
@@ -82,12 +84,8 @@ def _folder(folder: Path, *, needs_weights: bool) -> Location:
         raise UnknownModelError(f"{name} holds no model: it has no config.json")
     if needs_weights and not any((folder / file).is_file() for file in WEIGHTS):
         raise ModelError(f"{name} has no model.safetensors: {SAFETENSORS_ONLY}")
-    full_path = folder.resolve()
-    return Location(
-        path=str(folder),
-        where="folder",
-        name=visible(f"{full_path.parent.name}/{full_path.name}".lstrip("/")),
-    )
+    name = "/".join(folder.resolve().parts[1:][-2:])
+    return Location(path=str(folder), name=visible(name))
 
 
 def is_cached(model: str, revision: str | None = None, *, needs_weights: bool = True) -> bool:
@@ -121,12 +119,7 @@ def cached_models() -> list[str]:
 
 def _ask_hub(model: str, revision: str | None) -> None:
     """Check that the hub has a model's configuration and weights, as `locate`."""
-    from huggingface_hub import constants
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
+    from huggingface_hub import constants, errors
 
     if constants.HF_HUB_OFFLINE:
         raise _unreachable(model, "the hub may not be asked (HF_HUB_OFFLINE is set)")
@@ -138,15 +131,15 @@ def _ask_hub(model: str, revision: str | None) -> None:
             raise ModelError(f"{model} has no model.safetensors on the hub: {SAFETENSORS_ONLY}")
     except ModelError:
         raise
-    except TimeoutError:
+    except FutureTimeoutError:
         reason = f"the hub did not answer within {PATIENCE:.0f} seconds"
         raise _unreachable(model, reason) from None
-    except GatedRepoError:
+    except errors.GatedRepoError:
         reason = "is gated: ask its owner for access, then log in with `hf auth login`"
         raise ModelError(f"{model} {reason}") from None
-    except RevisionNotFoundError:
+    except errors.RevisionNotFoundError:
         raise UnknownModelError(f"{model} has no revision {revision!r} on the hub") from None
-    except RepositoryNotFoundError:
+    except errors.RepositoryNotFoundError:
         reason = f"there is no model {model!r} on the hub (or it is private)"
         raise UnknownModelError(reason) from None
     except Exception as error:
@@ -155,7 +148,7 @@ def _ask_hub(model: str, revision: str | None) -> None:
 
 
 def _within_patience(ask: Callable[[], bool]) -> bool:
-    """Return the answer to the first question, or raise TimeoutError.
+    """Return the answer to the first question. Raises FutureTimeoutError: it takes too long.
 
     It is asked in a thread, because a slow name server or proxy can block it for longer than its own timeout.
     """
@@ -167,26 +160,20 @@ def _within_patience(ask: Callable[[], bool]) -> bool:
         except Exception as error:
             answer.set_exception(error)
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(PATIENCE)
-    if not answer.done():
-        raise TimeoutError
-    return answer.result()
+    threading.Thread(target=run, daemon=True).start()
+    return answer.result(PATIENCE)
 
 
 def _is_on_hub(model: str, file: str, revision: str | None) -> bool:
     """Return whether the hub has a file of a model."""
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
-    from huggingface_hub.errors import EntryNotFoundError
+    from huggingface_hub import errors, get_hf_file_metadata, hf_hub_url
 
+    url = hf_hub_url(model, file, revision=revision)
     try:
-        url = hf_hub_url(model, file, revision=revision)
-        metadata = get_hf_file_metadata(url, timeout=PATIENCE)
-    except EntryNotFoundError:
+        answer = get_hf_file_metadata(url, timeout=PATIENCE)
+    except errors.EntryNotFoundError:
         return False
-    if metadata.commit_hash is None:
-        # Answers without a commit hash come from something else, such as the login page of a network.
+    if answer.commit_hash is None:  # as from the page of a network at which one logs in
         raise _unreachable(model, "what answers in the hub's place is not the hub")
     return True
 

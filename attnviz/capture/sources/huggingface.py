@@ -24,7 +24,7 @@ from attnviz.attention import GENERATED, SOFTMAX, Kind, Note, Receipt, Token
 from attnviz.capture.batching import GeneratedText, batch_of_one, join, with_generation
 from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
-from attnviz.capture.sources import PerSentenceSource, expect_kind
+from attnviz.capture.sources import Source, expect_kind
 from attnviz.capture.sources.chat import render_chat
 from attnviz.capture.sources.decoding import (
     PretrainedDecoding,
@@ -113,11 +113,11 @@ def open_pretrained(
     """
     options = {
         "revision": revision or "main",
-        "local_files_only": location.where != "hub",
+        "local_files_only": location.is_local,
         "trust_remote_code": trust_remote_code,
     }
     # Loading may draw random numbers; fork_rng restores the caller's random state.
-    loading = as_model_error(location.name, "be loaded", is_on_hub=location.where == "hub")
+    loading = as_model_error(location.name, "be loaded", is_on_hub=not location.is_local)
     with loading, silence_library(), torch.random.fork_rng(devices=[]):
         if seed is None:
             loaded = load(location, dtype, options, generates=generates)
@@ -137,7 +137,7 @@ def from_memory(model: Any, tokenizer: Any) -> PretrainedSource:
         return PretrainedSource(name, loaded, owner=model)
 
 
-class PretrainedSource(PerSentenceSource):
+class PretrainedSource(Source):
     """A pretrained model, run by transformers. A model that the caller owns is left unchanged."""
 
     def __init__(self, name: str, loaded: Loaded, *, owner: Any = None) -> None:
@@ -162,7 +162,7 @@ class PretrainedSource(PerSentenceSource):
                 name, loaded.tokenizer, self._full_model, has_head=loaded.has_head
             )
         self.generates = self._generator is not None
-        self._limit, self._limited_by_tokenizer = limit_of(self._model, self._tokenizer)
+        self._limit = limit_of(self._model, self._tokenizer)
         self._accepted = frozenset(inspect.signature(self._model.forward).parameters)
 
     def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
@@ -174,10 +174,9 @@ class PretrainedSource(PerSentenceSource):
 
         Raises InputError: the text has no token; ModelError: the model cannot generate freely.
         """
-        shown_kind = expect_kind(self, kind, target)
         with as_model_error(self.name, "read this text"):
             sentence, encoded = self._sentence(text, pair, may_cut=target is None)
-        return self._with_target(sentence, encoded, target, kind, shown_kind)
+        return self._with_target(sentence, encoded, target, kind)
 
     def encode_prepared(
         self, prepared: Any, *, kind: Kind | None = None, target: str | None = None
@@ -186,7 +185,6 @@ class PretrainedSource(PerSentenceSource):
 
         Raises InputError: there is no token, or an id that the model does not know; TooLongError: it has too many.
         """
-        shown_kind = expect_kind(self, kind, target)
         with as_model_error(self.name, "read these words"):
             if is_words(prepared):
                 text = " ".join(prepared)
@@ -201,17 +199,13 @@ class PretrainedSource(PerSentenceSource):
                 tokens = generated_tokens(self._tokenizer, encoded["input_ids"], text)
                 tokens = tuple(replace(token, segment=0) for token in tokens)
                 sentence = Sentence(text=text, pair=None, tokens=tokens, notes=self._notes)
-        return self._with_target(sentence, encoded, target, kind, shown_kind)
+        return self._with_target(sentence, encoded, target, kind)
 
     def _with_target(
-        self,
-        sentence: Sentence,
-        encoded: Any,
-        target: str | None,
-        kind: Kind | None,
-        shown_kind: Kind,
+        self, sentence: Sentence, encoded: Any, target: str | None, kind: Kind | None
     ) -> Batch:
         """Return a batch of one sentence with its generated text, if the model generates one."""
+        shown_kind = expect_kind(self, kind, target)
         batch = batch_of_one(sentence, self._inputs(encoded))
         if self._generator is None:
             return batch
@@ -266,12 +260,10 @@ class PretrainedSource(PerSentenceSource):
 
     def _refuse_long(self, n_tokens: int) -> None:
         """Raise TooLongError if a text of this many tokens is longer than the model or its tokenizer takes."""
-        if self._limit is None or n_tokens <= self._limit:
-            return
-        limit = f"{self.name} has {self._limit:,} positions"
-        if self._limited_by_tokenizer:
-            limit = f"the tokenizer of {self.name} takes {self._limit:,}"
-        raise TooLongError(f"the text has {n_tokens:,} tokens, but {limit}: shorten it")
+        if self._limit is not None and n_tokens > self._limit:
+            raise TooLongError(
+                f"the text has {n_tokens:,} tokens, but {self.name} takes at most {self._limit:,}: shorten it"
+            )
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         """Run the model; every observer sees every block of rows.
@@ -569,7 +561,7 @@ class Generator:
         self._name, self._tokenizer, self._model = name, tokenizer, model
         self.native = native_of(model)
         self.has_head = has_head
-        self.limit = limit_of(model.get_decoder(), tokenizer).n_tokens
+        self.limit = limit_of(model.get_decoder(), tokenizer)
         self.kinds = kinds_of(model)
 
     def generate(self, single: Batch, target: str | None, kind: Kind) -> Batch:

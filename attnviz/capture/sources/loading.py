@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import nn
@@ -246,22 +246,20 @@ def _check_files(location: Location, options: dict[str, Any]) -> None:
     Raises ModelError: a file names an attention implementation that is not part of transformers, or the index of the
     weights names other files than those of safetensors in the model's own folder.
     """
-    file_options = {name: option for name, option in options.items() if name != "trust_remote_code"}
+    options = {name: option for name, option in options.items() if name != "trust_remote_code"}
     # The configuration may be in another file than config.json, which it names.
-    files = {"config.json": config_class().get_config_dict(location.path, **file_options)[0]}
-    files |= {name: _read_json(location, name, file_options) for name in (*BESIDE, INDEX)}
+    files = {"config.json": config_class().get_config_dict(location.path, **options)[0]}
+    files |= {name: _read_json(location, name, options) for name in (*BESIDE, INDEX)}
     for name, content in files.items():
         for keys, value in _leaves(content):
+            text = clip(visible(str(value)), 60)
+            reason = ""
             if IMPLEMENTATION_KEYS.isdisjoint(keys) or value is None:
-                is_refused = "weight_map" in keys and not _SAFETENSORS_FILE.fullmatch(str(value))
-                reason = f"{visible(str(value))!r}: {SAFETENSORS_ONLY}, in the model's own folder"
-            else:
-                is_refused = str(value) not in IMPLEMENTATIONS
-                reason = (
-                    f"the attention {clip(visible(str(value)), 60)!r}, which is not the library's own: to "
-                    "load it would run somebody's code"
-                )
-            if is_refused:
+                if "weight_map" in keys and not _SAFETENSORS_FILE.fullmatch(str(value)):
+                    reason = f"{text!r}: {SAFETENSORS_ONLY}, in the model's own folder"
+            elif value not in IMPLEMENTATIONS:
+                reason = f"the attention {text!r}, which is not the library's own: to load it would run somebody's code"
+            if reason:
                 raise ModelError(f"{location.name} is refused: its {name} names {reason}")
 
 
@@ -270,8 +268,10 @@ def _read_json(location: Location, name: str, options: dict[str, Any]) -> Any:
     from huggingface_hub import try_to_load_from_cache
     from transformers.utils.hub import cached_file
 
-    if location.where == "cache":  # do not ask the hub for files that the cache lacks
-        path: object = try_to_load_from_cache(location.path, name, revision=options["revision"])
+    path: object
+    if location.is_local and not Path(location.path).is_dir():
+        # Do not ask the hub for files that the cache lacks.
+        path = try_to_load_from_cache(location.path, name, revision=options["revision"])
     else:
         path = cached_file(
             location.path, name, _raise_exceptions_for_missing_entries=False, **options
@@ -433,43 +433,21 @@ def _configs(values: Iterable[Any]) -> Iterator[Any]:
             queue += vars(config).values()
 
 
-class Limit(NamedTuple):
-    """The largest number of tokens, and whose limit it is."""
-
-    n_tokens: int | None  # None if there is no limit
-    by_tokenizer: bool  # whether it is the tokenizer's, which may be lower than the model's
-
-
-def limit_of(model: nn.Module, tokenizer: Any) -> Limit:
-    """Return the number of tokens that the tokenizer takes and the model has positions for.
-
-    Raises ModelError: a limit is not a number.
-    """
+def limit_of(model: nn.Module, tokenizer: Any) -> int | None:
+    """Return the most tokens that the tokenizer takes and the model has positions for; None if there is no limit."""
     config: Any = model.config
     if getattr(config, "model_type", "") in {"t5", "mt5", "umt5", "longt5"}:
         # With relative positions there is no limit; the tokenizer's number is only the length used in training.
-        return Limit(None, by_tokenizer=False)
-    of_tokenizer = {"model_max_length": tokenizer.model_max_length}
-    of_model = {
-        "max_position_embeddings": getattr(config, "max_position_embeddings", None) or UNLIMITED
-    }
-    for name, value in (of_tokenizer | of_model).items():
-        if not isinstance(value, int | float):
-            raise ModelError(
-                f"the model's {name} must be a number, not {clip(visible(repr(value)), 40)}"
-            )
+        return None
+    limits = [tokenizer.model_max_length, getattr(config, "max_position_embeddings", None)]
     for name, module in model.named_modules():
         is_table = name.endswith("position_embeddings") and isinstance(module, nn.Embedding)
         # RoBERTa and related models count positions from padding_idx + 1.
         if is_table and module.padding_idx is not None:
-            of_model[name] = module.num_embeddings - module.padding_idx - 1
+            limits.append(module.num_embeddings - module.padding_idx - 1)
     # XLNet reports -1 for no limit.
-    lowest, lowest_of_model = (
-        min((value for value in limits.values() if value > 0), default=UNLIMITED)
-        for limits in (of_tokenizer, of_model)
-    )
-    limit = min(lowest, lowest_of_model)
-    return Limit(int(limit) if limit < UNLIMITED else None, by_tokenizer=lowest < lowest_of_model)
+    limit = min((value for value in limits if value and value > 0), default=UNLIMITED)
+    return int(limit) if limit < UNLIMITED else None
 
 
 @contextmanager

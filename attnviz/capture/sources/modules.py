@@ -357,7 +357,7 @@ class FunctionalRecorder:
         if not self._covers_tokens(tuple(weights.shape)):
             return
         self._run.has_sinks |= n_extra_keys > 0
-        self._run.add_weights(weights[:, :, -self._run.batch.real.shape[1] :])
+        self._run.add_weights(weights)
 
     def record_unclear(self, shape: Sequence[int]) -> None:
         """Leave out weights whose axes are not clear."""
@@ -370,9 +370,6 @@ class FunctionalRecorder:
         """Return whether weights of this shape have a row and a column for every token; if not, leave them out."""
         n_batch, n_rows = self._run.batch.real.shape
         n_keys = self._run.batch.real_keys.shape[1]
-        if self._run.last_rows_only:
-            # The model computes all rows, of which the run then takes the last ones.
-            n_rows = n_keys
         if (shape[0], *shape[2:]) == (n_batch, n_rows, n_keys):
             return True
         self._run.leave_out(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,8 +20,8 @@ from attnviz.attention import SOFTMAX, Kind, Note, Receipt
 from attnviz.capture.batching import batch_of_one
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import show_calls
-from attnviz.capture.sources import PerSentenceSource, expect_kind
-from attnviz.capture.sources.decoding import UncachedDecoding, no_template
+from attnviz.capture.sources import Source, expect_kind
+from attnviz.capture.sources.decoding import Decoding, no_template
 from attnviz.capture.sources.hub import first_line
 from attnviz.capture.sources.loading import as_model_error, evaluated
 from attnviz.capture.sources.modules import CausalityProbe, FunctionalRecorder
@@ -95,16 +94,7 @@ def _further_inputs(module: nn.Module, ids: Int64[Tensor, "batch token"]) -> dic
     }
 
 
-def _model_inside(module: nn.Module) -> str | None:
-    """Return the code for the transformers model inside a module, such as ``model.base_model``; None without one."""
-    library = sys.modules.get("transformers")
-    for path, part in module.named_modules():
-        if path and library is not None and isinstance(part, library.PreTrainedModel):
-            return "model" + re.sub(r"\.(\d+)", r"[\1]", f".{path}")
-    return None
-
-
-class ModuleSource(PerSentenceSource):
+class ModuleSource(Source):
     """Any torch module that takes token ids [batch, token]; it is left unchanged.
 
     The tokenizer has ``encode(text)``, which returns ids, and ``decode(ids)``, or is a Hugging Face tokenizer. Without
@@ -200,20 +190,15 @@ class ModuleSource(PerSentenceSource):
             ):
                 return self._module(ids, **_further_inputs(self._module, ids))
         except ModelError as error:
-            if self._tokenizer is None and isinstance(error.__cause__, IndexError):
-                raise ModelError(
-                    f"{error}; without a tokenizer it reads the bytes of the text, up to {int(ids.max())}, and its "
-                    "vocabulary may be smaller: give its tokenizer too"
-                ) from error.__cause__
-            inside = _model_inside(self._module)
-            if inside is None or error.__cause__ is None:
+            if self._tokenizer is not None or not isinstance(error.__cause__, IndexError):
                 raise
             raise ModelError(
-                f"{error}; give the transformers model inside it instead, model={inside}"
+                f"{error}; without a tokenizer it reads the bytes of the text, up to {int(ids.max())}, and its "
+                "vocabulary may be smaller: give its tokenizer too"
             ) from error.__cause__
 
     @contextmanager
-    def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[UncachedDecoding]:
+    def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[Decoding]:
         """Let the module continue a text, by its logits.
 
         Raises ModelError: it returns no logits, or its tokens attend to later ones.
@@ -232,7 +217,7 @@ class ModuleSource(PerSentenceSource):
                 "in which each token looks at those before it"
             )
         end = getattr(self._tokenizer, "eos_token_id", None)
-        yield UncachedDecoding(
+        yield Decoding(
             name=self.name,
             sentence=sentence,
             kind="decoder",
@@ -273,10 +258,10 @@ class ModuleSource(PerSentenceSource):
         """
         first = output[0] if isinstance(output, tuple | list) and output else output
         logits = getattr(first, "logits", first)
-        shape = tuple(getattr(logits, "shape", ()))
         n_words = n_tokens(self._tokenizer)
         tables = [part for part in self._module.modules() if isinstance(part, nn.Embedding)]
         sizes = {n_words, *(table.num_embeddings for table in tables)}
+        shape = tuple(getattr(logits, "shape", ()))
         has_logits = len(shape) == 3 and shape[-1] in sizes and shape[-1] >= (n_words or 0)
         if has_logits and isinstance(logits, Tensor):
             return logits[0, -1, :n_words]

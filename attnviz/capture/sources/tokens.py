@@ -134,7 +134,7 @@ def generated_tokens(
     """
     text = meaning(tokenizer, ids) if text is None else text
     if not is_of_library(tokenizer):
-        labelled = _tokens_without_offsets(tokenizer, ids, text)
+        labelled = _decoded_tokens(tokenizer, ids, text)
         return tuple(replace(token, segment=GENERATED) for token in labelled)
     # Some models have more ids than their vocabulary has tokens; such an id has no piece.
     pieces = [
@@ -167,10 +167,15 @@ def own_tokens(tokenizer: Any, text: str) -> tuple[Token, ...]:
     encoding = text.encode() if tokenizer is None else tokenizer.encode(text)
     # The package tokenizers returns an object with `ids`, others the ids themselves, perhaps as a tensor.
     ids = [int(number) for number in getattr(encoding, "ids", encoding)]
+    # The offsets of tokens that are not in the text, such as [CLS], are empty.
+    offsets = getattr(encoding, "offsets", ())
+    spans = [span if span[0] < span[1] else None for span in offsets] or None
     # Its tokenizers may add padding, which the module could not tell from tokens.
     are_real = getattr(encoding, "attention_mask", [1] * len(ids))
     ids = [number for number, is_real in zip(ids, are_real, strict=True) if is_real]
-    return _tokens_without_offsets(tokenizer, ids, text)
+    if spans is not None:
+        spans = [span for span, is_real in zip(spans, are_real, strict=True) if is_real]
+    return _decoded_tokens(tokenizer, ids, text, spans)
 
 
 def meaning(tokenizer: Any, ids: Sequence[int]) -> str:
@@ -199,12 +204,18 @@ def is_of_library(tokenizer: Any) -> bool:
     return hasattr(tokenizer, "convert_ids_to_tokens")
 
 
-def _tokens_without_offsets(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Token, ...]:
-    """Return the tokens of these ids, with their spans in the text, for a tokenizer that reports no offsets."""
+def _decoded_tokens(
+    tokenizer: Any, ids: Sequence[int], text: str, spans: Sequence[Span | None] | None = None
+) -> tuple[Token, ...]:
+    """Return the tokens of these ids, for a tokenizer that does not come from transformers.
+
+    Without `spans`, they are found if the decoded tokens are the text.
+    """
     decoded = [meaning(tokenizer, [number]) for number in ids]
-    spans: Sequence[Span | None] = _spans_by_search(decoded, text)
-    if meaning(tokenizer, ids) == text:
-        spans = _spans_by_prefixes(partial(meaning, tokenizer), ids, text)
+    if spans is None:
+        is_text = meaning(tokenizer, ids) == text
+        decode = partial(meaning, tokenizer)
+        spans = _spans_by_prefixes(decode, ids, text) if is_text else [None] * len(ids)
     tokens = [
         Token(text="", piece=piece, id=number, span=span)
         for number, piece, span in zip(ids, decoded, spans, strict=True)
@@ -308,18 +319,6 @@ def _spans_by_prefixes(
             start = len(prefix)
         previous = prefix
     return spans + [(start, len(text))] * (len(ids) - len(spans))
-
-
-def _spans_by_search(pieces: Sequence[str], text: str) -> list[Span | None]:
-    """Return the span of each piece, searched in the text after the previous one; None if it is not there."""
-    spans: list[Span | None] = []
-    place = 0
-    for piece in pieces:
-        word = piece.strip()
-        start = text.lower().find(word.lower(), place) if word else -1
-        place = place if start < 0 else start + len(word)
-        spans.append(None if start < 0 else (start, place))
-    return spans
 
 
 def _label_pieces(

@@ -23,12 +23,17 @@ from tokenizers import (
 from torch import nn
 
 import attnviz
+from attnviz.attention import Note
+from attnviz.capture.attend import attend
+from attnviz.capture.sources.tokens import read_tokens
+from attnviz.text.notes import sentence
 from tests.fixtures.zoo import SENTENCES, make_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from attnviz.attention import Token
+    from tests.fixtures.zoo import Zoo
 
 TEXTS = (
     *SENTENCES,
@@ -38,82 +43,35 @@ TEXTS = (
     "x",
 )
 CHAT = "{% for message in messages %}<{{ message.role }}> {{ message.content }}\n{% endfor %}<me> "
-NAMES = {
-    "bos": "<s>",
-    "pad": "<pad>",
-    "eos": "</s>",
-    "unk": "<unk>",
-    "cls": "<cls>",
-    "sep": "<sep>",
-}
+NAMES = {name: f"<{name}>" for name in ("pad", "unk", "cls", "sep")}
+NAMES |= {"bos": "<s>", "eos": "</s>"}
 SPECIALS = list(NAMES.values())
 KINDS = (
-    "real wordpiece",
-    "wordpiece",
-    "words",
-    "characters",
-    "bpe with ends of words",
-    "unigram",
-    "unigram with bytes",
-    "gpt2",
-    "roberta",
-    "metaspace",
-    "byt5",
+    *("wordpiece", "words", "characters", "bpe with ends of words", "unigram with bytes"),
+    *("gpt2", "roberta", "metaspace", "byt5"),
 )
 
 
 def learn(kind: str) -> Tokenizer:
     """Return a tokenizer of this kind, with a vocabulary learned from some of the texts."""
-    parts: dict[str, tuple[Any, Any, Any, Any]] = {
-        "wordpiece": (
-            models.WordPiece(unk_token="<unk>"),
-            pre_tokenizers.BertPreTokenizer(),
-            decoders.WordPiece(),
-            trainers.WordPieceTrainer,
-        ),
-        "words": (
-            models.WordLevel(unk_token="<unk>"),
-            pre_tokenizers.Whitespace(),
-            None,
-            trainers.WordLevelTrainer,
-        ),
-        "characters": (
-            models.BPE(unk_token="<unk>"),
-            pre_tokenizers.Split("", "isolated"),
-            decoders.Fuse(),
-            trainers.BpeTrainer,
-        ),
-        "bpe with ends of words": (
-            models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"),
-            pre_tokenizers.BertPreTokenizer(),
-            decoders.BPEDecoder(),
-            trainers.BpeTrainer,
-        ),
-        "unigram": (
-            models.Unigram(),
-            pre_tokenizers.Metaspace(),
-            decoders.Metaspace(),
-            trainers.UnigramTrainer,
-        ),
-    }
-    model, pre_tokenizer, decoder, trainer = parts[kind]
-    tokenizer = Tokenizer(model)
-    tokenizer.normalizer = normalizers.NFKC()
-    tokenizer.pre_tokenizer = pre_tokenizer
-    if decoder is not None:
-        tokenizer.decoder = decoder
-    settings: dict[str, Any] = {
-        "vocab_size": 150,
-        "special_tokens": SPECIALS,
-        "show_progress": False,
-    }
-    if kind == "bpe with ends of words":
-        settings["end_of_word_suffix"] = "</w>"
-    if kind == "unigram":
-        settings["unk_token"] = "<unk>"
-    if kind == "characters":
+    settings: dict[str, Any] = {"vocab_size": 150, "special_tokens": SPECIALS}
+    if kind == "words":
+        tokenizer = Tokenizer(models.WordLevel(unk_token="<unk>"))
+        tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+        trainer: Any = trainers.WordLevelTrainer(**settings, show_progress=False)
+    elif kind == "characters":
+        tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
+        tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+        tokenizer.decoder = decoders.Fuse()
         settings["vocab_size"] = 60
-    tokenizer.train_from_iterator(TEXTS[:3], trainer(**settings))
+        trainer = trainers.BpeTrainer(**settings, show_progress=False)
+    else:
+        tokenizer = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        tokenizer.decoder = decoders.BPEDecoder()
+        trainer = trainers.BpeTrainer(**settings, end_of_word_suffix="</w>", show_progress=False)
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.train_from_iterator(TEXTS[:3], trainer)
     ends = [(name, SPECIALS.index(name)) for name in ("<cls>", "<sep>")]
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<cls> $A <sep>", pair="<cls> $A <sep> $B:1 <sep>:1", special_tokens=ends
@@ -127,15 +85,13 @@ def tokenizer_of(kind: str, real_model: str) -> Any:
 
     if kind == "byt5":
         return transformers.ByT5Tokenizer()
-    if kind == "real wordpiece":
-        return make_tokenizer("wordpiece", real_model)
-    if kind in {"gpt2", "roberta", "metaspace"}:
+    if kind in {"wordpiece", "gpt2", "roberta", "metaspace"}:
         return make_tokenizer(kind, real_model)
     if kind == "unigram with bytes":
         pieces = [(name, 0.0) for name in SPECIALS]
         pieces += [(f"<0x{byte:02X}>", -9.0) for byte in range(256)]
         pieces += [("▁I", -1.0), ("▁", -2.0), ("▁love", -2.0), ("▁all", -2.0), ("나는", -3.0)]
-        tokenizer = Tokenizer(models.Unigram(pieces, unk_id=3, byte_fallback=True))
+        tokenizer = Tokenizer(models.Unigram(pieces, unk_id=1, byte_fallback=True))
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
         tokenizer.decoder = decoders.Sequence(
             [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
@@ -229,10 +185,10 @@ def check(
 
 
 def test_sentences(reader: Any, tokenizer: Any) -> None:
-    """Every kind of text."""
-    for text in TEXTS:
+    """Every kind of text, alone and as a pair with special tokens between."""
+    for text, pair in [(text, None) for text in TEXTS] + [*itertools.pairwise(TEXTS)]:
         with received(reader) as ids:
-            record = attnviz.attend(text, reader, tokenizer)
+            record = attnviz.attend(text, reader, tokenizer, pair=pair)
         check(record.query_tokens, ids[0], tokenizer)
 
 
@@ -246,14 +202,6 @@ def test_words_as_a_list(tokenizer: Any, reader: Any) -> None:
     numbers = [token.word for token in record.key_tokens if token.word is not None]
     assert sorted({*numbers}) == [0, 1, 2, 3]
     assert numbers == sorted(numbers)
-
-
-def test_pairs(reader: Any, tokenizer: Any) -> None:
-    """Two sentences, and the special tokens between them."""
-    for text, pair in itertools.pairwise(TEXTS):
-        with received(reader) as ids:
-            record = attnviz.attend(text, reader, tokenizer, pair=pair)
-        check(record.query_tokens, ids[0], tokenizer)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -288,38 +236,87 @@ def test_a_cut_text_of_bytes() -> None:
     tokenizer = transformers.ByT5Tokenizer(model_max_length=9)
     tokenizer.cls_token = tokenizer.pad_token
     record = attnviz.attend("나 사랑해", tiny("Bert", tokenizer), tokenizer)
-    labels = [token.text for token in record.query_tokens]
-    assert labels == [
-        "나 1/3",
-        "나 2/3",
-        "나 3/3",
-        "␣",
-        "사 1/3",
-        "사 2/3",
-        "사 3/3",
-        "·\ufffd",
-        "</s>",
-    ]
+    labels = "|".join(token.text for token in record.query_tokens)
+    assert labels == "나 1/3|나 2/3|나 3/3|␣|사 1/3|사 2/3|사 3/3|·\ufffd|</s>"
 
 
 def test_padding_of_an_own_tokenizer() -> None:
     """A tokenizer of the package tokenizers that pads: the module reads the sentence as it reads it alone."""
-
-    class Own(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.table = nn.Embedding(60, 16)
-            self.layer = nn.TransformerEncoderLayer(16, 2, 20, batch_first=True)
-
-        def forward(self, ids: torch.Tensor) -> torch.Tensor:
-            """Return states."""
-            states: torch.Tensor = self.layer(self.table(ids))
-            return states
-
-    module, tokenizer = Own(), learn("characters")
+    tokenizer = learn("characters")
+    layer = nn.TransformerEncoderLayer(16, 2, 20, batch_first=True)
+    module = nn.Sequential(nn.Embedding(60, 16), layer)
     alone = attnviz.attend("I love", module, tokenizer)
     for direction in ("left", "right"):
         tokenizer.enable_padding(direction=direction, length=12, pad_id=1, pad_token="<pad>")
         record = attnviz.attend("I love", module, tokenizer)
         assert record.query_tokens == alone.query_tokens
         assert np.array_equal(record.weights, alone.weights)
+
+
+def tokens_of(zoo: Zoo, name: str, text: str) -> list[Token]:
+    """The tokens of a text, without those that the tokenizer added."""
+    return [token for token in attend(text, zoo.source(name)).query_tokens if not token.special]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "labels"),
+    [
+        # A piece that continues a word has a dot for its mark (##).
+        ("distilbert", "unhappily tokenized", "un|·ha|·pp|·ily|token|·ized"),
+        ("distilbert", "didn't", "didn|·'|·t"),
+        # Korean letters are shown in the form that fonts draw alone, not as empty boxes.
+        ("distilbert", "사랑", "ㅅ|·ㅏ|·ㄹ|·ㅏ|·ㅇ"),
+        # An unknown word is shown with the token that the model reads.
+        ("distilbert", "I 🙂 you", "i|🙂→[UNK]|you"),
+        ("distilbert", "我们", "我|们→[UNK]"),
+        # The mark of a space (Ġ, ▁) is no part of the label; more spaces than one are seen.
+        ("gpt2", "I love all you", "I|love|all|you"),
+        ("gpt2", "I  love\nyou", "I|␣|love|\\n|you"),
+        ("roberta", "I  love\nyou", "I|␣|love|\\n|you"),
+        ("llama", "I love all you", "I|love|all|you"),
+        ("llama", "I  love", "I|␣|love"),
+        ("llama", "I\nI", "I|\\n|I"),
+        # A character in several tokens is shown in each, with the number of its part.
+        ("gpt2", "I 너", "I|␣|너 1/3|너 2/3|너 3/3"),
+        ("roberta", "I 너", "I|␣|너 1/3|너 2/3|너 3/3"),
+        ("gpt2", "🙂🙂", "🙂 1/4|🙂 2/4|🙂 3/4|🙂 4/4|🙂 1/4|🙂 2/4|🙂 3/4|🙂 4/4"),
+        ("llama", "사랑해", "사랑해"),
+        ("llama", "I 한🙂", "I|␣|한 1/3|한 2/3|한 3/3|🙂 1/4|🙂 2/4|🙂 3/4|🙂 4/4"),
+    ],
+)
+def test_labels(zoo: Zoo, name: str, text: str, labels: str) -> None:
+    """Each token is shown as a person reads it, whatever the marks of its vocabulary."""
+    assert [token.text for token in tokens_of(zoo, name, text)] == labels.split("|")
+
+
+def test_a_tokenizer_of_bytes_that_reports_no_offsets() -> None:
+    """Each token says which byte of which character it is."""
+    from transformers import ByT5Tokenizer
+
+    tokenizer = ByT5Tokenizer()
+    encoded = tokenizer("나 é", return_special_tokens_mask=True)
+    labels = [token.text for token in read_tokens(tokenizer, encoded, "나 é")]
+    assert labels == ["나 1/3", "나 2/3", "나 3/3", "␣", "é 1/2", "é 2/2", "</s>"]
+
+
+def test_words_and_pieces(zoo: Zoo) -> None:
+    """Pieces of a word have its number; Chinese characters are words; a piece is spelled as in the vocabulary."""
+    words = [token.word for token in tokens_of(zoo, "distilbert", "unhappily tokenized")]
+    assert words == [0, 0, 0, 0, 1, 1]
+    assert [token.word for token in tokens_of(zoo, "distilbert", "我们")] == [0, 1]
+    pieces = [token.piece for token in tokens_of(zoo, "llama", "I 한")]
+    assert pieces == ["▁I", "▁", "<0xED>", "<0x95>", "<0x9C>"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "note"),
+    [
+        ("distilbert", "I 사랑", Note.of("syllables_broken", syllable="사", n=2)),
+        ("gpt2", "나는 너희", Note.of("syllables_broken", syllable="너", n=3)),
+        ("t5", "나", Note.of("syllables_broken", syllable="나", n=3)),
+    ],
+)
+def test_broken_syllables(zoo: Zoo, name: str, text: str, note: Note) -> None:
+    """The first syllable of letters or bytes is an example in the note that says why tokens look broken."""
+    assert attend(text, zoo.source(name)).notes == (note,)
+    assert sentence(note).startswith("The vocabulary has no Korean syllables")

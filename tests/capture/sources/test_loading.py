@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import shutil
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -34,9 +35,9 @@ def folder(zoo: Zoo, tmp_path: Path) -> Path:
 
 
 def refusal(folder: Path) -> str:
-    """The error for a folder, in one printable line."""
+    """The error for a folder, or for a text that its model cannot read, in one printable line."""
     with pytest.raises(ModelError) as refused:
-        open_source(str(folder), device="cpu")
+        attend(TEXT, str(folder), device="cpu")
     said = str(refused.value)
     assert said.isprintable()
     return said
@@ -94,10 +95,7 @@ class TestWeights:
             weights["transformer.layer.2.attention.v_lin.weight"][7, 11] = torch.nan
 
         change_weights(folder, damage)
-        with pytest.raises(
-            ModelError, match=r"layer 2 is not verified: .* its weights may be damaged"
-        ):
-            attend(TEXT, str(folder), device="cpu")
+        assert re.search("layer 2 is not verified: .* its weights may be damaged", refusal(folder))
 
 
 class TestOtherFiles:
@@ -109,19 +107,7 @@ class TestOtherFiles:
             file.unlink()
         assert " has no vocabulary (no tokenizer.json, vocab.txt or the like)" in refusal(folder)
 
-    @pytest.mark.parametrize(
-        "name",
-        [
-            "config.json",
-            "model.safetensors",
-            "tokenizer.json",
-            "tokenizer_config.json",
-            "generation_config.json",
-            "adapter_config.json",
-            "chat_template.jinja",
-            "additional_chat_templates/tool.jinja",
-        ],
-    )
+    @pytest.mark.parametrize("name", ["config.json", "additional_chat_templates/tool.jinja"])
     def test_a_pipe(self, folder: Path, name: str) -> None:
         """A pipe, which could be read forever, is refused by name, whatever file it stands for."""
         path = folder / name
@@ -181,22 +167,19 @@ class TestKernels:
     """Attention that is somebody's code."""
 
     @pytest.mark.parametrize(
-        "named",
+        ("file", "named"),
         [
-            {"attn_implementation": KERNEL},
-            {"_attn_implementation": KERNEL},
-            {"_attn_implementation_internal": KERNEL},
-            {"attn_implementation": {"": "sdpa", "text_config": KERNEL}},
-            {"text_config": {"attn_implementation": KERNEL}},
-            {"parts": [{"deep": {"_attn_implementation": f"{KERNEL}@main:flash"}}]},
-            {"attn_implementation": f"paged|{KERNEL}"},
+            ("config.json", {"attn_implementation": KERNEL}),
+            ("config.json", {"_attn_implementation": KERNEL}),
+            ("config.json", {"_attn_implementation_internal": KERNEL}),
+            ("config.json", {"attn_implementation": {"": "sdpa", "text_config": KERNEL}}),
+            ("config.json", {"parts": [{"deep": {"_attn_implementation": f"{KERNEL}@main:x"}}]}),
+            ("tokenizer_config.json", {"attn_implementation": f"paged|{KERNEL}"}),
+            ("processor_config.json", {"text_config": {"attn_implementation": KERNEL}}),
         ],
     )
-    @pytest.mark.parametrize(
-        "file", ["config.json", "tokenizer_config.json", "processor_config.json"]
-    )
     def test_refused(
-        self, folder: Path, named: dict[str, Any], file: str, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, file: str, named: dict[str, Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Wherever a file names it, it is refused by name, and nothing is asked of the hub."""
         asked = plant(monkeypatch)
@@ -212,46 +195,33 @@ class TestKernels:
 class TestOtherSenses:
     """Models that read no text, or not text alone; others that are refused."""
 
-    SIZES: ClassVar = {
-        "hidden_size": 32,
-        "num_attention_heads": 4,
-        "num_hidden_layers": 2,
-        "intermediate_size": 40,
-    }
+    SIZES: ClassVar = {"hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 2}
 
-    def save(self, kind: str, folder: Path, zoo: Zoo, **sizes: Any) -> str:
-        """A tiny model of the library's, with a tokenizer."""
+    def refused(self, kind: str, folder: Path, zoo: Zoo, **sizes: Any) -> str:
+        """The error for a tiny model of the library's, with a tokenizer."""
         import transformers
 
-        tokenizer = zoo.library("distilbert")[0]
-        model = getattr(transformers, f"{kind}Model")(
-            getattr(transformers, f"{kind}Config")(**sizes)
-        )
-        model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        return refusal_to_read(folder)
+        config = getattr(transformers, f"{kind}Config")(**sizes)
+        getattr(transformers, f"{kind}Model")(config).save_pretrained(folder)
+        zoo.library("distilbert")[0].save_pretrained(folder)
+        said = refusal(folder)
+        assert "attnviz.watch(model)" in said
+        return said
 
     def test_pictures(self, tmp_path: Path, zoo: Zoo) -> None:
         """ViT reads pictures: said before its weights are loaded, and whether or not there is a tokenizer."""
-        said = self.save("ViT", tmp_path / "vit", zoo, image_size=32, **self.SIZES)
+        said = self.refused("ViT", tmp_path, zoo, image_size=32, **self.SIZES)
         assert " reads pictures, and attnviz runs models on text alone: " in said
-        assert "attnviz.watch(model)" in said
-        for file in (tmp_path / "vit").glob("*token*"):
+        for file in tmp_path.glob("*token*"):
             file.unlink()
-        assert refusal_to_read(tmp_path / "vit") == said
+        assert refusal(tmp_path) == said
 
     def test_pictures_and_text(self, tmp_path: Path, zoo: Zoo) -> None:
         """CLIP reads both at once."""
-        text = {**self.SIZES, "vocab_size": 30522, "bos_token_id": 101, "eos_token_id": 102}
-        said = self.save(
-            "CLIP",
-            tmp_path / "clip",
-            zoo,
-            text_config=text,
-            vision_config={**self.SIZES, "image_size": 32},
-        )
+        sizes = {**self.SIZES, "vocab_size": 30522, "bos_token_id": 101, "eos_token_id": 102}
+        vision = {**self.SIZES, "image_size": 32}
+        said = self.refused("CLIP", tmp_path, zoo, text_config=sizes, vision_config=vision)
         assert " reads pictures too, and cannot be run on text alone: " in said
-        assert "attnviz.watch(model)" in said
 
 
 class TestTwoVocabularies:
@@ -261,12 +231,10 @@ class TestTwoVocabularies:
         """FSMT is refused, in a folder (with or without its tokenizer's package) and in memory; `watch` shows it."""
         import transformers
 
-        sizes: dict[str, Any] = dict.fromkeys(["encoder_layers", "decoder_layers"], 2)
-        sizes |= dict.fromkeys(["encoder_attention_heads", "decoder_attention_heads"], 3)
-        sizes |= dict.fromkeys(["encoder_ffn_dim", "decoder_ffn_dim"], 20)
-        config = transformers.FSMTConfig(
-            langs=["en", "de"], src_vocab_size=14, tgt_vocab_size=12, d_model=24, **sizes
-        )
+        sizes: dict[str, Any] = {"src_vocab_size": 14, "tgt_vocab_size": 12, "d_model": 24}
+        for side in ("encoder", "decoder"):
+            sizes |= {f"{side}_layers": 2, f"{side}_attention_heads": 3, f"{side}_ffn_dim": 20}
+        config = transformers.FSMTConfig(langs=["en", "de"], **sizes)
         model = transformers.FSMTForConditionalGeneration(config).eval()
         model.save_pretrained(tmp_path / "fsmt")
         reason = "reads words of one vocabulary and generates those of another"
@@ -274,11 +242,8 @@ class TestTwoVocabularies:
         with pytest.raises(ModelError, match=reason):
             attend(TEXT, model, zoo.library("gpt2")[0])
         with watch(model) as seen, torch.no_grad():
-            output = model(
-                torch.tensor([[4, 5, 6, 2]]),
-                decoder_input_ids=torch.tensor([[2, 4, 5]]),
-                output_attentions=True,
-            )
+            ids, target = torch.tensor([[4, 5, 6, 2]]), torch.tensor([[2, 4, 5]])
+            output = model(ids, decoder_input_ids=target, output_attentions=True)
         record = seen.attention(list("abc"), list("ABCD"), kind="cross")
         own = torch.stack(output.cross_attentions)[:, 0]
         assert np.allclose(record.weights, own.numpy(), atol=1e-6)
@@ -289,12 +254,3 @@ class TestTwoVocabularies:
         tokenizer.separate_vocabs = True
         with pytest.raises(ModelError, match="reads words of one vocabulary"):
             attend(TEXT, zoo.whole("marian"), tokenizer)
-
-
-def refusal_to_read(folder: Path) -> str:
-    """The error for a model that cannot be run on text."""
-    with pytest.raises(ModelError) as refused:
-        attend(TEXT, str(folder), device="cpu")
-    said = str(refused.value)
-    assert said.isprintable()
-    return said
