@@ -141,8 +141,8 @@ def compare_heads(
     comparison = compare(survey, corpus=corpus, entries=entries)
     source = sources[0]
     origin = Origin(
-        model=replace(named_model, model=named_model.model or survey.about.model),
-        weights=survey.about.weights,
+        model=replace(named_model, model=named_model.model or survey.model),
+        weights=survey.weights,
         source=source,
         trust_remote_code=named_model.trust_remote_code,
     )
@@ -372,12 +372,13 @@ def _measure(
     # Check the sentences before the slow loading of a model.
     kind: Format | None = None if place.treebank is None else "conllu"
     corpus = None if place.path is None else read_corpus(place.path, kind=kind)
-    from attnviz.heads.capture.survey import add_controls, check_readable, measure_lines
+    from attnviz.heads.capture.survey import Surveyor
 
     with nullcontext() if run.ray is None else cluster.connect(run.ray):
         sources = [open_one() for open_one in openers]
+        surveyor = Surveyor(sources, run.settings, run.measures)
         if texts is not None and len(texts) == 1:  # so that an error does not mention "line 1"
-            check_readable(texts[0], sources, run.settings)
+            surveyor.check(texts[0])
         lines, name = _lines_of(texts, sources[0]) if corpus is None else (corpus, corpus.name)
         run.progress(CorpusProgress(n_sentences=0))
 
@@ -386,23 +387,21 @@ def _measure(
             run.progress(CorpusProgress(n_sentences=survey.n_sentences, shape=shape))
 
         if run.ray is None:
-            survey = measure_lines(
-                lines, sources, run.settings, measures=run.measures, on_window=report, corpus=name
-            )
+            part = surveyor.measure(lines, report)
         else:
             job = cluster.Job(
                 models=run.models,
                 digests=tuple(source.digest() for source in sources),
                 settings=run.settings,
                 measures=run.measures,
-                corpus=name,
                 folder=os.getcwd(),
             )
-            for survey in cluster.measure_blocks(lines, job):
-                report(survey)
+            for part in cluster.measure_blocks(lines, job):
+                if part.survey is not None:
+                    report(part.survey)
+    survey = part.whole(name)
     run.progress(CorpusProgress(n_sentences=survey.n_sentences, stage="controls"))
-    survey = add_controls(survey, sources, run.settings, measures=run.measures)
-    return sources, survey, name
+    return sources, surveyor.add_controls(survey), name
 
 
 def _lines_of(

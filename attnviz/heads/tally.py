@@ -181,6 +181,6 @@ def wilson(share: _Number, n: _Number | int) -> tuple[_Number, _Number]:
     return middle - half, middle + half
 
 
-def key_of(text: str, pair: str | None) -> int:
-    """Return a hash of a sentence and the sentence paired with it, which depends on their words only."""
-    return int.from_bytes(blake2b(repr((text, pair)).encode(), digest_size=8).digest(), "little")
+def key_of(text: str) -> int:
+    """Return a hash of a sentence, which depends on its words only."""
+    return int.from_bytes(blake2b(repr((text, None)).encode(), digest_size=8).digest(), "little")

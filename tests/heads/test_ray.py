@@ -140,7 +140,6 @@ def test_another_machine_with_other_files(here: Path, job: dict[str, object], wo
         "digests": ("",),
         "settings": SurveySettings(),
         "measures": MEASURES,
-        "corpus": "corpus.txt",
         "folder": str(here),
     }
     worker = Worker(Job(**(own | job)))  # type: ignore[arg-type]

@@ -54,21 +54,21 @@ def candidates_of(
 ) -> dict[str, tuple[Relation, ...]]:
     """The candidates of each relation, beside eight models of random weights that all find the same."""
     if random is not None:
-        random = replace(random, hits=np.concatenate([random.hits] * 8, axis=4))
+        by_name = {
+            name: replace(counts, hits=np.concatenate([counts.hits] * 8, axis=3))
+            for name, counts in random.by_name.items()
+        }
+        random = replace(random, by_name=by_name)
     return candidates(trained, random, different=100)
 
 
-def same(one: Relations, other: Relations) -> bool:
-    """Whether both hold the same numbers, all of them."""
-    arrays = all(
-        np.array_equal(getattr(one, name), getattr(other, name))
-        for name in ("hits", "offsets", "counts", "lost")
-    )
-    return arrays and (one.names, one.n_links, one.n_other) == (
-        other.names,
-        other.n_links,
-        other.n_other,
-    )
+def numbers(counted: Relations) -> dict[str, object]:
+    """Everything that is counted."""
+    by_name: dict[str, object] = {
+        name: (one.hits.tolist(), one.offsets.tolist(), one.counts.tolist(), one.lost)
+        for name, one in counted.by_name.items()
+    }
+    return {"names": list(by_name), **by_name, "all": (counted.n_links, counted.n_other)}
 
 
 def in_groups(values: np.ndarray) -> np.ndarray:
@@ -105,16 +105,20 @@ class TestCounts:
                 (ODD, found(("det", 1, (0, 0, 1)), lost=("aux", "det"))),
             ]
         )
-        assert counted.names == ("aux", "det", "obj")
-        assert counted.counts[:, 0].tolist() == [[0, 2, 1], [0, 1, 0]]
-        assert counted.hits[:, 0, 1, 0, 0, 1].tolist() == [1, 1]
-        assert counted.hits[:, 0, 2, 1, 1, 2].tolist() == [1, 0]
-        assert counted.hits[:, 0].sum() == 3
-        assert counted.offsets[0, 0, 1, DISTANCES.index(1)] == 1
-        assert counted.offsets[0, 0, 1, DISTANCES.index(2)] == 1
-        assert counted.offsets[0, 0, 2, DISTANCES.index(-1)] == 1
-        assert counted.lost.tolist() == [1, 1, 0]
-        assert (counted.n_links, counted.n_uncounted) == (6, 0)
+        assert list(counted.by_name) == ["aux", "det", "obj"]
+        aux, det, obj = counted.by_name.values()
+        assert [one.counts[:, 0].tolist() for one in (aux, det, obj)] == [[0, 0], [2, 1], [1, 0]]
+        assert det.hits[:, 0, 0, 0, 1].tolist() == [1, 1]
+        assert obj.hits[:, 0, 1, 1, 2].tolist() == [1, 0]
+        assert sum(one.hits[:, 0].sum() for one in (aux, det, obj)) == 3
+        at = DISTANCES.tolist().index
+        assert det.offsets[0, 0, [at(1), at(2)]].tolist() == [1, 1]
+        assert obj.offsets[0, 0, at(-1)] == 1
+        assert (aux.lost, det.lost, obj.lost, counted.n_links) == (1, 1, 0, 6)
+        assert [note.code for note in relations.notes(counted)] == [
+            "relations_lost",
+            "relations_in_one_half",
+        ]
 
     def test_a_sentence_counts_in_its_half_in_all_and_in_one_group(self) -> None:
         counted = small(
@@ -122,28 +126,38 @@ class TestCounts:
                 (key, found(("det", 1, (0, 0, 1)), ("det", 5, None)))
                 for key in (EVEN, EVEN + 2, EVEN + 34)
             ]
-        )
+        ).by_name["det"]
         groups = np.zeros(1 + relations.HALF_GROUPS, dtype=int)
         first = EVEN // 2 % relations.HALF_GROUPS
         groups[[0, 1 + first, 1 + (first + 1) % relations.HALF_GROUPS]] = 3, 1, 2
-        assert counted.counts[0, :, 0].tolist() == (2 * groups).tolist()
-        assert counted.hits[0, :, 0, 0, 0, 1].tolist() == groups.tolist()
-        assert counted.offsets[0, :, 0, DISTANCES.index(5)].tolist() == groups.tolist()
+        assert counted.counts[0].tolist() == (2 * groups).tolist()
+        assert counted.hits[0, :, 0, 0, 1].tolist() == groups.tolist()
+        assert counted.offsets[0, :, DISTANCES.tolist().index(5)].tolist() == groups.tolist()
         assert counted.counts[1].sum() == 0
+
+    def test_many_relations(self) -> None:
+        """The first of their names are counted, and the links of the others are told."""
+        names = [f"r{number:03}" for number in range(relations.MOST_RELATIONS + 2)]
+        one, other = (
+            small([(EVEN, found(*((name, 1, None) for name in some)))])
+            for some in (names[1:], names[:-1])
+        )
+        for counted in (one, relations.merge(one, other), relations.merge(other, one)):
+            assert len(counted.by_name) == relations.MOST_RELATIONS
+        assert list(relations.merge(one, other).by_name) == names[:-2]
+        *_, note = relations.notes(one)
+        assert (note.code, dict(note.fields)["n"]) == ("relations_uncounted", 1)
 
 
 class TestMerging:
     """Parts make exactly the whole, whatever their relations and their order."""
 
-    @given(CORPORA, st.integers(0, 6))
-    def test_parts_make_the_whole(self, drawn: Drawn, cut: int) -> None:
-        assert same(relations.merge(made(drawn[:cut]), made(drawn[cut:])), made(drawn))
-
-    @given(CORPORA, st.permutations(range(6)))
-    def test_the_order_changes_nothing(self, drawn: Drawn, order: list[int]) -> None:
-        assert same(made([drawn[place] for place in order if place < len(drawn)]), made(drawn))
-        one, other = made(drawn[:3]), made(drawn[3:])
-        assert same(relations.merge(one, other), relations.merge(other, one))
+    @given(CORPORA, st.integers(0, 6), st.permutations(range(6)))
+    def test_parts_make_the_whole(self, drawn: Drawn, cut: int, order: list[int]) -> None:
+        whole, one, other = numbers(made(drawn)), made(drawn[:cut]), made(drawn[cut:])
+        assert numbers(relations.merge(one, other)) == whole
+        assert numbers(relations.merge(other, one)) == whole
+        assert numbers(made([drawn[place] for place in order if place < len(drawn)])) == whole
 
 
 class TestInterval:
@@ -162,8 +176,8 @@ class TestInterval:
         sentences = [
             (2 * key, found(*[("det", 1, (0, 0, 0) if key < 4 else None)] * 30)) for key in range(8)
         ]
-        counted = small(sentences)
-        share, low, high = tally.share(counted.hits[0, :, 0, 0, 0, 0], counted.counts[0, :, 0]).at()
+        counted = small(sentences).by_name["det"]
+        share, low, high = tally.share(counted.hits[0, :, 0, 0, 0], counted.counts[0]).at()
         assert share == 0.5
         # as many as vary so: n - 1 of n
         assert (low, high) == pytest.approx(tally.wilson(0.5, 7.0))

@@ -395,15 +395,14 @@ class LinkFinder:
     """
 
     def __init__(self, annotated: Sequence[Annotation | None]) -> None:
-        self._annotated = annotated
+        self._annotated = [item or Annotation(words=(), links=()) for item in annotated]
 
     def begin(self, batch: Batch) -> None:
         """Match the words of a new batch with its tokens and forget the last batch."""
         self._marks = marks_of(batch)
-        annotations = [item or Annotation(words=(), links=()) for item in self._annotated]
         aligned = [
             align(sentence.tokens, annotation.words)
-            for sentence, annotation in zip(batch.sentences, annotations, strict=True)
+            for sentence, annotation in zip(batch.sentences, self._annotated, strict=True)
         ]
         # (B, K, U): 1 if a token belongs to a unit. Attention to a unit is the sum over its tokens.
         self._sum_over_keys = _assign([words.unit_of_token for words in aligned], batch.real)
@@ -416,7 +415,7 @@ class LinkFinder:
                 (words.unit_of_word[link.query], words.unit_of_word[link.key])
                 for link in annotation.links
             ]
-            for words, annotation in zip(aligned, annotations, strict=True)
+            for words, annotation in zip(aligned, self._annotated, strict=True)
         ]
         self._hits: list[Bool[Tensor, "link 2 head"]] = []  # of each layer that has ended
         self._is_open = False  # whether a layer has begun whose guesses are not compared yet
@@ -442,16 +441,13 @@ class LinkFinder:
         # (B, 1, U, rows) x (B, H, rows, K) x (B, 1, K, U) -> (B, H, U, U)
         self._unit_weights += mean[:, None] @ (weights @ sum_over_keys[:, None])
 
-    def result(self) -> tuple[LinkHits | None, ...]:
-        """Return the links that each head finds in each sentence; None for a sentence without annotation."""
+    def result(self) -> tuple[LinkHits, ...]:
+        """Return the links that each head finds in each sentence; none for a sentence without annotation."""
         self._close_layer()
         hits = torch.stack(self._hits, dim=2).cpu().numpy()  # (link, 2, L, H)
-        hits_of_sentences: list[LinkHits | None] = []
+        hits_of_sentences = []
         first_link = 0  # of the sentence: `hits` has the links of all sentences, one after another
         for annotation, link_units in zip(self._annotated, self._link_units, strict=True):
-            if annotation is None:
-                hits_of_sentences.append(None)
-                continue
             matched, lost = list[Link](), list[Link]()
             for link, units in zip(annotation.links, link_units, strict=True):
                 (lost if None in units else matched).append(link)
