@@ -67,7 +67,10 @@ def _compare_one(
     controls = _controls(model_survey, n_tested)
     candidates = _relation_candidates(model_survey, n_tested)
     roles_of_relations = relations.roles_of(candidates)
-    counts = _counts(model_survey)
+    rows = model_survey.heads.counts[:, :, 0]
+    counts = roles.Counts(
+        rows=rows[0], sentences=tally.effective(rows), different=_different(model_survey)
+    )
 
     def profile(layer: int, head: int) -> HeadProfile:
         head_roles = roles.roles_of(
@@ -187,8 +190,9 @@ def _untrained_control(
     shape = model_survey.heads.sums.shape[1:]
     columns = [model_survey.measures.index(name) for name in model_survey.roles]
     sums, counts = (values.sum(axis=0, dtype=np.float64) for values in untrained)
-    _texts, own_sums, own_counts = zip(*model_survey.sample.values(), strict=True)
-    own_sums, own_counts = (np.sum(own, axis=0, dtype=np.float64) for own in (own_sums, own_counts))
+    own = model_survey.sample.values()
+    own_sums = np.stack([sentence.sums for sentence in own]).sum(axis=0, dtype=np.float64)
+    own_counts = np.stack([sentence.counts for sentence in own]).sum(axis=0, dtype=np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         # (seed, layer, head, role)
         means = sums.reshape(-1, *shape[:2], len(columns)) / counts[:, None]
@@ -214,18 +218,6 @@ def _fill_in(
         return all_values
 
     return estimates.map(fill_in)
-
-
-def _counts(model_survey: Survey) -> roles.Counts:
-    """Return how many rows each measure counts, and how many sentences these rows come from."""
-    rows = model_survey.heads.counts[:, :, 0]
-    sentences = evenness = tally.effective(rows)
-    if "entropy" in model_survey.measures:
-        with np.errstate(invalid="ignore"):
-            evenness = sentences / sentences[:, [model_survey.measures.index("entropy")]]
-    return roles.Counts(
-        rows=rows[0], sentences=sentences, even=evenness, different=_different(model_survey)
-    )
 
 
 def _examples(

@@ -42,7 +42,7 @@ from attnviz.storage.files import as_file_error, check_is_file
 from attnviz.text.display import inert, visible
 
 _T = TypeVar("_T")
-FORMAT, VERSION = "attnviz-comparison", 2
+FORMAT, VERSION = "attnviz-comparison", 3
 LARGEST = 2**29  # bytes; a model of 40 layers of 40 heads has 40 MB
 # The fields of a comparison that JSON holds as they are.
 PLAIN = (

@@ -336,7 +336,6 @@ def _score_head(
     hits = relation.hits[SCORE, :, direction, layer, head]
     score, low, high = tally.share(hits, counts).at()
     reason = doubt(
-        score,
         low,
         controls,
         threshold=THRESHOLD,

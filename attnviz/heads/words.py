@@ -10,7 +10,7 @@ import math
 from attnviz.attention import Note
 from attnviz.heads.measures import rules_of
 from attnviz.heads.record import NO_ROLE, HeadComparison, HeadProfile, Role
-from attnviz.heads.roles import CONTROLS, TOO_FEW
+from attnviz.heads.roles import CONTROLS
 from attnviz.text.display import decimals, rounding, visible
 from attnviz.text.messages import Phrase, _, join_phrases, ngettext
 from attnviz.text.notes import PROVES, Templates, sentence
@@ -85,17 +85,20 @@ NOTES: Templates = {
 """The notes of comparisons, by their codes."""
 
 DOUBTS: Templates = {
-    "too_few_different": _("only {n:,} of the {fewest} different sentences needed"),
-    "too_few_cases": _("it occurs only {n:,} times, and {fewest} are needed"),
-    "too_few_sentences": _("it occurs in fewer than {fewest} sentences"),
-    "below_threshold": _("right in less than {percent}% of the cases"),
-    "interval_below_threshold": _("its interval reaches below the threshold, {least}"),
-    "no_control": _("no control was taken ({controls})"),
-    "too_few_for_control": _("too few sentences for an interval of {what}"),
+    "too_few": _(
+        "too few: {cases:,} cases, in about {sentences} of {different:,} different sentences "
+        "(needed: {fewest_cases} in {fewest_sentences} of {fewest_different})"
+    ),
+    "below_threshold": _("its interval reaches below the threshold, {least}"),
+    "no_control": _("no control was taken, or on too few sentences ({controls})"),
     "control_does_as_much": _("{what} scores as much: {value} ({low}–{high})"),
-    "few_carry_it": _("it depends on a few sentences, so its interval is too narrow"),
 }
 """Why a role is not established, by the codes of `attnviz.heads.roles.doubt`."""
+SHORT_DOUBTS = {
+    "too_few": _("too few to say"),
+    "below_threshold": _("interval too low"),
+    "no_control": _("no control"),
+}
 
 
 def rounded(value: float) -> str:
@@ -197,16 +200,10 @@ def short_reason(doubt: Note | None) -> Phrase:
     """Return why a role is not established, in two or three words; empty if it is."""
     if doubt is None:
         return Phrase("", "")
-    if doubt.code in TOO_FEW:
-        return _("too few to say")
-    fields = dict(doubt.fields)
-    if doubt.code == "interval_below_threshold":
-        return _("interval too low")
-    if doubt.code == "below_threshold":
-        return _("below {percent}%").format(**fields)
     if doubt.code == "control_does_as_much":
-        return _("{control} too").format(control=CONTROLS[str(fields["control"])].title)
-    return _("no control") if doubt.code == "no_control" else _("few sentences")
+        control = CONTROLS[str(dict(doubt.fields)["control"])]
+        return _("{control} too").format(control=control.title)
+    return SHORT_DOUBTS[doubt.code]
 
 
 def how_sure(role: Role) -> Phrase:

@@ -137,8 +137,8 @@ def test_a_control_of_one_sentence_rules_no_role_in() -> None:
     found = compare(survey, corpus="", entries=with_thresholds(0.01))
     roles = [role for head in found.heads for role in head.roles if role.name == "previous"]
     assert roles
-    assert {reason(role.doubt).partition(" of ")[0] for role in roles} == {
-        "too few sentences for an interval"
+    assert {reason(role.doubt).partition(" (")[0] for role in roles} == {
+        "no control was taken, or on too few sentences"
     }
 
 

@@ -306,8 +306,8 @@ class Runner:
         """Return the survey of this model with the controls, measured on its sample."""
         if not measured.sample:  # the settings ask for no controls
             return measured
-        sentences = {**measured.linked, **measured.sample}
-        texts = {key: sentence.text for key, sentence in sentences.items()}
+        texts = {key: sentence.text for key, sentence in measured.linked.items()}
+        texts |= {key: sentence.text for key, sentence in measured.sample.items()}
         (self.leader or self).source.prepare(list(texts.values()))
         encoded = {key: self.encode(text) for key, text in texts.items()}
         singles = {key: encoded[key] for key in measured.sample}
