@@ -63,8 +63,13 @@ def plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} is no part of a record")
 
 
-def with_nulls(value: object) -> object:
-    """Convert a value for JSON, at any depth: arrays and tuples become lists, numbers that are not finite null."""
+def with_nulls(value: object) -> Any:
+    """Convert a value for JSON, at any depth.
+
+    Arrays and tuples become lists, dataclasses objects, and numbers that are not finite null.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: with_nulls(getattr(value, item.name)) for item in fields(value)}
     match value:
         case np.ndarray() | np.generic():
             return with_nulls(value.tolist())
