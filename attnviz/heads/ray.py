@@ -175,7 +175,7 @@ class Worker:
         """Measure the block in a batch of one; an error is a result, since Ray would wrap it in several others."""
         try:
             self.surveyor = self.surveyor or self._open()
-            result: Part | Exception = self.surveyor.measure(pickle.loads(batch["lines"][0]))
+            result: Part | Exception = self.surveyor.measure_all(pickle.loads(batch["lines"][0]))
         except (AttnvizError, MemoryError, RuntimeError) as error:
             result = error
         return {"result": [pickle.dumps(result)]}

@@ -94,7 +94,7 @@ def established(shape: str, seed: int, tokenizer: Any, sentences: str | None) ->
         torch.manual_seed(FIRST_SEED + seed)
         source = as_source(make(len(tokenizer)).eval(), tokenizer)
     surveyor = Surveyor([source], SurveySettings())
-    survey = surveyor.add_controls(surveyor.measure(read_corpus(sentences or TREEBANK)).whole())
+    survey = surveyor.add_controls(surveyor.measure_all(read_corpus(sentences or TREEBANK)).whole())
     low = tuple(map(without_threshold, MEASURES))
     every = compare(survey, corpus=""), compare(survey, corpus="", entries=low)
     names = [

@@ -107,7 +107,7 @@ def peak(model: str, n: int) -> None:
     """Print the peak memory of a survey of so many sentences, in MB."""
     torch.set_num_threads(1)
     surveyor = Surveyor([open_source(model)], SurveySettings())
-    surveyor.add_controls(surveyor.measure(iter(sentences(n))).whole())
+    surveyor.add_controls(surveyor.measure_all(iter(sentences(n))).whole())
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
@@ -148,13 +148,13 @@ def main() -> None:
     for _ in range(options.rounds):
         before = seconds(lambda: plain(source, batches))
         reading.append(seconds(lambda: [source.encode([line.text]) for line in lines]))
-        measured = seconds(lambda: surveyor().measure(lines))
+        measured = seconds(lambda: surveyor().measure_all(lines))
         forward.append((before + seconds(lambda: plain(source, batches))) / 2)
         passed.append(measured - reading[-1])
         ratios.append(passed[-1] / forward[-1])
     whole = seconds(
         lambda: compare(
-            surveyor().add_controls(surveyor().measure(lines).whole()), corpus="benchmark"
+            surveyor().add_controls(surveyor().measure_all(lines).whole()), corpus="benchmark"
         )
     )
     few = lines[:: max(1, len(lines) // options.recipe)][: options.recipe]

@@ -92,7 +92,7 @@ def text(path: Path, lines: Sequence[CorpusLine]) -> dict[str, str]:
 
 def measured(lines: Sequence[CorpusLine], source: Source) -> Relations:
     """Measure every head on a treebank."""
-    found = Surveyor([source], SurveySettings(controls=0)).measure(lines).whole().relations
+    found = Surveyor([source], SurveySettings(controls=0)).measure_all(lines).whole().relations
     assert found is not None
     return found
 
@@ -116,7 +116,7 @@ def main() -> None:
 
     source = open_source(asked.model)
     surveyor = Surveyor([source], SurveySettings())
-    shipped = surveyor.measure(banks[0]).whole()
+    shipped = surveyor.measure_all(banks[0]).whole()
     made = compare(surveyor.add_controls(shipped), corpus=names[0])
     others = [measured(bank, source) for bank in banks[1:]]
     rules = {

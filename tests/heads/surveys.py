@@ -29,7 +29,7 @@ def survey_model(
     """Measure a model, or two, and their controls."""
     sources = [source] if against is None else [source, against]
     surveyor = Surveyor(sources, settings or SurveySettings(), tokens=tokens)
-    return surveyor.add_controls(surveyor.measure(lines).whole())
+    return surveyor.add_controls(surveyor.measure_all(lines).whole())
 
 
 def survey_parts(
@@ -42,7 +42,7 @@ def survey_parts(
     """Measure the parts of a corpus one after another, each with a reader of its own, and then their controls."""
     sources, whole = [source] if against is None else [source, against], Part()
     for part in parts:
-        whole = whole.merge(Surveyor(sources, settings).measure(part))
+        whole = whole.merge(Surveyor(sources, settings).measure_all(part))
     return Surveyor(sources, settings).add_controls(whole.whole())
 
 

@@ -38,7 +38,7 @@ def with_role(
         rule=rule, measure=rule.name, score=score, low=score - 0.1, high=score + 0.05, controls=()
     )
     heads = list(comparison.heads)
-    heads[place] = replace(heads[place], roles=(*heads[place].roles, role))
+    heads[place] = replace(heads[place], roles=(role, *heads[place].roles))
     return replace(comparison, heads=tuple(heads))
 
 

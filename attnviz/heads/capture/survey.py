@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice, zip_longest
@@ -77,31 +78,29 @@ class Surveyor:
         """
         self._encode(text)
 
-    def measure(
-        self,
-        lines: Iterable[CorpusLine | BadLine],
-        on_window: Callable[[Survey], object] = lambda _survey: None,
-    ) -> Part:
-        """Measure every head on every sentence of a corpus, or of a part of it.
+    def measure(self, lines: Iterable[CorpusLine | BadLine]) -> Iterator[Part]:
+        """Measure every head on every sentence of a corpus, or of a part of it; yield what is measured so far.
 
         Lines that cannot be used, or that a model cannot read, are counted, and the first of them are kept.
-        `on_window` is called with the survey after each window of lines.
 
         Raises ModelError: a model cannot be run, its weights are not proved, or the two models read different tokens
         or have different numbers of layers or heads.
         """
-        part = Part()
+        so_far = Part()
         remaining = iter(lines)
         while window := list(islice(remaining, WINDOW)):
             bad = [line for line in window if isinstance(line, BadLine)]
             sentences = [line for line in window if isinstance(line, CorpusLine)]
             for batch_survey in self._measure_window(sentences, bad):
-                part = part.merge(Part(survey=batch_survey))
+                so_far = so_far.merge(Part(survey=batch_survey))
             bad.sort(key=lambda line: line.number)
-            part = part.merge(Part(bad=tuple(bad), n_bad=len(bad)))
-            if part.survey is not None:
-                on_window(part.survey)
-        return part
+            so_far = so_far.merge(Part(bad=tuple(bad), n_bad=len(bad)))
+            yield so_far
+
+    def measure_all(self, lines: Iterable[CorpusLine | BadLine]) -> Part:
+        """Measure all lines, as `measure` does."""
+        last = deque(self.measure(lines), maxlen=1)
+        return last[0] if last else Part()
 
     def add_controls(self, measured: Survey) -> Survey:
         """Return a survey with its controls, measured on its sample of sentences.
