@@ -59,8 +59,7 @@ def _compare_one(
 ) -> HeadComparison:
     """Return the comparison of the heads of one model, without a second model."""
     known_measures = measures.named(model_survey.measures, entries)
-    estimates = _with_peaks(model_survey.heads, known_measures)
-    estimates = _clip_intervals(estimates, known_measures)
+    estimates = estimates_of(model_survey.heads, known_measures)
     n_tested = len(measures.rules_of(known_measures))
     if model_survey.relations is not None:
         n_tested += len(model_survey.relations.by_name)
@@ -130,32 +129,21 @@ def _relation_candidates(model_survey: Survey, n_tested: int) -> dict[str, tuple
     )
 
 
-def _with_peaks(heads: tally.Tally, known_measures: Sequence[Measure]) -> Estimates:
-    """Return the estimates of all measures of rows.
+def estimates_of(heads: tally.Tally, known_measures: Sequence[Measure]) -> Estimates:
+    """Return the estimates of all measures, with intervals within the possible values.
 
     A measure of the largest weight (``peaks``) is a proportion, yes or no per row, so its interval is computed as one.
     """
     estimates = heads.estimate()
-    peak_columns = [
-        column for column, measure in enumerate(known_measures) if measure.takes == "peaks"
-    ]
-    peaks = tally.share(
-        heads.sums[..., peak_columns],
-        np.broadcast_to(heads.counts, heads.sums.shape)[..., peak_columns],
-    )
-    for ends, peak_ends in ((estimates.low, peaks.low), (estimates.high, peaks.high)):
+    peaks = [column for column, measure in enumerate(known_measures) if measure.takes == "peaks"]
+    counts = np.broadcast_to(heads.counts, heads.sums.shape)[..., peaks]
+    shares = tally.share(heads.sums[..., peaks], counts)
+    for ends, share_ends in ((estimates.low, shares.low), (estimates.high, shares.high)):
         # No interval if only one group of sentences has the measure.
-        ends[..., peak_columns] = np.where(np.isfinite(ends[..., peak_columns]), peak_ends, np.nan)
-    return estimates
-
-
-def _clip_intervals(estimates: Estimates, known_measures: Sequence[Measure]) -> Estimates:
-    """Clip the intervals to the possible values: 0 to 1 for shares, at least 0 for other measures."""
-    upper_bounds = np.array(
-        [1.0 if measure.unit == "share" else np.inf for measure in known_measures]
-    )
-    high = np.minimum(estimates.high, np.maximum(upper_bounds, estimates.value))
-    return Estimates(value=estimates.value, low=np.maximum(estimates.low, 0.0), high=high)
+        ends[..., peaks] = np.where(np.isfinite(ends[..., peaks]), share_ends, np.nan)
+    largest = np.array([1.0 if measure.unit == "share" else np.inf for measure in known_measures])
+    high = np.minimum(estimates.high, np.maximum(largest, estimates.value))
+    return Estimates(value=estimates.value, low=estimates.low, high=high)
 
 
 def _controls(model_survey: Survey, n_tested: int) -> dict[str, Estimates]:

@@ -83,6 +83,10 @@ class Role:
         rivals = [item for item in self.controls if item.rules_out and not math.isnan(item.high)]
         return max(rivals, key=lambda control: control.high, default=None)
 
+    def control(self, name: str) -> Control | None:
+        """Return a control by name; None if it was not measured."""
+        return next((control for control in self.controls if control.name == name), None)
+
     @property
     def clearness(self) -> tuple[bool, float]:
         """The sort key of roles: established roles first, then by how far the score is above the threshold."""
@@ -167,10 +171,6 @@ class Relation:
     # The role, established or not. Its score is the share of cases in which the head is right. Its controls are the
     # best fixed offset (in words after the dependent word) and the best head of random weights.
     role: Role
-
-    def control(self, name: str) -> Control | None:
-        """Return a control of the role by name; None if it was not measured."""
-        return next((control for control in self.role.controls if control.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

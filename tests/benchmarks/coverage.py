@@ -24,7 +24,7 @@ from attnviz.capture.source import open_source
 from attnviz.heads import relations, tally
 from attnviz.heads.capture.measure import LinkFinder
 from attnviz.heads.capture.survey import TOKENS, Runner
-from attnviz.heads.compare import _with_peaks
+from attnviz.heads.compare import estimates_of
 from attnviz.heads.measures import MEASURES, measures_of
 from attnviz.heads.roles import UNEVEN
 from attnviz.heads.settings import SurveySettings
@@ -90,7 +90,7 @@ def of_measures(
                 for values in (population.sums, population.counts)
             )
             tallied = tally.Tally(sums=sums, counts=counts, n_sentences=size)
-            found, spread = _with_peaks(tallied, measures_of()), tally.effective(counts)
+            found, spread = estimates_of(tallied, measures_of()), tally.effective(counts)
             there = np.isfinite(found.low)
             held += (there & (found.low <= truth) & (truth <= found.high)).sum(axis=(0, 1))
             known += there.sum(axis=(0, 1))

@@ -115,7 +115,7 @@ class MeasureCollector:
         self.key_order = None
         if self._key_seeds is not None:
             self.key_order = _random_orders(self.marks.keys, self._key_seeds)
-        self._last_keys: tuple[Tensor, ShareKeys] | None = None
+        self._last_keys: tuple[int, Tensor, ShareKeys] | None = None
         self._layers: list[LayerMeasures] = []
 
     def observe_layer(self, layer: Layer) -> None:
@@ -127,23 +127,21 @@ class MeasureCollector:
         n_batch, _, n_rows, n_keys = block.weights.shape
         step = max(1, MOST_AT_ONCE // (n_batch * n_keys * len(self.columns["keys"])))
         for start in range(0, n_rows, step):
-            weights = block.weights[:, :, start : start + step]
-            is_whole_layer = weights.shape[2] == block.n_rows
-            self._layers[-1].add(weights, block.first_row + start, is_whole_layer=is_whole_layer)
+            self._layers[-1].add(block.weights[:, :, start : start + step], block.first_row + start)
 
-    def keys_of_shares(self, rows: Rows, *, is_whole_layer: bool) -> ShareKeys:
+    def keys_of_shares(self, rows: Rows) -> ShareKeys:
         """Return the keys that belong to each share, a measure of the weight on some keys.
 
-        They depend on the batch and on the keys that the rows see, not on the weights. If these are all rows of a
-        layer, the result is therefore kept for the next layer, whose rows often see the same keys.
+        They depend on the batch and on the keys that the rows see, not on the weights. They are therefore kept for the
+        next layer, whose rows often see the same keys.
         """
-        if is_whole_layer and self._last_keys is not None:
-            last_seen, last_keys = self._last_keys
-            if torch.equal(last_seen, rows.seen):
+        if self._last_keys is not None:
+            first_row, seen, last_keys = self._last_keys
+            if first_row == rows.first_row and torch.equal(seen, rows.seen):
                 return last_keys
+        self._last_keys = None  # frees its memory
         keys = keys_of_shares(rows, list(map(self.computation, self.columns["keys"])))
-        if is_whole_layer:
-            self._last_keys = rows.seen, keys
+        self._last_keys = rows.first_row, rows.seen, keys
         return keys
 
     def computation(self, column: int) -> Callable[[Any], Any]:
@@ -284,13 +282,7 @@ class LayerMeasures:
         n_pairs = marks.queries.sum(dim=1) * marks.keys.sum(dim=1)
         self._step = (-(-n_pairs // MOST_PAIRS)).clamp(min=1)[:, None]  # -(-a // b) rounds up
 
-    def add(
-        self,
-        weights: Float[Tensor, "batch head rows key"],
-        first_row: int,
-        *,
-        is_whole_layer: bool,
-    ) -> None:
+    def add(self, weights: Float[Tensor, "batch head rows key"], first_row: int) -> None:
         """Measure some rows of the layer, from the row with index `first_row` on."""
         collector = self._collector
         n_rows, n_keys = weights.shape[2:]
@@ -302,7 +294,7 @@ class LayerMeasures:
             sums, counts = collector.computation(column)(rows)
             self.sums[:, :, column] += sums
             self.counts[:, column] += counts
-        self._add_shares(rows, collector.keys_of_shares(rows, is_whole_layer=is_whole_layer))
+        self._add_shares(rows, collector.keys_of_shares(rows))
         self._received += rows.weights.sum(dim=2)
         self._seen_by += rows.seen.sum(dim=1)
         self._n_rows += rows.counted.sum(dim=1)

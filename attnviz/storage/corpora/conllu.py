@@ -110,8 +110,8 @@ def _heads(words: Sequence[Token]) -> list[int]:
     heads = [word["head"] - 1 for word in words]
     if heads.count(-1) != 1:
         raise _MalformedError("the head of exactly one word, the root, must be 0")
-    for word in range(len(words)):
-        _depth(word, heads)
+    for index in range(len(words)):
+        _depth(index, heads)
     return heads
 
 
