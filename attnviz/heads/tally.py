@@ -122,7 +122,7 @@ def _deviations(
 ) -> tuple[Int64[np.ndarray, " ..."], Float64[np.ndarray, "some ..."]]:
     """Return the number of groups that have a row, and how far their means (`left_out`) are from the mean of these."""
     is_known = np.isfinite(means[1:])
-    n = is_known.sum(axis=0)
+    n = np.asarray(is_known.sum(axis=0))
     middle = np.where(is_known, means[1:], 0.0).sum(axis=0) / np.maximum(n, 1)
     return n, np.where(is_known, middle - means[1:], 0.0)
 

@@ -222,53 +222,48 @@ class TestBestHeads:
             )
             for key in range(30)
         ]
-        nothing = [(key, found(("aux", 9, None))) for key in range(40)]
-        for relation in candidates_of(small(chooses + scores), small(nothing))["aux"]:
-            (fixed,) = (control for control in relation.role.controls if control.name == "offset")
+        nothing = corpus(40, "aux", 9, None)
+        for relation in candidates_of(small(chooses + scores), nothing)["aux"]:
+            fixed = relation.role.control("offset")
+            assert fixed is not None
             assert fixed.offset == -1
             assert fixed.value == pytest.approx(52 / 60, abs=0.02)
             assert relation.role.score <= fixed.value
             assert not relation.role.established
 
-    def test_ten_cases_are_needed_in_each_half(self) -> None:
-        """Nine links that choose are too few, however many there are that score."""
-        nothing = small([(key, found(("det", 9, None))) for key in range(40)])
-        for n_choosing, established in ((9, False), (10, True)):
-            sentences = [(2 * key, found(("det", 9, (0, 0, 0)))) for key in range(n_choosing)]
-            sentences += [(2 * key + 1, found(("det", 9, (0, 0, 0)))) for key in range(30)]
-            (relation, *_others) = candidates_of(small(sentences), nothing)["det"]
-            assert relation.role.established is established
-
-    def test_the_interval_reaches_the_threshold(self) -> None:
-        """A score of 0.6 of 30 cases is not established; of 300 it is."""
-        nothing = small([(key, found(("det", 9, None))) for key in range(40)])
-        for n, established in ((30, False), (300, True)):
-            sentences = [
-                (2 * key + half, found(("det", 9, (0, 0, 0) if key % 5 < 3 else None)))
-                for key in range(n)
-                for half in (0, 1)
-            ]
-            (relation, *_others) = candidates_of(small(sentences), nothing)["det"]
-            assert relation.role.score == pytest.approx(0.6)
-            assert relation.role.established is established
-            assert (relation.role.low >= 0.5) is established
-            assert ("interval" in reason(relation.role.doubt)) is not established
-            assert ("interval" in short_reason(relation.role.doubt)) is not established
-
     def test_random_weights_are_chosen_and_scored_likewise(self) -> None:
-        trained = small([(key, found(("det", 9, (0, 0, 0)))) for key in range(40)])
-        random = small(
-            [(2 * key, found(("det", 9, (0, 1, 1)))) for key in range(20)]
-            + [
-                (2 * key + 1, found(("det", 9, (0, 1, 1) if key < 5 else (0, 0, 2))))
-                for key in range(20)
-            ]
-        )
-        (relation,) = best_of(candidates_of(trained, random))
+        """The head that is best in the half that chooses is right in a quarter of the other half."""
+        links = [(key, (0, 1, 1) if key % 2 == 0 or key < 10 else (0, 0, 2)) for key in range(40)]
+        random = small([(key, found(("det", 9, where))) for key, where in links])
+        (relation,) = best_of(candidates_of(corpus(40, "det", 9, HEAD), random))
         fixed, best = relation.role.controls
         assert (relation.role.score, fixed.value, best.value) == (1.0, 0.0, 0.25)
         assert 0.25 < best.high < 0.4  # eight times twenty links
         assert relation.role.established
+
+    @pytest.mark.parametrize(
+        ("choosing", "scoring", "right", "doubt"),
+        [
+            (9, 30, 1.0, "too_few"),
+            (10, 30, 1.0, None),
+            (30, 30, 0.6, "below_threshold"),
+            (300, 300, 0.6, None),
+        ],
+    )
+    def test_enough_cases_in_each_half(
+        self, choosing: int, scoring: int, right: float, doubt: str | None
+    ) -> None:
+        """Nine links that choose are too few; of 0.6 the interval reaches 0.5 for 300 cases, and not for 30."""
+        keys = [*range(0, 2 * choosing, 2), *range(1, 2 * scoring, 2)]
+        sentences = [
+            (key, found(("det", 9, HEAD if key // 2 % 5 < 5 * right else None))) for key in keys
+        ]
+        (relation, *_others) = candidates_of(small(sentences), corpus(40, "det", 9, None))["det"]
+        assert relation.role.score == pytest.approx(right)
+        assert (relation.role.doubt and relation.role.doubt.code) == doubt
+        assert (relation.role.low >= 0.5) is (doubt != "below_threshold")
+        assert ("interval" in reason(relation.role.doubt)) is (doubt == "below_threshold")
+        assert ("interval" in short_reason(relation.role.doubt)) is (doubt == "below_threshold")
 
 
 RANDOM = (0, 1, 1)
@@ -277,14 +272,12 @@ HEAD = (0, 0, 2)
 
 
 def corpus(
-    n: int, name: str, distance: int, where: tuple[int, ...], right: int | None = None
+    n: int, name: str, distance: int, where: tuple[int, ...] | None, right: int | None = None
 ) -> Relations:
     """So many sentences with a link each, the first of them found."""
-    sentences = [
-        (key, found((name, distance, where if right is None or key < right else None)))
-        for key in range(n)
-    ]
-    return small(sentences)
+    right = n if right is None else right
+    keys = range(n)
+    return small([(key, found((name, distance, where if key < right else None))) for key in keys])
 
 
 def roles_of(trained: Relations, random: Relations | None) -> dict[tuple[int, int], list[Role]]:
@@ -341,27 +334,21 @@ class TestRoles:
         )
 
     @pytest.mark.parametrize(
-        ("trained", "random"),
+        ("n", "distance", "right", "random"),
         [
-            pytest.param(
-                corpus(40, "obj", 9, HEAD, right=19),
-                corpus(40, "obj", 9, RANDOM, right=0),
-                id="threshold",
-            ),
-            pytest.param(
-                corpus(19, "obj", 9, HEAD), corpus(19, "obj", 9, RANDOM, right=0), id="few"
-            ),
-            pytest.param(
-                corpus(40, "obj", 1, HEAD), corpus(40, "obj", 9, RANDOM, right=0), id="offset"
-            ),
-            pytest.param(
-                corpus(40, "obj", 9, HEAD), corpus(40, "obj", 9, RANDOM, right=39), id="random"
-            ),
-            pytest.param(
-                corpus(40, "obj", 9, HEAD), corpus(40, "det", 9, RANDOM), id="no control of it"
-            ),
-            pytest.param(corpus(40, "obj", 9, HEAD), None, id="no control"),
+            pytest.param(40, 9, 19, ("obj", 0), id="threshold"),
+            pytest.param(19, 9, 19, ("obj", 0), id="few"),
+            pytest.param(40, 1, 40, ("obj", 0), id="offset"),
+            pytest.param(40, 9, 40, ("obj", 39), id="random"),
+            pytest.param(40, 9, 40, ("det", 40), id="no control of it"),
+            pytest.param(40, 9, 40, None, id="no control"),
         ],
     )
-    def test_what_rules_it_out(self, trained: Relations, random: Relations | None) -> None:
-        assert roles_of(trained, random) == {}
+    def test_what_rules_it_out(
+        self, n: int, distance: int, right: int, random: tuple[str, int] | None
+    ) -> None:
+        untrained = None
+        if random is not None:
+            name, n_right = random
+            untrained = corpus(n, name, 9, RANDOM, right=n_right)
+        assert roles_of(corpus(n, "obj", distance, HEAD, right=right), untrained) == {}
