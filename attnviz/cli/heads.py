@@ -133,27 +133,38 @@ def compare_heads(
     selections = [opt.parse_heads(layer, [one]) for one in head or ()]
     if not selections and layer is not None:
         selections = [opt.parse_heads(layer, None)]
+    is_table = table or bool(selections)
+    if is_table and JSON in paths:
+        raise SettingsError("-o - prints all heads: omit --table, --layer and --head")
     shows_roles = roles or (text is not None and load is not None)
-    _check_view(
-        paths,
-        selects=table or bool(selections),
-        shows_roles=shows_roles,
-        has_second=against is not None,
-    )
+    if shows_roles and (JSON in paths or against is not None):
+        raise SettingsError("the roles of heads on a sentence are a table of one model")
     corpus_settings = CorpusSettings(text=_read(text), corpus=corpus, treebank=treebank, load=load)
     from attnviz.heads.record import HeadComparison
 
     check_outputs(paths, HeadComparison.ENDINGS)
     check_style(context, paths or [outputs() / "heads.png"])
-    comparison = _measure(
-        corpus_settings,
-        lambda n_layers, n_heads: _places(selections, n_layers, n_heads),
-        model=_model_settings(model, toy, device, trust_remote_code),
-        against=None if against is None else _model_settings(against, False, device),
-        settings=SurveySettings(kind=kind),
-        ray=ray,
-        roles=roles,
+    model_settings = ModelSettings(
+        model=model_name(model, toy), device=device, trust_remote_code=trust_remote_code
     )
+
+    def expect_heads(n_layers: int, n_heads: int) -> None:
+        _places(selections, n_layers, n_heads)
+
+    with _progress_bar(expect_heads) as (progress, opening):
+        # Imported after the first message, because it takes a second.
+        from attnviz.heads.api import compare_heads as measure
+
+        comparison = measure(
+            corpus_settings,
+            model_settings,
+            against=None if against is None else ModelSettings(model=against, device=device),
+            settings=SurveySettings(kind=kind),
+            ray=ray,
+            roles=roles,
+            progress=progress,
+            opening=opening,
+        )
     chosen = _places(selections, comparison.n_layers, comparison.n_heads)
     cards = chosen if head and not table and len(chosen) <= MOST_CARDS else []
     if JSON in paths:
@@ -161,7 +172,6 @@ def compare_heads(
 
         print_json(to_json(comparison))
     else:
-        is_table = table or bool(selections)
 
         def view(screen: Screen) -> Sequence[Text]:
             from attnviz.heads.terminal import draw_heads, draw_overview, draw_table
@@ -214,40 +224,6 @@ def _read(text: str | None) -> str | None:
     sentence = read_text(text)
     check_text(sentence, "standard input" if text == "-" else "the text")
     return sentence
-
-
-def _model_settings(
-    model: str | None, toy: bool, device: Any, trust_remote_code: bool = False
-) -> ModelSettings:
-    """Return the settings of a model from the values of its options."""
-    return ModelSettings(
-        model=model_name(model, toy),
-        device=device,
-        trust_remote_code=trust_remote_code,
-    )
-
-
-def _measure(
-    places: CorpusSettings, expect: Callable[[int, int], object], **options: Any
-) -> HeadComparison:
-    """Measure heads, and show the progress on standard error if that is a terminal.
-
-    `expect` checks the numbers of layers and heads once they are known; `options` are further arguments of
-    `attnviz.compare_heads`.
-    """
-    with _progress_bar(expect) as (progress, opening):
-        # Imported after the first message, because it takes a second.
-        from attnviz.heads.api import compare_heads as measure
-
-        return measure(places, progress=progress, opening=opening, **options)
-
-
-def _check_view(paths: list[Path], *, selects: bool, shows_roles: bool, has_second: bool) -> None:
-    """Refuse views that exclude each other."""
-    if selects and JSON in paths:
-        raise SettingsError("-o - prints all heads: omit --table, --layer and --head")
-    if shows_roles and (JSON in paths or has_second):
-        raise SettingsError("the roles of heads on a sentence are a table of one model")
 
 
 def _places(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attnviz import errors
 from attnviz.heads import files, words
@@ -21,7 +21,7 @@ from attnviz.heads.settings import (
     SurveySettings,
     check_saved,
 )
-from attnviz.heads.survey import Survey
+from attnviz.heads.survey import Part
 from attnviz.look import Look
 from attnviz.models.registry import names
 from attnviz.storage.corpora.corpus import Format, read_corpus
@@ -113,41 +113,70 @@ def compare_heads(
     from attnviz.heads.compare import compare
 
     entries = MEASURES if measures is None else tuple(measures)
-    settings = settings or SurveySettings()
+    settings, report = settings or SurveySettings(), progress or (lambda _progress: None)
     place, texts = _input_of(sentences)
     named_model = _settings_of(model)
     if against is not None and place.saved is not None:
         raise errors.SettingsError(
             "a saved file is shown as it was measured: omit the second model"
         )
-    roles = _saved_roles(place.roles or roles, texts, is_alone=against is None)
+    roles = place.roles or roles
+    is_one_sentence = texts is not None and len(texts) == 1 and against is None
+    if roles and not is_one_sentence:
+        raise errors.SettingsError(
+            "roles are of the heads of one model on one sentence: give a sentence"
+        )
+    if isinstance(roles, str | os.PathLike):
+        roles = files.load(roles)
     if place.saved is not None:
         check_saved(named_model, settings)
         return _opened_as(files.load(place.saved), named_model)
     models = [model] if against is None else [model, against]
     if ray is not None and not all(map(_can_be_sent, models)):
         raise errors.SettingsError("workers open the model: give its name or folder", "ray")
-    run = _Run(
-        settings,
-        entries,
-        progress or (lambda _progress: None),
-        models=tuple(map(_settings_of, models)),
-        ray=ray,
-    )
-    sources, survey, corpus = _measure(
-        place, texts, [_opener(item, tokenizer, opening) for item in models], run
-    )
-    run.progress(CorpusProgress(n_sentences=survey.n_sentences, stage="roles"))
-    comparison = compare(survey, corpus=corpus, entries=entries)
-    source = sources[0]
+    openers = [_opener(item, tokenizer, opening) for item in models]
+    # Check the sentences before the slow loading of a model.
+    kind: Format | None = None if place.treebank is None else "conllu"
+    corpus = None if place.path is None else read_corpus(place.path, kind=kind)
+    from attnviz.heads.capture.survey import Surveyor
+
+    with nullcontext() if ray is None else cluster.connect(ray):
+        sources = [open_one() for open_one in openers]
+        source = sources[0]
+        surveyor = Surveyor(sources, settings, entries)
+        if texts is not None and len(texts) == 1:  # so that an error does not mention "line 1"
+            surveyor.check(texts[0])
+        lines, name = _lines_of(texts, source) if corpus is None else (corpus, corpus.name)
+        report(CorpusProgress(n_sentences=0))
+        if ray is None:
+            parts = surveyor.measure(lines)
+        else:
+            job = cluster.Job(
+                models=tuple(map(_settings_of, models)),
+                digests=tuple(one.digest() for one in sources),
+                settings=settings,
+                measures=entries,
+                folder=os.getcwd(),
+            )
+            parts = cluster.measure_blocks(lines, job)
+        part = Part()
+        for part in parts:
+            if part.survey is not None:
+                shape = part.survey.heads.sums.shape[1:3]
+                report(CorpusProgress(n_sentences=part.survey.n_sentences, shape=shape))
+    survey = part.whole(name)
+    report(CorpusProgress(n_sentences=survey.n_sentences, stage="controls"))
+    survey = surveyor.add_controls(survey)
+    report(CorpusProgress(n_sentences=survey.n_sentences, stage="roles"))
+    comparison = compare(survey, corpus=name, entries=entries)
     origin = Origin(
-        model=replace(named_model, model=named_model.model or survey.about.model),
-        weights=survey.about.weights,
+        model=replace(named_model, model=named_model.model or survey.model),
+        weights=survey.weights,
         source=source,
         trust_remote_code=named_model.trust_remote_code,
     )
     record = None
-    if texts is not None and len(texts) == 1 and against is None:
+    if is_one_sentence and texts is not None:
         from attnviz.capture.attend import attend
 
         record = attend(texts[0], source, kind=comparison.kind)
@@ -155,26 +184,12 @@ def compare_heads(
         roles = compare_heads(model=source, settings=settings, measures=measures, progress=progress)
     if isinstance(roles, HeadComparison):
         _check_same_model(roles, comparison)
-    return replace(comparison, origin=origin, attention=record, roles_on=roles if roles else None)
+    return replace(comparison, origin=origin, attention=record, roles_on=roles or None)
 
 
 def _can_be_sent(model: Model) -> bool:
     """Return whether a worker on another machine can open a model."""
     return model is None or isinstance(model, (str, os.PathLike, ModelSettings))
-
-
-def _saved_roles(
-    roles: bool | str | os.PathLike[str] | HeadComparison,
-    texts: tuple[str, ...] | None,
-    *,
-    is_alone: bool,
-) -> bool | HeadComparison:
-    """Return the comparison that gives the roles, read from a file if need be; or whether to measure it."""
-    if roles and not (texts is not None and len(texts) == 1 and is_alone):
-        raise errors.SettingsError(
-            "roles are of the heads of one model on one sentence: give a sentence"
-        )
-    return files.load(roles) if isinstance(roles, str | os.PathLike) else roles
 
 
 def _check_same_model(roles: HeadComparison, comparison: HeadComparison) -> None:
@@ -349,59 +364,6 @@ def _input_of(sentences: Sentences) -> tuple[CorpusSettings, tuple[str, ...] | N
         return sentences, None
     check_text(sentences.text)
     return sentences, (sentences.text,)
-
-
-class _Run(NamedTuple):
-    """How to measure."""
-
-    settings: SurveySettings
-    measures: tuple[Entry, ...]
-    progress: Callable[[CorpusProgress], object]
-    models: tuple[ModelSettings, ...]
-    ray: str | None  # the address of a cluster; None measures in this process
-
-
-def _measure(
-    place: CorpusSettings,
-    texts: tuple[str, ...] | None,
-    openers: Sequence[Callable[[], Source]],
-    run: _Run,
-) -> tuple[list[Source], Survey, str]:
-    """Measure one model or two on the sentences; return the models, the survey, and the name of the sentences."""
-    # Check the sentences before the slow loading of a model.
-    kind: Format | None = None if place.treebank is None else "conllu"
-    corpus = None if place.path is None else read_corpus(place.path, kind=kind)
-    from attnviz.heads.capture.survey import add_controls, check_readable, measure_lines
-
-    with nullcontext() if run.ray is None else cluster.connect(run.ray):
-        sources = [open_one() for open_one in openers]
-        if texts is not None and len(texts) == 1:  # so that an error does not mention "line 1"
-            check_readable(texts[0], sources, run.settings)
-        lines, name = _lines_of(texts, sources[0]) if corpus is None else (corpus, corpus.name)
-        run.progress(CorpusProgress(n_sentences=0))
-
-        def report(survey: Survey) -> None:
-            shape = survey.heads.sums.shape[1:3]
-            run.progress(CorpusProgress(n_sentences=survey.n_sentences, shape=shape))
-
-        if run.ray is None:
-            survey = measure_lines(
-                lines, sources, run.settings, measures=run.measures, on_window=report, corpus=name
-            )
-        else:
-            job = cluster.Job(
-                models=run.models,
-                digests=tuple(source.digest() for source in sources),
-                settings=run.settings,
-                measures=run.measures,
-                corpus=name,
-                folder=os.getcwd(),
-            )
-            for survey in cluster.measure_blocks(lines, job):
-                report(survey)
-    run.progress(CorpusProgress(n_sentences=survey.n_sentences, stage="controls"))
-    survey = add_controls(survey, sources, run.settings, measures=run.measures)
-    return sources, survey, name
 
 
 def _lines_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -59,16 +59,17 @@ def _compare_one(
 ) -> HeadComparison:
     """Return the comparison of the heads of one model, without a second model."""
     known_measures = measures.named(model_survey.measures, entries)
-    estimates = _with_peaks(model_survey.heads, known_measures)
-    estimates = _clip_intervals(estimates, known_measures)
+    estimates = estimates_of(model_survey.heads, known_measures)
     n_tested = len(measures.rules_of(known_measures))
     if model_survey.relations is not None:
-        n_tested += len(model_survey.relations.names)
+        n_tested += len(model_survey.relations.by_name)
     controls = _controls(model_survey, n_tested)
     candidates = _relation_candidates(model_survey, n_tested)
     roles_of_relations = relations.roles_of(candidates)
-    n_layers, n_heads = estimates.value.shape[:2]
-    counts = _counts(model_survey)
+    rows = model_survey.heads.counts[:, :, 0]
+    counts = roles.Counts(
+        rows=rows[0], sentences=tally.effective(rows), different=_different(model_survey)
+    )
 
     def profile(layer: int, head: int) -> HeadProfile:
         head_roles = roles.roles_of(
@@ -86,25 +87,24 @@ def _compare_one(
             roles=tuple(sorted(head_roles, key=lambda role: role.clearness, reverse=True)),
         )
 
-    heads = tuple(profile(layer, head) for layer, head in np.ndindex(n_layers, n_heads))
-    linked_texts = {key: text for key, (text, _pair) in model_survey.sample.linked.items()}
-    by_links = relations.examples_of(model_survey.sample.own, linked_texts)
+    heads = tuple(profile(layer, head) for layer, head in np.ndindex(estimates.value.shape[:2]))
+    examples, typical = _examples(model_survey, heads, known_measures)
     return HeadComparison(
-        kind=model_survey.about.kind,  # type: ignore[arg-type]  # `kind` was stored as text
-        model=model_survey.about.model,
+        kind=model_survey.kind,
+        model=model_survey.model,
         corpus=corpus,
         n_sentences=model_survey.n_sentences,
         n_tokens=model_survey.n_tokens,
         n_bad=model_survey.n_bad,
-        bad=model_survey.bad,
+        bad=tuple((line.number, line.reason) for line in model_survey.bad),
         differences=model_survey.worst,
         proves=model_survey.proves,
         measures=known_measures,
         estimates=estimates,
         controls=controls,
         heads=heads,
-        examples=_examples(model_survey, heads, by_links),
-        typical=_typical_examples(model_survey, heads, known_measures, by_links),
+        examples=examples,
+        typical=typical,
         relations=relations.best_of(candidates),
         notes=tuple(_notes(model_survey)),
     )
@@ -117,13 +117,10 @@ def _relation_candidates(model_survey: Survey, n_tested: int) -> dict[str, tuple
     """
     if model_survey.relations is None:
         return {}
-    hits = (
-        model_survey.sample.found
-    )  # of models with random weights, their layers one after another
     untrained = None
-    if hits:
-        n_layers, n_heads = next(iter(hits.values())).hits.shape[2:]
-        untrained = relations.count_links(hits.items(), n_layers, n_heads)
+    if model_survey.controls is not None and model_survey.controls.found:
+        hits = list(model_survey.controls.found.items())
+        untrained = relations.count_links(hits, *hits[0][1].hits.shape[2:])
     return relations.candidates(
         model_survey.relations,
         untrained,
@@ -132,32 +129,21 @@ def _relation_candidates(model_survey: Survey, n_tested: int) -> dict[str, tuple
     )
 
 
-def _with_peaks(heads: tally.Tally, known_measures: Sequence[Measure]) -> Estimates:
-    """Return the estimates of all measures of rows.
+def estimates_of(heads: tally.Tally, known_measures: Sequence[Measure]) -> Estimates:
+    """Return the estimates of all measures, with intervals within the possible values.
 
     A measure of the largest weight (``peaks``) is a proportion, yes or no per row, so its interval is computed as one.
     """
     estimates = heads.estimate()
-    peak_columns = [
-        column for column, measure in enumerate(known_measures) if measure.takes == "peaks"
-    ]
-    peaks = tally.share(
-        heads.sums[..., peak_columns],
-        np.broadcast_to(heads.counts, heads.sums.shape)[..., peak_columns],
-    )
-    for ends, peak_ends in ((estimates.low, peaks.low), (estimates.high, peaks.high)):
+    peaks = [column for column, measure in enumerate(known_measures) if measure.takes == "peaks"]
+    counts = np.broadcast_to(heads.counts, heads.sums.shape)[..., peaks]
+    shares = tally.share(heads.sums[..., peaks], counts)
+    for ends, share_ends in ((estimates.low, shares.low), (estimates.high, shares.high)):
         # No interval if only one group of sentences has the measure.
-        ends[..., peak_columns] = np.where(np.isfinite(ends[..., peak_columns]), peak_ends, np.nan)
-    return estimates
-
-
-def _clip_intervals(estimates: Estimates, known_measures: Sequence[Measure]) -> Estimates:
-    """Clip the intervals to the possible values: 0 to 1 for shares, at least 0 for other measures."""
-    upper_bounds = np.array(
-        [1.0 if measure.unit == "share" else np.inf for measure in known_measures]
-    )
-    high = np.minimum(estimates.high, np.maximum(upper_bounds, estimates.value))
-    return Estimates(value=estimates.value, low=np.maximum(estimates.low, 0.0), high=high)
+        ends[..., peaks] = np.where(np.isfinite(ends[..., peaks]), share_ends, np.nan)
+    largest = np.array([1.0 if measure.unit == "share" else np.inf for measure in known_measures])
+    high = np.minimum(estimates.high, np.maximum(largest, estimates.value))
+    return Estimates(value=estimates.value, low=estimates.low, high=high)
 
 
 def _controls(model_survey: Survey, n_tested: int) -> dict[str, Estimates]:
@@ -166,34 +152,35 @@ def _controls(model_survey: Survey, n_tested: int) -> dict[str, Estimates]:
     `n_tested` is the number of roles and relations that were tested.
     """
     shape = model_survey.heads.sums.shape[1:]
-    sample, controls = model_survey.sample, {}
-    if CHANCE in sample.controls:
-        sums, counts = sample.controls[CHANCE]
-        estimates = tally.tally_sentences(sums, counts[:, :, None], list(sample.texts))
-        controls[CHANCE] = _fill_in(estimates.estimate(), range(shape[2]), shape)
-    if UNTRAINED in sample.controls:
-        controls[UNTRAINED] = _untrained_control(model_survey, n_tested, shape)
+    measured, controls = model_survey.controls, {}
+    if measured is not None:
+        sums, counts = measured.chance
+        tallied = tally.tally_sentences(sums, counts[:, :, None], list(model_survey.sample))
+        controls[CHANCE] = tallied.estimate()
+        if measured.untrained is not None:
+            controls[UNTRAINED] = _untrained_control(model_survey, measured.untrained, n_tested)
     by_offset = model_survey.offsets.estimate()  # (offset, share), shares come first
-    has_offset = np.isfinite(by_offset.value).any(axis=0)
-    if has_offset.any():
-        columns = np.flatnonzero(has_offset)
+    columns = np.flatnonzero(np.isfinite(by_offset.value).any(axis=0))
+    if columns.size:
         best = np.nanargmax(by_offset.value[:, columns], axis=0), columns
         controls[OFFSET] = _fill_in(by_offset.map(lambda values: values[best]), columns, shape)
     return controls
 
 
 def _untrained_control(
-    model_survey: Survey, n_tested: int, shape: tuple[int, int, int]
+    model_survey: Survey, untrained: survey.PerSentence, n_tested: int
 ) -> Estimates:
     """Return the best head of random weights, for the measures that may give a role; NaN for the others.
 
     Random weights are measured on the sample only. If the trained head scores higher on all sentences than on the
     sample, the control is raised by the same difference, at most to 1.
     """
-    sample = model_survey.sample
-    columns = [model_survey.measures.index(name) for name in sample.roles]
-    sums, counts = _sum_sentences(sample.controls[UNTRAINED])
-    own_sums, own_counts = _sum_sentences(sample.controls[survey.OWN])
+    shape = model_survey.heads.sums.shape[1:]
+    columns = [model_survey.measures.index(name) for name in model_survey.roles]
+    sums, counts = (values.sum(axis=0, dtype=np.float64) for values in untrained)
+    own = model_survey.sample.values()
+    own_sums = np.stack([sentence.sums for sentence in own]).sum(axis=0, dtype=np.float64)
+    own_counts = np.stack([sentence.counts for sentence in own]).sum(axis=0, dtype=np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         # (seed, layer, head, role)
         means = sums.reshape(-1, *shape[:2], len(columns)) / counts[:, None]
@@ -206,12 +193,6 @@ def _untrained_control(
     for ends in (control.value, control.low, control.high):
         ends[..., columns] = np.minimum(ends[..., columns] + increase, 1.0)
     return control
-
-
-def _sum_sentences(measured: survey.PerSentence) -> tuple[np.ndarray, np.ndarray]:
-    """Return sums [layer, head, measure] and counts [layer, measure], added up over sentences."""
-    sums, counts = measured
-    return sums.sum(axis=0, dtype=np.float64), counts.sum(axis=0, dtype=np.float64)
 
 
 def _fill_in(
@@ -227,82 +208,54 @@ def _fill_in(
     return estimates.map(fill_in)
 
 
-def _counts(model_survey: Survey) -> roles.Counts:
-    """Return how many rows each measure counts, and how many sentences these rows come from."""
-    rows = model_survey.heads.counts[:, :, 0]
-    sentences = evenness = tally.effective(rows)
-    if "entropy" in model_survey.measures:
-        with np.errstate(invalid="ignore"):
-            evenness = sentences / sentences[:, [model_survey.measures.index("entropy")]]
-    return roles.Counts(
-        rows=rows[0], sentences=sentences, even=evenness, different=_different(model_survey)
-    )
-
-
-def _typical_examples(
-    model_survey: Survey,
-    heads: Sequence[HeadProfile],
-    known_measures: Sequence[Measure],
-    by_links: Mapping[Place, list[Example]],
-) -> dict[Place, Example]:
-    """Return a typical sentence of each role of each head."""
-    by_name = {known.name: known for known in known_measures}
-    typical: dict[Place, Example] = {}
-    for head in heads:
-        for role in head.roles:
-            place = head.name, role.measure
-            if role.measure in by_name:
-                ranked = _ranked(model_survey, head, by_name[role.measure])
-            else:  # a relation between words, which is no measure
-                ranked = by_links.get(place, [])
-            example = selection.typical(ranked)
-            if example is not None:
-                typical[place] = example
-    return typical
-
-
 def _examples(
-    model_survey: Survey,
-    heads: Sequence[HeadProfile],
-    by_links: Mapping[Place, list[Example]],
-) -> dict[Place, tuple[Example, ...]]:
-    """Return the sentences with the highest score, by head and the measure of each of its roles."""
-    stored = model_survey.examples
-    examples: dict[Place, tuple[Example, ...]] = {}
+    model_survey: Survey, heads: Sequence[HeadProfile], known_measures: Sequence[Measure]
+) -> tuple[dict[Place, tuple[Example, ...]], dict[Place, Example]]:
+    """Return the sentences with the highest score, and a typical one, by head and the measure of each of its roles."""
+    by_links = relations.examples_of(model_survey.linked)
+    by_name = {measure.name: measure for measure in known_measures}
+    highest: dict[Place, tuple[Example, ...]] = {}
+    typical: dict[Place, Example] = {}
     for head, role in ((profile, role) for profile in heads for role in profile.roles):
         place = head.name, role.measure
-        if role.measure not in model_survey.measures:  # a relation between words
-            examples[place] = tuple(by_links.get(place, [])[: survey.EXAMPLES])
-            continue
-        column = *head.place, model_survey.measures.index(role.measure)
-        examples[place] = tuple(
-            Example(text=stored.texts[int(key)], score=float(score))
-            for key, score in zip(stored.keys[column], stored.scores[column], strict=True)
-            if np.isfinite(score)
-        )
-    return examples
+        if role.measure in by_name:
+            highest[place] = _highest(model_survey, head, role.measure)
+            ranked = _ranked(model_survey, head, by_name[role.measure])
+        else:  # a relation between words, which is no measure
+            ranked = by_links.get(place, [])
+            highest[place] = tuple(ranked[: survey.EXAMPLES])
+        example = selection.typical(ranked)
+        if example is not None:
+            typical[place] = example
+    return highest, typical
+
+
+def _highest(model_survey: Survey, head: HeadProfile, measure: str) -> tuple[Example, ...]:
+    """Return the sentences of all with the highest measure of one head, highest first."""
+    stored = model_survey.examples
+    column = *head.place, model_survey.measures.index(measure)
+    pairs = zip(stored.keys[column].tolist(), stored.scores[column].tolist(), strict=True)
+    return tuple(
+        Example(text=stored.texts[key], score=score) for key, score in pairs if np.isfinite(score)
+    )
 
 
 def _ranked(model_survey: Survey, head: HeadProfile, measure: Measure) -> list[Example]:
     """Return the sentences of the sample, sorted by a measure of one head, highest first."""
-    sample = model_survey.sample
-    if measure.name not in sample.roles or survey.OWN not in sample.controls:
-        return []
-    sums, counts = sample.controls[survey.OWN]
-    column = sample.roles.index(measure.name)
+    column = model_survey.roles.index(measure.name)
     examples = []
-    for number, (text, _pair) in enumerate(sample.texts.values()):
-        n = counts[number, head.layer, column]
+    for text, sums, counts in model_survey.sample.values():
+        n = counts[head.layer, column]
         if n >= measure.enough_rows:
-            score = float(sums[number, head.layer, head.head, column] / n)
+            score = float(sums[head.layer, head.head, column] / n)
             examples.append(Example(text=text, score=score))
     return sorted(examples, key=lambda item: (-item.score, item.text))
 
 
 def _different(model_survey: Survey) -> int:
     """Return the number of different sentences: exact if all fit into the sample, else the number of all sentences."""
-    n = len(model_survey.sample.texts)
-    return n if n < model_survey.sample.size else model_survey.n_sentences
+    n = len(model_survey.sample)
+    return n if n < model_survey.sample_size else model_survey.n_sentences
 
 
 def _notes(model_survey: Survey) -> Iterator[Note]:
@@ -312,14 +265,16 @@ def _notes(model_survey: Survey) -> Iterator[Note]:
     n = _different(model_survey)
     if n < roles.FEWEST_DIFFERENT:
         yield Note.of("few_sentences", different=n, fewest=roles.FEWEST_DIFFERENT)
-    if model_survey.sample.no_random:
-        yield Note.of("no_random_weights", why=model_survey.sample.no_random)
+    no_random = "" if model_survey.controls is None else model_survey.controls.no_random
+    if no_random:
+        yield Note.of("no_random_weights", why=no_random)
     if model_survey.n_cut:
         yield Note.of("sentences_cut", n=model_survey.n_cut)
     if model_survey.n_bad:
-        line, reason = model_survey.bad[0]
-        yield Note.of("bad_lines", n=model_survey.n_bad, line=line, reason=reason)
+        first = model_survey.bad[0]
+        yield Note.of("bad_lines", n=model_survey.n_bad, line=first.number, reason=first.reason)
     if model_survey.relations is not None:
-        if not model_survey.sample.found and not model_survey.sample.no_random:
+        has_control = model_survey.controls is not None and model_survey.controls.found
+        if not has_control and not no_random:
             yield Note("relations_uncontrolled")
         yield from relations.notes(model_survey.relations)

@@ -9,18 +9,19 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 
-from attnviz.errors import FileFormatError, SelectionError
+from attnviz.errors import FileFormatError
 from attnviz.heads.measures import (
     CHANCE,
     OFFSET,
     UNTRAINED,
     Measure,
+    RoleRule,
     measures_of,
     named,
     rules_of,
@@ -34,16 +35,15 @@ from attnviz.heads.record import (
     Role,
 )
 from attnviz.heads.relations import relation_of, rule_of
-from attnviz.heads.selection import role_order
 from attnviz.heads.settings import ModelSettings
-from attnviz.heads.words import how_sure, note_words, proof, reason
+from attnviz.heads.words import reason
 from attnviz.storage.encoding import from_text, to_text, with_nulls
 from attnviz.storage.files import as_file_error, check_is_file
 from attnviz.text.display import inert, visible
-from attnviz.text.messages import Message, _, language
+from attnviz.text.messages import _, language
 
 _T = TypeVar("_T")
-FORMAT, VERSION = "attnviz-comparison", 2
+FORMAT, VERSION = "attnviz-comparison", 3
 LARGEST = 2**29  # bytes; a model of 40 layers of 40 heads has 40 MB
 # The fields of a comparison that JSON holds as they are.
 PLAIN = (
@@ -60,47 +60,35 @@ def to_json(comparison: HeadComparison) -> str:
     Raises RecordError: a text has half a character (a lone surrogate).
     """
     with language("en"):
-        content = {"format": FORMAT, "version": VERSION, **_content(comparison)}
-    plain_content = json.loads(to_text(with_nulls(content), "the comparison"))
-    return to_text(plain_content | {"digest": _digest(plain_content)}, "the comparison")
+        content = with_nulls({"format": FORMAT, "version": VERSION, **_content(comparison)})
+    return to_text(content | {"digest": _digest(content)}, "the comparison")
 
 
 def _content(comparison: HeadComparison) -> dict[str, Any]:
     """Return the fields of the file; those of a second model are nested under ``against``."""
     origin = comparison.origin
     return {
-        **{name: _plain(getattr(comparison, name)) for name in PLAIN},
+        **{name: getattr(comparison, name) for name in PLAIN},
         "axes": ["layer", "head", "measure"],
         "measures": [
             {"name": item.name, "unit": item.unit, "meaning": _(item.meaning)}
             for item in comparison.measures
         ],
-        "estimates": asdict(comparison.estimates),
-        "controls": {name: asdict(control) for name, control in comparison.controls.items()},
+        "estimates": comparison.estimates,
+        "controls": comparison.controls,
         "examples": _by_head(comparison.examples),
         "typical": _by_head(comparison.typical),
-        "loaded": None if origin is None else asdict(origin.model),
+        "loaded": None if origin is None else origin.model,
         "weights": None if origin is None else origin.weights,
         "against": None if comparison.against is None else _content(comparison.against),
     }
 
 
-def _plain(value: Any) -> Any:
-    """Return a value with its dataclasses as dictionaries, and its messages in words."""
-    if isinstance(value, Message):
-        return _(value)
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    return list(map(_plain, value)) if isinstance(value, tuple) else value
-
-
-def _by_head(examples: Mapping[tuple[str, str], Any]) -> dict[str, dict[str, Any]]:
+def _by_head(examples: Mapping[tuple[str, str], _T]) -> dict[str, dict[str, _T]]:
     """Return examples by head, then by measure."""
-    by_head: dict[str, dict[str, Any]] = {}
+    by_head: dict[str, dict[str, _T]] = {}
     for (head, measure), held in examples.items():
-        by_head.setdefault(head, {})[measure] = (
-            asdict(held) if isinstance(held, Example) else [asdict(example) for example in held]
-        )
+        by_head.setdefault(head, {})[measure] = held
     return by_head
 
 
@@ -130,7 +118,7 @@ def load(path: str | os.PathLike[str]) -> HeadComparison:
             raise FileFormatError("it was changed after attnviz wrote it")
         try:
             return _read(_with_nan(content))
-        except (SelectionError, LookupError, TypeError, ValueError, AttributeError):
+        except (LookupError, TypeError, ValueError, AttributeError):
             raise FileFormatError("it is damaged, or was not written by attnviz") from None
 
 
@@ -148,36 +136,20 @@ def _read(content: dict[str, Any]) -> HeadComparison:
     """Return the comparison of a file. Raises an error of any kind: the file does not hold one."""
     import msgspec
 
+    types = get_type_hints(HeadComparison)
+    fields = {name: msgspec.convert(content[name], types[name]) for name in PLAIN}
     measures = tuple(map(_measure, content["measures"]))
     estimates = _estimates(content["estimates"])
     controls = {str(name): _estimates(item) for name, item in content["controls"].items()}
-    types = get_type_hints(HeadComparison)
-    fields = {name: msgspec.convert(content[name], types[name]) for name in PLAIN}
-    places = [(int(layer), int(head)) for layer, head in np.ndindex(estimates.value.shape[:2])]
-    shapes = {item.value.shape for item in (estimates, *controls.values())}
-    if shapes != {(*estimates.value.shape[:2], len(measures))}:
+    shape = *estimates.value.shape[:2], len(measures)
+    if {item.value.shape for item in (estimates, *controls.values())} != {shape}:
         raise ValueError("the measures do not fit together")
-    if [head.place for head in fields["heads"]] != places:
+    if [head.place for head in fields["heads"]] != list(np.ndindex(shape[:2])):
         raise ValueError("the heads do not fit together")
     rules = {rule.name: rule for _measure, rule in rules_of(measures_of())}
-
-    def known(role: Role) -> Role:
-        # The texts of a role in other languages are not in the file.
-        relation = relation_of(role.name)
-        if relation is not None:
-            name, reverse = relation
-            return replace(role, rule=rule_of(name, reverse=reverse))
-        return replace(role, rule=rules.get(role.name, role.rule))
-
-    def known_head(head: HeadProfile) -> HeadProfile:
-        change = head.change
-        if change is not None and change.role is not None:
-            change = replace(change, role=known(change.role))
-        return replace(head, roles=tuple(map(known, head.roles)), change=change)
-
-    fields["heads"] = tuple(map(known_head, fields["heads"]))
+    fields["heads"] = tuple(_known_head(head, rules) for head in fields["heads"])
     fields["relations"] = tuple(
-        replace(relation, role=known(relation.role)) for relation in fields["relations"]
+        replace(relation, role=_known(relation.role, rules)) for relation in fields["relations"]
     )
     origin = None
     if content["loaded"] is not None:
@@ -185,7 +157,7 @@ def _read(content: dict[str, Any]) -> HeadComparison:
         origin = Origin(model=model, weights=str(content["weights"]))
     examples = msgspec.convert(content["examples"], dict[str, dict[str, tuple[Example, ...]]])
     typical = msgspec.convert(content["typical"], dict[str, dict[str, Example]])
-    comparison = HeadComparison(
+    return HeadComparison(
         **fields,
         measures=measures,
         estimates=estimates,
@@ -195,26 +167,22 @@ def _read(content: dict[str, Any]) -> HeadComparison:
         origin=origin,
         against=None if content["against"] is None else _read(content["against"]),
     )
-    _check(comparison)
-    return comparison
 
 
-def _check(comparison: HeadComparison) -> None:
-    """Raise an error of any kind if a view could not show a comparison: its parts do not fit together."""
-    proof(comparison)
-    for note in comparison.notes:
-        note_words(note)
-    for head in comparison.heads:
-        for role in head.roles:
-            how_sure(role)
-            role_order(comparison, role)
-        if (head.change is None) != (comparison.against is None):
-            raise ValueError("a head has a change, and there is no second model, or the reverse")
-    for relation in comparison.relations:
-        comparison.head(relation.layer, relation.head)
-        how_sure(relation.role)
-    if comparison.against is not None and len(comparison.against.heads) != len(comparison.heads):
-        raise ValueError("the second model has other heads")
+def _known(role: Role, rules: Mapping[str, RoleRule]) -> Role:
+    """Return a role with the texts that it has here: a file has those of one language only."""
+    relation = relation_of(role.name)
+    if relation is not None:
+        return replace(role, rule=rule_of(relation[0], reverse=relation[1]))
+    return replace(role, rule=rules.get(role.name, role.rule))
+
+
+def _known_head(head: HeadProfile, rules: Mapping[str, RoleRule]) -> HeadProfile:
+    """Return a head with the texts that its roles have here."""
+    change = head.change
+    if change is not None and change.role is not None:
+        change = replace(change, role=_known(change.role, rules))
+    return replace(head, roles=tuple(_known(role, rules) for role in head.roles), change=change)
 
 
 def _measure(content: Mapping[str, Any]) -> Measure:
@@ -226,12 +194,9 @@ def _measure(content: Mapping[str, Any]) -> Measure:
 
 
 def _estimates(content: Mapping[str, Any]) -> Estimates:
-    """Return estimates from lists of numbers, null where nothing was counted."""
-    ends = (np.array(content[name], dtype=np.float64) for name in ("value", "low", "high"))
-    estimates = Estimates.of(*ends)
-    if not estimates.value.shape == estimates.low.shape == estimates.high.shape:
-        raise ValueError("the ends of intervals do not fit together")
-    return estimates
+    """Return estimates from lists of numbers."""
+    ends = np.array([content[name] for name in ("value", "low", "high")], dtype=np.float64)
+    return Estimates.of(*ends)
 
 
 def _by_place(by_head: Mapping[str, Mapping[str, _T]]) -> dict[tuple[str, str], _T]:

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 from attnviz.errors import AttnvizError, ModelError, SettingsError
 from attnviz.heads.measures import Entry
 from attnviz.heads.settings import ModelSettings, SurveySettings
-from attnviz.heads.survey import Part, Survey
+from attnviz.heads.survey import Part
 from attnviz.text.corpus import BadLine, CorpusLine
 from attnviz.text.display import clip, visible
 
 if TYPE_CHECKING:
-    from attnviz.capture.sources import Source
+    from attnviz.heads.capture.survey import Surveyor
 
 LOCAL = "local"  # the address that starts Ray on this machine
 BLOCKS = 8  # blocks per worker: no worker waits long for the others, and little is lost with one
@@ -102,19 +102,16 @@ class Job:
     digests: tuple[str, ...]  # the digests of their weights
     settings: SurveySettings
     measures: tuple[Entry, ...]
-    corpus: str  # the name of the lines in messages
     folder: str  # the current folder, in which relative paths begin
 
 
-def measure_blocks(lines: Iterable[CorpusLine | BadLine], job: Job) -> Iterator[Survey]:
-    """Yield the survey of the lines measured so far, without controls, after each block.
+def measure_blocks(lines: Iterable[CorpusLine | BadLine], job: Job) -> Iterator[Part]:
+    """Yield what is measured so far, without controls, after each block.
 
     If a worker is lost, Ray starts it again and gives it its block again. Raises AttnvizError: a worker cannot
-    measure its block, or no line is a sentence that can be used.
+    measure its block.
     """
     import ray.data
-
-    from attnviz.heads.capture.survey import expect_sentences
 
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
@@ -140,9 +137,7 @@ def measure_blocks(lines: Iterable[CorpusLine | BadLine], job: Job) -> Iterator[
         if isinstance(result, Exception):
             raise result
         so_far = so_far.merge(result)
-        if so_far.survey is not None:
-            yield so_far.survey
-    expect_sentences(so_far, job.corpus)
+        yield so_far
 
 
 def _blocks(
@@ -174,28 +169,21 @@ class Worker:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.sources: list[Source] = []
+        self.surveyor: Surveyor | None = None
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[bytes]]:
         """Measure the block in a batch of one; an error is a result, since Ray would wrap it in several others."""
-        from attnviz.heads.capture.survey import measure_part
-
         try:
-            if not self.sources:
-                self.sources = self._open()
-            result: Part | Exception = measure_part(
-                pickle.loads(batch["lines"][0]),
-                self.sources,
-                self.job.settings,
-                measures=self.job.measures,
-            )
+            self.surveyor = self.surveyor or self._open()
+            result: Part | Exception = self.surveyor.measure_all(pickle.loads(batch["lines"][0]))
         except (AttnvizError, MemoryError, RuntimeError) as error:
             result = error
         return {"result": [pickle.dumps(result)]}
 
-    def _open(self) -> list[Source]:
+    def _open(self) -> Surveyor:
         """Open the models. Raises ModelError: they are not here, or have other weights than those of the job."""
         from attnviz.capture.source import open_source
+        from attnviz.heads.capture.survey import Surveyor
 
         with suppress(OSError):  # a machine need not have this folder
             os.chdir(self.job.folder)
@@ -204,6 +192,6 @@ class Worker:
             for source, digest in zip(sources, self.job.digests, strict=True):
                 if source.digest() != digest:
                     raise ModelError(f"{visible(source.name)} has other weights")
+            return Surveyor(sources, self.job.settings, self.job.measures)
         except AttnvizError as error:
             raise ModelError(f"on {platform.node()}, {error}") from None
-        return sources

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float64
@@ -17,9 +17,6 @@ from attnviz.heads.measures import Measure, RoleRule
 from attnviz.heads.settings import ModelSettings, Place
 from attnviz.result import Result
 from attnviz.text.messages import N_, _
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,7 +50,7 @@ class Control:
     low: float  # the lower end of its interval; for random weights, the lower bound for the best head of another seed
     high: float  # the upper end; for random weights, the upper bound, corrected for the number of roles tested
     # Whether the control can rule the role out: the role is not established if both intervals overlap.
-    rules_out: bool
+    rules_out: bool = True
     offset: int | None = None  # the best fixed offset in words, for relations between words
 
 
@@ -85,6 +82,10 @@ class Role:
         """The control with the highest interval among those that could rule the role out; None if there is none."""
         rivals = [item for item in self.controls if item.rules_out and not math.isnan(item.high)]
         return max(rivals, key=lambda control: control.high, default=None)
+
+    def control(self, name: str) -> Control | None:
+        """Return a control by name; None if it was not measured."""
+        return next((control for control in self.controls if control.name == name), None)
 
     @property
     def clearness(self) -> tuple[bool, float]:
@@ -170,10 +171,6 @@ class Relation:
     # The role, established or not. Its score is the share of cases in which the head is right. Its controls are the
     # best fixed offset (in words after the dependent word) and the best head of random weights.
     role: Role
-
-    def control(self, name: str) -> Control | None:
-        """Return a control of the role by name; None if it was not measured."""
-        return next((control for control in self.role.controls if control.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

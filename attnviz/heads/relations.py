@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int64, Real
@@ -31,7 +32,7 @@ from attnviz.text.messages import N_, Message, _
 
 WAYS = 2  # directions: the word that this word attends to most; the word that attends most to it
 FORWARD, REVERSE = range(WAYS)
-DISTANCES = tuple(offset for offset in OFFSETS if offset)
+DISTANCES = np.array([offset for offset in OFFSETS if offset])
 """The fixed offsets that heads are compared with, in words."""
 HALVES = 2
 CHOOSE, SCORE = range(HALVES)
@@ -58,78 +59,94 @@ class LinkHits:
     lost: tuple[str, ...]
 
 
+class LinkedSentence(NamedTuple):
+    """A sentence whose words are linked, and the heads that find the links."""
+
+    text: str
+    annotation: Annotation
+    found: LinkHits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RelationCounts:
+    """Counts of one relation, per half of the sentences: of the whole half, then of each group."""
+
+    hits: Real[np.ndarray, "half group 2 layer head"]  # how often a head is right
+    offsets: Real[np.ndarray, "half group offset"]  # how often the word is at each of `DISTANCES`
+    counts: Real[np.ndarray, "half group"]  # how often the relation occurs
+    lost: int  # number of links with a word that has no token of its own
+
+    @classmethod
+    def zero(cls, n_layers: int, n_heads: int, *, lost: int) -> RelationCounts:
+        """Return the counts of a relation before any of its links is counted, except those that are lost."""
+        shape = HALVES, HALF_GROUPS + 1
+        return cls(
+            hits=np.zeros((*shape, WAYS, n_layers, n_heads), np.int32),
+            offsets=np.zeros((*shape, len(DISTANCES)), np.int32),
+            counts=np.zeros(shape, np.int32),
+            lost=lost,
+        )
+
+    def __add__(self, other: RelationCounts) -> RelationCounts:
+        return RelationCounts(
+            hits=self.hits + other.hits,
+            offsets=self.offsets + other.offsets,
+            counts=self.counts + other.counts,
+            lost=self.lost + other.lost,
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Relations:
-    """Counts of how often heads find each relation, per half of the sentences: the whole half, then each group."""
+    """Counts of how often heads find each relation."""
 
-    names: tuple[str, ...]  # the names of the relations, sorted
-    hits: Real[np.ndarray, "half group relation 2 layer head"]  # how often a head is right
-    # how often the right word is at each of `DISTANCES`
-    offsets: Real[np.ndarray, "half group relation offset"]
-    counts: Real[np.ndarray, "half group relation"]  # how often the relation occurs
-    # number of links with a word that has no token of its own
-    lost: Int64[np.ndarray, " relation"]
+    by_name: Mapping[str, RelationCounts]
     # number of all links, including lost ones and those of relations beyond `MOST_RELATIONS`
     n_links: int
     n_other: int = 0  # number of sentences whose links are not between queries and keys
 
-    @property
-    def n_uncounted(self) -> int:
-        """The number of links of relations beyond `MOST_RELATIONS`."""
-        return self.n_links - int(self.lost.sum()) - int(self.counts[:, 0].sum())
-
 
 def count_links(
-    hits_by_key: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: int
+    sentences: Sequence[tuple[int, LinkHits]], n_layers: int, n_heads: int
 ) -> Relations:
     """Count the links of some sentences, given by their keys; `n_layers` may be those of several models."""
-    sentences = list(hits_by_key)
-    all_names = {
-        name for _key, link_hits in sentences for name in (*link_hits.names, *link_hits.lost)
+    lost = Counter(name for _key, found in sentences for name in found.lost)
+    names = {name for _key, found in sentences for name in found.names}.union(lost)
+    by_name = {
+        name: RelationCounts.zero(n_layers, n_heads, lost=lost[name])
+        for name in sorted(names)[:MOST_RELATIONS]
     }
-    names = tuple(sorted(all_names)[:MOST_RELATIONS])
-    number_of = {name: number for number, name in enumerate(names)}
-    shape = (HALVES, HALF_GROUPS + 1, len(names))
-    hits = np.zeros((*shape, WAYS, n_layers, n_heads), dtype=np.int32)
-    offsets = np.zeros((*shape, len(DISTANCES)), dtype=np.int32)
-    counts = np.zeros(shape, dtype=np.int32)
-    for key, link_hits in sentences:
-        counted_links = [link for link, name in enumerate(link_hits.names) if name in number_of]
-        numbers = [number_of[link_hits.names[link]] for link in counted_links]
-        # Group 0 is the whole half, summed below, so the groups of sentences begin at 1.
-        cells = half_of(key), 1 + key // HALVES % HALF_GROUPS, numbers
-        np.add.at(counts, cells, 1)
-        np.add.at(hits, cells, link_hits.hits[counted_links])
-        np.add.at(offsets, cells, link_hits.distances[counted_links, None] == np.array(DISTANCES))
-    for values in (hits, offsets, counts):
-        values[:, 0] = values.sum(axis=1)
-    lost = Counter(name for _key, link_hits in sentences for name in link_hits.lost)
-    return Relations(
-        names=names,
-        hits=hits,
-        offsets=offsets,
-        counts=counts,
-        lost=np.array([lost[name] for name in names], dtype=np.int64),
-        n_links=sum(len(link_hits.names) + len(link_hits.lost) for _, link_hits in sentences),
-    )
+    for key, found in sentences:
+        # Group 0 is the whole half, so the groups of sentences begin at 1.
+        places = half_of(key), [WHOLE, 1 + key // HALVES % HALF_GROUPS]
+        for name, hits, distance in zip(found.names, found.hits, found.distances, strict=True):
+            if name in by_name:
+                by_name[name].counts[places] += 1
+                by_name[name].hits[places] += hits
+                by_name[name].offsets[places] += distance == DISTANCES
+    n_links = sum(len(found.names) + len(found.lost) for _key, found in sentences)
+    return Relations(by_name=by_name, n_links=n_links)
 
 
-def sample_links(sentences: Iterable[tuple[int, Annotation]]) -> dict[int, Annotation]:
+def sample_links(
+    sentences: Iterable[tuple[int, LinkedSentence]],
+) -> dict[int, LinkedSentence]:
     """Return the sentences for the controls of relations: those with the smallest keys, per relation and half.
 
     Sampling the samples of two parts again gives the sample of the whole. If a sentence has two different annotations,
     the same one is always taken.
     """
-    annotated: dict[int, Annotation] = {}
-    for key, annotation in sentences:
-        if annotated.setdefault(key, annotation) != annotation:
-            annotated[key] = min(annotated[key], annotation, key=repr)
+    by_key: dict[int, LinkedSentence] = {}
+    for key, sentence in sentences:
+        first = by_key.setdefault(key, sentence)
+        if first.annotation != sentence.annotation:
+            by_key[key] = min(first, sentence, key=lambda linked: repr(linked.annotation))
     n_taken = Counter[tuple[str, int]]()
     sample = {}
-    for key in sorted(annotated):
-        places = {(link.relation, half_of(key)) for link in annotated[key].links}
+    for key in sorted(by_key):
+        places = {(link.relation, half_of(key)) for link in by_key[key].annotation.links}
         if any(n_taken[place] < LINKED for place in places):
-            sample[key] = annotated[key]
+            sample[key] = by_key[key]
         n_taken.update(places)
     return sample
 
@@ -141,15 +158,11 @@ def half_of(key: int) -> int:
 
 def merge(first: Relations, second: Relations) -> Relations:
     """Add the counts of two parts of a corpus."""
-    names = tuple(sorted({*first.names, *second.names})[:MOST_RELATIONS])
-    arrays, second_arrays = (_under_names(part, names) for part in (first, second))
-    hits, offsets, counts, lost = (a + b for a, b in zip(arrays, second_arrays, strict=True))
+    by_name = dict(first.by_name)
+    for name, counts in second.by_name.items():
+        by_name[name] = by_name[name] + counts if name in by_name else counts
     return Relations(
-        names=names,
-        hits=hits,
-        offsets=offsets,
-        counts=counts,
-        lost=lost,
+        by_name=dict(sorted(by_name.items())[:MOST_RELATIONS]),
         n_links=first.n_links + second.n_links,
         n_other=first.n_other + second.n_other,
     )
@@ -157,37 +170,16 @@ def merge(first: Relations, second: Relations) -> Relations:
 
 def notes(measured: Relations) -> Iterator[Note]:
     """Yield the caveats of these counts."""
-    if n_lost := int(measured.lost.sum()):
+    relations = measured.by_name.values()
+    if n_lost := sum(relation.lost for relation in relations):
         yield Note.of("relations_lost", n=n_lost, total=measured.n_links)
-    occurs = measured.counts[:, 0] > 0
-    if n_halved := int((occurs.any(axis=0) & ~occurs.all(axis=0)).sum()):
+    n_per_half = [relation.counts[:, WHOLE] for relation in relations]
+    if n_halved := sum(bool(n.any() and not n.all()) for n in n_per_half):
         yield Note.of("relations_in_one_half", n=n_halved)
-    if measured.n_uncounted:
-        yield Note.of("relations_uncounted", most=MOST_RELATIONS, n=measured.n_uncounted)
+    if n_uncounted := measured.n_links - n_lost - int(sum(map(np.sum, n_per_half))):
+        yield Note.of("relations_uncounted", most=MOST_RELATIONS, n=n_uncounted)
     if measured.n_other:
         yield Note.of("relations_of_other_words", n=measured.n_other)
-
-
-def _under_names(
-    relations: Relations, names: Sequence[str]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return hits, offsets, counts and lost links with one entry per name; 0 for names without counts."""
-    number_of = {name: number for number, name in enumerate(names)}
-    is_named = [name in number_of for name in relations.names]
-    places = [number_of[name] for name in relations.names if name in number_of]
-
-    def spread(values: np.ndarray, axis: int) -> np.ndarray:
-        shape = (*values.shape[:axis], len(names), *values.shape[axis + 1 :])
-        all_values = np.zeros(shape, dtype=values.dtype)
-        all_values[(slice(None),) * axis + (places,)] = values.compress(is_named, axis=axis)
-        return all_values
-
-    return (
-        spread(relations.hits, 2),
-        spread(relations.offsets, 2),
-        spread(relations.counts, 2),
-        spread(relations.lost, 0),
-    )
 
 
 THRESHOLD = 0.5  # smallest accuracy that gives a head the role of a relation
@@ -274,59 +266,88 @@ def candidates(
         n_tested: the number of roles and relations tested.
     """
     by_relation = {}
-    for number, name in enumerate(measured.names):
-        if not measured.counts[:, WHOLE, number].all():
+    for name, counts in measured.by_name.items():
+        if not counts.counts[:, WHOLE].all():
             continue
-        controls = [_best_offset(measured, number)]
-        random = _best_untrained(untrained, name, measured.hits.shape[4], n_tested)
-        if random is not None:
-            controls.append(random)
+        controls = [_best_offset(counts)]
+        random = None if untrained is None else untrained.by_name.get(name)
+        if random is not None and random.counts[:, WHOLE].all():
+            n_seeds = random.hits.shape[3] // counts.hits.shape[3]
+            controls.append(_best_untrained(random, n_seeds, n_tested))
         by_relation[name] = tuple(
-            _score_head(measured, number, cell, controls, different)
-            for cell in _chosen(measured, number)
+            _score_head(name, counts, place, controls, different) for place in _chosen(counts)
         )
     return by_relation
 
 
-def _best_offset(measured: Relations, number: int) -> Control:
-    """Return the accuracy of the best fixed offset for one relation, on the half that scores heads.
+def _best_offset(counts: RelationCounts) -> Control:
+    """Return the accuracy of the best fixed offset, on the half that scores heads.
 
     The offset is the better one of those that are best on either half. With the offset of the choosing half alone, a
     head that always attends to one offset would seem to find a relation if the few cases there point elsewhere.
     """
-    counts = measured.counts[SCORE, :, number]
     controls = []
-    for half in range(HALVES):
-        column = int(measured.offsets[half, WHOLE, number].argmax())
-        value, low, high = tally.share(measured.offsets[SCORE, :, number, column], counts).at()
-        controls.append(_control(OFFSET, value, low, high, DISTANCES[column]))
+    for column in counts.offsets[:, WHOLE].argmax(axis=1):
+        share = tally.share(counts.offsets[SCORE, :, column], counts.counts[SCORE])
+        value, low, high = share.at()
+        offset = int(DISTANCES[column])
+        controls.append(Control(name=OFFSET, value=value, low=low, high=high, offset=offset))
     return max(controls, key=lambda control: control.high)
 
 
+def _best_untrained(random: RelationCounts, n_seeds: int, n_tested: int) -> Control:
+    """Return the accuracy of the best head of random weights, chosen and scored like other heads, for each seed."""
+    n_scored = float(random.counts[SCORE, WHOLE])
+    choosing_hits, scoring_hits = (  # (seed, direction and head)
+        hits.reshape(WAYS, n_seeds, -1).swapaxes(0, 1).reshape(n_seeds, -1)
+        for hits in random.hits[:, WHOLE]
+    )
+    shares = scoring_hits[np.arange(n_seeds), choosing_hits.argmax(axis=1)] / n_scored
+    mean = float(shares.mean())
+    estimates = best_of_seeds(shares, n_tested, noise=mean * (1 - mean) / n_scored)
+    # If all seeds agree by chance, their variance is 0. Wilson's interval for all their links is then the wider one.
+    low, high = tally.wilson(mean, n_scored * n_seeds)
+    return Control(
+        name=UNTRAINED,
+        value=mean,
+        low=float(np.fmin(estimates.low, low)),
+        high=float(np.maximum(estimates.high, high)),
+    )
+
+
+def _chosen(relation: RelationCounts) -> Iterator[tuple[int, int, int]]:
+    """Yield direction, layer and head of the candidates for one relation, the best first."""
+    hits = relation.hits[CHOOSE, WHOLE]  # (direction, layer, head)
+    enough = THRESHOLD * relation.counts[CHOOSE, WHOLE]
+    for rank, flat_index in enumerate(np.argsort(-hits, axis=None, kind="stable").tolist()):
+        direction, layer, head = map(int, np.unravel_index(flat_index, hits.shape))
+        if rank > 0 and hits[direction, layer, head] < enough:
+            return
+        yield direction, layer, head
+
+
 def _score_head(
-    measured: Relations,
-    number: int,
-    cell: tuple[int, int, int],
+    name: str,
+    relation: RelationCounts,
+    place: tuple[int, int, int],
     controls: Sequence[Control],
     different: int,
 ) -> Relation:
-    """Return one relation with the accuracy of a candidate on the second half; `cell` is direction, layer and head."""
-    direction, layer, head = cell
-    name, is_reverse = measured.names[number], direction == REVERSE
-    counts = measured.counts[SCORE, :, number]
-    n_cases = int(counts[0])
-    score, low, high = tally.share(measured.hits[(SCORE, slice(None), number, *cell)], counts).at()
+    """Return a relation with the accuracy of a candidate on the second half; `place` is direction, layer and head."""
+    direction, layer, head = place
+    counts = relation.counts[SCORE]
+    hits = relation.hits[SCORE, :, direction, layer, head]
+    score, low, high = tally.share(hits, counts).at()
     reason = doubt(
-        score,
         low,
         controls,
         threshold=THRESHOLD,
         needs=(OFFSET, UNTRAINED),
-        cases=float(measured.counts[:, WHOLE, number].min()),
+        cases=float(relation.counts[:, WHOLE].min()),
         sentences=float(tally.effective(counts)),
         different=different,
     )
-    rule = rule_of(name, reverse=is_reverse)
+    rule = rule_of(name, reverse=direction == REVERSE)
     role = Role(
         rule=rule,
         measure=rule.name,
@@ -336,18 +357,14 @@ def _score_head(
         controls=tuple(controls),
         doubt=reason,
     )
-    return Relation(name=name, n=n_cases, layer=layer, head=head, reverse=is_reverse, role=role)
-
-
-def _chosen(relations: Relations, relation: int) -> Iterator[tuple[int, int, int]]:
-    """Yield direction, layer and head of the candidates for one relation, the best first."""
-    hits = relations.hits[CHOOSE, WHOLE, relation]  # (direction, layer, head)
-    enough = THRESHOLD * relations.counts[CHOOSE, WHOLE, relation]
-    for rank, flat_index in enumerate(np.argsort(-hits, axis=None, kind="stable").tolist()):
-        direction, layer, head = map(int, np.unravel_index(flat_index, hits.shape))
-        if rank > 0 and hits[direction, layer, head] < enough:
-            return
-        yield direction, layer, head
+    return Relation(
+        name=name,
+        n=int(counts[WHOLE]),
+        layer=layer,
+        head=head,
+        reverse=direction == REVERSE,
+        role=role,
+    )
 
 
 def best_of(by_relation: Mapping[str, Sequence[Relation]]) -> tuple[Relation, ...]:
@@ -370,56 +387,20 @@ def roles_of(by_relation: Mapping[str, Sequence[Relation]]) -> dict[tuple[int, i
     return roles
 
 
-def _control(
-    name: str, value: float, low: float, high: float, offset: int | None = None
-) -> Control:
-    return Control(name=name, value=value, low=low, high=high, rules_out=True, offset=offset)
-
-
-def _best_untrained(
-    untrained: Relations | None, name: str, n_layers: int, n_tested: int
-) -> Control | None:
-    """Return the accuracy of the best head of random weights, chosen and scored like other heads, for each seed."""
-    if untrained is None or name not in untrained.names:
-        return None
-    number = untrained.names.index(name)
-    n = untrained.counts[:, WHOLE, number]
-    if not n.all():
-        return None
-    seeds = untrained.hits.shape[4] // n_layers
-    choosing_hits, scoring_hits = (  # (seed, direction and head)
-        hits.reshape(WAYS, seeds, -1).swapaxes(0, 1).reshape(seeds, -1)
-        for hits in untrained.hits[:, WHOLE, number]
-    )
-    shares = scoring_hits[np.arange(seeds), choosing_hits.argmax(axis=1)] / n[SCORE]
-    mean = float(shares.mean())
-    estimates = best_of_seeds(shares, n_tested, noise=mean * (1 - mean) / n[SCORE])
-    # If all seeds agree by chance, their variance is 0. Wilson's interval for all their links is then the wider one.
-    wilson_low, wilson_high = tally.wilson(mean, float(n[SCORE]) * seeds)
-    return _control(
-        UNTRAINED,
-        mean,
-        float(np.fmin(estimates.low, wilson_low)),
-        float(np.maximum(estimates.high, wilson_high)),
-    )
-
-
-def examples_of(
-    own: Mapping[int, LinkHits], texts: Mapping[int, str]
-) -> dict[tuple[str, str], list[Example]]:
+def examples_of(linked: Mapping[int, LinkedSentence]) -> dict[tuple[str, str], list[Example]]:
     """Return the sentences in which a head finds links of a relation, by ``layer.head`` and role.
 
     They are sorted by the share of links found, then by the number of links, then by length (shorter first).
     """
     by_place: dict[tuple[str, str], list[tuple[float, int, str]]] = {}
-    for key, sentence in own.items():
-        for relation in dict.fromkeys(sentence.names):
-            is_relation = [name == relation for name in sentence.names]
-            shares = sentence.hits[is_relation].mean(axis=0)  # (direction, layer, head)
+    for text, _annotation, found in linked.values():
+        for relation in dict.fromkeys(found.names):
+            is_relation = [name == relation for name in found.names]
+            shares = found.hits[is_relation].mean(axis=0)  # (direction, layer, head)
             for direction, layer, head in np.argwhere(shares).tolist():
                 place = f"{layer}.{head}", name_of(relation, reverse=direction == REVERSE)
                 share = float(shares[direction, layer, head])
-                by_place.setdefault(place, []).append((share, sum(is_relation), texts[key]))
+                by_place.setdefault(place, []).append((share, sum(is_relation), text))
     examples = {}
     for place, ranked in by_place.items():
         ranked.sort(key=lambda item: (-item[0], -item[1], len(item[2]), item[2]))

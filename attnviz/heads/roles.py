@@ -32,8 +32,6 @@ UNEVEN = 0.85
 """Smallest evenness of the counted cases over sentences, relative to that of rows.
 
 A repeated word, for example, occurs in few and mostly long sentences; an interval from few sentences is too narrow."""
-TOO_FEW = {"too_few_different", "too_few_cases", "too_few_sentences", "too_few_for_control"}
-"""The codes of the doubts that mean: too little was measured."""
 FAMILY_ERROR = 0.05
 """The error rate for all roles together: the largest probability that a model with random weights exceeds the upper
 bound in any of them."""
@@ -63,7 +61,6 @@ CONTROLS = {
 
 
 def doubt(
-    score: float,
     low: float,
     controls: Sequence[Control],
     *,
@@ -72,32 +69,45 @@ def doubt(
     cases: float,
     sentences: float,
     different: int,
-    even: float = 1.0,
+    even_sentences: float = 0.0,
 ) -> Note | None:
     """Return why a role is not established, or None if it is. This is the only place that decides it.
 
     `low` is the lower end of the interval of the score. `needs` names the controls that must have been measured.
     `cases` is the number of rows or links between words, of links in the half that has fewer. `sentences` is the
-    effective number of sentences with such cases (`attnviz.heads.tally.effective`), and `even` is the same number
-    relative to that for all rows. `different` is the number of different sentences of the corpus.
+    effective number of sentences with such cases (`attnviz.heads.tally.effective`), and `even_sentences` the smallest
+    such number with which the interval is not too narrow. `different` is the number of different sentences.
     """
-    if shortage := _too_few(low, cases, sentences, different):
-        return shortage
-    if score < threshold:
-        return Note.of("below_threshold", percent=round(100 * threshold))
+    few_cases = different < FEWEST_DIFFERENT or cases < FEWEST_CASES
+    if few_cases or math.isnan(low) or sentences < FEWEST_SENTENCES:
+        return _too_few(cases, sentences, FEWEST_SENTENCES, different)
     if low < threshold:
-        return Note.of("interval_below_threshold", least=f"{threshold:.2g}")
-    if missing := set(needs) - {control.name for control in controls}:
+        return Note.of("below_threshold", least=f"{threshold:.2g}")
+    rivals = [control for control in controls if control.rules_out]
+    missing = set(needs) - {control.name for control in controls}
+    missing |= {control.name for control in rivals if math.isnan(control.high)}
+    if missing:
         return Note.of("no_control", controls=", ".join(sorted(missing)))
-    for control in controls:
-        if control.rules_out and not low > control.high:
-            if not math.isnan(control.high):
-                numbers = {
-                    name: f"{getattr(control, name):.2f}" for name in ("value", "low", "high")
-                }
-                return Note.of("control_does_as_much", control=control.name, **numbers)
-            return Note.of("too_few_for_control", control=control.name)
-    return Note("few_carry_it") if even < UNEVEN else None
+    for control in rivals:
+        if not low > control.high:
+            numbers = {name: f"{getattr(control, name):.2f}" for name in ("value", "low", "high")}
+            return Note.of("control_does_as_much", control=control.name, **numbers)
+    if sentences < even_sentences:
+        return _too_few(cases, sentences, even_sentences, different)
+    return None
+
+
+def _too_few(cases: float, sentences: float, fewest: float, different: int) -> Note:
+    """Return the doubt that too little was measured: where at least `fewest` sentences must have cases."""
+    return Note.of(
+        "too_few",
+        cases=int(cases),
+        sentences=f"{sentences:.1f}",
+        different=different,
+        fewest_cases=FEWEST_CASES,
+        fewest_sentences=f"{fewest:.1f}",
+        fewest_different=FEWEST_DIFFERENT,
+    )
 
 
 def best_of_seeds(
@@ -122,25 +132,12 @@ def best_of_seeds(
     return Estimates.of(value, np.maximum(value - margin, 0.0), np.minimum(value + margin, 1.0))
 
 
-def _too_few(low: float, cases: float, sentences: float, different: int) -> Note | None:
-    """Return the doubt that too little was measured, or None if there is enough."""
-    if different < FEWEST_DIFFERENT:
-        return Note.of("too_few_different", n=different, fewest=FEWEST_DIFFERENT)
-    if cases < FEWEST_CASES:
-        return Note.of("too_few_cases", n=int(cases), fewest=FEWEST_CASES)
-    if math.isnan(low) or sentences < FEWEST_SENTENCES:
-        return Note.of("too_few_sentences", fewest=FEWEST_SENTENCES)
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Counts:
     """The number of cases behind each measure."""
 
     rows: Float64[np.ndarray, "layer measure"]  # number of rows that each measure counts
     sentences: Float64[np.ndarray, "layer measure"]  # effective number of sentences with such rows
-    # `sentences` relative to the same number for all rows
-    even: Float64[np.ndarray, "layer measure"]
     different: int  # number of different sentences
 
 
@@ -154,15 +151,15 @@ def roles_of(
     counts: Counts,
 ) -> list[Role]:
     """Return the roles of one head, in the order of their measures."""
-    names = [measure.name for measure in measures]
+    rows, sentences = counts.rows[layer], counts.sentences[layer]
+    all_rows = int(rows.argmax())  # a measure of all rows, such as entropy
     roles = []
     for column, measure in enumerate(measures):
         score, low, high = estimates.at(layer, head, column)
         # `not >=` instead of `<`, so that NaN gives no role.
         if (rule := measure.role) is None or not score >= rule.threshold:
             continue
-        rows = float(counts.rows[layer, column])
-        if measure.offset is not None and rows < SEEN * counts.rows[layer, names.index("entropy")]:
+        if measure.offset is not None and rows[column] < SEEN * rows[all_rows]:
             continue
         controls_of_head = []
         for name, control in controls.items():
@@ -173,15 +170,14 @@ def roles_of(
                     Control(name=name, value=value, low=low_end, high=high_end, rules_out=rules_out)
                 )
         reason = doubt(
-            score,
             low,
             controls_of_head,
             threshold=rule.threshold,
             needs=set(RULED_OUT_BY[rule.about]) - {OFFSET},
-            cases=rows,
-            sentences=float(counts.sentences[layer, column]),
+            cases=float(rows[column]),
+            sentences=float(sentences[column]),
             different=counts.different,
-            even=1.0 if measure.family else float(counts.even[layer, column]),
+            even_sentences=0.0 if measure.family else UNEVEN * float(sentences[all_rows]),
         )
         roles.append(
             Role(

@@ -237,29 +237,25 @@ KINDS: tuple[tuple[Message, str, str], ...] = (
 def head_kinds(roles_on: HeadComparison, record: Attention) -> list[HeadKind]:
     """Return the link of each kind in the lecture's sentence, with the roles measured on many sentences."""
     kinds = []
-    for name, query, key in KINDS:
-        link = _best_link(record, query, key)
-        roles = () if link is None else roles_on.head(link.layer, link.head).roles
-        established = [role for role in roles if role.established]
-        kinds.append(
-            HeadKind(name, link, max(established, key=lambda role: role.clearness, default=None))
-        )
+    for name, *words in KINDS:
+        link = _best_link(record, *words)
+        role = None if link is None else roles_on.head(link.layer, link.head).role
+        kinds.append(HeadKind(name, link, role if role and role.established else None))
     return kinds
 
 
 def _best_link(record: Attention, start: str, end: str) -> WordLink | None:
-    """Return the weight between two words in the head where it is largest; None if a word is missing."""
+    """Return the weight between two words in the head where it is largest; None if one does not occur exactly once."""
     queries = [token.text for token in record.query_tokens]
     keys = [token.text for token in record.key_tokens]
-    query, key = _find_word(queries, start), _find_word(keys, end)
-    if query is None or key is None:
+    from_start = [
+        query for query, text in enumerate(queries) if text.casefold() == start.casefold()
+    ]
+    to_end = [key for key, text in enumerate(keys) if text.casefold() == end.casefold()]
+    if len(from_start) != 1 or len(to_end) != 1:
         return None
-    weights = np.asarray(record.weights[:, :, query, key])
+    weights = record.weights[:, :, from_start[0], to_end[0]]
     layer, head = divmod(int(weights.argmax()), weights.shape[1])
-    return WordLink(queries[query], keys[key], float(weights[layer, head]), layer, head)
-
-
-def _find_word(texts: Sequence[str], word: str) -> int | None:
-    """Return the index of a word that occurs exactly once; None otherwise."""
-    places = [index for index, text in enumerate(texts) if text.casefold() == word.casefold()]
-    return places[0] if len(places) == 1 else None
+    return WordLink(
+        queries[from_start[0]], keys[to_end[0]], float(weights[layer, head]), layer, head
+    )

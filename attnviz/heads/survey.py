@@ -1,19 +1,20 @@
-"""Surveys: sums and a few sentences, collected from a corpus that streams by. Two surveys can be merged."""
+"""Surveys: sums and a few sentences, collected from a corpus that streams by. The surveys of its parts add up."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Float, Float64, UInt64
+from jaxtyping import Float, Float32, Float64, UInt64
 
-from attnviz.errors import RecordError
+from attnviz.attention import Kind
+from attnviz.errors import InputError
 from attnviz.heads import relations
-from attnviz.heads.relations import LinkHits, Relations
+from attnviz.heads.relations import LinkedSentence, LinkHits, Relations
 from attnviz.heads.tally import Tally
-from attnviz.text.corpus import Annotation, BadLine
+from attnviz.text.corpus import BadLine
 
 EXAMPLES = 3  # number of sentences kept per head and measure: those with the highest score
 BAD_LINES = 20  # number of bad lines kept with line number and reason; all of them are counted
@@ -29,68 +30,57 @@ class Examples:
     texts: Mapping[int, str]  # the sentences, by their keys
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class About:
-    """The model of a survey and its settings, which two surveys must share to be merged."""
+class SampledSentence(NamedTuple):
+    """A sentence that controls are measured on, with the model's own measures that may give a role."""
 
-    model: str  # the name of the model
-    weights: str  # the digest of its weights
-    kind: str  # the kind of attention
-    sample: int  # the number of sentences that controls are measured on
-
-    def words(self) -> dict[str, str]:
-        """Return the settings under the names that messages use, in alphabetical order."""
-        return {
-            "kind": self.kind,
-            "model": self.model,
-            "sample": str(self.sample),
-            "weights": self.weights,
-        }
+    text: str
+    sums: Float32[np.ndarray, "layer head role"]
+    counts: Float32[np.ndarray, "layer role"]
 
 
 PerSentence: TypeAlias = tuple[Float[np.ndarray, "_ _ _ _"], Float[np.ndarray, "_ _ _"]]
-"""Sums (sentence, layer, head, measure) and counts (sentence, layer, measure). For several models, the sums have the
-layers of all models one after another; the counts are those of one model, since they are equal."""
-OWN = "own"  # the key in `Sample.controls` of the measures of the model itself, without any control
+"""Sums (sentence, layer, head, measure) and counts (sentence, layer, measure)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sample:
-    """A sample of sentences: those with the smallest keys, so that the same corpus always gives the same sample."""
+class Controls:
+    """The controls, measured on the sample of a whole corpus."""
 
-    size: int  # the largest number of sentences
-    texts: Mapping[int, tuple[str, str | None]]  # the sentences, by their keys
-    # names of the measures that may give a role; `OWN` and random weights are stored for these only
-    roles: tuple[str, ...] = ()
-    # the measures under each control, by its name, and without a control (`OWN`)
-    controls: Mapping[str, PerSentence] = field(default_factory=dict)
-    # the sentences for the controls of relations, drawn by `relations.sample_links`
-    linked: Mapping[int, tuple[str, str | None]] = field(default_factory=dict)
-    # the annotation of these sentences: which words belong together
-    annotated: Mapping[int, Annotation] = field(default_factory=dict)
-    # the links of these sentences that heads of random weights find; the layers of all seeds one after another
+    # all measures of the sampled sentences, with the weights of each on random keys
+    chance: PerSentence
+    # the measures that may give a role, of models with random weights: the sums have the layers of all models, one
+    # after another; the counts are equal for all models. None if the model cannot have random weights.
+    untrained: PerSentence | None = None
+    no_random: str = ""  # why it cannot; empty if it can
+    # the links of the linked sentences that heads of random weights find; the layers of all models one after another
     found: Mapping[int, LinkHits] = field(default_factory=dict)
-    # the links of these sentences that the model's own heads find, for examples
-    own: Mapping[int, LinkHits] = field(default_factory=dict)
-    no_random: str = ""  # why the model could not be built with random weights; empty if it could
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Survey:
     """All measurements of a corpus so far."""
 
-    about: About  # the settings that two surveys must share to be merged
+    model: str  # the name of the model
+    weights: str  # the digest of its weights
+    kind: Kind  # the kind of attention
     measures: tuple[str, ...]  # the names of the measures, shares first
+    roles: tuple[str, ...]  # the names of those that may give a role
     heads: Tally  # the sums of each measure for each head
     offsets: Tally  # the same sums for imaginary heads that always attend to one fixed offset
     examples: Examples  # the sentences with the highest scores
-    sample: Sample  # the sentences that controls are measured on
+    # The sentences that controls are measured on, by their keys: the `sample_size` smallest keys, so that the same
+    # corpus always gives the same sample.
+    sample_size: int
+    sample: Mapping[int, SampledSentence]
+    # the sentences for the controls of relations, drawn by `relations.sample_links`
+    linked: Mapping[int, LinkedSentence]
+    controls: Controls | None = None  # None before they are measured, or if none are asked for
     # the links between words that heads find; None if no sentence is annotated
     relations: Relations | None = None
     n_tokens: int = 0  # number of tokens, special tokens included
     n_cut: int = 0  # number of sentences that were cut because they are too long
     n_bad: int = 0  # number of lines that could not be used
-    bad: tuple[tuple[int, str], ...] = ()  # the first of these lines: number and reason
+    bad: tuple[BadLine, ...] = ()  # the first of these lines
     worst: tuple[float, ...] = ()  # the largest difference from the model's own output, per layer
     # whether the weights themselves were verified, or only their products with the values
     proves: Literal["weights", "output"] = "weights"
@@ -100,12 +90,6 @@ class Survey:
     def n_sentences(self) -> int:
         """The number of sentences measured."""
         return self.heads.n_sentences
-
-    def with_bad(self, bad: Sequence[BadLine], n_bad: int) -> Survey:
-        """Return the survey with `n_bad` more unusable lines, of which `bad` are the first."""
-        lines = [(line.number, line.reason) for line in bad]
-        lines = sorted((*self.bad, *lines))[:BAD_LINES]
-        return replace(self, n_bad=self.n_bad + n_bad, bad=tuple(lines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -125,64 +109,53 @@ class Against:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Part:
-    """The survey of a part of a corpus; without a single sentence it has only lines that could not be used."""
+    """The survey of a part of a corpus, and its lines that could not be used."""
 
-    survey: Survey | None = None
-    # the first lines that could not be used and are not in the survey, and how many there are
-    bad: tuple[BadLine, ...] = ()
-    n_bad: int = 0
+    survey: Survey | None = None  # None without a single sentence
+    bad: tuple[BadLine, ...] = ()  # the first of these lines
+    n_bad: int = 0  # number of these lines
 
     def merge(self, later: Part) -> Part:
         """Return this part with the lines that follow it."""
         measured = self.survey or later.survey
         if self.survey is not None and later.survey is not None:
             measured = merge(self.survey, later.survey)
-        bad, n_bad = (*self.bad, *later.bad)[:BAD_LINES], self.n_bad + later.n_bad
-        if measured is None:
-            return Part(bad=bad, n_bad=n_bad)
-        return Part(survey=measured.with_bad(bad, n_bad) if n_bad else measured)
+        bad = (*self.bad, *later.bad)[:BAD_LINES]
+        return Part(survey=measured, bad=bad, n_bad=self.n_bad + later.n_bad)
+
+    def whole(self, corpus: str = "") -> Survey:
+        """Return the survey if this is the whole corpus, whose name is for the message.
+
+        Raises InputError: none of its lines is a sentence that can be used.
+        """
+        if self.survey is None:
+            first_reason = f": line {self.bad[0].number}: {self.bad[0].reason}" if self.bad else ""
+            start = f"{corpus}: " if corpus else ""
+            raise InputError(f"{start}there is no sentence to measure heads on{first_reason}")
+        return replace(self.survey, bad=self.bad, n_bad=self.n_bad)
 
 
 def merge(one: Survey, other: Survey) -> Survey:
-    """Merge the surveys of two corpora.
-
-    Raises RecordError: they have different settings, measures or shapes; the message says which.
-    """
-    _check_same_kind(one, other)
+    """Merge the surveys of two parts of a corpus, measured with the same model and settings, before the controls."""
     link_counts = one.relations or other.relations
     if one.relations is not None and other.relations is not None:
         link_counts = relations.merge(one.relations, other.relations)
+    # A sentence may be in both parts: `one` is then kept.
+    sample = sorted({**other.sample, **one.sample}.items())[: one.sample_size]
     return replace(
         one,
         heads=one.heads.merge(other.heads),
         offsets=one.offsets.merge(other.offsets),
         examples=merge_examples(one.examples, other.examples),
-        sample=merge_samples(one.sample, other.sample),
+        sample=dict(sample),
+        linked=relations.sample_links((*one.linked.items(), *other.linked.items())),
         relations=link_counts,
         n_tokens=one.n_tokens + other.n_tokens,
         n_cut=one.n_cut + other.n_cut,
-        n_bad=one.n_bad + other.n_bad,
-        bad=(*one.bad, *other.bad)[:BAD_LINES],
-        worst=tuple(map(max, one.worst or other.worst, other.worst or one.worst)),
+        worst=tuple(map(max, one.worst, other.worst)),
         proves=max(one.proves, other.proves, key=("weights", "output").index),
         against=one.against and other.against and one.against.merge(other.against),
     )
-
-
-def _check_same_kind(one: Survey, other: Survey) -> None:
-    """Raise RecordError if two surveys cannot be merged."""
-    settings, other_settings = one.about.words(), other.about.words()
-    differing = [
-        f"{name}: {value} and {other_settings[name]}"
-        for name, value in settings.items()
-        if other_settings[name] != value
-    ]
-    if differing:
-        raise RecordError(f"these cannot be put together, they differ in {'; '.join(differing)}")
-    if one.measures != other.measures or one.heads.sums.shape != other.heads.sums.shape:
-        raise RecordError("these cannot be put together: they hold other measures, layers or heads")
-    if (one.against is None) != (other.against is None):
-        raise RecordError("these cannot be put together: only one was compared with another model")
 
 
 def merge_examples(one: Examples, other: Examples) -> Examples:
@@ -215,52 +188,6 @@ def _examples(
         keys=keys,
         texts={key: text for key, text in texts.items() if key in used_keys},
     )
-
-
-def merge_samples(one: Sample, other: Sample) -> Sample:
-    """Return the sentences with the smallest keys of both samples, with the controls that both have."""
-    texts = dict(sorted({**one.texts, **other.texts}.items())[: one.size])
-    controls = {}
-    if texts:  # without sentences there are no controls
-        for name in one.controls:
-            if name in other.controls:
-                # `one` comes last, so its entry wins if both samples have a sentence.
-                by_key = _by_key(other, name) | _by_key(one, name)
-                sums, counts = zip(*(by_key[key] for key in texts), strict=True)
-                controls[name] = np.stack(sums), np.stack(counts)
-    annotated = relations.sample_links((*one.annotated.items(), *other.annotated.items()))
-    linked = {**one.linked, **other.linked}
-    return Sample(
-        size=one.size,
-        texts=texts,
-        roles=one.roles or other.roles,
-        controls=controls,
-        linked={key: linked[key] for key in annotated},
-        annotated=annotated,
-        found=_merge_hits(annotated, [(other.annotated, other.found), (one.annotated, one.found)]),
-        own=_merge_hits(annotated, [(other.annotated, other.own), (one.annotated, one.own)]),
-        no_random=one.no_random or other.no_random,
-    )
-
-
-def _by_key(sample: Sample, control: str) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """Return the sums [layer, head, measure] and counts [layer, measure] of each sentence under a control."""
-    sums, counts = sample.controls[control]
-    return dict(zip(sample.texts, zip(sums, counts, strict=True), strict=True))
-
-
-def _merge_hits(
-    wanted: Mapping[int, Annotation],
-    parts: Sequence[tuple[Mapping[int, Annotation], Mapping[int, LinkHits]]],
-) -> dict[int, LinkHits]:
-    """Return the hits of all wanted sentences, from the annotations and hits of parts; empty if one has no hits."""
-    hits = {
-        key: hits_of_part[key]
-        for annotated, hits_of_part in parts
-        for key, annotation in annotated.items()
-        if key in hits_of_part and wanted.get(key) == annotation
-    }
-    return {key: hits[key] for key in wanted} if hits.keys() == wanted.keys() else {}
 
 
 def examples_of(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from attnviz.attention import Attention
 from attnviz.heads.measures import CHANCE, OFFSET, UNTRAINED
@@ -54,47 +56,39 @@ def map_label(role: Role | None) -> str:
 def role_table(rows: Sequence[Sequence[HeadRole]]) -> list[Column]:
     """Return the table of roles, one row per group of `attnviz.heads.selection.by_role`."""
     roles = [row[0].role for row in rows]
+    marks = [MARKS[role.established] if role else " " for role in roles]
+    names = list(map(role_name, roles))
+    does = _cells(roles, lambda role: _(role.rule.words))
     return [
-        Column(
-            title="",
-            cells=[MARKS[role.established] if role else " " for role in roles],
-            roles=roles,
-        ),
-        Column(title=_(ROLE), cells=[role_name(role) for role in roles], least=18, roles=roles),
+        Column(title="", cells=marks, roles=roles),
+        Column(title=_(ROLE), cells=names, least=18, roles=roles),
         *_score_columns(roles),
-        Column(title=_("best heads"), cells=[_names(row) for row in rows]),
-        Column(title=_("to beat"), cells=[_rival(role) for role in roles]),
-        Column(
-            title=_("what it does"),
-            cells=[_(role.rule.words) if role else "" for role in roles],
-            least=30,
-        ),
+        Column(title=_("best heads"), cells=list(map(_names, rows))),
+        Column(title=_("to beat"), cells=_cells(roles, _rival)),
+        Column(title=_("what it does"), cells=does, least=30),
     ]
+
+
+def _cells(roles: Sequence[Role | None], text: Callable[[Role], str]) -> list[str]:
+    """Return a text for each role, empty without one."""
+    return ["" if role is None else text(role) for role in roles]
 
 
 def _score_columns(roles: Sequence[Role | None]) -> list[Column]:
-    """Return the columns of the score and its interval; cells without a role are empty."""
+    """Return the columns of the score and its interval."""
+    scores = _cells(roles, lambda role: rounded(role.score))
+    intervals = _cells(roles, lambda role: interval(role.low, role.high, narrow=role.narrow))
     return [
-        Column(
-            title=_(SCORE),
-            cells=[rounded(role.score) if role else "" for role in roles],
-            right=True,
-        ),
-        Column(
-            title=_(INTERVAL),
-            cells=[
-                interval(role.low, role.high, narrow=role.narrow) if role else "" for role in roles
-            ],
-            right=True,
-        ),
+        Column(title=_(SCORE), cells=scores, right=True),
+        Column(title=_(INTERVAL), cells=intervals, right=True),
     ]
 
 
-def _rival(role: Role | None) -> str:
+def _rival(role: Role) -> str:
     """Return the upper end of the interval of the strongest control, with its name."""
-    if role is None or role.rival is None:
-        return ""
     control = role.rival
+    if control is None:
+        return ""
     if control.offset is None:
         return f"{rounded(control.high)} {_(CONTROLS[control.name].title)}"
     return _("{value} at {offset:+d}").format(value=rounded(control.high), offset=control.offset)
@@ -116,12 +110,13 @@ def head_table(comparison: HeadComparison, rows: Sequence[HeadRole]) -> list[Col
     ]
     if comparison.attention is not None:
         links = [strongest_link(comparison.attention, *head.place) for head in heads]
-        columns.append(Column(title=_("strongest link"), cells=list(map(_link_words, links))))
+        texts = [f"{link.words} {rounded(link.weight)}" if link else "" for link in links]
+        columns.append(Column(title=_("strongest link"), cells=texts))
     if comparison.against is not None:
         columns += _change_columns(heads)
     for name, kind in CONTROLS.items():
         if name in comparison.controls and name != CHANCE:
-            controls = [_control_value(role, name) for role in roles]
+            controls = ["" if role is None else _value(role.control(name)) for role in roles]
             columns.append(Column(title=_(kind.title), cells=controls, right=True))
     return columns
 
@@ -129,33 +124,21 @@ def head_table(comparison: HeadComparison, rows: Sequence[HeadRole]) -> list[Col
 def _change_columns(heads: Sequence[HeadProfile]) -> list[Column]:
     """Return columns with the divergence of heads from a second model, and their roles there."""
     changes = [head.change for head in heads if head.change is not None]
-    second_roles = [change.role for change in changes]
+    roles = [change.role for change in changes]
     divergences = [rounded(change.divergence) for change in changes]
+    names = list(map(marked_role, roles))
     return [
         Column(title=_("JSD"), cells=divergences, right=True),
-        Column(
-            title=_("role before"),
-            cells=list(map(marked_role, second_roles)),
-            least=10,
-            roles=second_roles,
-        ),
+        Column(title=_("role before"), cells=names, least=10, roles=roles),
     ]
-
-
-def _control_value(role: Role | None, name: str) -> str:
-    """Return the value of a control of a role; empty without a role."""
-    if role is None:
-        return ""
-    values = [control.value for control in role.controls if control.name == name]
-    return rounded(values[0]) if values else MISSING
 
 
 def relation_table(relations: Sequence[Relation]) -> list[Column]:
     """Return the table of relations and the head that finds each best, established or not."""
     roles = [item.role for item in relations]
-    offset_controls = [item.control(OFFSET) for item in relations]
+    offset_controls = [role.control(OFFSET) for role in roles]
     offsets = [f"{item.offset:+d} {_up_to(item)}" if item else MISSING for item in offset_controls]
-    untrained_highs = [_up_to(item.control(UNTRAINED)) for item in relations]
+    untrained_highs = [_up_to(role.control(UNTRAINED)) for role in roles]
     score, intervals = _score_columns(roles)
     return [
         Column(title=_("relation"), cells=list(map(marked_role, roles)), least=20),
@@ -168,6 +151,11 @@ def relation_table(relations: Sequence[Relation]) -> list[Column]:
     ]
 
 
+def _value(control: Control | None) -> str:
+    """Return the value of a control."""
+    return MISSING if control is None else rounded(control.value)
+
+
 def _up_to(control: Control | None) -> str:
     """Return the upper end of the interval of a control; the lower end of a score must lie above it."""
     if control is None or math.isnan(control.high):
@@ -177,8 +165,11 @@ def _up_to(control: Control | None) -> str:
 
 def change_table(comparison: HeadComparison, most: int) -> list[Column]:
     """Return the heads that differ most from the same heads of the second model."""
-    heads = sorted(comparison.heads, key=_divergence, reverse=True)[:most]
-    intervals = [interval(head.change.low, head.change.high) for head in heads if head.change]
+    changed = [(head, head.change) for head in comparison.heads if head.change is not None]
+    # A divergence of NaN, where no row was counted, comes last.
+    changed.sort(key=lambda pair: -np.nan_to_num(pair[1].divergence, nan=-np.inf))
+    heads, changes = [head for head, _ in changed[:most]], [change for _, change in changed[:most]]
+    intervals = [interval(change.low, change.high) for change in changes]
     jsd, second_roles = _change_columns(heads)
     return [
         Column(title=_(HEAD), cells=[head.name for head in heads]),
@@ -189,41 +180,21 @@ def change_table(comparison: HeadComparison, most: int) -> list[Column]:
     ]
 
 
-def _divergence(head: HeadProfile) -> float:
-    """Return how far a head is from the second model; minus infinity if no row was counted."""
-    value = math.nan if head.change is None else head.change.divergence
-    return -math.inf if math.isnan(value) else value
-
-
 def kind_table(roles_on: HeadComparison, record: Attention) -> list[Column]:
     """Return the table of the four kinds of heads named in lectures, for one sentence."""
     kinds = head_kinds(roles_on, record)
-    links = [kind.link for kind in kinds]
-    roles = [kind.role for kind in kinds]
+    links, roles = [kind.link for kind in kinds], [kind.role for kind in kinds]
+    link_words = [link.words if link else MISSING for link in links]
+    heads = [_head_words(link) if link else MISSING for link in links]
+    weights = [rounded(link.weight) if link else MISSING for link in links]
     names = [f"{_(role.rule.short)} {rounded(role.score)}" if role else MISSING for role in roles]
     return [
         Column(title=_("kind"), cells=[_(kind.name) for kind in kinds]),
-        Column(
-            title=_("link in the lecture"),
-            cells=[link.words if link else MISSING for link in links],
-            least=12,
-        ),
-        Column(
-            title=_(HEAD),
-            cells=[_head_words(link) if link else MISSING for link in links],
-        ),
-        Column(
-            title=_("weight"),
-            cells=[rounded(link.weight) if link else MISSING for link in links],
-            right=True,
-        ),
+        Column(title=_("link in the lecture"), cells=link_words, least=12),
+        Column(title=_(HEAD), cells=heads),
+        Column(title=_("weight"), cells=weights, right=True),
         Column(title=_(ROLE), cells=names, roles=roles, least=10),
     ]
-
-
-def _link_words(link: WordLink | None) -> str:
-    """Return a link with its weight; empty for None."""
-    return "" if link is None else f"{link.words} {rounded(link.weight)}"
 
 
 def _head_words(link: WordLink) -> str:
@@ -235,7 +206,7 @@ def link_table(record: Attention) -> list[Column]:
     """Return the strongest links between words of a sentence, each of another head."""
     links = strongest_links(record)
     return [
-        Column(title=_(HEAD), cells=[_head_words(link) for link in links]),
+        Column(title=_(HEAD), cells=list(map(_head_words, links))),
         Column(title=_("from → to"), cells=[link.words for link in links], least=12),
         Column(title=_("weight"), cells=[rounded(link.weight) for link in links], right=True),
     ]
@@ -244,25 +215,20 @@ def link_table(record: Attention) -> list[Column]:
 def measure_table(comparison: HeadComparison, profile: HeadProfile) -> list[Column]:
     """Return the measures of one head with their intervals and controls."""
     measures = [item for item in comparison.measures if item.offset is None]
-    estimates = [comparison.estimate(item.name, *profile.place) for item in measures]
-    intervals = [
-        interval(low, high, narrow=item.narrow)
-        for item, (_value, low, high) in zip(measures, estimates, strict=True)
-    ]
+    values, intervals = [], []
+    for item in measures:
+        value, low, high = comparison.estimate(item.name, *profile.place)
+        values.append(rounded(value))
+        intervals.append(interval(low, high, narrow=item.narrow))
     columns = [
         Column(title=_("measure"), cells=[item.name for item in measures]),
-        Column(
-            title=pgettext("heads", "value"),
-            cells=[rounded(item[0]) for item in estimates],
-            right=True,
-        ),
+        Column(title=pgettext("heads", "value"), cells=values, right=True),
         Column(title=_(INTERVAL), cells=intervals, right=True),
     ]
     for name, kind in CONTROLS.items():
         if name in comparison.controls:
-            values = [comparison.control(name, item.name, profile) for item in measures]
-            columns.append(
-                Column(title=_(kind.title), cells=list(map(rounded, values)), right=True)
-            )
+            of_control = [comparison.control(name, item.name, profile) for item in measures]
+            texts = list(map(rounded, of_control))
+            columns.append(Column(title=_(kind.title), cells=texts, right=True))
     meanings = [_(item.meaning) for item in measures]
     return [*columns, Column(title=_("what it measures"), cells=meanings, least=24)]

@@ -99,12 +99,8 @@ def interval(
     `sentences` (see `effective`), at most the number of groups, minus 1; None takes the number of groups. A measure
     that was counted in only one group has no interval, because its spread is unknown.
     """
-    value, is_known = means[0], np.isfinite(means[1:])
-    n = is_known.sum(axis=0)
+    value, (n, deviations) = means[0], _deviations(means)
     with np.errstate(invalid="ignore", divide="ignore"):
-        deviations = np.where(
-            is_known, np.where(is_known, means[1:], 0.0).sum(axis=0) / n - means[1:], 0.0
-        )
         squares = (deviations**2).sum(axis=0)
         error = np.sqrt((n - 1) / n * squares)
         skewness = np.nan_to_num((deviations**3).sum(axis=0) / n / (squares / n) ** 1.5)
@@ -119,6 +115,16 @@ def interval(
     low = np.where(has_interval, np.minimum(low, value), np.nan)
     high = np.where(has_interval, np.maximum(high, value), np.nan)
     return Estimates.of(value, low, high)
+
+
+def _deviations(
+    means: Float64[np.ndarray, "group ..."],
+) -> tuple[Int64[np.ndarray, " ..."], Float64[np.ndarray, "some ..."]]:
+    """Return the number of groups that have a row, and how far their means (`left_out`) are from the mean of these."""
+    is_known = np.isfinite(means[1:])
+    n = np.asarray(is_known.sum(axis=0))
+    middle = np.where(is_known, means[1:], 0.0).sum(axis=0) / np.maximum(n, 1)
+    return n, np.where(is_known, middle - means[1:], 0.0)
 
 
 def _unskew(
@@ -163,12 +169,8 @@ def share(hits: Real[np.ndarray, "group ..."], counts: Real[np.ndarray, "group .
     interval also holds if no group differs from another: ten hits out of ten may come from a proportion of 0.73.
     """
     means = left_out(hits, counts)
-    value, is_known = means[0], np.isfinite(means[1:])
-    n = np.maximum(is_known.sum(axis=0), 1)
+    value, (n, deviations) = means[0], _deviations(means)
     with np.errstate(invalid="ignore", divide="ignore"):
-        deviations = np.where(
-            is_known, np.where(is_known, means[1:], 0.0).sum(axis=0) / n - means[1:], 0.0
-        )
         n_independent = value * (1 - value) / ((n - 1) / n * (deviations**2).sum(axis=0))
         low, high = wilson(value, np.fmin(n_independent, counts[0]))
     return Estimates.of(value, np.clip(low, 0.0, value), np.clip(high, value, 1.0))
@@ -181,6 +183,6 @@ def wilson(share: _Number, n: _Number | int) -> tuple[_Number, _Number]:
     return middle - half, middle + half
 
 
-def key_of(text: str, pair: str | None) -> int:
-    """Return a hash of a sentence and the sentence paired with it, which depends on their words only."""
-    return int.from_bytes(blake2b(repr((text, pair)).encode(), digest_size=8).digest(), "little")
+def key_of(text: str) -> int:
+    """Return a hash of a sentence, which depends on its words only."""
+    return int.from_bytes(blake2b(repr((text, None)).encode(), digest_size=8).digest(), "little")

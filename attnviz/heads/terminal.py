@@ -15,7 +15,7 @@ from attnviz.heads import tables, words
 from attnviz.heads.measures import CHANCE, GROUPS
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.relations import FAMILY, terms_of
-from attnviz.heads.roles import CONTROLS, TOO_FEW
+from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import (
     MOST,
     HeadRole,
@@ -240,7 +240,7 @@ def _relation_counts(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
     if not relations:
         return
     doubts = [relation.role.doubt for relation in relations]
-    n_too_few = sum(doubt is not None and doubt.code in TOO_FEW for doubt in doubts)
+    n_too_few = sum(doubt is not None and doubt.code == "too_few" for doubt in doubts)
     text = _(
         "Relations between words that a head is established to find: {sure} of {n}; too rare to "
         "say: {few}."

@@ -7,7 +7,7 @@ import math
 from attnviz.attention import Note
 from attnviz.heads.measures import rules_of
 from attnviz.heads.record import NO_ROLE, HeadComparison, HeadProfile, Role
-from attnviz.heads.roles import CONTROLS, TOO_FEW
+from attnviz.heads.roles import CONTROLS
 from attnviz.text.display import decimals, rounding, visible
 from attnviz.text.messages import N_, _, ngettext
 from attnviz.text.notes import PROVES, Templates, sentence
@@ -84,17 +84,20 @@ NOTES: Templates = {
 """The notes of comparisons, by their codes."""
 
 DOUBTS: Templates = {
-    "too_few_different": N_("only {n:,} of the {fewest} different sentences needed"),
-    "too_few_cases": N_("it occurs only {n:,} times, and {fewest} are needed"),
-    "too_few_sentences": N_("it occurs in fewer than {fewest} sentences"),
-    "below_threshold": N_("right in less than {percent}% of the cases"),
-    "interval_below_threshold": N_("its interval reaches below the threshold, {least}"),
-    "no_control": N_("no control was taken ({controls})"),
-    "too_few_for_control": N_("too few sentences for an interval of {what}"),
+    "too_few": N_(
+        "too few: {cases:,} cases, in about {sentences} of {different:,} different sentences "
+        "(needed: {fewest_cases} in {fewest_sentences} of {fewest_different})"
+    ),
+    "below_threshold": N_("its interval reaches below the threshold, {least}"),
+    "no_control": N_("no control was taken, or on too few sentences ({controls})"),
     "control_does_as_much": N_("{what} scores as much: {value} ({low}–{high})"),
-    "few_carry_it": N_("it depends on a few sentences, so its interval is too narrow"),
 }
 """Why a role is not established, by the codes of `attnviz.heads.roles.doubt`."""
+SHORT_DOUBTS = {
+    "too_few": N_("too few to say"),
+    "below_threshold": N_("interval too low"),
+    "no_control": N_("no control"),
+}
 
 
 def rounded(value: float) -> str:
@@ -196,16 +199,10 @@ def short_reason(doubt: Note | None) -> str:
     """Return why a role is not established, in two or three words; empty if it is."""
     if doubt is None:
         return ""
-    if doubt.code in TOO_FEW:
-        return _("too few to say")
-    fields = dict(doubt.fields)
-    if doubt.code == "interval_below_threshold":
-        return _("interval too low")
-    if doubt.code == "below_threshold":
-        return _("below {percent}%").format(**fields)
     if doubt.code == "control_does_as_much":
-        return _("{control} too").format(control=_(CONTROLS[str(fields["control"])].title))
-    return _("no control") if doubt.code == "no_control" else _("few sentences")
+        control = CONTROLS[str(dict(doubt.fields)["control"])]
+        return _("{control} too").format(control=_(control.title))
+    return _(SHORT_DOUBTS[doubt.code])
 
 
 def how_sure(role: Role) -> str:

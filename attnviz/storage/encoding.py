@@ -15,6 +15,7 @@ import numpy as np
 
 from attnviz.errors import FileFormatError, RecordError
 from attnviz.text.display import clip
+from attnviz.text.messages import Message, _
 
 _hints = cache(get_type_hints)
 # The types of JSON: msgspec's name for each, and its name in messages.
@@ -63,8 +64,16 @@ def plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} is no part of a record")
 
 
-def with_nulls(value: object) -> object:
-    """Convert a value for JSON, at any depth: arrays and tuples become lists, numbers that are not finite null."""
+def with_nulls(value: object) -> Any:
+    """Convert a value for JSON, at any depth.
+
+    Arrays and tuples become lists, dataclasses objects, messages texts in the current language, and numbers that are
+    not finite null.
+    """
+    if isinstance(value, Message):
+        return _(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: with_nulls(getattr(value, item.name)) for item in fields(value)}
     match value:
         case np.ndarray() | np.generic():
             return with_nulls(value.tolist())

@@ -24,8 +24,8 @@ from attnviz.capture.source import open_source
 from attnviz.heads import relations, tally
 from attnviz.heads.capture.measure import LinkFinder
 from attnviz.heads.capture.survey import TOKENS, Runner
-from attnviz.heads.compare import _with_peaks
-from attnviz.heads.measures import measures_of
+from attnviz.heads.compare import estimates_of
+from attnviz.heads.measures import MEASURES, measures_of
 from attnviz.heads.roles import UNEVEN
 from attnviz.heads.settings import SurveySettings
 from attnviz.storage.corpora.corpus import read_corpus
@@ -42,7 +42,7 @@ class Population:
 
     def __init__(self, model: str, paths: Sequence[str]) -> None:
         source = open_source(model)
-        runner = Runner(source, SurveySettings())
+        runner = Runner(source, SurveySettings(), MEASURES, TOKENS)
         self.names = [one.name for one in measures_of()]
         sums, counts = [], []
         self.links: list[Any] = []
@@ -90,7 +90,7 @@ def of_measures(
                 for values in (population.sums, population.counts)
             )
             tallied = tally.Tally(sums=sums, counts=counts, n_sentences=size)
-            found, spread = _with_peaks(tallied, measures_of()), tally.effective(counts)
+            found, spread = estimates_of(tallied, measures_of()), tally.effective(counts)
             there = np.isfinite(found.low)
             held += (there & (found.low <= truth) & (truth <= found.high)).sum(axis=(0, 1))
             known += there.sum(axis=(0, 1))
@@ -106,17 +106,14 @@ def of_relations(
     population: Population, draws: int, rng: np.random.Generator
 ) -> dict[str, list[str]]:
     """Coverage for each frequent relation, for the head that finds it best, on the half that scores."""
-    names = [name for one in population.links if one is not None for name in one.names]
-    found = relations.count_links(
-        enumerate(one for one in population.links if one is not None), *population.sums.shape[1:3]
-    )
+    names = [name for one in population.links for name in one.names]
+    found = relations.count_links(list(enumerate(population.links)), *population.sums.shape[1:3])
     table: dict[str, list[str]] = {}
-    for at, name in enumerate(found.names):
+    for name, counted in found.by_name.items():
         if names.count(name) < 500:
             continue
-        best = np.unravel_index(
-            int(found.hits[:, 0, at].sum(axis=0).argmax()), found.hits.shape[3:]
-        )
+        whole = counted.hits[:, relations.WHOLE].sum(axis=0)
+        best = np.unravel_index(int(whole.argmax()), whole.shape)
         which = [[link == name for link in one.names] for one in population.links]
         counts = np.array([sum(one) for one in which])
         right = [

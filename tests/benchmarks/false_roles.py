@@ -21,7 +21,7 @@ import torch
 
 from attnviz.capture.source import as_source, open_source
 from attnviz.heads.api import TREEBANK
-from attnviz.heads.capture.survey import add_controls, measure_lines
+from attnviz.heads.capture.survey import Surveyor
 from attnviz.heads.compare import compare
 from attnviz.heads.measures import MEASURES, Entry, Measure
 from attnviz.heads.settings import SurveySettings
@@ -87,15 +87,14 @@ def without_threshold(entry: Entry) -> Entry:
 
 def established(shape: str, seed: int, tokenizer: Any, sentences: str | None) -> Found:
     """The roles that are established of a model of random weights."""
-    settings = SurveySettings()
     make = SHAPES[shape]
     if make is None:
         source = open_source(f"toy-random:seed={seed}")
     else:
         torch.manual_seed(FIRST_SEED + seed)
         source = as_source(make(len(tokenizer)).eval(), tokenizer)
-    survey = measure_lines(read_corpus(sentences or TREEBANK), [source], settings)
-    survey = add_controls(survey, [source], settings)
+    surveyor = Surveyor([source], SurveySettings())
+    survey = surveyor.add_controls(surveyor.measure_all(read_corpus(sentences or TREEBANK)).whole())
     low = tuple(map(without_threshold, MEASURES))
     every = compare(survey, corpus=""), compare(survey, corpus="", entries=low)
     names = [

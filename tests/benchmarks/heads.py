@@ -27,7 +27,7 @@ import torch
 from attnviz.capture.batching import in_batches, join
 from attnviz.capture.source import open_source
 from attnviz.capture.sources.huggingface import PretrainedSource
-from attnviz.heads.capture.survey import TOKENS, WINDOW, add_controls, measure_lines
+from attnviz.heads.capture.survey import TOKENS, WINDOW, Surveyor
 from attnviz.heads.compare import compare
 from attnviz.heads.settings import SurveySettings
 from attnviz.models.language import splits
@@ -106,8 +106,8 @@ def recipe(source: PretrainedSource, lines: Sequence[CorpusLine]) -> None:
 def peak(model: str, n: int) -> None:
     """Print the peak memory of a survey of so many sentences, in MB."""
     torch.set_num_threads(1)
-    source, settings = open_source(model), SurveySettings()
-    add_controls(measure_lines(iter(sentences(n)), [source], settings), [source], settings)
+    surveyor = Surveyor([open_source(model)], SurveySettings())
+    surveyor.add_controls(surveyor.measure_all(iter(sentences(n))).whole())
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
@@ -131,9 +131,12 @@ def main() -> None:
         peak(model, options.peak)
         return
     torch.set_num_threads(options.threads)
-    lines, settings = sentences(options.sentences), SurveySettings()
-    source = open_source(model)
+    lines, source = sentences(options.sentences), open_source(model)
     assert isinstance(source, PretrainedSource)
+
+    def surveyor() -> Surveyor:
+        return Surveyor([source], SurveySettings())
+
     singles = [source.encode([line.text]) for line in lines]
     windows = [
         dict(enumerate(singles[first : first + WINDOW])) for first in range(0, len(singles), WINDOW)
@@ -145,14 +148,13 @@ def main() -> None:
     for _ in range(options.rounds):
         before = seconds(lambda: plain(source, batches))
         reading.append(seconds(lambda: [source.encode([line.text]) for line in lines]))
-        measured = seconds(lambda: measure_lines(lines, [source], settings))
+        measured = seconds(lambda: surveyor().measure_all(lines))
         forward.append((before + seconds(lambda: plain(source, batches))) / 2)
         passed.append(measured - reading[-1])
         ratios.append(passed[-1] / forward[-1])
     whole = seconds(
         lambda: compare(
-            add_controls(measure_lines(lines, [source], settings), [source], settings),
-            corpus="benchmark",
+            surveyor().add_controls(surveyor().measure_all(lines).whole()), corpus="benchmark"
         )
     )
     few = lines[:: max(1, len(lines) // options.recipe)][: options.recipe]

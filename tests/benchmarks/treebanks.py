@@ -20,7 +20,7 @@ import conllu
 
 from attnviz.capture.source import open_source
 from attnviz.heads.api import TREEBANK
-from attnviz.heads.capture.survey import add_controls, measure_lines
+from attnviz.heads.capture.survey import Surveyor
 from attnviz.heads.compare import compare
 from attnviz.heads.relations import rule_of
 from attnviz.heads.settings import SurveySettings
@@ -93,7 +93,7 @@ def text(path: Path, lines: Sequence[CorpusLine]) -> dict[str, str]:
 
 def measured(lines: Sequence[CorpusLine], source: Source) -> Relations:
     """Measure every head on a treebank."""
-    found = measure_lines(lines, [source], SurveySettings(controls=0)).relations
+    found = Surveyor([source], SurveySettings(controls=0)).measure_all(lines).whole().relations
     assert found is not None
     return found
 
@@ -116,14 +116,14 @@ def main() -> None:
         print("|", " | ".join([what, *(row[what] for row in rows)]), "|")
 
     source = open_source(asked.model)
-    settings = SurveySettings()
-    shipped = measure_lines(banks[0], [source], settings)
-    made = compare(add_controls(shipped, [source], settings), corpus=names[0])
+    surveyor = Surveyor([source], SurveySettings())
+    shipped = surveyor.measure_all(banks[0]).whole()
+    made = compare(surveyor.add_controls(shipped), corpus=names[0])
     others = [measured(bank, source) for bank in banks[1:]]
     rules = {
         rule_of(name, reverse=way > 0).name: (name, way)
         for one in others
-        for name in one.names
+        for name in one.by_name
         for way in (0, 1)
     }
     print(
@@ -143,12 +143,12 @@ def main() -> None:
                 f"{role.score:.2f} ({role.low:.2f} to {role.high:.2f})",
             ]
             for other, bank in zip(others, names[1:], strict=True):
-                if name not in other.names:
+                if name not in other.by_name:
                     cells.append("")
                     continue
-                at = other.names.index(name)
-                n = int(other.counts[:, 0, at].sum())
-                score = int(other.hits[:, 0, at, way, head.layer, head.head].sum()) / max(n, 1)
+                counted = other.by_name[name]
+                n = int(counted.counts[:, 0].sum())
+                score = int(counted.hits[:, 0, way, head.layer, head.head].sum()) / max(n, 1)
                 where = "below" if score < role.low else "above" if score > role.high else "within"
                 inside[f"{bank} {where}"] += 1
                 cells.append(f"{score:.2f} {where} (n = {n})")

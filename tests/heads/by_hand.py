@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from attnviz.attention import Kind, Receipt, Token
+from attnviz.capture.batching import batch_of_one
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import show_calls
 from attnviz.capture.sources import Source
@@ -50,36 +51,19 @@ def to_flag(flag: int) -> tuple[Tensor, Tensor]:
     return query, key
 
 
-def to_first() -> tuple[Tensor, Tensor]:
-    """Every query asks for the first place."""
-    return to_flag(AT_PLACE)
-
-
 def nowhere() -> tuple[Tensor, Tensor]:
     """All scores are 0: a uniform head."""
     return torch.zeros(WIDTH, PLACES), torch.zeros(WIDTH, PLACES)
 
 
-def same_word_before() -> tuple[Tensor, Tensor]:
-    """A query asks for its own word, but not at its own place; earlier places a little more."""
+def to_earlier(words: int) -> tuple[Tensor, Tensor]:
+    """A query asks for keys that have its own word at `words`, but only at earlier places; the later the better."""
     query, key = torch.zeros(WIDTH, N + PLACES), torch.zeros(WIDTH, N + PLACES)
     for word in range(N):
-        query[word, word], key[word, word] = 2 * SHARP, 1
+        query[word, word], key[words + word, word] = 2 * SHARP, 1
     for place in range(PLACES):
         key[AT_PLACE + place, N + place] = 1
         for later in range(place, PLACES):  # not oneself, and nothing that is to come
-            query[AT_PLACE + place, N + later] = -SHARP
-    return query, key
-
-
-def what_followed() -> tuple[Tensor, Tensor]:
-    """A query asks for keys whose word before, as layer 0 wrote it down, is its own word."""
-    query, key = torch.zeros(WIDTH, N + PLACES), torch.zeros(WIDTH, N + PLACES)
-    for word in range(N):
-        query[word, word], key[AT_BEFORE + word, word] = 2 * SHARP, 1
-    for place in range(PLACES):
-        key[AT_PLACE + place, N + place] = 1
-        for later in range(place, PLACES):
             query[AT_PLACE + place, N + later] = -SHARP
     return query, key
 
@@ -94,9 +78,9 @@ LAYERS: tuple[dict[str, tuple[Tensor, Tensor]], ...] = (
         "offset_-3": at_offset(-3),
     },
     {
-        "induction": what_followed(),
-        "same_word": same_word_before(),
-        "first": to_first(),
+        "induction": to_earlier(AT_BEFORE),
+        "same_word": to_earlier(0),
+        "first": to_flag(AT_PLACE),
         "punctuation": to_flag(AT_POINT),
         "offset_+2": at_offset(2),
         "previous": at_offset(-1),
@@ -111,7 +95,6 @@ class ByHand(Source):
     def __init__(self, seed: int | None = None) -> None:
         self.name = "by hand" if seed is None else f"random {seed}"
         self.has_sinks, self.generates = False, False
-        self.takes_padding, self.n_left_out = True, 0
         self.kinds: tuple[Kind, ...] = ("encoder",)
         self._outputs = torch.nn.ModuleList(
             torch.nn.Linear(len(heads) * WIDTH, WIDTH, bias=False) for heads in LAYERS
@@ -135,47 +118,19 @@ class ByHand(Source):
                     weight = output.get_parameter("weight")
                     weight.copy_(torch.randn(weight.shape, generator=drawn) * 0.02)
 
-    def prepare(self, texts: Sequence[str]) -> None:
-        """Do nothing: no text is generated."""
-
-    def encode(
-        self,
-        texts: Sequence[str],
-        pairs: Sequence[str | None] | None = None,
-        *,
-        truncate: bool = False,
-        kind: Kind | None = None,
-        targets: Sequence[str | None] | None = None,
-    ) -> Batch:
+    def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
         """Words between [CLS] and [SEP]."""
-        del pairs, truncate, kind, targets
-        sentences = []
-        for text in texts:
-            words = ["[CLS]", *text.split(), "[SEP]"]
-            at = 0
-            tokens = []
-            for number, word in enumerate(words):
-                special = word in {"[CLS]", "[SEP]"}
-                span = None if special else (at, at + len(word))
-                at += 0 if special else len(word) + 1
-                tokens.append(
-                    Token(
-                        text=word,
-                        piece=word,
-                        id=WORDS.index(word),
-                        special=special,
-                        span=span,
-                        word=None if special else number - 1,
-                    )
-                )
-            sentences.append(Sentence(text=text, pair=None, tokens=tuple(tokens)))
-        longest = max(len(sentence.tokens) for sentence in sentences)
-        ids = torch.zeros(len(sentences), longest, dtype=torch.long)
-        real = torch.zeros(len(sentences), longest, dtype=torch.bool)
-        for row, sentence in enumerate(sentences):
-            ids[row, : len(sentence.tokens)] = torch.tensor([token.id for token in sentence.tokens])
-            real[row, : len(sentence.tokens)] = True
-        return Batch(sentences=tuple(sentences), inputs={"words": ids}, real=real, real_keys=real)
+        del pair, target, kind
+        place, tokens = 0, [Token(text="[CLS]", piece="[CLS]", id=0, special=True)]
+        for number, word in enumerate(text.split()):
+            span = place, place + len(word)
+            tokens.append(
+                Token(text=word, piece=word, id=WORDS.index(word), span=span, word=number)
+            )
+            place += len(word) + 1
+        tokens.append(Token(text="[SEP]", piece="[SEP]", id=1, special=True))
+        ids = torch.tensor([[token.id for token in tokens]])
+        return batch_of_one(Sentence(text=text, pair=None, tokens=tuple(tokens)), {"words": ids})
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         """Run both layers."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from attnviz.heads.capture.survey import TOKENS, add_controls, measure_lines
+from attnviz.heads.capture.survey import TOKENS, Surveyor
 from attnviz.heads.measures import MEASURES, AtOffsets, Entry, Measure
 from attnviz.heads.settings import SurveySettings
+from attnviz.heads.survey import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,10 +27,23 @@ def survey_model(
     tokens: int = TOKENS,
 ) -> Survey:
     """Measure a model, or two, and their controls."""
-    settings = settings or SurveySettings()
     sources = [source] if against is None else [source, against]
-    measured = measure_lines(lines, sources, settings, tokens=tokens)
-    return add_controls(measured, sources, settings, tokens=tokens)
+    surveyor = Surveyor(sources, settings or SurveySettings(), tokens=tokens)
+    return surveyor.add_controls(surveyor.measure_all(lines).whole())
+
+
+def survey_parts(
+    parts: Iterable[Iterable[CorpusLine | BadLine]],
+    source: Source,
+    settings: SurveySettings,
+    *,
+    against: Source | None = None,
+) -> Survey:
+    """Measure the parts of a corpus one after another, each with a reader of its own, and then their controls."""
+    sources, whole = [source] if against is None else [source, against], Part()
+    for part in parts:
+        whole = whole.merge(Surveyor(sources, settings).measure_all(part))
+    return Surveyor(sources, settings).add_controls(whole.whole())
 
 
 def with_thresholds(threshold: float) -> tuple[Entry, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,9 +13,8 @@ import torch
 import attnviz
 from attnviz.capture.observers import WeightCollector
 from attnviz.capture.source import open_source
-from attnviz.errors import InputError, ModelError, RecordError
-from attnviz.heads import survey
-from attnviz.heads.capture.survey import check_readable
+from attnviz.errors import InputError, ModelError
+from attnviz.heads.capture.survey import Surveyor
 from attnviz.heads.compare import compare
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.terminal import draw_heads, draw_overview, draw_table
@@ -25,7 +23,7 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.text.corpus import CorpusLine
 from attnviz.text.messages import language
 from tests.heads.by_formula import entropy
-from tests.heads.surveys import survey_model
+from tests.heads.surveys import survey_model, survey_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -143,10 +141,10 @@ def test_other_tokens_are_refused(real_model: str) -> None:
     with pytest.raises(ModelError, match=r"line 7, “She is eating.*8 tokens.*6 to toy"):
         survey_model(lines, real, against=toy)
     with pytest.raises(ModelError, match="same tokens: “She is eating") as refusal:
-        check_readable("She is eating a green apple", [real, toy], SurveySettings())
+        Surveyor([real, toy], SurveySettings()).check("She is eating a green apple")
     assert "line" not in str(refusal.value)
     with pytest.raises(InputError):
-        check_readable("xyzzy plugh", [toy, toy], SurveySettings())
+        Surveyor([toy, toy], SurveySettings()).check("xyzzy plugh")
 
 
 def test_other_shapes_and_kinds_are_refused() -> None:
@@ -159,16 +157,15 @@ def test_other_shapes_and_kinds_are_refused() -> None:
 
 
 def test_parts_are_the_whole(of_toys: Survey) -> None:
-    """Both halves together have the divergences of the whole; one without a second model is refused."""
+    """Both halves together have the divergences of the whole."""
     source = open_source("toy")
-    parts = [
-        survey_model(lines, source, SurveySettings(controls=8), against=source.untrained())
-        for lines in (sentences(30), sentences(30, skip=30))
-    ]
-    both = survey.merge(*parts)
+    both = survey_parts(
+        [sentences(30), sentences(30, skip=30)],
+        source,
+        SurveySettings(controls=8),
+        against=source.untrained(),
+    )
     assert np.abs(divergences(compared(both)) - divergences(compared(of_toys))).max() < 1e-9
-    with pytest.raises(RecordError, match="another model"):
-        survey.merge(parts[0], replace(parts[1], against=None))
 
 
 # How it is shown, saved and asked for.

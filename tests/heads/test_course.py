@@ -39,7 +39,7 @@ def with_role(
         rule=rule, measure=rule.name, score=score, low=score - 0.1, high=score + 0.05, controls=()
     )
     heads = list(comparison.heads)
-    heads[place] = replace(heads[place], roles=(*heads[place].roles, role))
+    heads[place] = replace(heads[place], roles=(role, *heads[place].roles))
     return replace(comparison, heads=tuple(heads))
 
 
@@ -56,33 +56,24 @@ def test_the_link_of_each_kind_in_its_best_head(one: HeadComparison) -> None:
     assert one.attention is not None
     weights = one.attention.weights
     tokens = [token.text for token in one.attention.key_tokens]
-    links = {
-        "grammar": ("I", "love"),
-        "meaning": ("love", "you"),
-        "pronoun": ("you", "I"),
-        "position": ("all", "you"),
-    }
-    places = {}
-    for name, (query, key) in links.items():
+    largest = {}
+    for name, query, key in KINDS:
         column = weights[:, :, tokens.index(query), tokens.index(key)]
-        places[name] = int(column.argmax())
-    roles = with_role(one, places["grammar"], rule_of("obj", reverse=True), 0.8)
-    roles = with_role(roles, places["position"], rule("next"))
-    found = {_(each.name): each for each in head_kinds(roles, one.attention)}
-    assert list(found) == list(links)
-    for name, (query, key) in links.items():
-        link = found[name].link
-        assert link is not None
-        assert (link.query, link.key) == (query, key)
-        assert link.layer * one.n_heads + link.head == places[name]
-        assert link.weight == pytest.approx(
-            weights[link.layer, link.head].flat[
-                tokens.index(query) * len(tokens) + tokens.index(key)
-            ]
-        )
-        held = {role.name for role in roles.heads[places[name]].roles if role.established}
-        shown = found[name].role
-        assert (shown.name in held) if shown else not held
+        largest[_(name)] = int(column.argmax()), float(column.max())
+    roles = with_role(one, largest["grammar"][0], rule_of("obj", reverse=True), 0.8)
+    roles = with_role(roles, largest["position"][0], rule("next"))
+    found = head_kinds(roles, one.attention)
+    assert [(_(kind), *words) for kind, *words in KINDS] == [
+        ("grammar", "I", "love"),
+        ("meaning", "love", "you"),
+        ("pronoun", "you", "I"),
+        ("position", "all", "you"),
+    ]
+    for kind, (name, query, key) in zip(found, KINDS, strict=True):
+        place, weight = largest[_(name)]
+        head = roles.heads[place]
+        assert kind.link == (query, key, weight, *head.place)
+        assert kind.role == next((role for role in head.roles if role.established), None)
     shown_lines = "\n".join(
         str(line) for line in draw_overview(replace(one, roles_on=roles), Screen(width=80))
     )

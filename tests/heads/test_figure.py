@@ -109,7 +109,7 @@ def contrast(ink: str, back: str) -> float:
 def test_words_on_the_map_are_readable(*, established: bool) -> None:
     """Each role in words, on its colour or a paler one, with a contrast of at least 4.5."""
     comparison = made(3, 6, all_roles=True)
-    doubt = None if established else Note("few_carry_it")
+    doubt = None if established else Note.of("below_threshold", least="0.5")
     heads = tuple(
         replace(head, roles=tuple(replace(role, doubt=doubt) for role in head.roles))
         for head in comparison.heads

@@ -16,11 +16,15 @@ from attnviz.capture.source import open_source
 from attnviz.heads.capture import rows as heads
 from attnviz.heads.capture.measure import BatchMeasures, EmbeddingFinder, MeasureCollector
 from attnviz.heads.measures import measures_of
+from tests.fixtures.zoo import ROTARY, SENTENCES
 from tests.heads.by_formula import every, ranks, reach
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from attnviz.capture.sources import Source
     from attnviz.models.registry import Dtype
+    from tests.fixtures.zoo import Zoo
 
 NAMES = tuple(one.name for one in measures_of())
 
@@ -53,32 +57,44 @@ def vectors_of(source: Source, ids: list[int | None]) -> np.ndarray:
     return np.asarray(table.detach().double().numpy()[ids])
 
 
-@pytest.mark.parametrize("name", ["real", "toy", "toy-decoder"])
-def test_each_measure_equals_its_formula(name: str, real_model: str) -> None:
-    """Worst over all layers, heads, sentences and measures: 1e-6, in a padded batch."""
-    source = open_source(real_model if name == "real" else name)
-    batch = source.encode(TEXTS)
-    keep = WeightCollector()
-    source.stream(batch, [keep])
-    found = measured(source, batch)
-    n_layers, n_heads = found.sums.shape[1:3]
-    worst = 0.0
+@pytest.mark.parametrize(
+    ("name", "texts", "causal", "windows"),
+    [
+        ("real", TEXTS, False, ()),
+        ("toy", TEXTS, False, ()),
+        ("toy-decoder", TEXTS, True, ()),
+        ("gpt2", SENTENCES[:3], True, ()),
+        ("llama", SENTENCES[:3], True, ()),
+        ("mistral", SENTENCES[:3], True, (0, 1, 2)),
+        ("gemma2", SENTENCES[:3], True, (0, 2)),
+        ("gpt_oss", SENTENCES[:3], True, (0, 2)),
+    ],
+)
+def test_each_measure_equals_its_formula(
+    name: str, texts: Sequence[str], causal: bool, windows: tuple[int, ...], zoo: Zoo
+) -> None:
+    """Over all layers, heads, sentences and measures: 1e-6, in a padded batch; rows of some layers see a window."""
+    source = open_source(name) if name.startswith("toy") else zoo.source(name)
+    has_vectors = name in {"real", "toy", "toy-decoder"}  # those of the others are not compared
+    batch = source.encode(texts)
+    keep, alone = WeightCollector(), MeasureCollector()
+    source.stream(batch, [keep, alone])
+    found = measured(source, batch) if has_vectors else alone.result()
     for index, sentence in enumerate(batch.sentences):
-        weights = keep.weights(index).astype(np.float64)
-        sees = reach(len(sentence.tokens), causal=name == "toy-decoder")
-        vectors = vectors_of(source, [token.id for token in sentence.tokens])
-        ranked = ranks(sentence.tokens, vectors, sees)
-        for layer in range(n_layers):
-            for head in range(n_heads):
-                expected = every(weights[layer, head], sentence.tokens, sees, ranked=ranked)
-                assert set(expected) == set(NAMES)
-                for measure, (total, n) in expected.items():
-                    at = NAMES.index(measure)
-                    assert found.counts[index, layer, at] == n, (measure, sentence.text)
-                    off = abs(float(found.sums[index, layer, head, at]) - total) / max(n, 1)
-                    worst = max(worst, off)
-                    assert off < 1e-6, (measure, layer, head, sentence.text)
-    assert worst > 0
+        weights, tokens = keep.weights(index).astype(np.float64), sentence.tokens
+        for layer, head in np.ndindex(*weights.shape[:2]):
+            window = ROTARY["sliding_window"] if layer in windows else None
+            sees = reach(len(tokens), causal=causal, window=window)
+            ranked = None
+            if has_vectors:
+                ranked = ranks(tokens, vectors_of(source, [token.id for token in tokens]), sees)
+            expected = every(weights[layer, head], tokens, sees, ranked=ranked)
+            assert set(expected) == set(NAMES)
+            for at, measure in enumerate(NAMES):
+                total, n = expected[measure]
+                assert found.counts[index, layer, at] == n, (measure, sentence.text)
+                off = abs(float(found.sums[index, layer, head, at]) - total) / max(n, 1)
+                assert off < 1e-6, (measure, layer, head, sentence.text)
 
 
 @pytest.mark.parametrize("name", ["real", "toy-decoder", "toy-seq2seq"])
@@ -107,14 +123,7 @@ def test_cross_attention_has_no_offsets() -> None:
     found = measured(source, source.encode(TEXTS[:2]))
     counted = {name for at, name in enumerate(NAMES) if found.counts[..., at].any()}
     assert {"entropy", "entropy_share", "confidence", "first", "sink"} <= counted
-    assert not counted & {
-        "self",
-        "previous",
-        "next",
-        "same_word",
-        "induction",
-        "distance",
-    }
+    assert not counted & {*["self", "previous", "next", "same_word", "induction", "distance"]}
     assert not [name for name in counted if name.startswith(("offset", "peak"))]
 
 

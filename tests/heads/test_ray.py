@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 import attnviz
@@ -55,26 +54,22 @@ def killed_once():
 
 def expect_same(one: dict[str, Any], other: dict[str, Any]) -> None:
     """Two comparisons in JSON have the same texts, and the same numbers within 1e-6."""
-    del one["digest"], other["digest"], one["differences"], other["differences"]
+    one, other = (flat(found) for found in (one, other))
     assert one.keys() == other.keys()
-    for name in one:
-        expect_near(one[name], other[name], name)
+    for place, value in one.items():
+        if isinstance(value, float) and not place.startswith("differences"):
+            assert value == pytest.approx(other[place], abs=1e-6), place
+        elif not place.startswith(("digest", "differences")):
+            assert value == other[place], place
 
 
-def expect_near(one: Any, other: Any, place: str) -> None:
-    """Two parts of comparisons are the same within 1e-6."""
-    if isinstance(one, dict):
-        assert one.keys() == other.keys(), place
-        for name in one:
-            expect_near(one[name], other[name], f"{place}.{name}")
-    elif isinstance(one, list):
-        assert len(one) == len(other), place
-        for number, items in enumerate(zip(one, other, strict=True)):
-            expect_near(*items, f"{place}[{number}]")
-    elif isinstance(one, float) and isinstance(other, float):
-        assert np.isclose(one, other, rtol=0, atol=1e-6), place
-    else:
-        assert one == other, place
+def flat(value: Any, place: str = "") -> dict[str, Any]:
+    """Return every text and number of a JSON value by its place, such as ``heads/0/layer``."""
+    if not isinstance(value, dict | list):
+        return {place: value}
+    entries = value.items() if isinstance(value, dict) else enumerate(value)
+    flats = [flat(entry, f"{place}/{name}".removeprefix("/")) for name, entry in entries]
+    return {place: value for part in flats for place, value in part.items()}
 
 
 def numbers(comparison: HeadComparison) -> dict[str, Any]:
@@ -140,7 +135,6 @@ def test_another_machine_with_other_files(here: Path, job: dict[str, object], wo
         "digests": ("",),
         "settings": SurveySettings(),
         "measures": MEASURES,
-        "corpus": "corpus.txt",
         "folder": str(here),
     }
     worker = Worker(Job(**(own | job)))  # type: ignore[arg-type]

@@ -44,9 +44,7 @@ def sentences(n: int, seed: int = 0) -> list[CorpusLine]:
 
 def counts(rows: np.ndarray) -> Counts:
     """So many rows of a hundred sentences."""
-    return Counts(
-        rows=rows, sentences=np.full_like(rows, 30.0), even=np.ones_like(rows), different=100
-    )
+    return Counts(rows=rows, sentences=np.full_like(rows, 30.0), different=100)
 
 
 @pytest.fixture(scope="module")

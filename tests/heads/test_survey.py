@@ -8,17 +8,16 @@ import numpy as np
 import pytest
 
 from attnviz.capture.source import open_source
-from attnviz.heads import relations, survey, tally
+from attnviz.heads import relations, tally
 from attnviz.heads.compare import compare
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.words import reason
 from attnviz.models.language import splits
 from attnviz.models.language.splits import corpus_lines
 from attnviz.text.corpus import BadLine, CorpusLine
-from tests.heads.surveys import survey_model, with_thresholds
+from tests.heads.surveys import survey_model, survey_parts, with_thresholds
 
 if TYPE_CHECKING:
-    from attnviz.heads.record import Example
     from attnviz.heads.survey import Survey
 
 pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")
@@ -50,32 +49,34 @@ def same(one: Survey, other: Survey, within: float) -> None:
         (one.offsets.sums, other.offsets.sums),
     ):
         assert np.abs(a - b).max() <= within * max(1, np.abs(a).max())
-    assert list(one.sample.texts) == list(other.sample.texts)
+    assert list(one.sample) == list(other.sample)
 
 
-def test_parts_make_the_whole(whole: Survey) -> None:
-    """Parts measured apart, merged in either order, are the whole: counts exactly, sums within 1e-6."""
-    source, lines = open_source("toy"), sentences(60)
-    parts = [
-        survey_model(part, source, SurveySettings(controls=20))
-        for part in (lines[:7], lines[7:31], lines[31:])
-    ]
-    for order in ((0, 1, 2), (2, 0, 1)):
-        merged = survey.merge(survey.merge(parts[order[0]], parts[order[1]]), parts[order[2]])
-        same(whole, merged, 1e-6)
-        for name, (sums, counts) in whole.sample.controls.items():
-            assert np.array_equal(counts, merged.sample.controls[name][1])
-            names = whole.measures if sums.shape[-1] == len(whole.measures) else whole.sample.roles
-            smooth = [at for at, measure in enumerate(names) if not measure.startswith("peak")]
-            assert np.abs(sums - merged.sample.controls[name][0])[..., smooth].max() < 1e-4
-        heads = [
-            (head.name, [role.name for role in head.roles])
-            for head in compare(whole, corpus="").heads
-        ]
-        assert heads == [
-            (head.name, [role.name for role in head.roles])
-            for head in compare(merged, corpus="").heads
-        ]
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
+def test_parts_make_the_whole(whole: Survey, order: tuple[int, ...]) -> None:
+    """Parts measured apart, in either order, are the whole: counts exactly, sums within 1e-6, controls too."""
+    lines = sentences(60)
+    parts = (lines[:7], lines[7:31], lines[31:])
+    merged = survey_parts(
+        [parts[number] for number in order], open_source("toy"), SurveySettings(controls=20)
+    )
+    same(whole, merged, 1e-6)
+    assert whole.controls is not None
+    assert merged.controls is not None
+    for one, other, names in (
+        (whole.controls.chance, merged.controls.chance, whole.measures),
+        (whole.controls.untrained, merged.controls.untrained, whole.roles),
+    ):
+        assert one is not None
+        assert other is not None
+        assert np.array_equal(one[1], other[1])
+        smooth = [at for at, measure in enumerate(names) if not measure.startswith("peak")]
+        assert np.abs(one[0] - other[0])[..., smooth].max() < 1e-4
+    heads, again = (
+        [(head.name, [role.name for role in head.roles]) for head in compare(one, corpus="").heads]
+        for one in (whole, merged)
+    )
+    assert heads == again
 
 
 def test_long_sentences_are_the_same_in_any_batch() -> None:
@@ -101,9 +102,9 @@ def test_bad_lines_are_counted_and_named() -> None:
     ]
     found = survey_model(lines, open_source("toy"), SurveySettings(controls=2))
     assert (found.n_sentences, found.n_cut, found.n_bad) == (3, 1, 2)
-    assert [number for number, _ in found.bad] == [2, 3]
-    assert "it is no JSON" in found.bad[0][1]
-    assert "knows none of these words" in found.bad[1][1]
+    assert [line.number for line in found.bad] == [2, 3]
+    assert "it is no JSON" in found.bad[0].reason
+    assert "knows none of these words" in found.bad[1].reason
 
 
 def test_an_interval_holds_the_mean_as_often_as_it_says() -> None:
@@ -136,23 +137,21 @@ def test_a_control_of_one_sentence_rules_no_role_in() -> None:
     found = compare(survey, corpus="", entries=with_thresholds(0.01))
     roles = [role for head in found.heads for role in head.roles if role.name == "previous"]
     assert roles
-    assert {reason(role.doubt).partition(" of ")[0] for role in roles} == {
-        "too few sentences for an interval"
+    assert {reason(role.doubt).partition(" (")[0] for role in roles} == {
+        "no control was taken, or on too few sentences"
     }
 
 
 def test_a_relation_has_examples() -> None:
     """Of a head that finds a relation the sentences are kept of whose links it finds most; merged parts keep them."""
-
-    def examples_of(found: Survey) -> list[Example]:
-        texts = {key: text for key, (text, _pair) in found.sample.linked.items()}
-        return relations.examples_of(found.sample.own, texts)["1.3", "relation_coreference"]
-
-    lines, source = corpus_lines(40), open_source("toy")
-    examples = examples_of(survey_model(lines, source, SurveySettings(controls=40)))
+    lines, source, settings = corpus_lines(40), open_source("toy"), SurveySettings(controls=40)
+    examples, of_parts = (
+        relations.examples_of(found.linked)["1.3", "relation_coreference"]
+        for found in (
+            survey_model(lines, source, settings),
+            survey_parts([lines[:15], lines[15:]], source, settings),
+        )
+    )
     assert [example.score for example in examples[:3]] == [1.0, 1.0, 1.0]
     assert all(" it " in example.text for example in examples)
-    parts = [
-        survey_model(part, source, SurveySettings(controls=40)) for part in (lines[:15], lines[15:])
-    ]
-    assert examples_of(survey.merge(*parts)) == examples
+    assert of_parts == examples

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from attnviz.capture.observers import Batch, Observer
 
 
-class Source:
+class Source(ABC):
     """A model that streams its attention."""
 
     name: str  # the model's name in pictures
@@ -52,9 +53,9 @@ class Source:
         inputs = zip(texts, pairs or no_texts, targets, strict=True)
         return join([self._read(text, pair, target, kind) for text, pair, target in inputs])
 
+    @abstractmethod
     def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
         """Return a batch of one sentence."""
-        raise NotImplementedError
 
     def encode_prepared(
         self, prepared: Any, *, kind: Kind | None = None, target: str | None = None
@@ -69,23 +70,23 @@ class Source:
         """Generate the texts of many sentences together, if that is faster; `encode` then uses them."""
         return
 
+    @abstractmethod
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         """Run the model and pass every block of rows to every observer.
 
         Raises ModelError: the model has no attention that can be captured, or its weights are not verified.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def digest(self) -> str:
         """Return a digest of the bytes of all weights, which identifies the model."""
-        raise NotImplementedError
 
+    @abstractmethod
     def untrained(self, seed: int = 0) -> Source:
         """Return the same architecture with weights drawn from a seed, for comparison with the trained model.
 
         Raises ModelError: the model does not define how its weights are initialised.
         """
-        raise NotImplementedError
 
 
 def expect_kind(source: Source, kind: Kind | None, target: str | None) -> Kind:

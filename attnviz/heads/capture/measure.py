@@ -115,7 +115,7 @@ class MeasureCollector:
         self.key_order = None
         if self._key_seeds is not None:
             self.key_order = _random_orders(self.marks.keys, self._key_seeds)
-        self._last_keys: tuple[Tensor, ShareKeys] | None = None
+        self._last_keys: tuple[int, Tensor, ShareKeys] | None = None
         self._layers: list[LayerMeasures] = []
 
     def observe_layer(self, layer: Layer) -> None:
@@ -127,23 +127,21 @@ class MeasureCollector:
         n_batch, _, n_rows, n_keys = block.weights.shape
         step = max(1, MOST_AT_ONCE // (n_batch * n_keys * len(self.columns["keys"])))
         for start in range(0, n_rows, step):
-            weights = block.weights[:, :, start : start + step]
-            is_whole_layer = weights.shape[2] == block.n_rows
-            self._layers[-1].add(weights, block.first_row + start, is_whole_layer=is_whole_layer)
+            self._layers[-1].add(block.weights[:, :, start : start + step], block.first_row + start)
 
-    def keys_of_shares(self, rows: Rows, *, is_whole_layer: bool) -> ShareKeys:
+    def keys_of_shares(self, rows: Rows) -> ShareKeys:
         """Return the keys that belong to each share, a measure of the weight on some keys.
 
-        They depend on the batch and on the keys that the rows see, not on the weights. If these are all rows of a
-        layer, the result is therefore kept for the next layer, whose rows often see the same keys.
+        They depend on the batch and on the keys that the rows see, not on the weights. They are therefore kept for the
+        next layer, whose rows often see the same keys.
         """
-        if is_whole_layer and self._last_keys is not None:
-            last_seen, last_keys = self._last_keys
-            if torch.equal(last_seen, rows.seen):
+        if self._last_keys is not None:
+            first_row, seen, last_keys = self._last_keys
+            if first_row == rows.first_row and torch.equal(seen, rows.seen):
                 return last_keys
+        self._last_keys = None  # frees its memory
         keys = keys_of_shares(rows, list(map(self.computation, self.columns["keys"])))
-        if is_whole_layer:
-            self._last_keys = rows.seen, keys
+        self._last_keys = rows.first_row, rows.seen, keys
         return keys
 
     def computation(self, column: int) -> Callable[[Any], Any]:
@@ -205,44 +203,44 @@ class EmbeddingFinder:
         """Ignore blocks of weights."""
 
     def observe_call(self, call: Call) -> None:
-        """Keep the weight if this call is the word embeddings."""
+        """Keep the weight if this call is the word embeddings: its input begins with the ids of the sentence."""
         if self.embeddings is not None or not isinstance(call.module, nn.Embedding):
             return
-        if self._reads_tokens(call):
-            self.embeddings = call.module.weight.detach()
-
-    def _reads_tokens(self, call: Call) -> bool:
-        """Return whether the input of a call begins with the token ids of the sentence."""
         n_tokens = len(self._token_ids)
-        if call.given.shape[-1] < n_tokens:
-            return False
-        return bool(call.given[0, :n_tokens].tolist() == self._token_ids)
+        if (
+            call.given.shape[-1] >= n_tokens
+            and call.given[0, :n_tokens].tolist() == self._token_ids
+        ):
+            self.embeddings = call.module.weight.detach()
 
 
 def marks_of(batch: Batch, embeddings: Float[Tensor, "word d"] | None = None) -> Marks:
     """Return the properties of a batch's tokens; with word vectors, also how similar its words are."""
-    keys = [
-        sentence.tokens if sentence.keys is None else sentence.keys for sentence in batch.sentences
-    ]
     real_keys = batch.real_keys
     new_ids: dict[str, int] = {}  # home-built models may have no token ids
 
-    def id_of(token: Token) -> int:
+    def properties(token: Token) -> tuple[int, bool, bool]:
+        """Return the id of a token, and whether it is special or punctuation."""
         if token.special:
-            return -1
-        if token.id is None:
-            return new_ids.setdefault(token.piece, len(new_ids))
-        return token.id
+            return -1, True, False
+        token_id = new_ids.setdefault(token.piece, len(new_ids)) if token.id is None else token.id
+        return token_id, False, is_punctuation(token.text)
 
-    def where(condition: Callable[[Token], bool]) -> Bool[Tensor, "batch key"]:
-        return _pad([list(map(condition, row)) for row in keys], real_keys, fill=False)
-
-    index = torch.arange(real_keys.shape[1], device=real_keys.device)
+    rows = [
+        [
+            properties(token)
+            for token in (sentence.tokens if sentence.keys is None else sentence.keys)
+        ]
+        for sentence in batch.sentences
+    ]
+    padding = -1, False, False
+    width = real_keys.shape[1]
+    padded = [[*row, *[padding] * (width - len(row))] for row in rows]
+    ids, special, punctuation = torch.tensor(padded, device=real_keys.device).unbind(dim=-1)
+    special, punctuation = special.bool(), punctuation.bool()
+    index = torch.arange(width, device=real_keys.device)
     first = real_keys & (index == 0)
     last = real_keys & (index == real_keys.sum(dim=1)[:, None] - 1)
-    special = where(lambda token: token.special)
-    punctuation = where(lambda token: not token.special and is_punctuation(token.text))
-    ids = _pad([list(map(id_of, row)) for row in keys], real_keys, fill=-1)
     similar = None
     if embeddings is not None and batch.kind != "cross":
         similar = SimilarWords(embeddings[ids.clamp_min(0)], ids, (ids >= 0) & ~punctuation)
@@ -284,13 +282,7 @@ class LayerMeasures:
         n_pairs = marks.queries.sum(dim=1) * marks.keys.sum(dim=1)
         self._step = (-(-n_pairs // MOST_PAIRS)).clamp(min=1)[:, None]  # -(-a // b) rounds up
 
-    def add(
-        self,
-        weights: Float[Tensor, "batch head rows key"],
-        first_row: int,
-        *,
-        is_whole_layer: bool,
-    ) -> None:
+    def add(self, weights: Float[Tensor, "batch head rows key"], first_row: int) -> None:
         """Measure some rows of the layer, from the row with index `first_row` on."""
         collector = self._collector
         n_rows, n_keys = weights.shape[2:]
@@ -302,7 +294,7 @@ class LayerMeasures:
             sums, counts = collector.computation(column)(rows)
             self.sums[:, :, column] += sums
             self.counts[:, column] += counts
-        self._add_shares(rows, collector.keys_of_shares(rows, is_whole_layer=is_whole_layer))
+        self._add_shares(rows, collector.keys_of_shares(rows))
         self._received += rows.weights.sum(dim=2)
         self._seen_by += rows.seen.sum(dim=1)
         self._n_rows += rows.counted.sum(dim=1)
@@ -363,12 +355,6 @@ def is_punctuation(text: str) -> bool:
     return bool(text) and all(unicodedata.category(character).startswith("P") for character in text)
 
 
-def _pad(rows: Sequence[Sequence[int]], real: Bool[Tensor, "batch token"], *, fill: int) -> Tensor:
-    """Return rows of numbers as a tensor of the shape of `real`, filled up at the end."""
-    width = real.shape[1]
-    return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows], device=real.device)
-
-
 # Links between words.
 
 
@@ -395,29 +381,35 @@ class LinkFinder:
     """
 
     def __init__(self, annotated: Sequence[Annotation | None]) -> None:
-        self._annotated = annotated
+        self._annotated = [item or Annotation(words=(), links=()) for item in annotated]
 
     def begin(self, batch: Batch) -> None:
         """Match the words of a new batch with its tokens and forget the last batch."""
         self._marks = marks_of(batch)
-        annotations = [item or Annotation(words=(), links=()) for item in self._annotated]
         aligned = [
             align(sentence.tokens, annotation.words)
-            for sentence, annotation in zip(batch.sentences, annotations, strict=True)
+            for sentence, annotation in zip(batch.sentences, self._annotated, strict=True)
         ]
         # (B, K, U): 1 if a token belongs to a unit. Attention to a unit is the sum over its tokens.
         self._sum_over_keys = _assign([words.unit_of_token for words in aligned], batch.real)
         # (B, U, Q): attention from a unit is the mean over its tokens, so that its weights sum to 1.
         n_tokens = self._sum_over_keys.sum(dim=1, keepdim=True).clamp_min(1)
         self._mean_over_queries = (self._sum_over_keys / n_tokens).transpose(1, 2)
-        # The units of the query and the key of each link.
-        self._link_units = [
-            [
-                (words.unit_of_word[link.query], words.unit_of_word[link.key])
-                for link in annotation.links
-            ]
-            for words, annotation in zip(aligned, annotations, strict=True)
-        ]
+        self._matched: list[list[Link]] = []  # the links of each sentence that can be tested
+        self._lost: list[list[Link]] = []  # those that cannot
+        places = []  # of all links that can be tested: the sentence, and the units of query and key
+        for number, (words, annotation) in enumerate(zip(aligned, self._annotated, strict=True)):
+            matched, lost = [], []
+            for link in annotation.links:
+                units = words.unit_of_word[link.query], words.unit_of_word[link.key]
+                if None in units:
+                    lost.append(link)
+                else:
+                    matched.append(link)
+                    places.append((number, *units))
+            self._matched.append(matched)
+            self._lost.append(lost)
+        self._places = torch.tensor(places, dtype=torch.long, device=batch.real.device)
         self._hits: list[Bool[Tensor, "link 2 head"]] = []  # of each layer that has ended
         self._is_open = False  # whether a layer has begun whose guesses are not compared yet
 
@@ -442,29 +434,23 @@ class LinkFinder:
         # (B, 1, U, rows) x (B, H, rows, K) x (B, 1, K, U) -> (B, H, U, U)
         self._unit_weights += mean[:, None] @ (weights @ sum_over_keys[:, None])
 
-    def result(self) -> tuple[LinkHits | None, ...]:
-        """Return the links that each head finds in each sentence; None for a sentence without annotation."""
+    def result(self) -> tuple[LinkHits, ...]:
+        """Return the links that each head finds in each sentence; none for a sentence without annotation."""
         self._close_layer()
         hits = torch.stack(self._hits, dim=2).cpu().numpy()  # (link, 2, L, H)
-        hits_of_sentences: list[LinkHits | None] = []
-        first_link = 0  # of the sentence: `hits` has the links of all sentences, one after another
-        for annotation, link_units in zip(self._annotated, self._link_units, strict=True):
-            if annotation is None:
-                hits_of_sentences.append(None)
-                continue
-            matched, lost = list[Link](), list[Link]()
-            for link, units in zip(annotation.links, link_units, strict=True):
-                (lost if None in units else matched).append(link)
-            hits_of_sentences.append(
-                LinkHits(
-                    names=tuple(link.relation for link in matched),
-                    hits=hits[first_link : first_link + len(matched)],
-                    distances=np.array([link.key - link.query for link in matched], np.int64),
-                    lost=tuple(link.relation for link in lost),
-                )
+        ends = np.cumsum([len(links) for links in self._matched])
+        hits_of_sentences = np.split(hits, ends[:-1])
+        return tuple(
+            LinkHits(
+                names=tuple(link.relation for link in matched),
+                hits=hits_of_sentence,
+                distances=np.array([link.key - link.query for link in matched], np.int64),
+                lost=tuple(link.relation for link in lost),
             )
-            first_link += len(matched)
-        return tuple(hits_of_sentences)
+            for matched, lost, hits_of_sentence in zip(
+                self._matched, self._lost, hits_of_sentences, strict=True
+            )
+        )
 
     @torch.inference_mode()
     def _close_layer(self) -> None:
@@ -475,22 +461,14 @@ class LinkFinder:
         weights = self._unit_weights
         diagonal = torch.eye(weights.shape[2], dtype=torch.bool, device=weights.device)
         weights = weights.masked_fill(diagonal, 0.0)  # a word is no guess for itself
-        matched = [
-            (row, *units)
-            for row, link_units in enumerate(self._link_units)
-            for units in link_units
-            if None not in units
-        ]
-        batch, query, key = (
-            torch.tensor(matched, dtype=torch.long, device=weights.device).reshape(-1, 3).T
-        )
+        sentence, query, key = self._places.reshape(-1, 3).T
         directions = []
         # The maximum over keys (3) is the guess of the query; over queries (2), the guess in the opposite direction.
         for dim in (3, 2):
             largest = weights.max(dim=dim)  # (B, H, U)
             # (link, H)
-            guess = largest.indices[batch, :, query]
-            weight = largest.values[batch, :, query]
+            guess = largest.indices[sentence, :, query]
+            weight = largest.values[sentence, :, query]
             # A head that puts no weight on any other word makes no guess.
             directions.append((guess == key[:, None]) & (weight > 0))
         self._hits.append(torch.stack(directions, dim=1))
@@ -530,14 +508,10 @@ def _assign(
     units: Sequence[Sequence[int | None]], real: Bool[Tensor, "batch token"]
 ) -> Float[Tensor, "batch token unit"]:
     """Return a matrix per sentence that is 1 if a token belongs to a unit, and 0 otherwise."""
-    places = [
-        (b, t, unit)
-        for b, row in enumerate(units)
-        for t, unit in enumerate(row)
-        if unit is not None
-    ]
-    n_units = 1 + max((unit for _, _, unit in places), default=0)
-    assigned = torch.zeros(*real.shape, n_units, device=real.device)
-    batch, token, unit = torch.tensor(places, dtype=torch.long, device=real.device).reshape(-1, 3).T
-    assigned[batch, token, unit] = 1
-    return assigned
+    n_units = 1 + max((unit for row in units for unit in row if unit is not None), default=0)
+    # Tokens of no unit, and padding, belong to one more unit, which is dropped.
+    places = torch.full(real.shape, n_units, device=real.device)
+    for number, row in enumerate(units):
+        of_tokens = [n_units if unit is None else unit for unit in row]
+        places[number, : len(row)] = torch.tensor(of_tokens, device=real.device)
+    return nn.functional.one_hot(places, n_units + 1)[..., :-1].float()

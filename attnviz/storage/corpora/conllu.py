@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING
 
 from attnviz.text.corpus import COREFERENCE, Annotation, BadLine, CorpusLine, Link, Span, universal
@@ -90,24 +90,46 @@ def _annotate(sentence: TokenList, id_field: int) -> tuple[str, Annotation]:
     if [word["id"] for word in words] != list(range(1, len(words) + 1)) or not words:
         raise _MalformedError("the words are not numbered 1, 2, 3")
     text, spans = _spans(sentence, words)
-    heads, depths = _tree(words)
+    heads = _heads(words)
     links = [
         Link(query=number, key=head, relation=word["deprel"])
         for number, (word, head) in enumerate(zip(words, heads, strict=True))
         if head >= 0 and universal(word["deprel"]) != "punct"
     ]
-    links += _coreference_links(sentence, id_field, heads, depths)
+    links += _coreference_links(sentence, id_field, heads)
     return text, Annotation(words=tuple(spans), links=tuple(links))
 
 
-def _coreference_links(
-    sentence: TokenList, id_field: int, heads: Sequence[int], depths: dict[int, int]
-) -> list[Link]:
+def _heads(words: Sequence[Token]) -> list[int]:
+    """Return the index of each word's head, -1 for the root."""
+    for word in words:
+        if word["head"] is None or not 0 <= word["head"] <= len(words):
+            raise _MalformedError(f"word {word['id']} ({word['form']}) has no head in the sentence")
+        if word["deprel"] in {"", "_"}:
+            raise _MalformedError(f"word {word['id']} ({word['form']}) has no relation to its head")
+    heads = [word["head"] - 1 for word in words]
+    if heads.count(-1) != 1:
+        raise _MalformedError("the head of exactly one word, the root, must be 0")
+    for index in range(len(words)):
+        _depth(index, heads)
+    return heads
+
+
+def _depth(word: int, heads: Sequence[int]) -> int:
+    """Return how many words stand above a word in the tree."""
+    depth = 0
+    while (word := heads[word]) >= 0:
+        depth += 1
+        if depth > len(heads):
+            raise _MalformedError("the heads run in a circle")
+    return depth
+
+
+def _coreference_links(sentence: TokenList, id_field: int, heads: Sequence[int]) -> list[Link]:
     """Return links from the head of each mention to the head of the mention before it of the same entity."""
     mention_heads: dict[str, set[int]] = {}
     for entity, mention in _mentions(sentence, id_field):
-        outermost = [word for word in mention if heads[word] not in mention]
-        head = min(outermost, key=lambda word: (depths[word], word))
+        head = min(mention, key=lambda word: (_depth(word, heads), word))
         mention_heads.setdefault(entity, set()).add(head)
     pairs = sorted(
         (later, earlier)
@@ -117,37 +139,11 @@ def _coreference_links(
     return [Link(query=later, key=earlier, relation=COREFERENCE) for later, earlier in pairs]
 
 
-def _tree(words: Sequence[Token]) -> tuple[list[int], dict[int, int]]:
-    """Return the index of each word's head (-1 for the root), and each word's depth below the root, by its index."""
-    heads: list[int] = []
-    for word in words:
-        head, relation = word["head"], word["deprel"]
-        if head is None or not 0 <= head <= len(words):
-            raise _MalformedError(f"word {word['id']} ({word['form']}) has no head in the sentence")
-        if relation in {"", "_"}:
-            raise _MalformedError(f"word {word['id']} ({word['form']}) has no relation to its head")
-        heads.append(head - 1)
-    children: dict[int, list[int]] = {}
-    for child, head in enumerate(heads):
-        children.setdefault(head, []).append(child)
-    if len(children.get(-1, [])) != 1:
-        raise _MalformedError("the head of exactly one word, the root, must be 0")
-    queue = children[-1].copy()
-    depths = {queue[0]: 0}
-    for index in queue:  # grows in the loop
-        for child in children.get(index, []):
-            depths[child] = depths[index] + 1
-            queue.append(child)
-    if len(queue) < len(words):
-        raise _MalformedError("the heads run in a circle")
-    return heads, depths
-
-
 def _spans(sentence: TokenList, words: Sequence[Token]) -> tuple[str, list[Span]]:
     """Return the text of a sentence, and the first and one-past-last character of each word."""
     tokens = _surface_tokens(sentence, words)
     joined = ""
-    for token, _ in tokens:
+    for token, _parts in tokens:
         is_glued = (token["misc"] or {}).get("SpaceAfter") == "No"
         joined += token["form"] if is_glued else f"{token['form']} "
     text = sentence.metadata.get("text", joined.rstrip())
@@ -159,14 +155,14 @@ def _spans(sentence: TokenList, words: Sequence[Token]) -> tuple[str, list[Span]
         if not form or not text.startswith(form, place):
             there = clip(text[place:], 30)
             raise _MalformedError(f"the text has “{there}” where “{form}” should be")
+        sizes = [len(part["form"]) for part in parts]
         letters = "".join(part["form"] for part in parts)
-        if len(letters) == len(form) and letters.casefold() == form.casefold():
-            for part in parts:  # each word has its own characters
-                spans.append((place, place + len(part["form"])))
-                place += len(part["form"])
+        if sum(sizes) == len(form) and letters.casefold() == form.casefold():
+            ends = list(accumulate(sizes, initial=place))  # each word has its own characters
+            spans += pairwise(ends)
         else:  # all words share the span
             spans += [(place, place + len(form))] * len(parts)
-            place += len(form)
+        place += len(form)
     if rest := text[place:].strip():
         raise _MalformedError(f"the text goes on after the last word: “{clip(rest, 30)}”")
     if len(spans) != len(words):
@@ -188,7 +184,7 @@ def _surface_tokens(sentence: TokenList, words: Sequence[Token]) -> list[tuple[T
     return tokens
 
 
-def _mentions(sentence: TokenList, id_field: int) -> Iterator[tuple[str, set[int]]]:
+def _mentions(sentence: TokenList, id_field: int) -> Iterator[tuple[str, range]]:
     """Yield the entity of each mention and the indices of its words; `id_field` is as in `read_conllu`."""
     opened: list[tuple[str, int]] = []  # the entities of open brackets, and the first word of each
     word = 0  # the index of the next word
@@ -197,16 +193,16 @@ def _mentions(sentence: TokenList, id_field: int) -> Iterator[tuple[str, set[int
         end = word + 1 if isinstance(token["id"], int) else word
         entities = (token["misc"] or {}).get("Entity") or ""
         for bracket in re.findall(r"\([^()]+\)?|[^()]+\)", entities):
-            is_opening, is_closing = bracket.startswith("("), bracket.endswith(")")
+            is_opening = bracket.startswith("(")
             fields = bracket.strip("()").split("-")
             entity = fields[id_field] if is_opening and id_field < len(fields) else fields[0]
-            if is_opening and not is_closing:
+            if is_opening:
                 opened.append((entity, word))
-                continue
-            start = word if is_opening else _close_bracket(opened, entity)
-            # For a discontinuous mention, such as e1[1/2], only the first piece is used.
-            if start < end and not re.search(r"\[[2-9]", entity):
-                yield entity.partition("[")[0], set(range(start, end))
+            if bracket.endswith(")"):
+                start = _close_bracket(opened, entity)
+                # For a discontinuous mention, such as e1[1/2], only the first piece is used.
+                if start < end and not re.search(r"\[[2-9]", entity):
+                    yield entity.partition("[")[0], range(start, end)
         word = end
     if opened:
         raise _MalformedError(

@@ -15,7 +15,7 @@ from attnviz.attention import Token
 from attnviz.capture.observers import Batch, Block, Sentence
 from attnviz.capture.source import open_source
 from attnviz.capture.stream import Layer, Scoring
-from attnviz.heads import relations, survey
+from attnviz.heads import relations
 from attnviz.heads.capture import survey as windows
 from attnviz.heads.capture.measure import LinkFinder, align
 from attnviz.heads.relations import candidates
@@ -24,7 +24,7 @@ from attnviz.heads.words import note_words
 from attnviz.models.language.splits import corpus_lines
 from attnviz.storage.corpora.corpus import read_corpus
 from attnviz.text.corpus import Annotation, CorpusLine, Link
-from tests.heads.surveys import survey_model
+from tests.heads.surveys import survey_model, survey_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,7 @@ def shown(
     layers: Sequence[np.ndarray],
     *,
     rows: int = 99,
-) -> tuple[LinkHits | None, ...]:
+) -> tuple[LinkHits, ...]:
     """Return the links found if each layer has these weights [batch, head, query, key], shown in blocks of rows."""
     n = max(map(len, tokens))
     real = torch.tensor([[place < len(row) for place in range(n)] for row in tokens])
@@ -129,7 +129,6 @@ class TestGuesses:
         weights = np.stack([before, after])[None]
         tokens = tokens_of("a", "b", "c", "d")
         (found,) = shown([tokens], [said("abcd", (1, 0), (1, 2))], [weights])
-        assert found is not None
         assert found.names == ("1>0", "1>2")
         assert found.distances.tolist() == [-1, 1]
         assert found.hits[:, 0, 0].tolist() == [
@@ -149,7 +148,6 @@ class TestGuesses:
         weights[0, 0, 1] = [0.1, 0, 0, 0, 0.9]
         weights[0, 0, 2:4] = [0.9, 0, 0, 0, 0.1]  # two of three rows: on a
         (found,) = shown([tokens], [said(["a", "bcd", "e"], (0, 1), (1, 0), (2, 0))], [weights])
-        assert found is not None
         assert found.hits[:, 0, 0, 0].tolist() == [True, True, False]
         assert found.hits[:, 1, 0, 0].tolist() == [
             True,
@@ -162,7 +160,6 @@ class TestGuesses:
         weights = np.zeros((1, 1, 3, 3))
         weights[:, :, :, 0] = 1
         (found,) = shown([tokens], [said("ab", (0, 1), (1, 0))], [weights])
-        assert found is not None
         assert not found.hits.any()
 
 
@@ -194,7 +191,6 @@ class TestRealModel:
             texts, given, observer.result(), zoo.eager("real", *texts), strict=True
         ):
             assert one is not None
-            assert found is not None
             owner, shared = owners(zoo.library("real")[0], text, one)
             words = words_by_hand(weights.astype(np.float64), owner, len(one.words))
             kept = [link for link in one.links if not {link.query, link.key} & shared]
@@ -235,20 +231,19 @@ class TestHomeBuilt:
         """Links to a later word cannot be found by looking, and count all the same."""
         found = survey_model(ahead(corpus_lines(60)), open_source("toy-decoder"), QUICK)
         assert found.relations is not None
-        forward = found.relations.hits[:, 0, :, relations.FORWARD]
-        assert found.relations.counts[:, 0].sum() > 50
-        assert not forward.any()
-        assert found.relations.hits[:, 0, :, relations.REVERSE].any()
+        hits = np.array([one.hits[:, 0] for one in found.relations.by_name.values()])
+        assert not hits[:, :, relations.FORWARD].any()
+        assert hits[:, :, relations.REVERSE].any()
 
     def test_what_is_said_has_no_relations(self) -> None:
         """Attention to or from words that the model itself says is between others than those annotated."""
         found = survey_model(corpus_lines(6, kind="copula"), open_source("toy-transformer"), QUICK)
-        assert found.about.kind == "cross"
+        assert found.kind == "cross"
         assert found.relations is not None
         assert candidates(found.relations, None, different=6) == {}
         (note,) = relations.notes(found.relations)
         assert note_words(note).endswith(": 6.")
-        assert found.sample.annotated == {}
+        assert found.linked == {}
 
 
 def ahead(lines: Sequence[CorpusLine]) -> list[CorpusLine]:
@@ -282,22 +277,23 @@ class TestParts:
 
     def test_order_batches_and_parts(self, whole: Survey) -> None:
         lines, source = corpus_lines(40), open_source("toy")
-        parts = [survey_model(part, source, QUICK) for part in (lines[:7], lines[7:25], lines[25:])]
-        merged = survey.merge(survey.merge(parts[2], parts[0]), parts[1])
+        parts = survey_parts([lines[25:], lines[:7], lines[7:25]], source, QUICK)
         other = survey_model(lines[::-1], source, QUICK, tokens=64)
-        for one in (merged, other):
+        for one in (parts, other):
             assert exactly(one) == exactly(whole)
 
 
 def exactly(found: Survey) -> tuple[object, ...]:
     """All that a survey holds of relations, to compare."""
-    made = found.relations
+    made, controls = found.relations, found.controls
     assert made is not None
-    sample = found.sample
+    assert controls is not None
     return (
-        made.names,
-        *(values.tolist() for values in (made.hits, made.offsets, made.counts, made.lost)),
+        [
+            (name, one.hits.tolist(), one.offsets.tolist(), one.counts.tolist(), one.lost)
+            for name, one in made.by_name.items()
+        ],
         made.n_links,
-        sample.annotated,
-        [(key, one.names, one.hits.tolist(), one.lost) for key, one in sample.found.items()],
+        [(key, one.annotation) for key, one in found.linked.items()],
+        [(key, one.names, one.hits.tolist(), one.lost) for key, one in controls.found.items()],
     )

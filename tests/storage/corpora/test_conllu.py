@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import attnviz
 from attnviz.storage.corpora.conllu import read_conllu
-from attnviz.text.corpus import COREFERENCE, BadLine, CorpusLine, Link
+from attnviz.text.corpus import COREFERENCE, Annotation, BadLine, CorpusLine
 
 TREEBANK = Path(__file__).parents[3] / "sample_inputs" / "treebank.conllu"
 
@@ -30,34 +30,23 @@ GOOD = """\
 """
 
 
-def first(text: str) -> CorpusLine | BadLine:
-    """The only sentence."""
-    (found,) = read_conllu(text.splitlines())
-    return found
-
-
 def parsed(text: str) -> CorpusLine:
     """The only sentence, which must be a good one."""
-    found = first(text)
+    (found,) = read_conllu(text.splitlines())
     assert isinstance(found, CorpusLine), found
     return found
 
 
-def words(found: CorpusLine) -> tuple[tuple[int, int], ...]:
-    """Where its words lie."""
+def annotation(found: CorpusLine) -> Annotation:
+    """Where the words of a sentence lie, and which of them belong together."""
     assert found.annotated is not None
-    return found.annotated.words
-
-
-def links(found: CorpusLine) -> tuple[Link, ...]:
-    """Which of its words belong together."""
-    assert found.annotated is not None
-    return found.annotated.links
+    return found.annotated
 
 
 def referring(found: CorpusLine) -> list[tuple[int, int]]:
     """The mentions that are linked to one before them, and those."""
-    return [(link.query, link.key) for link in links(found) if link.relation == COREFERENCE]
+    links = annotation(found).links
+    return [(link.query, link.key) for link in links if link.relation == COREFERENCE]
 
 
 def rows(*words: str) -> str:
@@ -71,38 +60,18 @@ def rows(*words: str) -> str:
     return "".join(lines) + "\n"
 
 
-# --------------------------------------------------------------------------------------------- what is read
-
-
 def test_a_sentence() -> None:
-    """Words, their places in the text, their heads from 0, and mentions inside one another."""
+    """Words and their places, each dependency but the root's and punctuation's, mentions inside one another."""
     found = parsed("\n" + GOOD)
-    assert found.text == "The boy didn't lose his dog."
-    assert found.number == 2
-    assert [found.text[slice(*span)] for span in words(found)] == [
-        "The",
-        "boy",
-        "did",
-        "n't",
-        "lose",
-        "his",
-        "dog",
-        ".",
-    ]
-    assert words(found)[3] == (11, 14)
-    heads = {link.query: link.key for link in links(found) if link.relation != COREFERENCE}
-    assert heads == {0: 1, 1: 4, 2: 4, 3: 4, 5: 6, 6: 4}
-
-
-def test_links() -> None:
-    """Each dependency but the root's and punctuation's, and each mention with the one before it."""
-    found = links(parsed(GOOD))
-    assert Link(query=0, key=1, relation="det") in found
-    assert Link(query=3, key=4, relation="advmod") in found
-    assert Link(query=5, key=6, relation="nmod:poss") in found
-    assert referring(parsed(GOOD)) == [(5, 1)]
-    assert len(found) == 7
-    assert not any(link.relation in {"root", "punct"} for link in found)
+    assert (found.number, found.text) == (2, "The boy didn't lose his dog.")
+    words, links = annotation(found).words, annotation(found).links
+    assert " ".join(found.text[slice(*span)] for span in words) == "The boy did n't lose his dog ."
+    assert words[3] == (11, 14)
+    heads = {(link.query, link.key) for link in links if link.relation != COREFERENCE}
+    assert heads == {(0, 1), (1, 4), (2, 4), (3, 4), (5, 6), (6, 4)}
+    names = {"det", "nsubj", "aux", "advmod", "nmod:poss", "obj", COREFERENCE}
+    assert ({link.relation for link in links}, len(links)) == (names, 7)
+    assert referring(found) == [(5, 1)]
 
 
 def test_the_nearest_mention_before() -> None:
@@ -118,10 +87,8 @@ def test_the_nearest_mention_before() -> None:
 def test_text_made_from_the_words() -> None:
     """Without a text it is the words, with a space between them unless they say otherwise."""
     found = parsed(rows("Yes 0 root SpaceAfter=No", "! 1 punct"))
-    assert (found.text, words(found)) == ("Yes!", ((0, 3), (3, 4)))
+    assert (found.text, annotation(found).words) == ("Yes!", ((0, 3), (3, 4)))
 
-
-# ------------------------------------------------------------------------------------------- what is malformed
 
 MISTAKES: list[tuple[str, str, int, str]] = [
     ("\tdet\t_\t", "\tdet\t", 3, "9 columns where there must be 10"),
@@ -161,7 +128,7 @@ def test_a_mistake_is_named(old: str, new: str, line: int, reason: str) -> None:
 
 def test_no_words() -> None:
     """A sentence of empty nodes alone is a mistake; comments alone are no sentence."""
-    found = first("# only = this\n1.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n")
+    (found,) = read_conllu(["# only = this", "1.1\tx\t_\t_\t_\t_\t_\t_\t_\t_"])
     assert found == BadLine(number=1, reason="the words are not numbered 1, 2, 3")
     assert list(read_conllu(["# a comment", "", "# another"])) == []
 
@@ -188,9 +155,6 @@ def test_entities_as_others_write_them() -> None:
     assert referring(parsed(crossing)) == [(3, 0)]
 
 
-# ------------------------------------------------------------------------------------------------- our treebank
-
-
 def test_ours() -> None:
     """The packaged treebank is the one among the sample inputs: no mistakes, no sentence twice, pronouns linked."""
     packaged = Path(attnviz.__file__).parent / "text" / "treebank.conllu"
@@ -201,37 +165,17 @@ def test_ours() -> None:
     assert len(by_text) == len(sentences) >= 300
     tired = by_text["The animal didn't cross the street because it was too tired."]
     (pronoun, noun), *_ = referring(tired)
-    places = words(tired)
+    places = annotation(tired).words
     assert [tired.text[slice(*places[word])] for word in (pronoun, noun)] == ["it", "animal"]
 
 
-# -------------------------------------------------------------------------------------------------- any file at all
+PIECES = [*"12_0-.a|é\t\n\x1b", "\n\n", "(e1", "e1)", "[1/2]", "Entity=", "# text = "]
 
-ALPHABET = st.sampled_from(
-    [
-        "\t",
-        "\n",
-        "\n\n",
-        "1",
-        "2",
-        "0",
-        "-",
-        ".",
-        "_",
-        "a",
-        "(e1",
-        "e1)",
-        "Entity=",
-        "|",
-        "# text = ",
-        "\x1b",
-        "é",
-        "[1/2]",
-    ]
+
+@given(
+    st.lists(st.sampled_from(PIECES), max_size=80).map("".join)
+    | st.text(st.characters(codec="utf-8"))
 )
-
-
-@given(st.lists(ALPHABET, max_size=80).map("".join) | st.text(st.characters(codec="utf-8")))
 def test_any_text(text: str) -> None:
     """Whatever a file holds, each line that is wrong is one of its lines, and the message can be printed."""
     lines = text.split("\n")

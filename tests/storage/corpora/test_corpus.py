@@ -50,9 +50,6 @@ def test_a_device_is_no_corpus() -> None:
         read_corpus("/dev/zero")
 
 
-# ----------------------------------------------------------------------------------------- a sentence a line
-
-
 def test_sentences_in_order(tmp_path: Path) -> None:
     """Numbered as an editor numbers them; empty lines are none; spaces and line ends of any kind are not theirs."""
     text = "\ufeffI love all you\r\n\n   \n\t나는 너희 모두를 사랑해  \nno end"
@@ -79,9 +76,6 @@ def test_a_bad_line_stops_nothing(tmp_path: Path, line: bytes, reason: str) -> N
     assert told(write(tmp_path, b"before\n" + line)) == [(1, "before"), (2, "!" + reason)]
 
 
-# -------------------------------------------------------------------------------------------------- treebanks
-
-
 def test_a_treebank(tmp_path: Path) -> None:
     """Its sentences come with the links of words, numbered by the line where each begins; a bad one is named."""
     content = (
@@ -99,9 +93,6 @@ def test_a_treebank(tmp_path: Path) -> None:
     assert line.annotated is not None
     assert [line.text[slice(*span)] for span in line.annotated.words] == ["Birds", "sing", "."]
     assert [link.relation for link in line.annotated.links] == ["nsubj"]
-
-
-# -------------------------------------------------------------------------------------- files that cannot be read
 
 
 @pytest.mark.parametrize(
@@ -144,9 +135,6 @@ def test_no_file(tmp_path: Path, name: str) -> None:
     assert str(caught.value).isprintable()
 
 
-# ---------------------------------------------------------------------------------- standard input, and other pipes
-
-
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     """A minus is standard input, in whichever kind is said; it is left open."""
     source = io.TextIOWrapper(io.BytesIO(b"one\n\xff\ntwo"))
@@ -173,9 +161,6 @@ def test_a_slow_pipe() -> None:
             process.stdin.write(word)
             process.stdin.flush()
             assert process.stdout.readline() == word
-
-
-# ------------------------------------------------------------------------------------- how far, and which file
 
 
 @pytest.mark.usefixtures("as_installed")
