@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import TYPE_CHECKING
 
 import jaxtyping
@@ -18,8 +17,3 @@ def unchecked() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jaxtyping.config, "jaxtyping_disable", True)
         yield
-
-
-def seeded(seed: int) -> Random:
-    """Random numbers that are the same every time."""
-    return Random(seed)
