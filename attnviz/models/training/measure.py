@@ -132,7 +132,8 @@ def swap_referents(
             last = reference.pronoun + 3
             others = for_places if words[last] in for_animals else for_animals
             words[last] = others[number % len(others)]
-        swapped.append(replace(sentence, words=tuple(words), reference=reference.swapped))
+        other = replace(reference, noun=reference.other, other=reference.noun)
+        swapped.append(replace(sentence, words=tuple(words), reference=other))
     return swapped
 
 

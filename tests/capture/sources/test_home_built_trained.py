@@ -11,6 +11,7 @@ import torch
 from attnviz.attention import Note
 from attnviz.capture.attend import attend
 from attnviz.capture.source import open_source
+from attnviz.models.language import splits
 from attnviz.models.language_models import LanguageDecoder, LanguageEncoder
 from attnviz.models.registry import HOME_BUILT, KINDS, is_random, names
 from attnviz.models.seq2seq import RecurrentTranslator
@@ -108,3 +109,15 @@ def test_a_model_that_ships_is_read_once(monkeypatch: pytest.MonkeyPatch) -> Non
     assert receipt is not None
     assert receipt.dtype == "float64"
     assert attend(SENTENCE, model="toy") == record
+
+
+@pytest.mark.parametrize("name", ["toy-transformer", "toy-seq2seq"])
+def test_each_translation_is_that_of_the_sentence_alone(name: str) -> None:
+    """The same greedy tokens, whatever is translated beside a sentence; other sentences are read as ever."""
+    sentences = [line.text for line in splits.source_lines(80)]
+    source, together = open_source(name), open_source(name)
+    alone = source.encode([*sentences, "I love all you"])
+    together.prepare([*sentences, "qwertz asdfgh"])
+    batch = together.encode([*sentences, "I love all you"])
+    assert batch.sentences == alone.sentences
+    assert torch.equal(batch.inputs["target"], alone.inputs["target"])
