@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ from attnviz.errors import (
     AttnvizWarning,
     InputError,
     ModelError,
-    SelectionError,
     UnknownModelError,
     UnreachableModelError,
 )
@@ -90,20 +88,6 @@ class TestRecord:
         chosen = whole.weights[np.ix_(record.layers, record.heads)]
         np.testing.assert_array_equal(record.weights, chosen)
 
-    @pytest.mark.parametrize(
-        ("choice", "said"),
-        [
-            ({"layers": [5]}, "layer 5: this model has layers 0 to 4"),
-            ({"layers": [0, -6]}, "layer -6: this model has layers 0 to 4"),
-            ({"heads": [3]}, "head 3: this model has heads 0 to 2"),
-            ({"heads": [-4]}, "head -4: this model has heads 0 to 2"),
-        ],
-    )
-    def test_not_there(self, zoo: Zoo, choice: Any, said: str) -> None:
-        """A layer or head that is not there is refused, and the range is said."""
-        with pytest.raises(SelectionError, match=rf"^there is no {said} \(counted from 0\)$"):
-            attend(TEXT, zoo.source("distilbert"), **choice)
-
     def test_batch(self, zoo: Zoo) -> None:
         """Several sentences, some in pairs, come back in their order."""
         records = attend_all(
@@ -129,31 +113,17 @@ def test_longer_than_the_model_has_positions(zoo: Zoo) -> None:
 class TestText:
     """Texts that no model can read, and texts that look so."""
 
-    @pytest.mark.parametrize(
-        ("text", "said"),
-        [
-            ("", "the text is empty"),
-            ("  \n\t ", "the text is empty (only spaces)"),
-            ("\u3000\u2003", "the text is empty (only spaces)"),
-            (
-                "ab\ud83d",
-                r"the text is not valid Unicode: character 3 is a lone surrogate (\ud83d)",
-            ),
-        ],
-    )
-    def test_refused(self, zoo: Zoo, text: str, said: str) -> None:
-        """Empty, blank and broken texts are refused in one line, by every way in."""
+    def test_blank(self, zoo: Zoo) -> None:
+        """Refused in one line, by every way in."""
         source = zoo.source("distilbert")
-        for refused in (
-            lambda: attend(text, source),
-            lambda: attend(text, "toy-random"),
-            lambda: attend_all(["Yes!", text], source),
+        for refused, what in (
+            (lambda: attend(" \n", source), "the text"),
+            (lambda: attend(" \n", "toy-random"), "the text"),
+            (lambda: attend_all(["Yes!", " \n"], source), "the text"),
+            (lambda: attend("Yes!", source, pair=" \n"), "the second sentence"),
         ):
-            with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
+            with pytest.raises(InputError, match=rf"^{what} is empty \(only spaces\)$"):
                 refused()
-        second = said.replace("the text", "the second sentence")
-        with pytest.raises(InputError, match=f"^{re.escape(second)}$"):
-            attend("Yes!", source, pair=text)
 
     @pytest.mark.parametrize("texts", ["I love you", b"I love you", Path("sentences.txt")])
     def test_no_list(self, texts: Any) -> None:

@@ -1,12 +1,20 @@
-"""Weights of PyTorch's own modules for the home-built ones."""
+"""Weights of PyTorch's own modules for the home-built ones, and sentences for both."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from attnviz.models.attention import MultiHeadAttention
+from attnviz.models.config import WordsConfig
+
+
+def words(n_words: int, *lengths: int) -> Tensor:
+    """Sentences of these lengths, in one batch, of words that are not special."""
+    rows = [torch.randint(WordsConfig.mask + 1, n_words, (length,)) for length in lengths]
+    return nn.utils.rnn.pad_sequence(rows, batch_first=True)
 
 
 def copy_attention(mine: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:

@@ -20,18 +20,13 @@ from attnviz.models.language_models import (
     TranslationTransformer,
     word_vector,
 )
+from tests.models.parity import words
 
 # Different primes; only d_model must divide by the heads: 3 x 7.
 BATCH, SOURCE, TARGET, READ, SAID, HEADS, D_MODEL, D_FF, LAYERS = 3, 11, 5, 23, 19, 3, 21, 17, 2
 SIZES: dict[str, Any] = {"d_model": D_MODEL, "n_heads": HEADS, "d_ff": D_FF, "n_layers": LAYERS}
 LANGUAGE = LanguageConfig(n_words=READ, **SIZES)
 TRANSLATION = TranslationConfig(n_source_words=READ, n_target_words=SAID, **SIZES)
-
-
-def words(n_words: int, *lengths: int) -> Tensor:
-    """Sentences of these lengths, in one batch."""
-    rows = [torch.randint(TRANSLATION.mask + 1, n_words, (length,)) for length in lengths]
-    return nn.utils.rnn.pad_sequence(rows, batch_first=True)
 
 
 def ready(model: nn.Module) -> Any:

@@ -12,19 +12,15 @@ from torch.testing import assert_close
 from attnviz.models.attention import scaled_dot_product_attention
 from attnviz.models.config import RecurrentConfig
 from attnviz.models.seq2seq import RecurrentAttention, RecurrentTranslator
+from tests.models.parity import words
 
 # Different primes, so that no two axes can be confused.
 BATCH, SOURCE, STEPS, EMBEDDING, HIDDEN, READ, SAID = 3, 11, 7, 5, 13, 23, 19
 CONFIG = RecurrentConfig(
     n_source_words=READ, n_target_words=SAID, d_embedding=EMBEDDING, d_hidden=HIDDEN
 )
+
 WITHOUT = replace(CONFIG, attention=None)
-
-
-def words(n_words: int, *lengths: int) -> Tensor:
-    """Sentences of these lengths, in one batch."""
-    rows = [torch.randint(CONFIG.mask + 1, n_words, (length,)) for length in lengths]
-    return nn.utils.rnn.pad_sequence(rows, batch_first=True)
 
 
 def translator(config: RecurrentConfig = CONFIG) -> RecurrentTranslator:

@@ -7,13 +7,14 @@ from typing import Any, TypeAlias
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.testing import assert_close
 
 from attnviz.models.config import RecurrentConfig, TranslationConfig
 from attnviz.models.language_models import TranslationTransformer
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.transformer import Weights
+from tests.models.parity import words
 
 Translator: TypeAlias = RecurrentTranslator | TranslationTransformer
 
@@ -26,12 +27,6 @@ CONFIGS: dict[str, RecurrentConfig | TranslationConfig] = {
     "transformer": TranslationConfig(d_model=21, n_heads=3, d_ff=17, n_layers=2, **WORDS),
 }
 STEPS = 7
-
-
-def words(n_words: int, *lengths: int) -> Tensor:
-    """Sentences of these lengths, in one batch."""
-    rows = [torch.randint(RECURRENT.mask + 1, n_words, (length,)) for length in lengths]
-    return nn.utils.rnn.pad_sequence(rows, batch_first=True)
 
 
 def new_model(name: str, **change: Any) -> Translator:

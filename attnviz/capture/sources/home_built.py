@@ -197,15 +197,12 @@ class TrainedSource(_HomeBuilt):
         for text in texts:
             with suppress(InputError):  # `encode` says what is wrong with it
                 sources[_ids(self._sentence(text, None).tokens)] = None
-        self._translations, end = {}, self._config.end
+        self._translations, pad = {}, self._config.pad
         for _, group in groupby(sorted(sources, key=len), key=len):
             for batch in torch.split(torch.tensor(list(group), device=self._device), MOST_TOGETHER):
-                translations = self._model.translate(batch).words.tolist()
-                for ids, numbers in zip(batch.tolist(), translations, strict=True):
-                    n = numbers.index(end) + 1 if end in numbers else len(numbers)
-                    self._translations[tuple(ids)] = numbers[
-                        :n
-                    ]  # without the padding after the end
+                words = self._model.translate(batch).words
+                for ids, numbers in zip(batch.tolist(), words.tolist(), strict=True):
+                    self._translations[tuple(ids)] = [n for n in numbers if n != pad]
 
     def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
         """Return a batch of one sentence. Raises InputError: it has no word, or no word that the model knows."""
@@ -230,9 +227,6 @@ class TrainedSource(_HomeBuilt):
         if isinstance(model, TranslationTransformer):
             hooks: dict[str, AttendFunction] = {f"attend_{batch.kind}": _watch(run)}
             return model(inputs["source"], inputs["target"], **hooks)
-        # Of the recurrent translators, one works without attention.
-        if model.attention is None:
-            return model(inputs["source"], inputs["target"])
         with _steps_of(run) as attend:
             return model(inputs["source"], inputs["target"], attend=attend)
 
@@ -484,6 +478,7 @@ def _steps_of(run: ForwardPass) -> Iterator[AttendFunction]:
         return context, weights
 
     yield attend
-    query, context, weights = (torch.cat(parts, dim=2) for parts in zip(*steps, strict=True))
-    key, value, mask = shared
-    run.add_layer(_layer(query, key, value, mask, context, weights))
+    if steps:  # else it works without attention
+        query, context, weights = (torch.cat(parts, dim=2) for parts in zip(*steps, strict=True))
+        key, value, mask = shared
+        run.add_layer(_layer(query, key, value, mask, context, weights))

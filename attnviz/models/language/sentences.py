@@ -27,11 +27,6 @@ class Reference:
     noun: int
     other: int  # the other noun that the pronoun could stand for
 
-    @property
-    def swapped(self) -> Reference:
-        """Return the reference of the same pronoun to the other noun."""
-        return Reference(self.pronoun, self.other, self.noun)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldSentence:

@@ -26,9 +26,8 @@ SAMPLES = 500  # sentences per measure
 
 
 @torch.inference_mode()
-def decided_words(model: LanguageEncoder, n: int) -> float:
+def decided_words(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> float:
     """Return the share of words decided by the grammar that the model names when they are hidden one at a time."""
-    sentences = list(islice(splits.sentences("test", language=model.config.language), n))
     # Each sentence once for each word to hide, and the place of this word.
     repeated = [sentence for sentence in sentences for _ in sentence.decided]
     hidden_places = [place for sentence in sentences for place in sorted(sentence.decided)]
@@ -62,9 +61,8 @@ def places(sentences: Sequence[GoldSentence]) -> tuple[Tensor, Tensor]:
 
 
 @torch.inference_mode()
-def named_referents(model: LanguageEncoder, n: int, kind: str = "reference") -> float:
+def named_referents(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> float:
     """Return the share of sentences in which the model names the noun that "it" stands for."""
-    sentences = references("test", n, kind, model.config.language)
     words = _numbers(model, sentences)
     rows, (pronouns, nouns) = torch.arange(len(sentences)), places(sentences)
     named = model(words).referents.argmax(dim=-1)  # (B, T)
@@ -99,12 +97,11 @@ def reference_accuracy(model: LanguageEncoder, sentences: Sequence[GoldSentence]
     return _right(weights_from_it(model, sentences), sentences).float().mean(dim=-1)
 
 
-def reference_head(model: LanguageEncoder, n: int = SAMPLES, kind: str = "reference") -> Head:
-    """Return the head that attends from "it" to the right noun most often, chosen on validation sentences.
+def reference_head(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> Head:
+    """Return the head that attends from "it" to the right noun most often.
 
     Among equals it is one of the last layer, where the model names the noun, and there the one with the most weight.
     """
-    sentences = references("validation", n, kind, model.config.language)
     from_it = weights_from_it(model, sentences)  # (L, H, B, T)
     right = _right(from_it, sentences).float().mean(dim=-1)  # (L, H)
     _pronouns, nouns = places(sentences)
@@ -135,7 +132,8 @@ def swap_referents(
             last = reference.pronoun + 3
             others = for_places if words[last] in for_animals else for_animals
             words[last] = others[number % len(others)]
-        swapped.append(replace(sentence, words=tuple(words), reference=reference.swapped))
+        other = replace(reference, noun=reference.other, other=reference.noun)
+        swapped.append(replace(sentence, words=tuple(words), reference=other))
     return swapped
 
 
@@ -156,10 +154,9 @@ def fixed_offset(sentences: Sequence[GoldSentence]) -> int:
 
 
 @torch.inference_mode()
-def next_words(model: LanguageDecoder, n: int) -> float:
+def next_words(model: LanguageDecoder, sentences: Sequence[GoldSentence]) -> float:
     """Return the cross entropy of the next words, in nats per word; the end of a sentence counts as a word."""
     config, vocabulary = model.config, load_vocabulary("english")
-    sentences = islice(splits.sentences("test"), n)
     words = pad_numbers([[*vocabulary.encode(s.words), config.end] for s in sentences])
     logits, _ = model(words[:, :-1])
     loss = torch.nn.functional.cross_entropy(
@@ -242,15 +239,17 @@ def quality(
     model: Model, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)
 ) -> dict[str, float]:
     """Measure a model on this many test sentences, by name; heads are chosen on validation sentences."""
-    if isinstance(model, LanguageEncoder):
-        figures = {"hidden words predicted": decided_words(model, n)}
+    if isinstance(model, LanguageEncoder | LanguageDecoder):
+        language = model.config.language
+        sentences = list(islice(splits.sentences("test", language=language), n))
+        if isinstance(model, LanguageDecoder):
+            return {"cross-entropy, nats per word": next_words(model, sentences)}
+        figures = {"hidden words predicted": decided_words(model, sentences)}
         figures |= _reference_quality(model, n, "reference")
-        if model.config.language == "korean":
+        if language == "korean":
             own = _reference_quality(model, n, "own")
             figures |= {f"자기: {name}": value for name, value in own.items()}
         return figures
-    if isinstance(model, LanguageDecoder):
-        return {"cross-entropy, nats per word": next_words(model, n)}
     pairs = some_pairs("test", n, clauses)
     translated = hits(model, pairs)
     figures = {
@@ -270,24 +269,22 @@ def quality(
 
 def _reference_quality(model: LanguageEncoder, n: int, kind: str) -> dict[str, float]:
     """Return how well a model finds the nouns that pronouns stand for, by name, on n sentences of a kind."""
-    language = model.config.language
-    test = references("test", n, kind, language)
-    offset = fixed_offset(references("validation", n, kind, language))
+    test, validation = (
+        references(split, n, kind, model.config.language) for split in ("test", "validation")
+    )
     pronouns, nouns = places(test)
-    head = reference_head(model, n, kind)
-    random = untrained(model.config)
-    random_head = reference_head(random, n, kind)
+    head, random = reference_head(model, validation), untrained(model.config)
+    random_accuracy = reference_accuracy(random, test)[reference_head(random, validation)]
+    is_at_offset = nouns - pronouns == fixed_offset(validation)
     changed = "particles" if kind == "own" else "last word"
     return {
-        "referents named": named_referents(model, n, kind),
+        "referents named": named_referents(model, test),
         "reference layer": head[0],
         "reference head": head[1],
         "reference head attends to the right noun": float(reference_accuracy(model, test)[head]),
         f"reference head follows the {changed}": accuracy_when_swapped(model, head, test),
-        "best head with random weights attends to the right noun": float(
-            reference_accuracy(random, test)[random_head]
-        ),
-        "best fixed offset is right": float((nouns - pronouns == offset).float().mean()),
+        "best head with random weights attends to the right noun": float(random_accuracy),
+        "best fixed offset is right": float(is_at_offset.float().mean()),
     }
 
 

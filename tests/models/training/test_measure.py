@@ -66,15 +66,16 @@ class TestEncoder:
         decided = [s.words[place] for s in made for place in s.decided]
         share = decided.count("is") / len(decided)
         assert 0 < share < 0.5
-        assert measure.decided_words(Looking(SMALL), n=60) == pytest.approx(share)
+        assert measure.decided_words(Looking(SMALL), made) == pytest.approx(share)
 
     def test_named_referents(self) -> None:
         """Whoever always names the street is right as often as it is the street."""
         model = Looking(SMALL)
         model.word = "street"
-        nouns = [s.words[s.reference.noun] for s in measure.references("test", 60) if s.reference]
+        made = measure.references("test", 60)
+        nouns = [s.words[s.reference.noun] for s in made if s.reference]
         assert 0 < nouns.count("street") < 20
-        assert measure.named_referents(model, n=60) == pytest.approx(nouns.count("street") / 60)
+        assert measure.named_referents(model, made) == pytest.approx(nouns.count("street") / 60)
 
     def test_looks(self) -> None:
         """Where each head looks from "it", and how often that is right."""
@@ -89,7 +90,7 @@ class TestEncoder:
         assert right[1, 2] == 1
         assert right[0, 1] == pytest.approx(nouns.count(1) / 40)
         assert right[0, 0] == 0
-        assert measure.reference_head(Looking(SMALL), 40) == (1, 2)
+        assert measure.reference_head(Looking(SMALL), made) == (1, 2)
 
     def test_turning(self) -> None:
         """A head that reads the last word turns with it; one that always looks at one place never does."""
@@ -120,7 +121,8 @@ class Uniform(LanguageDecoder):
 
 def test_next_words() -> None:
     """Who finds all words alike is surprised by the logarithm of their number."""
-    assert measure.next_words(Uniform(SMALL), n=20) == pytest.approx(math.log(len(WORDS)), abs=1e-4)
+    made = list(islice(splits.sentences("test"), 20))
+    assert measure.next_words(Uniform(SMALL), made) == pytest.approx(math.log(len(WORDS)), abs=1e-4)
 
 
 class Parrot(RecurrentTranslator):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +16,6 @@ from attnviz.models.registry import Recipe
 from attnviz.models.training import files, measure
 from attnviz.models.training.run import rate_at, take_steps, train
 from attnviz.models.training.tasks import dropping_heads, hide, loss_of, new_model
-from tests.models.language.conftest import seeded
 from tests.models.training.conftest import KINDS
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def test_rate() -> None:
 def test_dropping_heads() -> None:
     """A head that is left out adds nothing; the others add more, so that the sum is the same on average."""
     query, ones = torch.randn(101, 5, 2, 3), torch.ones(101, 5, 2, 3)
-    context, weights = dropping_heads(0.3, seeded(0))(query, query, ones, None)
+    context, weights = dropping_heads(0.3, Random(0))(query, query, ones, None)
     is_out = (context == 0).flatten(2)
     assert 0.2 < is_out.float().mean() < 0.4
     assert torch.equal(is_out.all(dim=-1), is_out.any(dim=-1))
@@ -101,7 +101,7 @@ def test_hidden_words(plan: Callable[..., TrainingPlan]) -> None:
     config: Any = plan("encoder").config
     words = torch.randint(5, config.n_words, (200, 101))
     words[:, 90:] = 0
-    shown, hidden = hide(seeded(0), words, config, 0.05)
+    shown, hidden = hide(Random(0), words, config, 0.05)
     asked, here = hidden >= 0, words != 0
     assert (hidden[asked] == words[asked]).all()
     assert not asked[:, 90:].any()
