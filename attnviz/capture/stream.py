@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
@@ -112,17 +112,8 @@ class RecordCollector(WeightCollector):
     with the weights; the other arguments are those of `WeightCollector`.
     """
 
-    def __init__(
-        self,
-        layers: Collection[int] | None = None,
-        heads: Collection[int] | None = None,
-        *,
-        rows: slice | None = None,
-        keys: slice | None = None,
-        memory: int | None = None,
-        vectors: bool = False,
-    ) -> None:
-        super().__init__(layers, heads, rows=rows, keys=keys, memory=memory)
+    def __init__(self, *selection: Any, vectors: bool = False, **limits: Any) -> None:
+        super().__init__(*selection, **limits)
         self._wants_vectors = vectors
 
     def begin(self, batch: Batch) -> None:
