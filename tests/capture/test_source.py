@@ -150,6 +150,7 @@ def test_refused(make: Callable[..., Any], tokenizer: Any) -> None:
     pictures = ViTModel(ViTConfig(image_size=32, num_hidden_layers=1))
     one_size: dict[str, Any] = {"device": "cpu", "dtype": "float64"}
     more: dict[str, Any]
+    given: Any
     for given, own_tokenizer, more, error, words in (
         ({}, tokenizer, {}, ModelError, "a torch module, not of type dict"),
         (model, None, {}, ModelError, "needs its Hugging Face tokenizer, .*: there is none"),

@@ -117,7 +117,13 @@ class _Answer(BaseHTTPRequestHandler):
             return self._refuse(404, "EntryNotFound")
         if self._folder(found["model"]) is None:
             return None
-        body = {"id": found["model"], "sha": COMMIT, "private": False, "tags": [], "siblings": []}
+        body: dict[str, object] = {
+            "id": found["model"],
+            "sha": COMMIT,
+            "private": False,
+            "tags": [],
+            "siblings": [],
+        }
         return self._reply(200, {"Content-Type": "application/json"}, json.dumps(body).encode())
 
     def _folder(self, model: str) -> Path | None:
