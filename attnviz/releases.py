@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -50,13 +49,6 @@ def config_class() -> type[PreTrainedConfig]:
     # transformers 4: another spelling.
     name = "PreTrainedConfig" if hasattr(transformers, "PreTrainedConfig") else "PretrainedConfig"
     return getattr(transformers, name)  # type: ignore[no-any-return]
-
-
-def config_fields(config: Any) -> list[str]:
-    """Return the names of the settings of a configuration."""
-    if dataclasses.is_dataclass(config):
-        return [field.name for field in dataclasses.fields(config)]
-    return list(vars(config))  # transformers before 5.4: no dataclass
 
 
 # The inputs that models of transformers 4, which have no `input_modalities`, may be named after.

@@ -13,7 +13,6 @@ from torch import Tensor
 from attnviz.errors import InputError
 from attnviz.releases import (
     check_letters,
-    config_fields,
     input_embeddings,
     input_modalities,
     mask_by_length,
@@ -64,11 +63,6 @@ def test_a_library_outside_its_range(
     assert "torch 1.0" in failed.errors
     assert "torch>=" in failed.errors
     assert failed.errors.count("\n") == 1
-
-
-def test_a_configuration_that_is_no_dataclass() -> None:
-    """Its attributes are its settings."""
-    assert config_fields(SimpleNamespace(hidden_size=32, n_layers=2)) == ["hidden_size", "n_layers"]
 
 
 def test_a_model_that_does_not_say_what_it_reads() -> None:

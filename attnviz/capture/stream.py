@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float32
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attnviz.attention import QKV, Receipt, indices_of
@@ -105,15 +105,6 @@ class LayerObserver(Observer, Protocol):
         """Receive a layer whose attention has been computed; its blocks follow."""
 
 
-class Vectors(NamedTuple):
-    """One layer's queries, keys and values of one sentence, without padding."""
-
-    query: Float32[np.ndarray, "head query d_k"]
-    key: Float32[np.ndarray, "head key d_k"]
-    value: Float32[np.ndarray, "head key d_v"]
-    scaling: float
-
-
 class RecordCollector(WeightCollector):
     """Collects weights and, if they are available, the queries, keys and values of whole sentences.
 
@@ -121,26 +112,18 @@ class RecordCollector(WeightCollector):
     with the weights; the other arguments are those of `WeightCollector`.
     """
 
-    def __init__(
-        self,
-        layers: Collection[int] | None = None,
-        heads: Collection[int] | None = None,
-        *,
-        rows: slice | None = None,
-        keys: slice | None = None,
-        memory: int | None = None,
-        vectors: bool = False,
-    ) -> None:
-        super().__init__(layers, heads, rows=rows, keys=keys, memory=memory)
+    def __init__(self, *selection: Any, vectors: bool = False, **limits: Any) -> None:
+        super().__init__(*selection, **limits)
         self._wants_vectors = vectors
 
     def begin(self, batch: Batch) -> None:
         """Discard the data of an earlier batch."""
         super().begin(batch)
         self._bytes_needed = 0
-        self._held: list[list[Vectors]] = [
+        # by sentence, of each layer: queries, keys and values without padding, and the scaling
+        self._held: list[list[tuple[np.ndarray, np.ndarray, np.ndarray, float]]] = [
             [] for _ in batch.sentences
-        ]  # of each layer, by sentence
+        ]
 
     def observe_layer(self, layer: Layer) -> None:
         """Keep a layer's queries, keys and values, as long as there is room for all layers."""
@@ -170,13 +153,13 @@ class RecordCollector(WeightCollector):
         key, value = (for_each_head(tensor, n_heads) for tensor in (layer.key, layer.value))
         for index, (row_span, key_span) in enumerate(self._spans):
             rows, keys = slice(*row_span), slice(*key_span)
-            vectors = Vectors(
-                query=layer.query[index, heads, rows].float().numpy(force=True),
-                key=key[index, heads, keys].float().numpy(force=True),
-                value=value[index, heads, keys].float().numpy(force=True),
-                scaling=layer.scaling,
+            kept = (
+                layer.query[index, heads, rows],
+                key[index, heads, keys],
+                value[index, heads, keys],
             )
-            self._held[index].append(vectors)
+            query_kept, key_kept, value_kept = (part.float().numpy(force=True) for part in kept)
+            self._held[index].append((query_kept, key_kept, value_kept, layer.scaling))
 
     def vectors(self, index: int) -> QKV | None:
         """Return the queries, keys and values of sentence `index` without padding.
@@ -192,20 +175,17 @@ class RecordCollector(WeightCollector):
             )
         held = self._held[index]
         is_partial = self._window != (None, None) or self.cell > 1
-        has_all = len(held) == len(self.layers) and not is_partial
         # Head widths may differ between layers; such arrays cannot be stacked.
-        shapes = {(one.query.shape, one.key.shape, one.value.shape) for one in held}
-        if not has_all or len(shapes) != 1:
+        shapes = {(query.shape, key.shape, value.shape) for query, key, value, _ in held}
+        if is_partial or len(held) != len(self.layers) or len(shapes) != 1:
             if self._wants_vectors:
                 raise ModelError(
                     "vectors: this model shows no queries, keys and values of one shape for all of these layers"
                 )
             return None
+        queries, keys, values, scalings = zip(*held, strict=True)
         return QKV(
-            query=np.stack([one.query for one in held]),
-            key=np.stack([one.key for one in held]),
-            value=np.stack([one.value for one in held]),
-            scaling=tuple(one.scaling for one in held),
+            query=np.stack(queries), key=np.stack(keys), value=np.stack(values), scaling=scalings
         )
 
 
@@ -444,7 +424,7 @@ class ForwardPass:
                 seen=block[..., :n_shown],
             )
             self._show(shown, observers)
-        check.expect_equal(layer.number, query.dtype, unknown)
+        check.expect_equal(unknown)
         self._proves_weights &= check.proves_weights
         self._n_rows_of_weights = check.n_rows_of_weights or self._n_rows_of_weights
         largest = max(check.difference, check.difference_of_sums)
@@ -452,26 +432,12 @@ class ForwardPass:
 
     def _check(self, layer: Layer) -> LayerCheck:
         """Return the comparison of a layer with its native output."""
-        dtype = torch.promote_types(layer.query.dtype, torch.float32)
         # Random sums are compared only if the pass produces nothing but a record, because the record's receipt states
         # this weaker check.
         is_record = all(isinstance(observer, WeightCollector) for observer in self.observers)
         by_sums = layer.key.shape[2] > EVERY_NUMBER and layer.value.shape[-1] > SUMS and is_record
         self._by_sums |= by_sums
-        query_lengths = layer.query.to(dtype).norm(dim=-1) * abs(layer.scaling)
-        key_lengths = for_each_head(layer.key.to(dtype).norm(dim=-1), layer.query.shape[1])
-        return LayerCheck(
-            query_lengths=query_lengths,
-            key_lengths=key_lengths,
-            values=for_each_head(layer.value.to(dtype), layer.query.shape[1]),
-            output=layer.output.to(dtype),
-            real=self.batch.real,
-            own_weights=layer.own_weights,
-            attend=layer.attend,
-            seed=layer.number,
-            by_sums=by_sums,
-            is_coarse=layer.query.dtype != dtype,
-        )
+        return LayerCheck(layer, self.batch.real, by_sums=by_sums)
 
     def add_weights(self, weights: Float[Tensor, "batch head query key"], number: int = -1) -> None:
         """Pass weights to the observers that the model itself computed and used, which need no verification."""

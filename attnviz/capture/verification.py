@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Float32
@@ -20,6 +19,9 @@ from torch import Tensor
 from attnviz.attention import TOLERANCE
 from attnviz.capture.observers import CPU
 from attnviz.errors import NotVerifiedError
+
+if TYPE_CHECKING:
+    from attnviz.capture.stream import Layer
 
 # With up to EVERY_NUMBER keys, every number of an output is compared; with more, SUMS random sums of each row are. The
 # errors of a row cancel out in one sum with a probability of at most 1/2, and in all eight with at most 1/2**8.
@@ -36,51 +38,47 @@ Attend: TypeAlias = Callable[[slice, Tensor, Tensor | None], Tensor]
 MaskOfRows: TypeAlias = Callable[[slice, int], Tensor | None]
 
 
-@dataclass(slots=True, kw_only=True)
 class LayerCheck:
-    """The comparison of one layer's weights with the model's own, a block of rows at a time."""
+    """The comparison of one layer's weights with the model's own, a block of rows at a time.
 
-    values: Float[Tensor, "batch head key d_v"]
-    # The lengths of the queries, multiplied by the scaling, and of the keys. The product of two is the largest score
-    # that they can have.
-    query_lengths: Float[Tensor, "batch head query"]
-    key_lengths: Float[Tensor, "batch head key"]
-    output: Float[Tensor, "batch query head d_v"]  # as the model's own implementation computed it
-    real: Bool[Tensor, "batch token"]  # False for padding, which is not compared
-    # The weights that the implementation returned; None if it returns none.
-    own_weights: Float[Tensor, "batch head query key"] | None
-    attend: Attend | None  # None if the implementation cannot run again
-    seed: int  # of the random values, and of the choice of rows that run again
-    by_sums: bool  # whether random sums of the output are compared instead of every number
-    is_coarse: bool  # whether the model's number format is coarser than float32
-    difference: float = 0.0  # the largest difference so far, as a share (see `compare`)
-    # The largest difference of sums with random values. These are computed in float32 at least, whatever the format of
-    # the model, and so are held to the tolerance of that format.
-    difference_of_sums: float = 0.0
-    _width: int = field(init=False)
+    `real` is False for padding, which is not compared. With `by_sums`, random sums of the output are compared instead
+    of every number. The number of the layer is the seed of all random numbers.
+    """
 
-    def __post_init__(self) -> None:
-        self._width = self.values.shape[-1]
-        if self.by_sums:
-            random_signs = signs((self._width, SUMS), self.seed).to(self.values)
-            self.values = self.values @ random_signs
-            self.output = self.output @ random_signs
+    def __init__(self, layer: Layer, real: Bool[Tensor, "batch token"], *, by_sums: bool) -> None:
+        self._layer, self._real, self._by_sums = layer, real, by_sums
+        dtype = torch.promote_types(layer.query.dtype, torch.float32)
+        self._is_coarse = layer.query.dtype != dtype  # a number format coarser than float32
+        values, key_lengths = layer.value.to(dtype), layer.key.to(dtype).norm(dim=-1)
+        n_shared = layer.query.shape[1] // layer.key.shape[1]  # query heads that share one key head
+        if n_shared > 1:
+            values = values.repeat_interleave(n_shared, dim=1)
+            key_lengths = key_lengths.repeat_interleave(n_shared, dim=1)
+        self._output, self._width = layer.output.to(dtype), values.shape[-1]
+        # The product of the lengths of a query and a key is the largest score that they can have.
+        self._query_lengths = layer.query.to(dtype).norm(dim=-1) * abs(layer.scaling)
+        if by_sums:
+            random_signs = signs((self._width, SUMS), layer.number).to(values)
+            values, self._output = values @ random_signs, self._output @ random_signs
         # Two more columns hold the largest number of each value, and the length of its key. Weighted by a row, they
         # tell how large the rounding errors of the row may be.
-        largest = self.values.abs().amax(dim=-1)
-        sizes = torch.stack([largest, self.key_lengths], dim=-1)
-        self.values = torch.cat([self.values, sizes], dim=-1)
+        sizes = torch.stack([values.abs().amax(dim=-1), key_lengths], dim=-1)
+        self._values = torch.cat([values, sizes], dim=-1)
+        self.difference = 0.0  # the largest so far, as a share (see `compare`)
+        # The largest difference of sums with random values. These are computed in float32 at least, whatever the format
+        # of the model, and so are held to the tolerance of that format.
+        self.difference_of_sums = 0.0
 
     @property
     def proves_weights(self) -> bool:
         """Whether the weights themselves are compared, and not only their products with the values."""
-        return self.own_weights is not None or self.attend is not None
+        return self._layer.own_weights is not None or self._layer.attend is not None
 
     @property
     def n_rows_of_weights(self) -> int | None:
         """The number of rows in which the weights themselves are compared; None if in all, or in none."""
-        is_sampled = self.own_weights is None and self.attend is not None
-        return SAMPLE if is_sampled and self.output.shape[1] > SAMPLE else None
+        is_sampled = self._layer.own_weights is None and self._layer.attend is not None
+        return SAMPLE if is_sampled and self._output.shape[1] > SAMPLE else None
 
     def compare(
         self,
@@ -96,26 +94,26 @@ class LayerCheck:
         divided by the size of the row's scores, if that is unusual and the scores are not finer than the rest.
         """
         rows = slice(first, first + block.shape[2])
-        weights, values = block[..., first_key:], self.values[:, :, first_key : block.shape[3]]
+        weights, values = block[..., first_key:], self._values[:, :, first_key : block.shape[3]]
         # Products with few columns run faster, and in float32 more precisely, on the transposed matrices.
-        product = (values.mT @ weights.mT).mT if self.by_sums else weights @ values
+        product = (values.mT @ weights.mT).mT if self._by_sums else weights @ values
         context, value_size, key_length = product[..., :-2], product[..., -2], product[..., -1]
-        score_size = (self.query_lengths[:, :, rows] * key_length / USUAL_SCORE).clamp_min(1)
+        score_size = (self._query_lengths[:, :, rows] * key_length / USUAL_SCORE).clamp_min(1)
         # In coarser formats the rounding of scores in float32 is small beside that of everything else.
-        slack = torch.ones_like(score_size) if self.is_coarse else score_size
-        error = (context - self.output[:, rows].transpose(1, 2)).abs().amax(dim=-1)
+        slack = torch.ones_like(score_size) if self._is_coarse else score_size
+        error = (context - self._output[:, rows].transpose(1, 2)).abs().amax(dim=-1)
         # A head whose values are all 0 has the difference 0, not an undefined one.
         value_size = value_size.clamp_min(torch.finfo(value_size.dtype).tiny)
         share = error / value_size / slack
-        self.difference = _larger(self.difference, share, self.real[:, rows])
-        if self.own_weights is not None:
-            own = self.own_weights[:, :, rows, : block.shape[3]]
+        self.difference = _larger(self.difference, share, self._real[:, rows])
+        if self._layer.own_weights is not None:
+            own = self._layer.own_weights[:, :, rows, : block.shape[3]]
             rounded = block.to(own.dtype)  # the model rounded its weights to its own number format
             # Nearly all implementations compute the very same numbers, which is quickly seen.
             if not torch.equal(rounded, own):
                 error = (rounded - own).abs().sum(dim=-1, dtype=block.dtype)
-                self.difference = _larger(self.difference, error / slack, self.real[:, rows])
-        elif self.attend is not None:
+                self.difference = _larger(self.difference, error / slack, self._real[:, rows])
+        elif self._layer.attend is not None:
             self._run_again(rows, block, score_size, mask_of_rows)
 
     def _run_again(
@@ -126,29 +124,28 @@ class LayerCheck:
         mask_of_rows: MaskOfRows,
     ) -> None:
         """Run the model's own attention with random values, on a sample of a block's rows, and compare the sums."""
-        assert self.attend is not None
+        assert self._layer.attend is not None
         n_rows, n_keys = block.shape[2:]
-        n_sampled = max(1, min(n_rows, n_rows * SAMPLE // self.output.shape[1]))
-        generator = torch.Generator().manual_seed(self.seed + rows.start)
+        n_sampled = max(1, min(n_rows, n_rows * SAMPLE // self._output.shape[1]))
+        generator = torch.Generator().manual_seed(self._layer.number + rows.start)
         first = int(torch.randint(n_rows - n_sampled + 1, (), generator=generator, device=CPU))
         sampled = slice(first, first + n_sampled)  # rows of the block
         layer_rows = slice(rows.start + sampled.start, rows.start + sampled.stop)
-        random_values = signs((n_keys, self._width), self.seed).to(block)
-        own = self.attend(layer_rows, random_values, mask_of_rows(layer_rows, n_keys))
+        random_values = signs((n_keys, self._width), self._layer.number).to(block)
+        own = self._layer.attend(layer_rows, random_values, mask_of_rows(layer_rows, n_keys))
         sums = block[:, :, sampled] @ random_values
         error = (sums - own.transpose(1, 2)).abs().amax(dim=-1) / score_size[:, :, sampled]
-        self.difference_of_sums = _larger(self.difference_of_sums, error, self.real[:, layer_rows])
+        self.difference_of_sums = _larger(self.difference_of_sums, error, self._real[:, layer_rows])
 
-    def expect_equal(self, layer: int, dtype: torch.dtype, unknown: Sequence[str] = ()) -> None:
+    def expect_equal(self, unknown: Sequence[str] = ()) -> None:
         """Raise NotVerifiedError if a difference is above the tolerance, or not a finite number.
 
-        `layer` is the layer's number, `dtype` the model's number format; `unknown` holds keywords of the layer that
-        attnviz does not know.
+        `unknown` holds keywords of the layer that attnviz does not know.
         """
-        number_format, difference = dtype, self.difference
+        number_format, difference = self._layer.query.dtype, self.difference
         subject = "its captured weights, or their products with its values,"
-        if difference <= tolerance_of(dtype):
-            number_format, difference = self.values.dtype, self.difference_of_sums
+        if difference <= tolerance_of(number_format):
+            number_format, difference = self._values.dtype, self.difference_of_sums
             subject = "sums of its captured weights"
         tolerance = tolerance_of(number_format)
         if difference <= tolerance:
@@ -164,7 +161,9 @@ class LayerCheck:
         else:
             fault = "its output, or its captured weights times its values, is not a finite number"
             reason = "its weights may be damaged, or too large for this number format (try dtype float32)"
-        raise NotVerifiedError(f"refused, because layer {layer} is not verified: {fault}; {reason}")
+        raise NotVerifiedError(
+            f"refused, because layer {self._layer.number} is not verified: {fault}; {reason}"
+        )
 
 
 def _larger(

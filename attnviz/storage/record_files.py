@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -223,7 +223,8 @@ def rebuild(content: Mapping[str, object]) -> Attention:
     is_signed = record.receipt is not None or digest is not None
     if is_signed and digest != _digest(record):
         raise FileFormatError("its weights or labels were changed after the receipt was issued")
-    return _harmless(record)
+    shown = ("model", "notes", "query_tokens", "key_tokens", "exact", "receipt")
+    return replace(record, **{name: harmless(getattr(record, name)) for name in shown})
 
 
 def _token_statistics(content: Mapping[str, object]) -> TokenStatistics:
@@ -252,43 +253,19 @@ def _digest(record: Attention) -> str:
     return digest.hexdigest()
 
 
-def _harmless(record: Attention) -> Attention:
-    """Return a record whose texts contain no terminal escape sequences.
+def harmless(value: Any) -> Any:
+    """Return a value whose texts contain no terminal escape sequences; the pieces of tokens, which are not shown, stay.
 
     attnviz writes none, but a file with an escape sequence for a token is easily made and sent to someone.
     """
-    exact, receipt = record.exact, record.receipt
-    if exact is not None:
-        exact = replace(
-            exact,
-            query_tokens=_harmless_tokens(exact.query_tokens),
-            key_tokens=_harmless_tokens(exact.key_tokens),
-        )
-    if receipt is not None:
-        receipt = replace(receipt, native=visible(receipt.native), dtype=visible(receipt.dtype))
-    return replace(
-        record,
-        model=visible(record.model),
-        notes=tuple(map(harmless_note, record.notes)),
-        query_tokens=_harmless_tokens(record.query_tokens),
-        key_tokens=_harmless_tokens(record.key_tokens),
-        exact=exact,
-        receipt=receipt,
-    )
-
-
-def _harmless_tokens(tokens: Sequence[Token]) -> tuple[Token, ...]:
-    """Return tokens whose texts contain no escape sequences."""
-    return tuple(replace(token, text=visible(token.text)) for token in tokens)
-
-
-def harmless_note(note: Note) -> Note:
-    """Return a note whose texts contain no escape sequences."""
-    fields = (
-        (visible(name), visible(value) if isinstance(value, str) else value)
-        for name, value in note.fields
-    )
-    return Note(visible(note.code), tuple(fields))
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, tuple):
+        return tuple(map(harmless, value))
+    if is_dataclass(value):
+        names = [field.name for field in fields(value) if field.name != "piece"]
+        return replace(value, **{name: harmless(getattr(value, name)) for name in names})  # type: ignore[type-var]
+    return value
 
 
 def _as_weights(value: object) -> Weights:

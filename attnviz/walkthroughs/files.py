@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 from attnviz.errors import FileFormatError, RecordError, SettingsError
 from attnviz.storage.encoding import decode, decode_fields, from_text, show, to_text
 from attnviz.storage.files import as_file_error, check_is_file
-from attnviz.storage.record_files import harmless_note
+from attnviz.storage.record_files import harmless
 from attnviz.text.display import visible
 from attnviz.walkthroughs.calculation import compute
 from attnviz.walkthroughs.record import Grid, Walkthrough
@@ -117,12 +117,7 @@ def _rebuild(fields: Mapping[str, object]) -> Walkthrough:
             raise FileFormatError(f"a name must be text that can be printed, not {show(name)}")
     grids = {name: _grid(grid, f"grids.{name}") for name, grid in grid_values.items()}
     # Remove control characters, which a terminal would obey, from everything that is printed.
-    labels["title"] = harmless_note(labels["title"])
-    labels["notes"] = tuple(map(harmless_note, labels["notes"]))
-    labels["model"] = visible(labels["model"])
-    if (receipt := labels["receipt"]) is not None:
-        native, dtype = visible(receipt.native), visible(receipt.dtype)
-        labels["receipt"] = replace(receipt, native=native, dtype=dtype)
+    labels |= {name: harmless(labels[name]) for name in ("title", "notes", "model", "receipt")}
     walk = Walkthrough(grids=grids, **labels)
     for step in walk.steps:
         shape, saved = compute(step, grids).shape, grids[step.result].values.shape

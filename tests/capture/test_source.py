@@ -151,6 +151,7 @@ def test_refused(make: Callable[..., Any], tokenizer: Any) -> None:
     one_size: dict[str, Any] = {"device": "cpu", "dtype": "float64"}
     given: Any
     more: dict[str, Any]
+    given: Any
     for given, own_tokenizer, more, error, words in (
         ({}, tokenizer, {}, ModelError, "a torch module, not of type dict"),
         (model, None, {}, ModelError, "needs its Hugging Face tokenizer, .*: there is none"),

@@ -53,20 +53,8 @@ def test_views(
 
 def test_as_files(typed: Callable[..., Result], here: Path) -> None:
     """A line a token; the record, its picture and its page; the record is loaded and drawn again."""
-    result = typed(
-        "generate",
-        "I love",
-        "--head",
-        "2.1",
-        "-o",
-        "a.npz",
-        "-o",
-        "a.png",
-        "-o",
-        "a.html",
-        "--lang",
-        "ko",
-    )
+    options = "--head 2.1 -o a.npz -o a.png -o a.html --lang ko"
+    result = typed("generate", "I love", *options.split())
     assert result.status == 0
     assert len([line for line in result.output.splitlines() if line.lstrip()[:1].isdigit()]) == 4
     assert (here / "a.html").stat().st_size > 0

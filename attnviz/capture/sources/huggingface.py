@@ -73,27 +73,12 @@ EAGER_UP_TO = 2**20
 CROSS_NAMES = {"encoderattn", "encdecattention", "crossattention", "crossattn"}
 SELF_NAMES = {"selfattn", "selfattention", "attention"}
 AT_MOST = 128  # the most tokens that a model generates freely before it is stopped
-# Settings for greedy generation: the most likely token at each step. Tokens that the model may never generate or must
-# begin with (the language that it translates into) remain as in its own settings. The library's cache is off, because
-# for some models it has as many layers as the encoder instead of the decoder.
-GREEDY = {
-    "do_sample": False,
-    "num_beams": 1,
-    "num_return_sequences": 1,
-    "early_stopping": False,
-    "max_length": None,
-    "max_time": None,
-    "min_length": 0,
-    "min_new_tokens": None,
-    "no_repeat_ngram_size": 0,
-    "repetition_penalty": 1.0,
-    "length_penalty": 1.0,
-    "forced_eos_token_id": None,
-    "stop_strings": None,
-    "guidance_scale": None,
-    "return_dict_in_generate": False,
-    "use_cache": False,
-}
+# The model's own settings that hold when it generates the most likely tokens: which tokens begin and end a text, which
+# may never be generated, and which must come first (the language that it translates into).
+KEPT_SETTINGS = (
+    *("decoder_start_token_id", "bos_token_id", "eos_token_id", "pad_token_id"),
+    *("forced_bos_token_id", "bad_words_ids", "suppress_tokens", "begin_suppress_tokens"),
+)
 
 
 def open_pretrained(
@@ -450,17 +435,14 @@ class PretrainedSource(Source):
         read_batch = join(singles)
         if self._generator is None:
             return [read_batch]
-        generated = self._random_ids(lengths, random)
-        forced_batch = join(
-            [
-                replace(single, inputs=self._generator.inputs(single.inputs, row))
-                for single, row in zip(singles, generated, strict=True)
-            ]
-        )
+        generated = zip(singles, self._random_ids(lengths, random), strict=True)
+        forced = [
+            replace(single, inputs=self._generator.inputs(single.inputs, row))
+            for single, row in generated
+        ]
         return [
-            replace(read_batch, kind="encoder"),
-            replace(forced_batch, kind="cross"),
-            replace(forced_batch, kind="decoder"),
+            replace(read_batch if kind == "encoder" else join(forced), kind=kind)
+            for kind in self.kinds
         ]
 
     def _random_ids(self, lengths: Sequence[int], random: torch.Generator) -> list[list[int]]:
@@ -468,15 +450,11 @@ class PretrainedSource(Source):
         config = self._model.config
         special = {value for name, value in vars(config).items() if name.endswith("_token_id")}
         n_known = len(input_embeddings(self._model).weight)
-        ids = [number for number in range(n_known) if number not in special]
+        ids = torch.tensor([number for number in range(n_known) if number not in special])
         longest = min(max(lengths), self._limit or max(lengths))
-        places = torch.randint(
-            len(ids), (len(lengths), longest), generator=random, device=CPU
-        ).tolist()
-        return [
-            [ids[place] for place in row[:length]]
-            for row, length in zip(places, lengths, strict=True)
-        ]
+        shape = (len(lengths), longest)
+        rows = ids[torch.randint(len(ids), shape, generator=random, device=CPU)]
+        return [row[:length].tolist() for row, length in zip(rows, lengths, strict=True)]
 
     def eager(self, batch: Batch) -> list[Tensor]:
         """Return the weights of the model's own ``output_attentions=True`` for a batch; empty if it returns none.
@@ -599,13 +577,9 @@ class Generator:
             "decoder": (n_target, n_target),
         }
         if kind is None or expected[kind] != (query.shape[2], key.shape[2]):
-            layer = next(
-                (name for name, candidate in self._model.named_modules() if candidate is module),
-                "a layer",
-            )
             raise NoAttentionError(
-                f"{self._name}: it is not clear what {layer} looks at: its keys are neither those of the source alone "
-                "nor those of what was generated alone"
+                f"{self._name}: it is not clear what a {type(module).__name__} looks at: its keys are neither those of "
+                "the source alone nor those of what was generated alone"
             )
         return kind == batch.kind
 
@@ -642,9 +616,9 @@ class Generator:
         limit = min(AT_MOST, self.limit or AT_MOST)
         with as_model_error(self._name, "generate freely"), torch.no_grad(), silence_library():
             watch(self._model, self.native)
-            self._model.generation_config.update(**GREEDY)
+            self._model.generation_config = self._greedy(limit)
             start, *ids = self._model.generate(
-                input_ids=source, attention_mask=torch.ones_like(source), max_new_tokens=limit
+                input_ids=source, attention_mask=torch.ones_like(source)
             )[0].tolist()
         end = self._model.generation_config.eos_token_id
         is_over = ids[-1] in (end if isinstance(end, list) else [end])
@@ -653,6 +627,15 @@ class Generator:
         return GeneratedText(
             text=text, tokens=tokens, read=(self._start(start), *tokens[:-1]), notes=notes
         )
+
+    def _greedy(self, limit: int) -> Any:
+        """Return the settings for at most `limit` tokens, each the most likely one."""
+        from transformers import GenerationConfig
+
+        own = self._model.generation_config
+        kept = {name: getattr(own, name, None) for name in KEPT_SETTINGS}
+        # The library's cache is off, because for some models it has as many layers as the encoder.
+        return GenerationConfig(**kept, max_new_tokens=limit, use_cache=False)
 
     def _start(self, number: int) -> Token:
         """Return the token that the decoder reads first, by its id."""

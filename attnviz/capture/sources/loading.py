@@ -25,7 +25,6 @@ from attnviz.capture.stream import ForwardPass
 from attnviz.errors import AttnvizError, ModelError, UnreachableModelError
 from attnviz.releases import (
     config_class,
-    config_fields,
     dtype_keyword,
     hide_progress_bars,
     input_embeddings,
@@ -105,23 +104,20 @@ def load(
     projection_names = _names_of_weights(model, word_projection)
     missing_names = set(report["missing_keys"])
     _check_weights(missing_names - projection_names, location.name)
-    is_projection_saved = not projection_names & missing_names
+    is_projection_saved = bool(projection_names) and not projection_names & missing_names
+    has_head = is_projection_saved
     if is_seq2seq:
         saved_config, _ = config.get_config_dict(location.path, **options)
         # If the checkpoint has no projection to words, transformers uses the word vectors instead (tied weights), which
         # is wrong if the configuration says that they are not tied.
         is_tied = word_projection.weight is model.get_input_embeddings().weight
-        is_wrongly_tied = is_tied and saved_config.get("tie_word_embeddings") is False
-        return Loaded(
-            tokenizer=tokenizer,
-            model=_base_of(model),
-            full_model=model,
-            has_head=bool(projection_names) and is_projection_saved and not is_wrongly_tied,
-        )
-    if word_projection is not None:
-        full_model = model if is_projection_saved else None
-        return Loaded(tokenizer=tokenizer, model=_base_of(model), full_model=full_model)
-    return Loaded(tokenizer=tokenizer, model=_encoder_of(model))
+        has_head &= not (is_tied and saved_config.get("tie_word_embeddings") is False)
+    return Loaded(
+        tokenizer=tokenizer,
+        model=_base_of(model),
+        full_model=model if is_seq2seq or is_projection_saved else None,
+        has_head=has_head,
+    )
 
 
 def _check_weights(missing_names: set[str], model_name: str) -> None:
@@ -190,7 +186,7 @@ def draw(
     tokenizer = SimpleNamespace(model_max_length=UNLIMITED)  # stands in for a tokenizer
     return Loaded(
         tokenizer=tokenizer,
-        model=_encoder_of(model),
+        model=_base_of(model),
         full_model=model if is_seq2seq else None,
         has_head=is_seq2seq,
     )
@@ -222,7 +218,6 @@ def _read_config(location: Location, options: dict[str, Any]) -> Any:
 
     _check_files(location, options)
     config = AutoConfig.from_pretrained(location.path, **options)
-    _check_sizes(config, location.name)
     config.use_cache = False
     if config._attn_implementation not in {"eager", "sdpa"}:
         config._attn_implementation = None
@@ -241,26 +236,32 @@ def _read_config(location: Location, options: dict[str, Any]) -> Any:
 
 
 def _check_files(location: Location, options: dict[str, Any]) -> None:
-    """Refuse files that would run somebody's code, or read beside the model's folder.
+    """Refuse files that would run somebody's code, read beside the model's folder, or take hours and all memory.
 
-    Raises ModelError: a file names an attention implementation that is not part of transformers, or the index of the
-    weights names other files than those of safetensors in the model's own folder.
+    Raises ModelError: a file names an attention implementation that is not part of transformers or a size that no model
+    has, or the index of the weights names other files than those of safetensors in the model's own folder.
     """
     options = {name: option for name, option in options.items() if name != "trust_remote_code"}
     # The configuration may be in another file than config.json, which it names.
-    files = {"config.json": config_class().get_config_dict(location.path, **options)[0]}
-    files |= {name: _read_json(location, name, options) for name in (*BESIDE, INDEX)}
-    for name, content in files.items():
+    config = config_class().get_config_dict(location.path, **options)[0]
+    for keys, value in _leaves(config):
+        # The theta of rotary positions is the base of their wavelengths, not a size, and may be larger.
+        largest = MOST_LAYERS if "layer" in keys[-1] else MOST
+        if isinstance(value, int) and value > largest and "theta" not in keys[-1]:
+            raise ModelError(
+                f"{location.name} cannot be loaded: its {keys[-1]} is {clip(str(value), 24)}, which no model has"
+            )
+    files = {name: _read_json(location, name, options) for name in (*BESIDE, INDEX)}
+    for name, content in {"config.json": config, **files}.items():
         for keys, value in _leaves(content):
             text = clip(visible(str(value)), 60)
-            reason = ""
-            if IMPLEMENTATION_KEYS.isdisjoint(keys) or value is None:
-                if "weight_map" in keys and not _SAFETENSORS_FILE.fullmatch(str(value)):
-                    reason = f"{text!r}: {SAFETENSORS_ONLY}, in the model's own folder"
-            elif value not in IMPLEMENTATIONS:
+            if not IMPLEMENTATION_KEYS.isdisjoint(keys) and value not in {None, *IMPLEMENTATIONS}:
                 reason = f"the attention {text!r}, which is not the library's own: to load it would run somebody's code"
-            if reason:
-                raise ModelError(f"{location.name} is refused: its {name} names {reason}")
+            elif "weight_map" in keys and not _SAFETENSORS_FILE.fullmatch(str(value)):
+                reason = f"{text!r}: {SAFETENSORS_ONLY}, in the model's own folder"
+            else:
+                continue
+            raise ModelError(f"{location.name} is refused: its {name} names {reason}")
 
 
 def _read_json(location: Location, name: str, options: dict[str, Any]) -> Any:
@@ -289,21 +290,6 @@ def _leaves(content: Any, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
             yield from _leaves(value, keys)
     else:
         yield keys, content
-
-
-def _check_sizes(config: Any, name: str) -> None:
-    """Raise ModelError for sizes that no model has, before building it takes hours and all memory."""
-    for sub_config in _configs([config]):
-        for key in config_fields(sub_config):
-            # The theta of rotary positions is the base of their wavelengths, not a size, and may be larger.
-            if "theta" in key:
-                continue
-            value = getattr(sub_config, key, None)
-            max_value = MOST_LAYERS if "layer" in key else MOST
-            if isinstance(value, int) and value > max_value:
-                raise ModelError(
-                    f"{name} cannot be loaded: its {key} is {clip(str(value), 24)}, which no model has"
-                )
 
 
 def senses(model: Any) -> str:
@@ -365,11 +351,6 @@ def _n_word_vectors(model: Any) -> int:
             f"{name} has no table of word vectors, so it cannot be run on a text: {WATCH}"
         )
     return int(weight.shape[0])
-
-
-def _encoder_of(model: Any) -> Any:
-    """Return the encoder of an encoder-decoder; any other model itself."""
-    return model.get_encoder() if model.config.is_encoder_decoder else model
 
 
 def _base_of(model: Any) -> Any:

@@ -116,12 +116,10 @@ def _default_mask(
     ids: Int[np.ndarray, " token"], padding: int | None
 ) -> Bool[np.ndarray, " token"]:
     """Return which ids are not padding at either end."""
-    is_real = np.ones(len(ids), dtype=bool)
-    if padding is not None:
-        others = np.flatnonzero(ids != padding)
-        is_real[: others.min(initial=len(ids))] = False
-        is_real[others.max(initial=-1) + 1 :] = False
-    return is_real
+    others = np.flatnonzero(ids != padding)
+    places = np.arange(len(ids))
+    first, last = others.min(initial=len(ids)), others.max(initial=-1)
+    return np.asarray((places >= first) & (places <= last))
 
 
 def generated_tokens(
@@ -167,15 +165,13 @@ def own_tokens(tokenizer: Any, text: str) -> tuple[Token, ...]:
     encoding = text.encode() if tokenizer is None else tokenizer.encode(text)
     # The package tokenizers returns an object with `ids`, others the ids themselves, perhaps as a tensor.
     ids = [int(number) for number in getattr(encoding, "ids", encoding)]
-    # The offsets of tokens that are not in the text, such as [CLS], are empty.
-    offsets = getattr(encoding, "offsets", ())
-    spans = [span if span[0] < span[1] else None for span in offsets] or None
     # Its tokenizers may add padding, which the module could not tell from tokens.
-    are_real = getattr(encoding, "attention_mask", [1] * len(ids))
-    ids = [number for number, is_real in zip(ids, are_real, strict=True) if is_real]
-    if spans is not None:
-        spans = [span for span, is_real in zip(spans, are_real, strict=True) if is_real]
-    return _decoded_tokens(tokenizer, ids, text, spans)
+    are_real = [bool(mark) for mark in getattr(encoding, "attention_mask", [True] * len(ids))]
+    spans = None
+    if hasattr(encoding, "offsets"):  # those of tokens that are not in the text are empty
+        offsets = itertools.compress(encoding.offsets, are_real)
+        spans = [span if span[0] < span[1] else None for span in offsets]
+    return _decoded_tokens(tokenizer, [*itertools.compress(ids, are_real)], text, spans)
 
 
 def meaning(tokenizer: Any, ids: Sequence[int]) -> str:

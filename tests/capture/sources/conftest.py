@@ -28,8 +28,6 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 DEFAULT = "distilbert-base-uncased"
 SOMEBODY = "somebody/distilbert"
 """The same model under a name that the command knows nothing of."""
-LFS = (".safetensors", ".bin")
-"""Large files, which the hub keeps elsewhere and redirects to."""
 
 
 @dataclass
@@ -97,10 +95,7 @@ class _Answer(BaseHTTPRequestHandler):
 
     def _resolve(self) -> None:
         path = self.path.partition("?")[0]
-        found = re.fullmatch(
-            r"/(?P<elsewhere>elsewhere/|api/resolve-cache/models/)?(?P<model>.+?)/resolve/(?P<revision>[^/]+)/(?P<file>.+)",
-            path,
-        )
+        found = re.fullmatch(r"/(?P<model>.+?)/resolve/(?P<revision>[^/]+)/(?P<file>.+)", path)
         if found is None:
             return self._api(path)
         folder = self._folder(found["model"])
@@ -111,42 +106,25 @@ class _Answer(BaseHTTPRequestHandler):
         file = folder / found["file"]
         if not file.is_file():
             return self._refuse(404, "EntryNotFound", {"X-Repo-Commit": COMMIT})
-        if found["elsewhere"]:
-            return self._send(file)
-        # The hub sends everybody on: to its own cache, or for large files to another server.
-        large = file.suffix in LFS
-        tag = hashlib.sha256(file.read_bytes()).hexdigest()
-        linked = (
-            {"X-Linked-Size": str(file.stat().st_size), "X-Linked-ETag": f'"{tag}"'}
-            if large
-            else {}
-        )
-        where = "elsewhere" if large else "api/resolve-cache/models"
-        headers = {
-            "Location": f"/{where}/{found['model']}/resolve/{COMMIT}/{found['file']}",
-            "X-Repo-Commit": COMMIT,
-            "ETag": f'"{tag[:40]}"',
-            **linked,
-        }
-        return self._reply(302 if large else 307, headers)
+        content = file.read_bytes()
+        tag = hashlib.sha256(content).hexdigest()
+        return self._reply(200, {"ETag": f'"{tag[:40]}"', "X-Repo-Commit": COMMIT}, content)
 
     def _api(self, path: str) -> None:
-        """Answer questions about the model and its list of files."""
+        """Answer questions about the model; its list of files is not known."""
         found = re.fullmatch(r"/api/models/(?P<model>.+?)(?P<rest>/(revision|tree)/.+)?", path)
-        if found is None:
-            return self._refuse(404, "")
-        folder = self._folder(found["model"])
-        if folder is None:
+        if found is None or "tree" in (found["rest"] or ""):
+            return self._refuse(404, "EntryNotFound")
+        if self._folder(found["model"]) is None:
             return None
-        if (found["rest"] or "").startswith("/tree"):
-            body: object = [{"type": "file", "path": file.name} for file in folder.iterdir()]
-            return (
-                self._send_json(body)
-                if found["rest"] == "/tree/main"
-                else self._refuse(404, "EntryNotFound")
-            )
-        body = {"id": found["model"], "sha": COMMIT, "private": False, "tags": [], "siblings": []}
-        return self._send_json(body)
+        body: dict[str, object] = {
+            "id": found["model"],
+            "sha": COMMIT,
+            "private": False,
+            "tags": [],
+            "siblings": [],
+        }
+        return self._reply(200, {"Content-Type": "application/json"}, json.dumps(body).encode())
 
     def _folder(self, model: str) -> Path | None:
         """The model's folder; where the model is refused or not there, that is answered, and None returned."""
@@ -156,14 +134,6 @@ class _Answer(BaseHTTPRequestHandler):
             self._refuse(status, code)
             return None
         return self.of.models[model]
-
-    def _send(self, file: Path) -> None:
-        content = file.read_bytes()
-        tag = hashlib.sha256(content).hexdigest()[:40]
-        self._reply(200, {"ETag": f'"{tag}"', "X-Repo-Commit": COMMIT}, content)
-
-    def _send_json(self, body: object) -> None:
-        self._reply(200, {"Content-Type": "application/json"}, json.dumps(body).encode())
 
     def _refuse(self, status: int, code: str, headers: dict[str, str] | None = None) -> None:
         self._reply(
@@ -252,12 +222,8 @@ def refused(heatmap: Run, tmp_path: Path) -> Callable[..., str]:
         assert result.stderr.startswith("attnviz: ")
         assert result.stderr.count("\n") == 1
         assert (result.returncode, result.stdout) == (1, "")
-        left = [
-            path
-            for path in tmp_path.rglob("*")
-            if path.is_file() and tmp_path / "home" not in path.parents
-        ]
-        assert left == []
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert [path for path in files if tmp_path / "home" not in path.parents] == []
         return result.stderr.removeprefix("attnviz: ").rstrip()
 
     return run

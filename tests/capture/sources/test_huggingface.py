@@ -16,38 +16,14 @@ if TYPE_CHECKING:
     from tests.fixtures.zoo import Zoo
 
 TINY = [
-    "albert",
-    "bart",
-    "codegen",
-    "distilbert",
-    "gemma2",
-    "gpt2",
-    "gpt_oss",
-    "gptj",
-    "llama",
-    "mistral",
-    "modernbert",
-    "opt",
-    "roberta",
-    "t5",
-    "xlm_roberta",
+    *("albert", "bart", "codegen", "distilbert", "gemma2", "gpt2", "gpt_oss", "gptj", "llama"),
+    *("mistral", "modernbert", "opt", "roberta", "t5", "xlm_roberta"),
 ]
 
 DECODERS = {"codegen", "gemma2", "gpt2", "gpt_oss", "gptj", "llama", "mistral", "opt"}
 
-APART = {
-    "big_bird": "encoder",
-    "bloom": "decoder",
-    "deberta": "encoder",
-    "deberta_v2": "encoder",
-    "falcon": "decoder",
-    "gpt_neo": "decoder",
-    "mpnet": "encoder",
-    "mpt": "decoder",
-    "openai_gpt": "decoder",
-    "xlm": "encoder",
-    "xlnet": "encoder",
-}
+APART = dict.fromkeys(["bloom", "falcon", "gpt_neo", "mpt", "openai_gpt"], "decoder")
+APART |= dict.fromkeys(["big_bird", "deberta", "deberta_v2", "mpnet", "xlm", "xlnet"], "encoder")
 """Models that compute attention apart from the library's interface."""
 
 

@@ -45,42 +45,30 @@ def taught(
     import transformers
 
     tokenizer = make_tokenizer("roberta", real_model)
-    sizes: dict[str, Any] = {
-        "d_model": 24,
-        "vocab_size": len(tokenizer),
-        "pad_token_id": 1,
-        "bos_token_id": 0,
-        "eos_token_id": 2,
-    }
+    sizes: dict[str, Any] = {"d_model": 24, "vocab_size": len(tokenizer)}
+    sizes |= {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
+    for side in ("encoder", "decoder"):
+        sizes |= {f"{side}_layers": 2, f"{side}_attention_heads": 2, f"{side}_ffn_dim": 32}
     model: Any
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
         if request.param == "bart":
-            sides: dict[str, Any] = {
-                f"{side}_{what}": n for side in ("encoder", "decoder") for what, n in SIDES.items()
-            }
-            # Its own settings would sample, search and repeat itself; a model that says the likeliest token does not.
-            config: Any = transformers.BartConfig(
-                **sizes, **sides, dropout=0.0, max_position_embeddings=40
-            )
+            config: Any = transformers.BartConfig(**sizes, dropout=0.0, max_position_embeddings=40)
             model = transformers.BartForConditionalGeneration(config)
+            # Its own settings would sample, search and repeat itself; a model that says the likeliest token does not.
             model.generation_config.update(
                 num_beams=3, do_sample=True, min_length=30, forced_bos_token_id=0
             )
         else:
-            sizes["decoder_start_token_id"] = 1
-            config = transformers.T5Config(
-                **sizes, num_layers=2, num_heads=2, d_kv=12, d_ff=32, dropout_rate=0.0
-            )
+            sizes |= {"decoder_start_token_id": 1, "num_layers": 2, "num_heads": 2}
+            config = transformers.T5Config(**sizes, d_kv=12, d_ff=32, dropout_rate=0.0)
             model = transformers.T5ForConditionalGeneration(config)
         made = tokenizer(list(TAUGHT), padding=True, return_tensors="pt")
         said = tokenizer(list(TAUGHT.values()), padding=True, return_tensors="pt")
         labels = said["input_ids"].masked_fill(said["attention_mask"] == 0, -100)
         optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
         for _ in range(100):
-            loss = model(
-                input_ids=made["input_ids"], attention_mask=made["attention_mask"], labels=labels
-            ).loss
+            loss = model(**made, labels=labels).loss
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
@@ -90,14 +78,10 @@ def taught(
     return open_source(str(folder), device="cpu")
 
 
-SIDES = {"layers": 2, "attention_heads": 2, "ffn_dim": 32}
-
-
-def texts(record: Attention) -> tuple[list[str], list[str]]:
+def texts(record: Attention) -> tuple[list[str], ...]:
     """The labels of rows and columns."""
-    return [token.text for token in record.query_tokens], [
-        token.text for token in record.key_tokens
-    ]
+    axes = (record.query_tokens, record.key_tokens)
+    return tuple([token.text for token in tokens] for tokens in axes)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -178,22 +162,21 @@ class TestLabels:
     """The labels of rows and columns."""
 
     def test_cross(self, zoo: Zoo) -> None:
+        """Rows are generated, columns are read by the encoder."""
         record = attend("I love all you", zoo.source("bart"), target="The love too")
-        assert texts(record) == (
-            ["<s>", "The", "love", "too", "</s>"],
-            ["<s>", "I", "love", "all", "you", "</s>"],
-        )
+        rows, columns = texts(record)
+        assert rows == ["<s>", "The", "love", "too", "</s>"]
+        assert columns == ["<s>", "I", "love", "all", "you", "</s>"]
         assert record.notes == (Note("row_generates_token"),)
         assert {token.segment for token in record.query_tokens} == {2}
         assert [token.special for token in record.query_tokens] == [True, False, False, False, True]
 
     def test_decoder(self, zoo: Zoo) -> None:
-        """Rows are said, columns are read: the start, then what was said before."""
+        """Columns are the start, then what was generated before."""
         record = attend("I love all you", zoo.source("bart"), target="The love too", kind="decoder")
-        assert texts(record) == (
-            ["<s>", "The", "love", "too", "</s>"],
-            ["</s>", "<s>", "The", "love", "too"],
-        )
+        rows, columns = texts(record)
+        assert rows == ["<s>", "The", "love", "too", "</s>"]
+        assert columns == ["</s>", "<s>", "The", "love", "too"]
         assert record.notes == (Note("row_generates_token"), Note("column_read_tokens"))
         assert record.key_tokens[1:] == record.query_tokens[:-1]
         record = attend("I love all you", zoo.source("t5"), target="love", kind="decoder")
@@ -204,13 +187,11 @@ class TestLabels:
         target = "The animals didn't love"
         record = attend("I love all you", zoo.source("bart"), target=target)
         said = [token for token in record.query_tokens if not token.special]
-        assert "".join(
-            target[slice(*token.span)] for token in said if token.span
-        ) == target.replace(" ", "")
-        assert [token.word for token in said] == sorted(
-            token.word for token in said if token.word is not None
-        )
-        assert {token.word for token in said} == {0, 1, 2, 3}
+        letters = [target[slice(*token.span)] for token in said if token.span]
+        assert "".join(letters) == target.replace(" ", "")
+        words = [token.word for token in said if token.word is not None]
+        assert words == sorted(words)
+        assert {*words} == {0, 1, 2, 3}
 
 
 class TestRefused:
@@ -224,7 +205,7 @@ class TestRefused:
         with pytest.raises(SelectionError, match="generates nothing, so it takes no target"):
             attend(SENTENCES[0], source, target="나는")
         with pytest.raises(
-            SelectionError, match=r"has no cross attention to show: it has (encoder|decoder)$"
+            SelectionError, match=r"no cross attention to show: it has (en|de)coder$"
         ):
             attend(SENTENCES[0], source, kind="cross")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +16,6 @@ from attnviz.capture.attend import attend_all
 from attnviz.capture.sources import huggingface as pretrained
 from tests.fixtures.zoo import make_tokenizer
 
-if TYPE_CHECKING:
-    pass
-
 WORDS = ["the", "animal", "didn't", "cross", "unbelievable", "street", "."]
 TEXTS = st.lists(
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join), min_size=1, max_size=3
@@ -30,36 +27,22 @@ def configurations(draw: st.DrawFn) -> Any:
     """A small configuration of one of four families, with the extras that it may have."""
     import transformers
 
-    groups, each, width = (
-        draw(st.integers(1, 3)),
-        draw(st.integers(1, 3)),
-        2 * draw(st.integers(1, 4)),
-    )
-    heads, layers = groups * each, draw(st.integers(1, 3))
-    sizes: dict[str, Any] = {
-        "hidden_size": heads * width,
-        "num_attention_heads": heads,
-        "num_hidden_layers": layers,
-        "intermediate_size": 7,
-        "initializer_range": draw(st.sampled_from([0.02, 0.1])),
-    }
+    groups, each, layers = (draw(st.integers(1, 3)) for _ in range(3))
+    heads, width = groups * each, 2 * draw(st.integers(1, 4))
+    sizes: dict[str, Any] = {"hidden_size": heads * width, "num_attention_heads": heads}
+    sizes |= {"num_hidden_layers": layers, "intermediate_size": 7}
+    sizes["initializer_range"] = draw(st.sampled_from([0.02, 0.1]))
     grouped: dict[str, Any] = {"num_key_value_heads": groups, "head_dim": width}
     family = draw(st.sampled_from(["Bert", "GPT2", "Llama", "Gemma2"]))
     if family == "GPT2":
-        return transformers.GPT2Config(
-            n_embd=heads * width,
-            n_head=heads,
-            n_layer=layers,
-            initializer_range=sizes["initializer_range"],
-            scale_attn_by_inverse_layer_idx=draw(st.booleans()),
-        )
+        del sizes["intermediate_size"]
+        divides = draw(st.booleans())
+        return transformers.GPT2Config(**sizes, scale_attn_by_inverse_layer_idx=divides)
     if family == "Gemma2":
-        extras: dict[str, Any] = {
-            "attn_logit_softcapping": draw(st.sampled_from([0.5, 50.0])),
-            "sliding_window": draw(st.integers(1, 6)),
-            "query_pre_attn_scalar": draw(st.integers(1, 9)),
-        }
-        return transformers.Gemma2Config(**sizes, **grouped, **extras)
+        sizes["attn_logit_softcapping"] = draw(st.sampled_from([0.5, 50.0]))
+        sizes["sliding_window"] = draw(st.integers(1, 6))
+        sizes["query_pre_attn_scalar"] = draw(st.integers(1, 9))
+        return transformers.Gemma2Config(**sizes, **grouped)
     if family == "Llama":
         return transformers.LlamaConfig(**sizes, **grouped, attention_bias=draw(st.booleans()))
     return transformers.BertConfig(**sizes)

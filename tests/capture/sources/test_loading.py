@@ -132,6 +132,11 @@ class TestOtherFiles:
             (place / "adapter_config.json").touch()
             assert "holds an adapter: merge it with its base model" in refusal(place)
 
+    def test_sizes_of_no_model(self, folder: Path) -> None:
+        """They would take hours, and all memory, to build."""
+        change_config(folder, n_layers=10**6)
+        assert refusal(folder).endswith("its n_layers is 1000000, which no model has")
+
     def test_code(self, folder: Path, tmp_path: Path) -> None:
         """Code that comes with a model does not run unless it is allowed to."""
         trace = tmp_path / "ran"

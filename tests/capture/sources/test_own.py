@@ -316,17 +316,8 @@ FORK = """
 import os, signal, threading, torch
 import attnviz
 torch.set_num_threads(1)  # the threads of torch itself do not survive a fork
-
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.words = torch.nn.Embedding(256, 16)
-        self.layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
-
-    def forward(self, numbers):
-        return self.layer(self.words(numbers))
-
-model, ended = Model(), threading.Event()
+layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+model, ended = torch.nn.Sequential(torch.nn.Embedding(256, 16), layer), threading.Event()
 def attend():
     attnviz.attend("I love all you", model)
 def attend_on_and_on():
