@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attnviz.look import Look
-from attnviz.text.messages import language
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,8 +39,7 @@ class Result:
         from attnviz import results
 
         look, own = split_options(options)
-        with language(lang or self.language):
-            return results.picture(self, look, *place, **own).figure
+        return results.picture(self, look, *place, lang=lang, **own).figure
 
     def page(self, lang: str | None = None, **options: Any) -> WebPage:
         """Make one interactive HTML page of the result, which works offline.
@@ -51,8 +49,7 @@ class Result:
         from attnviz import results
 
         look, own = split_options(options)
-        with language(lang or self.language):
-            return results.web_page(self, look, **own)
+        return results.web_page(self, look, lang=lang, **own)
 
     def save(
         self, path: str | os.PathLike[str], *place: Any, lang: str | None = None, **options: Any
@@ -70,8 +67,7 @@ class Result:
         from attnviz import results
 
         look, own = split_options(options)
-        with language(lang or self.language):
-            return results.write(self, Path(path), look, *place, **own)
+        return results.write(self, Path(path), look, *place, lang=lang, **own)
 
     def _repr_html_(self) -> str | None:
         """Return the page in a frame, for notebooks."""
@@ -81,8 +77,7 @@ class Result:
         """Return the picture, for notebooks that show no page."""
         from attnviz import results
 
-        with language(self.language):
-            return results.picture(self, Look(), **self.NOTEBOOK).png()
+        return results.picture(self, Look(), **self.NOTEBOOK).png()
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[Look, dict[str, Any]]:

@@ -89,67 +89,75 @@ def save(result: Result, path: str | os.PathLike[str], *place: Any, **options: A
     return result.save(path, *place, **options)
 
 
-def picture(result: Result, look: Look, *place: Any, **own: Any) -> Picture:
+def picture(
+    result: Result, look: Look, *place: Any, lang: str | None = None, **own: Any
+) -> Picture:
     """Return the picture of a result; `place` chooses a part of it.
 
-    `own` are the keywords of its view: ``layer`` and ``head`` of a record and a difference, ``heads`` and ``examples``
-    of a comparison of heads, ``precision`` and ``blanks`` of a walkthrough.
+    `lang` is the language, None that of the result or else the current one. `own` are the keywords of its view:
+    ``layer`` and ``head`` of a record and a difference, ``heads`` and ``examples`` of a comparison of heads,
+    ``precision`` and ``blanks`` of a walkthrough.
     """
-    if isinstance(result, Attention | Difference):
-        from attnviz.heatmaps import figure
+    with language(lang or result.language):
+        if isinstance(result, Attention | Difference):
+            from attnviz.heatmaps import figure
 
-        if isinstance(result, Attention):
-            return figure.draw_record(result, look, *place, **own)
-        return figure.draw_difference(result, look, *place, **own)
-    if isinstance(result, HeadComparison):
-        from attnviz.heads import api
+            if isinstance(result, Attention):
+                return figure.draw_record(result, look, *place, **own)
+            return figure.draw_difference(result, look, *place, **own)
+        if isinstance(result, HeadComparison):
+            from attnviz.heads import api
 
-        return api.draw(result, look, *place, **own)
-    if isinstance(result, Walkthrough):
-        from attnviz.walkthroughs.figure import sheet
+            return api.draw(result, look, *place, **own)
+        if isinstance(result, Walkthrough):
+            from attnviz.walkthroughs.figure import sheet
 
-        return sheet.draw(result.view(look, **own), look, *place)
-    assert isinstance(result, Story)
-    from attnviz.stories.figure import draw
+            return sheet.draw(result.view(look, **own), look, *place)
+        assert isinstance(result, Story)
+        from attnviz.stories.figure import draw
 
-    return draw(told(result, current_language()), look, *place, **own)
+        return draw(told(result, current_language()), look, *place, **own)
 
 
-def web_page(result: Result, look: Look, **own: Any) -> WebPage:
+def web_page(result: Result, look: Look, *, lang: str | None = None, **own: Any) -> WebPage:
     """Return the page of a result; `own` are the keywords of its view, as for `picture`."""
-    if isinstance(result, Attention | Difference):
-        from attnviz.heatmaps import html
+    with language(lang or result.language):
+        if isinstance(result, Attention | Difference):
+            from attnviz.heatmaps import html
 
-        if isinstance(result, Attention):
-            return html.page(result, look, **own)
-        return html.difference_page(result, look, **own)
-    if isinstance(result, HeadComparison):
-        from attnviz.heads.html import page as page_of_heads
+            if isinstance(result, Attention):
+                return html.page(result, look, **own)
+            return html.difference_page(result, look, **own)
+        if isinstance(result, HeadComparison):
+            from attnviz.heads.html import page as page_of_heads
 
-        return page_of_heads(result, look, **own)
-    if isinstance(result, Walkthrough):
-        from attnviz.walkthroughs.pages.html import page as page_of_walkthrough
+            return page_of_heads(result, look, **own)
+        if isinstance(result, Walkthrough):
+            from attnviz.walkthroughs.pages.html import page as page_of_walkthrough
 
-        return page_of_walkthrough(result.view(look, **own), look)
-    assert isinstance(result, Story)
-    from attnviz.stories.html import page as page_of_story
+            return page_of_walkthrough(result.view(look, **own), look)
+        assert isinstance(result, Story)
+        from attnviz.stories.html import page as page_of_story
 
-    return page_of_story(told(result, current_language()), look, **own)
+        return page_of_story(told(result, current_language()), look, **own)
 
 
-def write(result: Result, path: Path, look: Look, *place: Any, **own: Any) -> Path:
+def write(
+    result: Result, path: Path, look: Look, *place: Any, lang: str | None = None, **own: Any
+) -> Path:
     """Write a result to a file in the format of its ending. Raises OutputError: it has none, or cannot be written."""
-    ending = check_ending(path, result.ENDINGS, f"{WHAT[type(result).__name__]} is")
-    content: str | bytes | Callable[[Path], object]
-    if ending in PICTURES:
-        content = picture(result, look, *place, **own).fill
-    elif ending == ".html":
-        # A page shows all heads of a comparison, and no patterns of examples.
-        of_page = {name: own[name] for name in own if name not in {"heads", "examples"}}
-        content = web_page(result, look, **of_page).html
-    else:
-        content = _data(result, ending, path.name, look, own)
-    return write_whole(path, content)
+    with language(lang or result.language):
+        ending = check_ending(path, result.ENDINGS, f"{WHAT[type(result).__name__]} is")
+        content: str | bytes | Callable[[Path], object]
+        if ending in PICTURES:
+            content = picture(result, look, *place, lang=lang, **own).fill
+        elif ending == ".html":
+            # A page shows all heads of a comparison, and no patterns of examples.
+            of_page = {name: own[name] for name in own if name not in {"heads", "examples"}}
+            content = web_page(result, look, lang=lang, **of_page).html
+        else:
+            content = _data(result, ending, path.name, look, own)
+        return write_whole(path, content)
 
 
 def _data(

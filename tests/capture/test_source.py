@@ -149,7 +149,6 @@ def test_refused(make: Callable[..., Any], tokenizer: Any) -> None:
     model = make("BertModel")
     pictures = ViTModel(ViTConfig(image_size=32, num_hidden_layers=1))
     one_size: dict[str, Any] = {"device": "cpu", "dtype": "float64"}
-    given: Any
     more: dict[str, Any]
     given: Any
     for given, own_tokenizer, more, error, words in (
