@@ -23,6 +23,7 @@ from attnviz.generations.settings import DEFAULT_MODEL, Sampling
 from attnviz.look import Look
 from attnviz.render.names import DEFAULT, outputs, picture_path
 from attnviz.text.display import check_text
+from attnviz.text.messages import language
 
 EXAMPLES = """attnviz generate "I love"
 attnviz generate -m toy-transformer "I love all you" -o love.html
@@ -99,17 +100,18 @@ def generate(
     console = console_here()
     screen = screen_of(console, palette, theme)
     log = StepLog(console, screen)
-    record = generate_text(
-        prompt,
-        source,
-        max_new_tokens=max_new_tokens,
-        chat=chat,
-        layers=layers,
-        heads=heads,
-        on_step=log.show,
-        **asdict(sampling),
-    )
-    log.end(record)
+    with language(screen.fallback):
+        record = generate_text(
+            prompt,
+            source,
+            max_new_tokens=max_new_tokens,
+            chat=chat,
+            layers=layers,
+            heads=heads,
+            on_step=log.show,
+            **asdict(sampling),
+        )
+        log.end(record)
     look = Look(palette=palette, style=style, theme=theme)
     for path in output or []:
         write(record, path, look)

@@ -12,7 +12,7 @@ import typer
 
 from attnviz.render.terminal.screen import console_here, screen_of
 from attnviz.render.theme import ThemeName
-from attnviz.text.messages import _
+from attnviz.text.messages import _, language
 from attnviz.walkthroughs.terminal.steps import draw_walk
 from attnviz.walkthroughs.view import View
 
@@ -31,10 +31,12 @@ def browse(view: View, palette: str, theme: ThemeName = "auto") -> None:
             # A new console for each step, since the user may resize the window.
             console = console_here()
             console.clear()
-            for line in draw_walk(view, screen_of(console, palette, theme), place + 1):
-                console.print(line, soft_wrap=True)
-            words = _("step {n} of {total} · → next · ← back · q quit")
-            status = words.format(n=place + 1, total=last + 1)
+            screen = screen_of(console, palette, theme)
+            with language(screen.fallback):
+                for line in draw_walk(view, screen, place + 1):
+                    console.print(line, soft_wrap=True)
+                words = _("step {n} of {total} · → next · ← back · q quit")
+                status = words.format(n=place + 1, total=last + 1)
             console.print(status, style="reverse", end="")
             sys.stdout.flush()
             # An empty read means the end of the input: quit.
