@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from attnviz import errors
 from attnviz.heads import files, words
 from attnviz.heads import ray as cluster
-from attnviz.heads.measures import MEASURES, Entry
+from attnviz.heads.measures import MEASURES, Measure
 from attnviz.heads.record import HeadComparison, Origin
 from attnviz.heads.settings import (
     CorpusSettings,
@@ -75,7 +75,7 @@ def compare_heads(
     *,
     against: Model = None,
     settings: SurveySettings | None = None,
-    measures: Sequence[Entry] | None = None,
+    measures: Sequence[Measure] | None = None,
     ray: str | None = None,
     roles: bool | str | os.PathLike[str] | HeadComparison = False,
     progress: Callable[[CorpusProgress], object] | None = None,

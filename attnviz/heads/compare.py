@@ -10,7 +10,7 @@ import numpy as np
 
 from attnviz.attention import Note
 from attnviz.heads import measures, relations, roles, selection, survey, tally
-from attnviz.heads.measures import CHANCE, MEASURES, OFFSET, UNTRAINED, Entry, Measure
+from attnviz.heads.measures import CHANCE, MEASURES, OFFSET, UNTRAINED, Measure
 from attnviz.heads.record import (
     Estimates,
     Example,
@@ -28,7 +28,7 @@ def compare(
     measured: Survey,
     *,
     corpus: str,
-    entries: Iterable[Entry] = MEASURES,
+    entries: Iterable[Measure] = MEASURES,
 ) -> HeadComparison:
     """Return what each head does, and how much it differs from the same head of a second model, if there is one.
 
@@ -55,7 +55,7 @@ def compare(
 def _compare_one(
     model_survey: Survey,
     corpus: str,
-    entries: Iterable[Entry],
+    entries: Iterable[Measure],
 ) -> HeadComparison:
     """Return the comparison of the heads of one model, without a second model."""
     known_measures = measures.named(model_survey.measures, entries)

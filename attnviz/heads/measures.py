@@ -119,7 +119,7 @@ class Measure:
     role: RoleRule | None = None
     # the position of the key after the query, in tokens (negative: before it); None for a measure without an offset
     offset: int | None = None
-    family: str = ""  # the name of its `AtOffsets` entry, for a measure at an offset
+    family: str = ""  # the name of all measures like it, for a measure at an offset
     enough_rows: int = ENOUGH_ROWS  # a sentence needs this many counted rows to be an example
     # whether its 95% interval is too narrow: for real text, fewer than 92 of 100 intervals contained the mean
     # (`tests/benchmarks/coverage.py`)
@@ -137,17 +137,6 @@ class Measure:
 def _entry(name: str) -> Measure:
     """Return one of `MEASURES` by name, to unpickle it."""
     return named([name])[0]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AtOffsets:
-    """A family of measures, one for each fixed offset."""
-
-    family: str  # the name of the measures without the offset
-    at: Callable[[int], Measure]  # returns the measure at an offset
-
-
-Entry: TypeAlias = Measure | AtOffsets
 
 
 def _weight_at(offset: int) -> Measure:
@@ -187,7 +176,7 @@ def _peak_at(offset: int) -> Measure:
     )
 
 
-MEASURES: tuple[Entry, ...] = (
+MEASURES: tuple[Measure, ...] = (
     # A[i, i] (Clark et al. 2019, section 3)
     Measure(
         name="self",
@@ -372,29 +361,23 @@ MEASURES: tuple[Entry, ...] = (
         compute=lambda received: received.largest(),
         meaning=N_("largest mean weight that a single key receives from the rows that see it"),
     ),
-    AtOffsets(family="offset", at=_weight_at),  # A[i, i + o]
+    *map(_weight_at, OFFSETS),  # A[i, i + o]
     # positional heads of Voita et al. 2019, section 5.1, which require 0.9 of the rows
-    AtOffsets(family="peak", at=_peak_at),
+    *map(_peak_at, OFFSETS),
 )
 """The measures of a head, unless a caller gives others."""
 
 
-def measures_of(entries: Iterable[Entry] = MEASURES) -> tuple[Measure, ...]:
-    """Return the measures that the entries define, in the order in which they are stored: shares come first."""
-    entries = tuple(entries)
-    measures = [entry for entry in entries if isinstance(entry, Measure)]
-    shares = [entry for entry in measures if entry.takes == "keys"]
-    families = [entry for entry in entries if isinstance(entry, AtOffsets)]
-    return (
-        *shares,
-        *(entry for entry in measures if entry.takes in {"rows", "received"}),
-        *(family.at(offset) for family in families for offset in OFFSETS),
+def measures_of(measures: Iterable[Measure] = MEASURES) -> tuple[Measure, ...]:
+    """Return measures in the order in which they are stored: shares come first, those at fixed offsets last."""
+    return tuple(
+        sorted(measures, key=lambda measure: (bool(measure.family), measure.takes != "keys"))
     )
 
 
-def named(names: Sequence[str], entries: Iterable[Entry] = MEASURES) -> tuple[Measure, ...]:
+def named(names: Sequence[str], entries: Iterable[Measure] = MEASURES) -> tuple[Measure, ...]:
     """Return the measures of these names, as files have them; an unknown name gives a measure without a unit."""
-    known = {measure.name: measure for measure in measures_of(entries)}
+    known = {measure.name: measure for measure in entries}
     return tuple(
         known.get(name) or Measure(name=name, label=name, unit="", meaning="", takes="unknown")
         for name in names

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import AttnvizError, ModelError, SettingsError
-from attnviz.heads.measures import Entry
+from attnviz.heads.measures import Measure
 from attnviz.heads.settings import ModelSettings, SurveySettings
 from attnviz.heads.survey import Part
 from attnviz.text.corpus import BadLine, CorpusLine
@@ -101,7 +101,7 @@ class Job:
     models: tuple[ModelSettings, ...]  # one model, or two that are compared
     digests: tuple[str, ...]  # the digests of their weights
     settings: SurveySettings
-    measures: tuple[Entry, ...]
+    measures: tuple[Measure, ...]
     folder: str  # the current folder, in which relative paths begin
 
 

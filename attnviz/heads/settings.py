@@ -91,10 +91,7 @@ class SurveySettings:
 
 def check_saved(model: ModelSettings, survey: SurveySettings) -> None:
     """Raise SettingsError if a saved file is given together with settings of a new measurement."""
-    options = {
-        "model": model.model is not None,
-        "kind and controls": survey != SurveySettings(),
-    }
-    for name, is_given in options.items():
-        if is_given:
-            raise SettingsError(f"a saved file is shown as it was measured: omit {name}")
+    if model.model is not None:
+        raise SettingsError("a saved file is shown as it was measured: omit model")
+    if survey != SurveySettings():
+        raise SettingsError("a saved file is shown as it was measured: omit kind and controls")

@@ -23,7 +23,7 @@ from attnviz.capture.source import as_source, open_source
 from attnviz.heads.api import TREEBANK
 from attnviz.heads.capture.survey import Surveyor
 from attnviz.heads.compare import compare
-from attnviz.heads.measures import MEASURES, Entry, Measure
+from attnviz.heads.measures import MEASURES
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.tally import wilson
 from attnviz.storage.corpora.corpus import read_corpus
@@ -75,16 +75,6 @@ Found = tuple[list[str], list[str]]
 """The roles that are established of a model, and those that are without thresholds."""
 
 
-def without_threshold(entry: Entry) -> Entry:
-    """Return a measure, or a family of them, whose role asks for no least value."""
-    if not isinstance(entry, Measure):
-        family = entry.at
-        return replace(entry, at=lambda offset: without_threshold(family(offset)))  # type: ignore[arg-type,return-value]
-    if entry.role is None:
-        return entry
-    return replace(entry, role=replace(entry.role, threshold=1e-9))
-
-
 def established(shape: str, seed: int, tokenizer: Any, sentences: str | None) -> Found:
     """The roles that are established of a model of random weights."""
     make = SHAPES[shape]
@@ -95,7 +85,10 @@ def established(shape: str, seed: int, tokenizer: Any, sentences: str | None) ->
         source = as_source(make(len(tokenizer)).eval(), tokenizer)
     surveyor = Surveyor([source], SurveySettings())
     survey = surveyor.add_controls(surveyor.measure_all(read_corpus(sentences or TREEBANK)).whole())
-    low = tuple(map(without_threshold, MEASURES))
+    low = tuple(
+        item if item.role is None else replace(item, role=replace(item.role, threshold=1e-9))
+        for item in MEASURES
+    )
     every = compare(survey, corpus=""), compare(survey, corpus="", entries=low)
     names = [
         sorted({role.name for head in one.heads for role in head.roles if role.established})

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from attnviz.heads.capture.survey import TOKENS, Surveyor
-from attnviz.heads.measures import MEASURES, AtOffsets, Entry, Measure
+from attnviz.heads.measures import MEASURES, Measure
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.survey import Part
 
@@ -46,16 +46,9 @@ def survey_parts(
     return Surveyor(sources, settings).add_controls(whole.whole())
 
 
-def with_thresholds(threshold: float) -> tuple[Entry, ...]:
+def with_thresholds(threshold: float) -> tuple[Measure, ...]:
     """Return the usual measures, with this threshold for every role."""
-
-    def changed(measure: Measure) -> Measure:
-        role = measure.role
-        return (
-            measure if role is None else replace(measure, role=replace(role, threshold=threshold))
-        )
-
-    def family(entry: AtOffsets) -> AtOffsets:
-        return replace(entry, at=lambda offset: changed(entry.at(offset)))
-
-    return tuple(changed(item) if isinstance(item, Measure) else family(item) for item in MEASURES)
+    return tuple(
+        item if item.role is None else replace(item, role=replace(item.role, threshold=threshold))
+        for item in MEASURES
+    )

@@ -25,7 +25,7 @@ from attnviz.heads.capture.measure import (
     LinkFinder,
     MeasureCollector,
 )
-from attnviz.heads.measures import MEASURES, Entry, measures_of
+from attnviz.heads.measures import MEASURES, Measure, measures_of
 from attnviz.heads.relations import LinkedSentence, LinkHits
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.survey import Against, Controls, Part, SampledSentence, Survey
@@ -55,7 +55,7 @@ class Surveyor:
         self,
         sources: Sequence[Source],
         settings: SurveySettings,
-        measures: tuple[Entry, ...] = MEASURES,
+        measures: tuple[Measure, ...] = MEASURES,
         tokens: int = TOKENS,
     ) -> None:
         source, *others = sources
@@ -207,7 +207,7 @@ class Runner:
         self,
         source: Source,
         settings: SurveySettings,
-        entries: tuple[Entry, ...],
+        entries: tuple[Measure, ...],
         tokens: int,
         *,
         of_two: bool = False,
