@@ -95,8 +95,8 @@ def picture(
     """Return the picture of a result; `place` chooses a part of it.
 
     `lang` is the language, None that of the result or else the current one. `own` are the keywords of its view:
-    ``layer`` and ``head`` of a record and a difference, ``heads`` and ``examples`` of a comparison of heads,
-    ``precision`` and ``blanks`` of a walkthrough.
+    ``layer``, ``head`` and ``finder`` of a record, ``layer`` and ``head`` of a difference, ``heads`` and ``examples``
+    of a comparison of heads, ``precision`` and ``blanks`` of a walkthrough.
     """
     with language(lang or result.language):
         if isinstance(result, Attention | Difference):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from attnviz.attention import Attention
     from attnviz.capture.sources import Source
+    from attnviz.heatmaps.finding import Finder
     from attnviz.render.terminal.screen import Screen
 
 EXAMPLES = """attnviz heatmap "I love all you"
@@ -201,10 +203,14 @@ def heatmap(
             other = other.mean(*averaged)
         _show_difference(record, other, paths, look, subtracted=subtracted, layer=layer, head=head)
         return
-    _show_record(record, paths, look, full=head is not None)
+    from attnviz.heatmaps.finding import find
+
+    finder = cache(find)  # several pictures of one record begin with the same link
+    _show_record(record, paths, look, full=head is not None, finder=finder)
     if not paths:
         with default_picture():
-            write(record, _default_path(record, target, shows_all=not (layer or head)), look)
+            path = _default_path(record, target, shows_all=not (layer or head))
+            write(record, path, look, finder=finder)
 
 
 SENTENCE_OPTIONS = ("text", "file", "pair", "target", "kind")
@@ -241,7 +247,9 @@ def _is_page(path: Path) -> bool:
     return path.suffix.lower() == ".html"
 
 
-def _show_record(record: Attention, paths: Sequence[Path], look: Look, *, full: bool) -> None:
+def _show_record(
+    record: Attention, paths: Sequence[Path], look: Look, *, full: bool, finder: Finder
+) -> None:
     """Print a record, as JSON if `paths` has ``-``, and write it to the other paths.
 
     With `full`, each head is printed in full size.
@@ -251,10 +259,10 @@ def _show_record(record: Attention, paths: Sequence[Path], look: Look, *, full: 
 
         print_json(to_json(record))
     else:
-        _print_heads(record, look, full=full)
+        _print_heads(record, look, full=full, finder=finder)
     for path in paths:
         if path != JSON:
-            write(record, path, look)
+            write(record, path, look, finder=finder)
 
 
 def _show_difference(
@@ -304,7 +312,7 @@ def _show_difference(
             write(shown, path, look)
 
 
-def _print_heads(record: Attention, look: Look, *, full: bool) -> None:
+def _print_heads(record: Attention, look: Look, *, full: bool, finder: Finder) -> None:
     """Print the record in the terminal; with `full`, each head in full size."""
 
     def view(screen: Screen) -> list[Text]:
@@ -312,7 +320,7 @@ def _print_heads(record: Attention, look: Look, *, full: bool) -> None:
         from attnviz.render.sheet import resolve
 
         sheet = resolve(record, look.scale)
-        return terminal.draw(sheet, screen, full=full)
+        return terminal.draw(sheet, screen, full=full, finder=finder)
 
     print_view(view, look.palette, look.theme)
 

@@ -16,7 +16,7 @@ import numpy as np
 from attnviz.attention import Attention, HeadChoice, LayerChoice
 from attnviz.errors import AttnvizWarning, SettingsError
 from attnviz.heatmaps.difference import Difference
-from attnviz.heatmaps.finding import NO_CHANGE, Change, Finding, find
+from attnviz.heatmaps.finding import NO_CHANGE, Change, Finder, Finding, find
 from attnviz.look import Look
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines, page_of, scale_marks
@@ -75,6 +75,7 @@ def draw(
     style: Style = STYLES["sheet"],
     theme: Theme = LIGHT,
     change: Change | None = None,
+    finder: Finder = find,
 ) -> Picture:
     """Draw a sheet: one pattern large, or all panels on a grid; the arguments are as for `attnviz.heatmap`.
 
@@ -94,7 +95,7 @@ def draw(
     if title == "auto" and sheet.quantity == "difference" and change is None:
         title = _(NO_CHANGE)
     if title == "auto":
-        finding = find(sheet.record) if sheet.quantity == "weight" else change
+        finding = finder(sheet.record) if sheet.quantity == "weight" else change
     answer = "" if finding is None else finding.sentence
     with usual_settings(theme):
         pen = blank_figure([*texts_of(sheet), answer, title or ""], theme)
@@ -109,7 +110,12 @@ def draw(
 
 
 def draw_record(
-    record: Attention, look: Look, layer: LayerChoice = None, head: HeadChoice = None
+    record: Attention,
+    look: Look,
+    layer: LayerChoice = None,
+    head: HeadChoice = None,
+    *,
+    finder: Finder = find,
 ) -> Picture:
     """Return the picture of a record; layer and head are as for `attnviz.heatmap`.
 
@@ -117,7 +123,8 @@ def draw_record(
     """
     _, record = record.choose(layer, head)
     sheet = resolve(record, look.scale)
-    return draw(sheet, look.palette, style=style_of(look), theme=theme_of(look.theme, look.palette))
+    theme = theme_of(look.theme, look.palette)
+    return draw(sheet, look.palette, style=style_of(look), theme=theme, finder=finder)
 
 
 def draw_difference(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -119,6 +120,10 @@ def find(record: Attention) -> Finding | None:
     if record.cell > 1 or record.averaged:
         return None
     return _clearest(record, (_is_content_word, _is_word, _is_token))
+
+
+Finder: TypeAlias = Callable[[Attention], Finding | None]
+"""`find`, or one that remembers what it found, so that a command with several pictures looks only once."""
 
 
 def _clearest(

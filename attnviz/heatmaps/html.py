@@ -27,6 +27,7 @@ from attnviz.errors import SelectionError
 from attnviz.heatmaps.finding import (
     NO_CHANGE,
     Change,
+    Finder,
     find,
     function_words,
 )
@@ -155,11 +156,11 @@ def tour(model: str, look: Look) -> WebPage:
     return _page(_tour(model, look.palette, look.scale), look.theme, MODEL)
 
 
-def page(record: Attention, look: Look) -> WebPage:
+def page(record: Attention, look: Look, *, finder: Finder = find) -> WebPage:
     """Make one HTML page of a record."""
     theme_of(look.theme, look.palette)
     content = _explore(record, look.palette, look.scale)
-    return _page(_open_on_finding(content, record), look.theme)
+    return _page(_open_on_finding(content, record, finder), look.theme)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,14 +187,14 @@ def _page(content: Content, theme: ThemeName, more: Sequence[Path] = ()) -> WebP
     )
 
 
-def _open_on_finding(content: Content, record: Attention) -> Content:
+def _open_on_finding(content: Content, record: Attention, finder: Finder) -> Content:
     """Let a page begin with the link that stands out most, and open on its head and its query.
 
     Pages of generated texts open on the first new token, and those of pooled texts on all heads.
     """
     labels = content.labels
     is_pooled = max(labels["cell"]) > 1
-    finding = None if is_pooled or labels["steps"] else find(record)
+    finding = None if is_pooled or labels["steps"] else finder(record)
     if finding is None:
         return content
     labels = labels | {

@@ -17,7 +17,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.heatmaps.finding import NO_CHANGE, Change, find
+from attnviz.heatmaps.finding import NO_CHANGE, Change, Finder, find
 from attnviz.heatmaps.words import token_level_summary
 from attnviz.render.palette import MIDDLE, levels, signed_levels
 from attnviz.render.sheet import AXES, BLANK, LOG_LEAST, Panel, Sheet, blank_below, pool
@@ -57,6 +57,7 @@ def draw(
     *,
     full: bool = False,
     changes: Sequence[Change] = (),
+    finder: Finder = find,
 ) -> list[Text]:
     """Return the lines of a sheet: the head with the link that stands out most, then an overview of all heads.
 
@@ -73,7 +74,7 @@ def draw(
     )
     first_lines = [line for note in cut_notes for line in _wrap(note, screen)]
     if not full and not sheet.record.averaged and len(sheet.panels) > 1:
-        return [*first_lines, *_draw_overview(sheet, screen, changes)]
+        return [*first_lines, *_draw_overview(sheet, screen, changes, finder)]
     if len(sheet.panels) == 1:
         scaled, cell = _fit_single(sheet, screen)
     else:
@@ -91,14 +92,16 @@ def draw(
     ]
 
 
-def _draw_overview(sheet: Sheet, screen: Screen, changes: Sequence[Change]) -> list[Text]:
+def _draw_overview(
+    sheet: Sheet, screen: Screen, changes: Sequence[Change], finder: Finder
+) -> list[Text]:
     """Return one head in full size, below a sentence that says why, and thumbnails of all heads.
 
     It is the head with the link that stands out most or, in a pooled record, the one that differs most from the others;
     of a difference, the one with the largest change.
     """
     reasons = []
-    finding = None if sheet.quantity == "difference" else find(sheet.record)
+    finding = None if sheet.quantity == "difference" else finder(sheet.record)
     if finding is not None:
         reasons = [finding.reason]
         panel = _panel_at(sheet, finding.layer, finding.head)
