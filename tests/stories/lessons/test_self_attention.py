@@ -9,7 +9,7 @@ import torch
 from attnviz.stories.lessons import self_attention
 from attnviz.stories.lessons.self_attention import D_K, D_MODEL, N_HEADS, WORDS
 from attnviz.stories.record import Matrix, Story
-from tests.stories.parts import tables, told
+from tests.stories.parts import panels, tables, told
 
 X = self_attention.embed(WORDS)
 ROUNDING = 10 * D_MODEL * float(np.finfo(np.float32).eps)
@@ -69,8 +69,9 @@ def test_panels_are_the_heads(story: Story) -> None:
     one, four = self_attention.random_models()
     parts = [slice(head * D_K, (head + 1) * D_K) for head in range(N_HEADS)]
     heads = [attend(four, part) for part in parts]
-    for panel, weights in zip(story.picture, [attend(one)[1], *(h[1] for h in heads)], strict=True):
-        assert isinstance(panel, Matrix)
+    for panel, weights in zip(
+        panels(story, Matrix), [attend(one)[1], *(h[1] for h in heads)], strict=True
+    ):
         assert (panel.rows, panel.columns) == (WORDS, WORDS)
         assert panel.values == pytest.approx(weights, abs=ROUNDING)
     output = project(four.output_projection, np.concatenate([h[2] for h in heads], axis=1))
