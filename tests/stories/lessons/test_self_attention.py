@@ -41,16 +41,9 @@ def test_every_row_of_every_table(story: Story) -> None:
         assert [row[0] for row in table.rows] == list(WORDS)
         numbers = np.array([row[1:] for row in table.rows], dtype=float)
         assert numbers == pytest.approx(values, abs=ROUNDING)
-    one = "(1, 4, 5)"
-    assert [row[2] for row in shapes.rows] == [
-        "(1, 4, 20)",
-        one,
-        one,
-        one,
-        "(1, 4, 4)",
-        "(1, 4, 4)",
-        one,
-    ]
+    vector, head, square = "(1, 4, 20)", "(1, 4, 5)", "(1, 4, 4)"
+    expected = [vector, head, head, head, square, square, head]
+    assert [row[2] for row in shapes.rows] == expected
 
 
 def test_one_cell_by_hand(story: Story) -> None:
