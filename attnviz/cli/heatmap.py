@@ -204,7 +204,16 @@ def heatmap(
 
         print_json(to_json(record))
     else:
-        _print_heads(record, look, full=head is not None)
+        from attnviz.heatmaps import terminal
+        from attnviz.render.sheet import resolve
+
+        print_view(
+            lambda screen: terminal.draw(
+                resolve(record, look.scale), screen, full=head is not None
+            ),
+            look.palette,
+            look.theme,
+        )
     for path in paths:
         if path != JSON:
             write(record, path, look)
@@ -270,19 +279,6 @@ def _show_difference(
         with default_picture():
             path = _default_path(first, first.target, shows_all=shows_all, second=second)
             write(shown, path, look)
-
-
-def _print_heads(record: Attention, look: Look, *, full: bool) -> None:
-    """Print the record in the terminal; with `full`, each head in full size."""
-
-    def view(screen: Screen) -> list[Text]:
-        from attnviz.heatmaps import terminal
-        from attnviz.render.sheet import resolve
-
-        sheet = resolve(record, look.scale)
-        return terminal.draw(sheet, screen, full=full)
-
-    print_view(view, look.palette, look.theme)
 
 
 def _refuse(context: typer.Context, options: Sequence[str], message: str) -> None:

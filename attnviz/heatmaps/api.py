@@ -135,6 +135,9 @@ def heatmap(
             sheet = replace(sheet, panels=panels)
         sheet = with_labels(with_limits(sheet, vmin, vmax), yticklabels, xticklabels)
         if ax is None:
+            changes: list[Change] = []
+            if isinstance(attention, Difference):
+                changes = attention.select(sheet.layers, sheet.heads).largest(1)
             picture = draw(
                 sheet,
                 palette,
@@ -143,7 +146,7 @@ def heatmap(
                 annot=annot,
                 style=style_of(look),
                 theme=theme_of(theme, DEFAULT if sheet.center is not None else palette),
-                change=_largest_change(attention, sheet),
+                change=changes[0] if changes else None,
             )
             axes = picture.figure.axes[0]
             picture.figure.sca(axes)
@@ -195,14 +198,6 @@ def _sheets(
     return resolve(chosen, scale), resolve(record, scale)
 
 
-def _largest_change(attention: Any, sheet: Sheet) -> Change | None:
-    """Return the largest change of a difference in the heads of a sheet; None for anything else."""
-    if not isinstance(attention, Difference):
-        return None
-    changes = attention.select(sheet.layers, sheet.heads).largest(1)
-    return changes[0] if changes else None
-
-
 def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = None) -> Attention:
     """Return a record of weights that another program computed; it has no receipt.
 
@@ -210,7 +205,7 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
     """
     _expect_weights(attention)
     is_layers = _is_layers(attention)
-    weights = _stack_layers(attention) if is_layers else _as_array(attention)
+    weights = _stack_layers(tuple(attention)) if is_layers else _as_array(attention)
     if weights.dtype.kind not in "fiu" or not 2 <= weights.ndim <= 4 or not weights.size:
         raise RecordError(
             "expected numbers of shape (query, key), (head, query, key) or (layer, head, query, key), not "

@@ -11,6 +11,7 @@ import torch
 import attnviz
 from attnviz.attention import NO_RECEIPT, Attention
 from attnviz.errors import AttnvizError, RecordError, SelectionError
+from tests.fixtures.pictures import all_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,13 +24,7 @@ ROWS = np.array([[0.75, 0.25], [0.5, 0.5], [0.125, 0.875]])
 
 def words(ax: Axes) -> str:
     """All that is written on the figure of these axes."""
-    figure = ax.get_figure(root=True)
-    assert figure is not None
-    return " ".join(" ".join(text.get_text() for text in figure.findobj(match=_is_text)).split())  # type: ignore[attr-defined]
-
-
-def _is_text(artist: object) -> bool:
-    return hasattr(artist, "get_text")
+    return " ".join(" ".join(all_texts(ax.figure)).split())
 
 
 def test_an_array_with_tokens() -> None:

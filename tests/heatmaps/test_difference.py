@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytest
@@ -19,10 +19,9 @@ from attnviz.errors import OutputError, SelectionError, SettingsError
 from attnviz.heatmaps.terminal import draw
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.messages import language
-from tests.fixtures.pictures import print_lines
+from tests.fixtures.pictures import all_texts, print_lines
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from playwright.sync_api import Page
 
     from tests.fixtures.command_line import Result
@@ -30,16 +29,6 @@ if TYPE_CHECKING:
 Make = Callable[..., Attention]
 TIRED = "The animal didn't cross the street because it was too tired."
 WIDE = "The animal didn't cross the street because it was too wide."
-
-
-def texts_on(figure: Any) -> list[str]:
-    """Return all texts of a figure."""
-    return [text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text"))]
-
-
-def label_of(axes: Axes) -> str:
-    """Return what the image on axes says of itself."""
-    return str(axes.images[0].get_label())
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +93,7 @@ class TestNumbers:
                 draw(change.sheet(), Screen(colour=False), full=full), Screen(colour=False)
             )
             assert "No weight differs" in shown
-        assert "No weight differs" in " ".join(texts_on(change.figure()))
+        assert "No weight differs" in " ".join(all_texts(change.figure()))
         assert "No weight differs" in change.page().html
 
     def test_places(self, change: attnviz.Difference) -> None:
@@ -198,7 +187,7 @@ class TestViews:
 
     def test_a_picture_names_the_change(self, change: attnviz.Difference, tmp_path: Path) -> None:
         """Both inputs, the largest change first, signs in the cells and along the colour bar, both receipts."""
-        texts = texts_on(change.figure(layer=1, head=3))
+        texts = all_texts(change.figure(layer=1, head=3))
         shown = " ".join(" ".join(texts).split())
         assert "“it” attends more to “street” (4% → 88%): layer 1, head 3" in shown
         assert f"“{TIRED}” → “{WIDE}”" in shown
