@@ -88,6 +88,7 @@ def test_words_by_hand() -> None:
     np.testing.assert_allclose(merged.weights[0, 0], MERGED, atol=1e-7)
     assert [token.text for token in merged.query_tokens] == ["[CLS]", "playing", "dogs", "[SEP]"]
     assert merged.key_tokens == merged.query_tokens
+    assert merge_words(merged) is merged
 
 
 def test_tokens_without_a_word_stand_alone() -> None:
