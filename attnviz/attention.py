@@ -249,8 +249,31 @@ class TokenStatistics(ReadOnly):
         return replace(self, statistics=statistics, link_keys=keys, link_weights=weights)
 
 
+class OfHeads(Result):
+    """Base of results with a matrix for each head of each layer, which NumPy takes as an array."""
+
+    __slots__ = ()
+    weights: Any  # (layer, head, query, key)
+
+    def __iter__(self) -> Iterator[Float32[np.ndarray, "head query key"]]:
+        """Return the weights of each layer, in the order of `layers`."""
+        return iter(self.weights)
+
+    def __len__(self) -> int:
+        """Return the number of layers."""
+        return len(self.weights)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Return the weights, shape (layer, head, query, key), for ``np.asarray(result)``."""
+        return np.array(self.weights, dtype=dtype, copy=copy)
+
+    def _repr_html_(self) -> str | None:
+        """Return the page of a small result in a frame, for notebooks; None for a large one."""
+        return self.page()._repr_html_() if self.weights.nbytes <= EXACT else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Attention(ReadOnly, Result):
+class Attention(ReadOnly, OfHeads):
     """The attention of one run of a model on one input.
 
     In the record of a long input a row and a column may each stand for a group of neighbouring tokens; `cell` is then
@@ -358,18 +381,6 @@ class Attention(ReadOnly, Result):
                 ]
         return self.pattern(*parse_head(place))
 
-    def __iter__(self) -> Iterator[Float32[np.ndarray, "head query key"]]:
-        """Return the weights of each layer, in the order of `layers`."""
-        return iter(self.weights)
-
-    def __len__(self) -> int:
-        """Return the number of layers."""
-        return len(self.layers)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """Return the weights, shape (layer, head, query, key), for ``np.asarray(record)``."""
-        return np.array(self.weights, dtype=dtype, copy=copy)
-
     def __hash__(self) -> int:  # type: ignore[override]  # other parts of a record have none
         # Equal records have an equal hash; that of all weights would take long.
         labels = self.model, self.kind, self.text, self.pair, self.target
@@ -387,10 +398,6 @@ class Attention(ReadOnly, Result):
             texts = dict(enumerate(token.text for token in tokens))
             frame[f"{axis}_token"] = frame[axis].map(texts)
         return frame
-
-    def _repr_html_(self) -> str | None:
-        """Return the page of a small record in a frame, for notebooks; None for a large one."""
-        return self.page()._repr_html_() if self.weights.nbytes <= EXACT else None
 
     def pattern(
         self, layer: int | str, head: int | None = None

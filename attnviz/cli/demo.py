@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -22,13 +22,6 @@ from attnviz.errors import SelectionError, SettingsError
 from attnviz.look import Look
 from attnviz.render.names import DEFAULT, outputs
 from attnviz.stories import CHAPTERS, DEMOS, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rich.text import Text
-
-    from attnviz.render.terminal.screen import Screen
 
 EXAMPLES = """attnviz demo
 attnviz demo positions
@@ -71,10 +64,7 @@ def demo(
             raise SettingsError(f"give the name of a demo: {', '.join(DEMOS)}")
         from attnviz.stories import terminal
 
-        def view_of_list(screen: Screen) -> Iterable[Text]:
-            return terminal.draw_list(CHAPTERS, screen)
-
-        print_view(view_of_list, palette, theme)
+        print_view(lambda screen: terminal.draw_list(CHAPTERS, screen), palette, theme)
         return
     try:
         check(name)
@@ -94,10 +84,9 @@ def demo(
     else:
         from attnviz.stories import terminal
 
-        def view(screen: Screen) -> Iterable[Text]:
-            return terminal.draw(told(story, screen.fallback), screen)
-
-        print_view(view, palette, theme)
+        print_view(
+            lambda screen: terminal.draw(told(story, screen.fallback), screen), palette, theme
+        )
     look = Look(palette=palette, style=style, theme=theme)
     for path in output or []:
         if path != JSON:

@@ -34,9 +34,8 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from attnviz.attention import Attention
+    from attnviz.attention import Attention, MeanAxis
     from attnviz.capture.sources import Source
-    from attnviz.heatmaps.finding import Finder
     from attnviz.render.terminal.screen import Screen
 
 EXAMPLES = """attnviz heatmap "I love all you"
@@ -149,9 +148,7 @@ def heatmap(
         "device": device,
         "trust_remote_code": trust_remote_code,
     }
-    _check_files(context, paths, style, is_difference=against is not None)
-    if averaged:
-        _check_mean(paths)
+    _check_files(context, paths, is_difference=against is not None, is_mean=bool(averaged))
     window: dict[str, Any] = {
         "rows": opt.parse_slice(rows, "rows"),
         "keys": opt.parse_slice(keys, "keys"),
@@ -179,18 +176,20 @@ def heatmap(
         pair = _read(pair, "the second sentence")
         source = open_model(name, reads=sentence, **model_options)
         record = _attend(sentence, pair, source, attend_options, averaged=averaged)
-    record = _merge(record, words=words, hide_special=hide_special, without_sinks=without_sinks)
-    if averaged:
-        record = record.mean(*averaged)
+    changes: dict[str, Any] = {
+        "words": words,
+        "hide_special": hide_special,
+        "without_sinks": without_sinks,
+        "averaged": averaged,
+    }
+    record = _change(record, **changes)
     if against is not None:
         from attnviz.capture.source import is_model
 
         if is_model(against):
             subtracted = _("This model minus the model {name}").format(name=visible(against))
-            other_sentence, other_source = (
-                sentence,
-                open_model(against, reads=sentence, **model_options),
-            )
+            other_sentence = sentence
+            other_source = open_model(against, reads=sentence, **model_options)
         else:
             subtracted = _("This sentence minus the sentence “{text}”").format(
                 text=visible(against)
@@ -198,15 +197,28 @@ def heatmap(
             check_text(against, "the sentence of --against")
             other_sentence, other_source = against, source
         other = _attend(other_sentence, pair, other_source, attend_options, averaged=averaged)
-        other = _merge(other, words=words, hide_special=hide_special, without_sinks=False)
-        if averaged:
-            other = other.mean(*averaged)
+        other = _change(other, **changes)
         _show_difference(record, other, paths, look, subtracted=subtracted, layer=layer, head=head)
         return
     from attnviz.heatmaps.finding import find
 
     finder = cache(find)  # several pictures of one record begin with the same link
-    _show_record(record, paths, look, full=head is not None, finder=finder)
+    if JSON in paths:
+        from attnviz.storage.record_files import to_json
+
+        print_json(to_json(record))
+    else:
+        from attnviz.heatmaps import terminal
+        from attnviz.render.sheet import resolve
+
+        def view(screen: Screen) -> list[Text]:
+            sheet = resolve(record, look.scale)
+            return terminal.draw(sheet, screen, full=head is not None, finder=finder)
+
+        print_view(view, look.palette, look.theme)
+    for path in paths:
+        if path != JSON:
+            write(record, path, look, finder=finder)
     if not paths:
         with default_picture():
             path = _default_path(record, target, shows_all=not (layer or head))
@@ -218,51 +230,19 @@ SENTENCE_OPTIONS = ("text", "file", "pair", "target", "kind")
 
 
 def _check_files(
-    context: typer.Context,
-    paths: Sequence[Path],
-    style: opt.Style,
-    *,
-    is_difference: bool,
+    context: typer.Context, paths: Sequence[Path], *, is_difference: bool, is_mean: bool
 ) -> None:
     """Refuse files and sizes that do not go together, before any work."""
-    from attnviz.attention import Attention
+    from attnviz.attention import MEAN_IN_DATA, Attention
 
     endings: tuple[str, ...] = Attention.ENDINGS
     if is_difference:
         endings = tuple(ending for ending in endings if ending not in Attention.DATA_ENDINGS)
     check_outputs(paths, endings, prints_json=not is_difference)
     check_style(context, paths or [outputs() / "heatmap.png"])
-
-
-def _check_mean(paths: Sequence[Path]) -> None:
-    """Refuse data files of a mean, before any work."""
-    from attnviz.attention import MEAN_IN_DATA, Attention
-
-    for path in paths:
+    for path in paths if is_mean else ():
         if path == JSON or path.suffix.lower() in Attention.DATA_ENDINGS:
             raise SettingsError(f"{visible(str(path))}: {MEAN_IN_DATA}")
-
-
-def _is_page(path: Path) -> bool:
-    return path.suffix.lower() == ".html"
-
-
-def _show_record(
-    record: Attention, paths: Sequence[Path], look: Look, *, full: bool, finder: Finder
-) -> None:
-    """Print a record, as JSON if `paths` has ``-``, and write it to the other paths.
-
-    With `full`, each head is printed in full size.
-    """
-    if JSON in paths:
-        from attnviz.storage.record_files import to_json
-
-        print_json(to_json(record))
-    else:
-        _print_heads(record, look, full=full, finder=finder)
-    for path in paths:
-        if path != JSON:
-            write(record, path, look, finder=finder)
 
 
 def _show_difference(
@@ -282,13 +262,9 @@ def _show_difference(
     from attnviz.heatmaps import terminal
     from attnviz.heatmaps.difference import difference
     from attnviz.render.terminal.text import wrap
-    from attnviz.results import web_page
 
     change = difference(first, second)
     changes = change.largest(MOST_CHANGES)
-    page = None
-    if any(map(_is_page, paths)):
-        page = web_page(change, look)
 
     def view(screen: Screen) -> list[Text]:
         sheet = change.sheet(look.scale)
@@ -300,29 +276,12 @@ def _show_difference(
     if not (layer or head) and changes:
         shown = change.select([changes[0].layer], [changes[0].head])
     for path in paths:
-        if page is not None and _is_page(path):
-            page.save(path)
-            log_wrote(path)
-        else:
-            write(shown, path, look)
+        write(change if path.suffix.lower() == ".html" else shown, path, look)
     if not paths:
         shows_all = not (layer or head)
         with default_picture():
             path = _default_path(first, first.target, shows_all=shows_all, second=second)
             write(shown, path, look)
-
-
-def _print_heads(record: Attention, look: Look, *, full: bool, finder: Finder) -> None:
-    """Print the record in the terminal; with `full`, each head in full size."""
-
-    def view(screen: Screen) -> list[Text]:
-        from attnviz.heatmaps import terminal
-        from attnviz.render.sheet import resolve
-
-        sheet = resolve(record, look.scale)
-        return terminal.draw(sheet, screen, full=full, finder=finder)
-
-    print_view(view, look.palette, look.theme)
 
 
 def _refuse(context: typer.Context, options: Sequence[str], message: str) -> None:
@@ -359,10 +318,15 @@ def _attend(
     return attend(sentence, source, pair=pair, **attend_options)
 
 
-def _merge(record: Attention, *, words: bool, hide_special: bool, without_sinks: bool) -> Attention:
-    """Merge word pieces into words, and leave out special tokens and sinks, if the user asked for it."""
-    if not (words or hide_special or without_sinks):
-        return record
+def _change(
+    record: Attention,
+    *,
+    words: bool,
+    hide_special: bool,
+    without_sinks: bool,
+    averaged: Sequence[MeanAxis],
+) -> Attention:
+    """Merge word pieces, leave out special tokens and sinks, and take means, as the user asked for it."""
     from attnviz.heatmaps import words as merging
 
     if words:
@@ -371,7 +335,7 @@ def _merge(record: Attention, *, words: bool, hide_special: bool, without_sinks:
         record = merging.hide_special(record)
     if without_sinks:
         record = merging.hide_sinks(record)
-    return record
+    return record.mean(*averaged) if averaged else record
 
 
 def _default_path(

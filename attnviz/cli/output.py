@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from attnviz.capture.sources import Source
     from attnviz.look import Look
-    from attnviz.models.registry import Device, Dtype
+    from attnviz.models.registry import Device
     from attnviz.render.terminal.screen import Screen
     from attnviz.render.theme import ThemeName
     from attnviz.result import Result
@@ -149,26 +149,14 @@ def model_name(model: str | None, toy: bool) -> str | None:
 
 
 def open_model(
-    model: str | None,
-    *,
-    device: Device = "auto",
-    dtype: Dtype = "auto",
-    trust_remote_code: bool = False,
-    reads: str = "",
-    generates: bool = False,
+    model: str | None, *, device: Device = "auto", trust_remote_code: bool = False, **use: Any
 ) -> Source:
     """Open a model, and show that it is loading; the arguments are those of `open_source`."""
     from attnviz.capture.source import open_source
 
     with loading(model) as notify:
         return open_source(
-            model,
-            device=device,
-            dtype=dtype,
-            trust_remote_code=trust_remote_code,
-            notify=notify,
-            reads=reads,
-            generates=generates,
+            model, device=device, trust_remote_code=trust_remote_code, notify=notify, **use
         )
 
 
@@ -218,30 +206,22 @@ def check_outputs(
             continue
         if path.suffix.lower() not in endings:
             endings_text = ", ".join(ending.removeprefix(".") for ending in endings)
-            shown_path = visible(str(path))
-            instead = use_instead(path.suffix)
-            reason = instead or f"the ending must be one of {endings_text}"
-            raise SettingsError(f"{shown_path}: {reason}", "output")
+            reason = use_instead(path.suffix) or f"the ending must be one of {endings_text}"
+            raise SettingsError(f"{visible(str(path))}: {reason}", "output")
         if [other.absolute() for other in paths].count(path.absolute()) > 1:
             raise SettingsError(f"{visible(str(path))} is to be written twice", "output")
-        check_folder(path)
+        folder = path.parent
+        if (
+            not os.path.lexists(folder) and folder != outputs()
+        ):  # only that of default outputs is created
+            shown = visible(str(folder))
+            raise OutputError(f"{visible(str(path))} cannot be written: there is no folder {shown}")
         try:
             check_writable(path)
         except OutputError as error:
             if path.parent != outputs():
                 raise
             raise OutputError(f"{error}; {OTHER_PLACE}") from None
-
-
-def check_folder(path: Path) -> None:
-    """Refuse a file in a folder that is not there, except the folder of default outputs, which is created.
-
-    Raises OutputError.
-    """
-    folder = path.parent
-    if not os.path.lexists(folder) and folder != outputs():
-        shown = visible(str(folder))
-        raise OutputError(f"{visible(str(path))} cannot be written: there is no folder {shown}")
 
 
 def refuse_own_inputs(parameters: Mapping[str, Any]) -> None:

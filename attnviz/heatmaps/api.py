@@ -135,6 +135,9 @@ def heatmap(
             sheet = replace(sheet, panels=panels)
         sheet = with_labels(with_limits(sheet, vmin, vmax), yticklabels, xticklabels)
         if ax is None:
+            changes: list[Change] = []
+            if isinstance(attention, Difference):
+                changes = attention.select(sheet.layers, sheet.heads).largest(1)
             picture = draw(
                 sheet,
                 palette,
@@ -143,7 +146,7 @@ def heatmap(
                 annot=annot,
                 style=style_of(look),
                 theme=theme_of(theme, DEFAULT if sheet.center is not None else palette),
-                change=_largest_change(attention, sheet),
+                change=changes[0] if changes else None,
             )
             axes = picture.figure.axes[0]
             picture.figure.sca(axes)
@@ -195,34 +198,22 @@ def _sheets(
     return resolve(chosen, scale), resolve(record, scale)
 
 
-def _largest_change(attention: Any, sheet: Sheet) -> Change | None:
-    """Return the largest change of a difference in the heads of a sheet; None for anything else."""
-    if not isinstance(attention, Difference):
-        return None
-    changes = attention.select(sheet.layers, sheet.heads).largest(1)
-    return changes[0] if changes else None
-
-
-def _check_shape(values: np.ndarray) -> None:
-    """Raise RecordError if these are no matrices of numbers."""
-    if values.dtype.kind not in "fiu" or not 2 <= values.ndim <= 4 or not values.size:
-        raise RecordError(
-            "expected numbers of shape (query, key), (head, query, key) or (layer, head, query, key), not "
-            f"{values.dtype} of shape {values.shape}"
-        )
-
-
 def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = None) -> Attention:
     """Return a record of weights that another program computed; it has no receipt.
 
     The arguments are as for `heatmap`. Raises RecordError: the weights are not attention.
     """
     _expect_weights(attention)
-    weights = _array_of(attention)
-    _check_shape(weights)
+    is_layers = _is_layers(attention)
+    weights = _stack_layers(tuple(attention)) if is_layers else _as_array(attention)
+    if weights.dtype.kind not in "fiu" or not 2 <= weights.ndim <= 4 or not weights.size:
+        raise RecordError(
+            "expected numbers of shape (query, key), (head, query, key) or (layer, head, query, key), not "
+            f"{weights.dtype} of shape {weights.shape}"
+        )
     queries, keys = _labels(tokens, weights.shape)
     _check_labels(queries, keys, weights.shape)
-    name = "output_attentions" if _is_layers(attention) else "an array"
+    name = "output_attentions" if is_layers else "an array"
     try:
         return adopt({"weights": weights, "query_tokens": queries, "key_tokens": keys}, name)
     except RecordError as error:
@@ -263,11 +254,6 @@ def _is_layers(attention: Any) -> bool:
     )
 
 
-def _array_of(attention: Any) -> np.ndarray:
-    """Return an array, a tensor, nested lists, or the layers of ``output_attentions=True``, as an array."""
-    return _stack_layers(tuple(attention)) if _is_layers(attention) else _as_array(attention)
-
-
 def _expect_weights(attention: Any) -> None:
     """Raise RecordError for what models return in the place of weights."""
     parts = attention if isinstance(attention, tuple) else (attention,)
@@ -289,12 +275,18 @@ def _stack_layers(layers: Sequence[Any]) -> np.ndarray:
         raise RecordError(
             "there is no attention: expected an array of shape (layer, head, query, key)"
         )
-    sentence_layers = [_one_sentence(_to_numpy(layer)) for layer in layers]
-    if len({layer.shape for layer in sentence_layers}) > 1:
+    batches = [_to_numpy(layer) for layer in layers]
+    for batch in batches:
+        if batch.ndim != 4 or batch.shape[0] != 1:
+            raise RecordError(
+                f"each layer must have the shape (1, head, query, key), of one sentence, but one has {batch.shape}: "
+                "choose a sentence as in tuple(layer[:1] for layer in attentions)"
+            )
+    if len({batch.shape for batch in batches}) > 1:
         raise RecordError(
             "the layers have other shapes: all must have the same heads, queries and keys"
         )
-    return np.stack(sentence_layers)
+    return np.concatenate(batches)
 
 
 def _as_array(attention: Any) -> np.ndarray:
@@ -315,20 +307,10 @@ def _as_array(attention: Any) -> np.ndarray:
 
 def _may_be_dropped(weights: np.ndarray) -> bool:
     """Return whether weights look like shares whose rows do not sum to 1, as after dropout."""
-    if weights.ndim not in {2, 3, 4} or weights.dtype.kind != "f":
+    if weights.dtype.kind != "f":
         return False
     is_share = np.isfinite(weights).all() and weights.min(initial=0) >= 0
     return bool(is_share) and not np.allclose(weights.sum(axis=-1), 1, rtol=0, atol=ROW_TOLERANCE)
-
-
-def _one_sentence(weights: np.ndarray) -> np.ndarray:
-    """Return the weights of a layer (head, query, key) from a batch of one sentence."""
-    if weights.ndim != 4 or weights.shape[0] != 1:
-        raise RecordError(
-            f"each layer must have the shape (1, head, query, key), of one sentence, but one has {weights.shape}: "
-            "choose a sentence as in tuple(layer[:1] for layer in attentions)"
-        )
-    return np.asarray(weights[0])
 
 
 def _to_numpy(weights: Any) -> np.ndarray:

@@ -5,27 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32
 
 from attnviz.attention import (
-    EXACT,
-    POOLED,
     Attention,
     HeadChoice,
     LayerChoice,
     Note,
+    OfHeads,
     Place,
     Token,
     count,
 )
-from attnviz.errors import SelectionError, SettingsError
+from attnviz.errors import SelectionError
 from attnviz.heatmaps.finding import Change
-from attnviz.heatmaps.words import merge_words
+from attnviz.heatmaps.words import expect_tokens, merge_words
 from attnviz.render.sheet import Scale, Sheet, resolve, with_differences
-from attnviz.result import Result
 from attnviz.text.display import clip, visible
 from attnviz.text.messages import N_, _
 from attnviz.text.notes import NOTES as OF_RECORDS
@@ -53,7 +51,7 @@ class Pairs(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Difference(Result):
+class Difference(OfHeads):
     """The attention of record `x` minus that of record `y`, where their tokens align.
 
     A positive number is a weight that is larger in `x`. The difference has no receipt of its own: each of the two
@@ -130,18 +128,6 @@ class Difference(Result):
         """
         x, y = self._aligned(place)
         return np.asarray(x - y)
-
-    def __iter__(self) -> Iterator[Float32[np.ndarray, "head query key"]]:
-        """Return the differences in each layer, in the order of `layers`."""
-        return iter(self.weights)
-
-    def __len__(self) -> int:
-        """Return the number of layers."""
-        return len(self.layers)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """Return `weights`, for ``np.asarray(difference)``."""
-        return np.array(self.weights, dtype=dtype, copy=copy)
 
     def largest(self, n: int = 10) -> list[Change]:
         """Return the n largest changes of a weight, the largest first; weights that are equal are no change.
@@ -224,10 +210,6 @@ class Difference(Result):
             is_proved=False,
         )
 
-    def _repr_html_(self) -> str | None:
-        """Return the page of a small difference in a frame, for notebooks; None for a large one."""
-        return self.page()._repr_html_() if self.weights.nbytes <= EXACT else None
-
 
 def difference(x: Attention, y: Attention) -> Difference:
     """Return the attention of `x` minus that of `y`, where the tokens, layers and heads of both align.
@@ -245,7 +227,14 @@ def difference(x: Attention, y: Attention) -> Difference:
             is pooled or a mean of other axes.
         SettingsError: one of the two is no record.
     """
-    _check_comparable(x, y)
+    for record in (x, y):
+        expect_tokens(record)
+    if x.kind != y.kind:
+        raise SelectionError(
+            f"the first record is {x.kind} attention and the second {y.kind}: a difference is of one kind"
+        )
+    if x.averaged.keys() != y.averaged.keys():
+        raise SelectionError("take the mean of both records over the same axes, or of neither")
     layers, heads = (
         [number for number in getattr(x, axis) if number in getattr(y, axis)]
         for axis in ("layers", "heads")
@@ -271,27 +260,6 @@ def difference(x: Attention, y: Attention) -> Difference:
     notes += _left_out(x, y, keys)
     notes += dict.fromkeys(note for note in (*y.notes, *x.notes) if note.code not in PLACES)
     return Difference(x=x, y=y, queries=queries, keys=keys, notes=tuple(notes))
-
-
-def _check_comparable(x: object, y: object) -> None:
-    """Raise an error if one of the two is no record of single tokens, or if they are of different kinds."""
-    for record in (x, y):
-        if not isinstance(record, Attention):
-            raise SettingsError(
-                f"a difference is of two records, such as attnviz.attend returns, not of {type(record).__name__}"
-            )
-        if record.cell > 1:
-            raise SelectionError(
-                f"{POOLED}: choose a part of its rows and keys, or give it more memory"
-            )
-    assert isinstance(x, Attention)
-    assert isinstance(y, Attention)
-    if x.kind != y.kind:
-        raise SelectionError(
-            f"the first record is {x.kind} attention and the second {y.kind}: a difference is of one kind"
-        )
-    if x.averaged.keys() != y.averaged.keys():
-        raise SelectionError("take the mean of both records over the same axes, or of neither")
 
 
 def _in_words(record: Attention) -> Attention:

@@ -119,7 +119,7 @@ def find(record: Attention) -> Finding | None:
     """
     if record.cell > 1 or record.averaged:
         return None
-    return _clearest(record, (_is_content_word, _is_word, _is_token))
+    return _clearest(record, (_is_content_word, _is_word, lambda token: token is not None))
 
 
 Finder: TypeAlias = Callable[[Attention], Finding | None]
@@ -199,20 +199,14 @@ def _is_same_word(record: Attention) -> Bool[np.ndarray, "query key"]:
 
 def _is_content_word(token: Token | None) -> bool:
     """Return whether a token begins a word that is no function word; pronouns count as content words."""
-    return token is not None and _is_word(token) and _plain(token) not in function_words()
+    if token is None or not _is_word(token):
+        return False
+    return token.text.strip("·.,!?;:\"'’“”()").lower() not in function_words()
 
 
 def _is_word(token: Token | None) -> bool:
     """Return whether a token begins a word: it is neither punctuation nor added by the tokenizer."""
     return token is not None and not token.special and any(map(str.isalnum, token.text))
-
-
-def _is_token(token: Token | None) -> bool:
-    return token is not None
-
-
-def _plain(token: Token) -> str:
-    return token.text.strip("·.,!?;:\"'’“”()").lower()
 
 
 @cache

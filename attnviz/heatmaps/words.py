@@ -37,7 +37,7 @@ def merge_words(record: Attention) -> Attention:
         SelectionError: the record does not say which word a token belongs to, or is pooled.
         SettingsError: it is not a record.
     """
-    _expect_tokens(record)
+    _expect_all_keys(record)
     query_groups, key_groups = word_groups(record.query_tokens), word_groups(record.key_tokens)
     tokens = (*record.query_tokens, *record.key_tokens)
     if all(token.word is None for token in tokens):
@@ -68,7 +68,7 @@ def hide_special(record: Attention) -> Attention:
         SelectionError: there are only special tokens, or the record is pooled.
         SettingsError: it is not a record.
     """
-    _expect_tokens(record)
+    _expect_all_keys(record)
     queries = [i for i, token in enumerate(record.query_tokens) if not token.special]
     keys = [i for i, token in enumerate(record.key_tokens) if not token.special]
     if not queries or not keys:
@@ -98,7 +98,7 @@ def hide_sinks(record: Attention) -> Attention:
         SelectionError: the record is pooled, or its sinks are left out already.
         SettingsError: it is not a record.
     """
-    _expect_tokens(record)
+    _expect_all_keys(record)
     weights = record.weights
     is_seen = (weights > 0).any(axis=(0, 1))  # (query, key)
     n_rows = np.maximum(is_seen.sum(axis=0), 1)
@@ -126,8 +126,11 @@ def hide_sinks(record: Attention) -> Attention:
     )
 
 
-def _expect_tokens(record: Attention) -> None:
-    """Raise SettingsError if this is not a record, SelectionError if its rows and columns are groups of tokens."""
+def expect_tokens(record: object) -> None:
+    """Check that this is a record whose rows and columns are single tokens.
+
+    Raises SettingsError: it is not a record; SelectionError: its tokens are pooled.
+    """
     if not isinstance(record, Attention):
         raise SettingsError(
             f"expected a record, as attnviz.attend returns it, not {type(record).__name__}"
@@ -136,6 +139,11 @@ def _expect_tokens(record: Attention) -> None:
         raise SelectionError(
             f"{POOLED}: choose a part of its rows and keys, or give it more memory"
         )
+
+
+def _expect_all_keys(record: Attention) -> None:
+    """Check that this is a record of single tokens, whose sinks are still there. Raises as `expect_tokens`."""
+    expect_tokens(record)
     if record.hidden_keys:
         raise SelectionError("the sinks of this record are left out already: do that last")
 

@@ -10,7 +10,6 @@ import numpy as np
 from torch import Tensor
 
 from attnviz.attention import Attention
-from attnviz.capture.attend import attend_all
 from attnviz.errors import FileFormatError
 from attnviz.heads.tally import wilson
 from attnviz.models.language.sentences import GoldSentence
@@ -34,13 +33,6 @@ TopKeys: TypeAlias = Callable[[Sequence[GoldSentence]], Tensor]
 """A function from sentences to the key with the largest weight [sentence, layer, head, query].
 
 Keys of queries after the end of a sentence are meaningless."""
-
-
-class TopKeyFinders(NamedTuple):
-    """A model and its control, ready to be tested on sentences."""
-
-    of_model: TopKeys
-    of_random_weights: TopKeys  # the same model with random weights
 
 
 class Estimate(NamedTuple):
@@ -154,16 +146,10 @@ def translation_panel(title: str, record: Attention, head: Head) -> Matrix:
     )
 
 
-def read_words(texts: Sequence[str]) -> list[Attention]:
-    """Return the attention of toy on sentences, word by word."""
-    return attend_all(texts, TOY)
-
-
-def top_keys() -> TopKeyFinders:
+def top_keys() -> tuple[TopKeys, TopKeys]:
     """Return functions that find the keys with the largest weights: of toy, and of toy with random weights."""
     _card, toy = open_model(TOY, LanguageEncoder)
-    untrained = measure.untrained(toy.config)
-    return TopKeyFinders(partial(_top_keys, toy), partial(_top_keys, untrained))
+    return partial(_top_keys, toy), partial(_top_keys, measure.untrained(toy.config))
 
 
 def _top_keys(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> Tensor:

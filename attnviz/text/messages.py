@@ -97,15 +97,10 @@ def language(code: str | None) -> Iterator[None]:
     if code is None:
         yield
         return
-    expect_language(code)
+    if not isinstance(code, str) or code not in LANGUAGES:
+        raise SelectionError(f"there is no language {code!r}: choose one of {', '.join(LANGUAGES)}")
     token = _current.set(code)
     try:
         yield
     finally:
         _current.reset(token)
-
-
-def expect_language(code: str) -> None:
-    """Check a language. Raises SelectionError: it is unknown."""
-    if not isinstance(code, str) or code not in LANGUAGES:
-        raise SelectionError(f"there is no language {code!r}: choose one of {', '.join(LANGUAGES)}")

@@ -125,16 +125,8 @@ def test_light_and_dark(
         ("ATTNVIZ_THEME", "pink", "'pink' is not one of 'auto', 'light', 'dark'"),
         ("ATTNVIZ_LANG", "xx", "'xx' is not one of 'en', 'ko'"),
         ("ATTNVIZ_MODEL", "toy-randmo", "there is no home-built model 'toy-randmo'"),
-        (
-            "ATTNVIZ_OUTPUTS",
-            "saved.npz",
-            "ATTNVIZ_OUTPUTS names a folder for pictures, and saved.npz is a file",
-        ),
-        (
-            "ATTNVIZ_OUTPUTS",
-            "A.PNG",
-            "ATTNVIZ_OUTPUTS names a folder for pictures, and A.PNG is a file, or looks like",
-        ),
+        ("ATTNVIZ_OUTPUTS", "saved.npz", "a folder for pictures, and saved.npz is a file"),
+        ("ATTNVIZ_OUTPUTS", "A.PNG", "a folder for pictures, and A.PNG is a file, or looks like"),
     ],
 )
 def test_an_environment_that_makes_no_sense(

@@ -151,42 +151,21 @@ def test_colours(
     assert "numbers:" in " ".join(seen.lines)
 
 
-def test_pipes_and_forced_colours(
-    record: str, here: Path, environment: Callable[..., dict[str, str]]
+@pytest.mark.parametrize(("columns", "widest"), [("66", 66), ("0", 80)])
+def test_a_pipe(
+    record: str, here: Path, environment: Callable[..., dict[str, str]], columns: str, widest: int
 ) -> None:
-    """A pipe gets no codes at all, unless colours are forced; COLUMNS is how wide it is."""
-    shown = {}
-    for name, more in {
-        "pipe": {},
-        "forced": {"FORCE_COLOR": "1", "COLORTERM": "truecolor"},
-    }.items():
-        result = subprocess.run(
-            [sys.executable, "-m", "attnviz", "heatmap", "--load", record, "-o", "a.json"],
-            cwd=here,
-            env=environment(COLUMNS="66", TERM="xterm-256color", **more),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        shown[name] = result.stdout
-        assert 50 < max(map(cell_len, plain(result.stdout))) <= 66
-    assert "\x1b" not in shown["pipe"]
-    assert "48;2;" in shown["forced"]
-
-
-def test_an_environment_that_nobody_meant(
-    record: str, here: Path, environment: Callable[..., dict[str, str]]
-) -> None:
-    """COLUMNS=0 is an unknown width, and a backend of Matplotlib that is not there is not used."""
+    """No codes, and COLUMNS is the width, 0 an unknown one; a backend of Matplotlib that is not there is not used."""
     result = subprocess.run(
         [sys.executable, "-m", "attnviz", "heatmap", "--load", record, "-o", "a.png"],
         cwd=here,
-        env=environment(COLUMNS="0", MPLBACKEND="nonsense"),
+        env=environment(COLUMNS=columns, TERM="xterm-256color", MPLBACKEND="nonsense"),
         capture_output=True,
         text=True,
         check=True,
     )
-    assert 50 < max(map(cell_len, plain(result.stdout))) <= 80
+    assert 50 < max(map(cell_len, plain(result.stdout))) <= widest
+    assert "\x1b" not in result.stdout
     assert (here / "a.png").exists()
 
 
@@ -194,7 +173,8 @@ def test_escape_characters_reach_no_terminal(terminal: Callable[..., Seen], here
     """A record that somebody sent can neither clear the screen nor set the window's title."""
     fields = r'{"weights": [[1, 0], [0, 1]], "tokens": ["\u001b[2J", "[red]x"], "text": "\u001b]0;title\u0007"}'
     (here / "sent.json").write_text(fields)
-    seen = terminal("heatmap", "--load", "sent.json", "-o", "a.json")
+    seen = terminal("heatmap", "--load", "sent.json", "-o", "\x1b[2J.json")
+    assert seen.errors == "wrote \\x1b[2J.json\n"
     assert "\x1b" not in "".join(plain(seen.text))
     assert "\x07" not in seen.text
     assert r"“\x1b]0;title\x07”" in seen.lines[0]

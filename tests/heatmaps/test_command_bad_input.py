@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 SEE = "(see attnviz heatmap --help)"
 ENDINGS = "the ending must be one of png, svg, pdf, html, json, npz, safetensors"
-CONVERT = "save it as UTF-8 in an editor, or by iconv -f {} -t UTF-8 FILE > NEW"
-KOREAN = "cp949, the encoding of Korean Windows"
 NAMES = "teal, magma, inferno, plasma, viridis, cividis, gray, mako, rocket, crest, flare"
-PALETTE = "'--palette'"
 NOT_WITH_LOAD = "--load draws a saved record: it takes no sentence and no model"
 LAYERS = "this model has layers 0 to 1 (counted from 0)"
 HEADS = "this model has heads 0 to 3 (counted from 0)"
@@ -28,18 +25,13 @@ HEADS = "this model has heads 0 to 3 (counted from 0)"
     ("arguments", "line"),
     [
         ([""], "the text is empty"),
-        (["  \t "], "the text is empty (only spaces)"),
-        (["\u3000\u00a0"], "the text is empty (only spaces)"),
-        (["I", "--pair", ""], "the second sentence is empty"),
         (["I", "--pair", "\n "], "the second sentence is empty (only spaces)"),
         (["a\ud800"], r"the text is not valid Unicode: character 2 is a lone surrogate (\ud800)"),
         (["caf\udce9"], "the text is not UTF-8: byte 4 is 0xe9"),
         (["I", "--pair", "\udcff"], "the second sentence is not UTF-8: byte 1 is 0xff"),
         (["I", "--layer", "2"], f"there is no layer 2: {LAYERS}"),
-        (["I", "--layer", "-3"], f"there is no layer -3: {LAYERS}"),
         (["I", "--layer", "0-7"], f"there is no layer 2: {LAYERS}"),
         (["I", "--head", "4"], f"there is no head 4: {HEADS}"),
-        (["I", "--head", "-5"], f"there is no head -5: {HEADS}"),
         (["I", "--device", "cuda"], "there is no CUDA device here that torch can use: take cpu"),
     ],
 )
@@ -56,18 +48,6 @@ def test_text_and_numbers(
         (b"", "the text is empty"),
         (b" \r\n", "the text is empty (only spaces)"),
         (b"caf\xe9", "{} is not UTF-8: byte 4 is 0xe9"),
-        (
-            "I".encode("utf-16"),
-            "{} is not UTF-8, but looks like UTF-16: " + CONVERT.format("UTF-16"),
-        ),
-        (
-            "나는 너를 사랑해".encode("cp949"),
-            f"{{}} is not UTF-8, but looks like {KOREAN}: {CONVERT.format('cp949')}",
-        ),
-        (
-            b"a\xed\xa0\x80",
-            "{} is not UTF-8: byte 2 is 0xed",
-        ),  # half a character, as some programs write it
         (None, "standard input is closed"),
     ],
 )
@@ -261,75 +241,62 @@ def test_the_default_folder_cannot_be_written(
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ([], 'give a sentence, such as "I love all you", or - for standard input'),
-        (["I", "--file", "x"], "give the sentence or a file, not both"),
-        (["I", "--toy", "-m", "x"], "give --toy or another model, not both"),
+        ("", 'give a sentence, such as "I love all you", or - for standard input'),
+        ("I --file x", "give the sentence or a file, not both"),
+        ("I --toy -m x", "give --toy or another model, not both"),
+        ("I --load x.npz", NOT_WITH_LOAD),
+        ("--load x.npz --toy", NOT_WITH_LOAD),
+        ("--load x.npz --pair I", NOT_WITH_LOAD),
+        ("--load x.npz --kind cross", NOT_WITH_LOAD),
+        ("--load x.npz --device cpu", NOT_WITH_LOAD),
+        ("I -o a.doc", f"Invalid: '--output' / '-o': a.doc: {ENDINGS}"),
+        ("I -o \x1b[2J", rf"Invalid: '--output' / '-o': \x1b[2J: {ENDINGS}"),
+        ("I --scale logs", "Invalid: '--scale': 'logs' is not one of 'shared', 'panel', 'log'"),
         (
-            ["I", "--truncate"],
-            "there is no option --truncate: a text that is too long is cut, and the first line says so",
-        ),
-        (["I", "--load", "x.npz"], NOT_WITH_LOAD),
-        (["--load", "x.npz", "--toy"], NOT_WITH_LOAD),
-        (["--load", "x.npz", "--pair", "I"], NOT_WITH_LOAD),
-        (["--load", "x.npz", "--kind", "cross"], NOT_WITH_LOAD),
-        (["--load", "x.npz", "--device", "cpu"], NOT_WITH_LOAD),
-        (
-            ["I", "love", "you"],
-            'put the sentence in quotation marks: attnviz heatmap "I love you"',
-        ),
-        (["I", "-o", "a.doc"], f"Invalid value for '--output' / '-o': a.doc: {ENDINGS}"),
-        (["I", "-o", "png"], f"Invalid value for '--output' / '-o': png: {ENDINGS}"),
-        (["I", "-o", "\x1b[2J"], rf"Invalid value for '--output' / '-o': \x1b[2J: {ENDINGS}"),
-        (
-            ["I", "--scale", "logs"],
-            "Invalid value for '--scale': 'logs' is not one of 'shared', 'panel', 'log'",
+            "I --palette jets",
+            f"Invalid: '--palette': there is no palette 'jets': there are {NAMES}",
         ),
         (
-            ["I", "--palette", "jets"],
-            f"Invalid value for {PALETTE}: there is no palette 'jets': there are {NAMES}",
+            "I --device tpu",
+            "Invalid: '--device': 'tpu' is not one of 'auto', 'cpu', 'cuda', 'mps'",
         ),
         (
-            ["I", "--palette", "\x1b"],
-            rf"Invalid value for {PALETTE}: there is no palette '\x1b': there are {NAMES}",
+            "I --toy --layer 1-0",
+            "Invalid: '--layer': the first of '1-0' must not be after the last",
         ),
         (
-            ["I", "--device", "tpu"],
-            "Invalid value for '--device': 'tpu' is not one of 'auto', 'cpu', 'cuda', 'mps'",
+            "I --toy --head -1-0",
+            "Invalid: '--head': '-1-0': give numbers from the end one by one: -2, -1",
         ),
         (
-            ["I", "--toy", "--layer", "1-0"],
-            "Invalid value for '--layer': the first of '1-0' must not be after the last",
+            "I --toy --rows 3-1",
+            "Invalid: '--rows': the first of '3-1' must not be after the last",
         ),
-        (
-            ["I", "--toy", "--head", "-1-0"],
-            "Invalid value for '--head': '-1-0': give numbers from the end one by one: -2, -1",
-        ),
-        (
-            ["I", "--toy", "--rows", "3-1"],
-            "Invalid value for '--rows': the first of '3-1' must not be after the last",
-        ),
-        (["I", "--zzz"], "there is no option --zzz"),
-        (["I", "--cbar"], "there is no option --cbar"),
-        (["I", "--m", "toy"], "there is no option --m"),
-        (["I", "--layer"], "Option '--layer' requires an argument"),
+        ("I --zzz", "there is no option --zzz"),
+        ("I --m toy", "there is no option --m"),
+        ("I --layer", "Option '--layer' requires an argument"),
     ],
 )
-def test_usage(refused: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
+def test_usage(refused: Callable[..., tuple[int, str]], arguments: str, line: str) -> None:
     """Wrong usage exits with 2 and points to the help."""
-    assert refused("heatmap", *arguments) == (2, f"attnviz heatmap: {line} {SEE}")
+    line = line.replace("Invalid:", "Invalid value for")
+    assert refused("heatmap", *arguments.split()) == (2, f"attnviz heatmap: {line} {SEE}")
 
 
-def test_usage_of_the_whole(refused: Callable[..., tuple[int, str]]) -> None:
-    """An unknown command is one line, too."""
-    assert refused("heatmop") == (
-        2,
-        "attnviz: there is no command 'heatmop': did you mean heatmap? (see attnviz --help)",
-    )
-    status, line = refused("\x1b[2J")
-    assert (
-        status,
-        r"there is no command '\x1b[2J': there are heatmap, page, generate, walkthrough, " in line,
-    ) == (2, True)
+@pytest.mark.parametrize(
+    ("typed_name", "line"),
+    [
+        ("heatmop", "'heatmop': did you mean heatmap? (see attnviz --help)"),
+        ("\x1b[2J", r"'\x1b[2J': there are heatmap, page, generate, walkthrough, "),
+    ],
+)
+def test_an_unknown_command(
+    refused: Callable[..., tuple[int, str]], typed_name: str, line: str
+) -> None:
+    """It is one line, too."""
+    status, said = refused(typed_name)
+    assert status == 2
+    assert said.startswith(f"attnviz: there is no command {line}")
 
 
 def test_nothing_typed(typed: Callable[..., Result]) -> None:

@@ -182,21 +182,6 @@ def test_shown_but_never_obeyed(
     assert load_record(here / "a.json").text == text
 
 
-def test_a_record_is_not_obeyed(typed: Callable[..., Result], here: Path) -> None:
-    """Control characters in a file are shown, not obeyed."""
-    fields = {
-        "weights": [[1, 0], [0, 1]],
-        "tokens": ["\x1b[2J", "[red]"],
-        "model": "\x1b]0;x\x07",
-        "text": "\x1b[31m",
-    }
-    (here / "sent.json").write_text(json.dumps(fields))
-    result = typed("heatmap", "--load", "sent.json", "-o", "\x1b[2J.json")
-    assert result.status == 0
-    assert not set(result.output + result.errors) & set("\x1b\x07")
-    assert result.errors == "wrote \\x1b[2J.json\n"
-
-
 def test_ten_thousand_characters(typed: Callable[..., Result], here: Path) -> None:
     """A word that no window, no sheet and no file name can hold is cut there, and drawn in seconds."""
     result = typed("heatmap", "-m", "toy-random", "a" * 10_000, "--layer", "0", "--head", "1")

@@ -11,6 +11,7 @@ import attnviz
 from attnviz.attention import Attention, Token
 from attnviz.render.palette import colours, levels
 from attnviz.render.theme import LIGHT
+from tests.fixtures.pictures import all_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,9 +55,7 @@ def test_in_pictures(head: str | None) -> None:
     """The colour bar has powers of ten, on one pattern as on a sheet."""
     record = attnviz.attend("I love all you", "toy")
     axes = attnviz.heatmap(record, head=head, scale="log")
-    texts = axes.figure.findobj(lambda artist: hasattr(artist, "get_text"))
-    shown = {text.get_text() for text in texts}  # type: ignore[attr-defined]
-    assert {"0.001", "0.01", "0.1"} <= shown
+    assert {"0.001", "0.01", "0.1"} <= set(all_texts(axes.figure))
     # Each panel has the colours of the logarithm.
     places = [tuple(map(int, head.split(".")))] if head else [(0, 0), (2, 5)]
     panels = [image.get_array() for part in axes.figure.axes for image in part.images]

@@ -10,6 +10,7 @@ import pytest
 import attnviz
 from attnviz.errors import OutputError, SelectionError
 from attnviz.text.notes import sentence
+from tests.fixtures.pictures import all_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,9 +73,7 @@ def test_in_python() -> None:
     """``"mean"`` stands in the place of a number."""
     record = attnviz.attend("I love all you", "toy")
     axes = attnviz.heatmap(record, layer="mean", head="mean")
-    texts = axes.figure.findobj(lambda artist: hasattr(artist, "get_text"))
-    shown = " ".join(text.get_text() for text in texts)  # type: ignore[attr-defined]
-    assert "mean of 3 layers x 6 heads" in shown
+    assert "mean of 3 layers x 6 heads" in " ".join(all_texts(axes.figure))
     for layer, head in ((2, "mean"), ("mean", 3)):
         assert attnviz.heatmap(record, layer=layer, head=head) is not None
     with pytest.raises(SelectionError, match="not both"):

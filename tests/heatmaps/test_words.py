@@ -88,6 +88,7 @@ def test_words_by_hand() -> None:
     np.testing.assert_allclose(merged.weights[0, 0], MERGED, atol=1e-7)
     assert [token.text for token in merged.query_tokens] == ["[CLS]", "playing", "dogs", "[SEP]"]
     assert merged.key_tokens == merged.query_tokens
+    assert merge_words(merged) is merged
 
 
 def test_tokens_without_a_word_stand_alone() -> None:
@@ -152,12 +153,6 @@ def test_bytes_of_one_character_become_the_character() -> None:
     np.testing.assert_allclose(merged.weights, 1.0, atol=1e-6)
 
 
-def test_a_record_without_words_is_refused() -> None:
-    """A record that does not know its words cannot be merged, and the error says so."""
-    with pytest.raises(SelectionError, match="which word"):
-        merge_words(record([[0.5, 0.5], [0.5, 0.5]], [piece("a", None), special("b")]))
-
-
 @given(
     query_words=st.lists(st.integers(1, 4), min_size=1, max_size=7),
     key_words=st.lists(st.integers(1, 4), min_size=1, max_size=7),
@@ -182,32 +177,37 @@ def test_rows_sum_to_what_they_did(query_words: list[int], key_words: list[int],
 
 
 def test_hidden_specials_by_hand() -> None:
-    """Rows and columns of special tokens are left out; what is left has the model's own numbers."""
-    hidden = hide_special(record(WEIGHTS, DOGS))
+    """Special rows and columns go, what is left has the model's numbers; a note names each once, and says the rest."""
+    hidden = hide_special(record(WEIGHTS, DOGS, notes=(Note("tokens_shuffled"),)))
     np.testing.assert_array_equal(
         hidden.weights[0, 0],
         np.array([[0.20, 0.30, 0.10], [0.40, 0.10, 0.20], [0.15, 0.35, 0.25]], np.float32),
     )
     assert [token.text for token in hidden.query_tokens] == ["play", "·ing", "dogs"]
     assert hidden.key_tokens == hidden.query_tokens
-
-
-def test_hidden_specials_are_said() -> None:
-    """The note names each special token once and says that rows were not renormalised; the record allows short rows."""
-    hidden = hide_special(record(WEIGHTS, DOGS, notes=(Note("tokens_shuffled"),)))
-    assert hidden.notes == (
-        Note("tokens_shuffled"),
-        Note.of("specials_hidden", tokens="[CLS] [SEP]"),
-    )
-    assert "not renormalised" in sentence(hidden.notes[1])
+    note = Note.of("specials_hidden", tokens="[CLS] [SEP]")
+    assert hidden.notes == (Note("tokens_shuffled"), note)
+    assert "not renormalised" in sentence(note)
     assert hidden.short_rows == ("dropped",)
 
 
-@pytest.mark.parametrize("keys", [None, [piece("a", 0)]])
-def test_nothing_left_is_refused(keys: list[Token] | None) -> None:
-    """Where all queries or all keys are special, there is nothing to show, and the error says so."""
-    with pytest.raises(SelectionError, match="nothing is left"):
-        hide_special(record([[1.0]], [special("[CLS]")], keys))
+@pytest.mark.parametrize(
+    ("change", "queries", "keys", "message"),
+    [
+        (merge_words, [piece("a", None)], None, "which word"),
+        (hide_special, [special("[CLS]")], None, "nothing is left"),
+        (hide_special, [special("[CLS]")], [piece("a", 0)], "nothing is left"),
+    ],
+)
+def test_what_cannot_be_changed_is_refused(
+    change: Callable[[Attention], Attention],
+    queries: list[Token],
+    keys: list[Token] | None,
+    message: str,
+) -> None:
+    """A record that does not know its words is not merged; without special queries or keys something must be left."""
+    with pytest.raises(SelectionError, match=message):
+        change(record([[1.0]], queries, keys))
 
 
 def test_merging_and_hiding_in_either_order() -> None:

@@ -115,14 +115,7 @@ def install(monkeypatch: pytest.MonkeyPatch, *added: tuple[Path, str]) -> None:
     from matplotlib.font_manager import FontEntry, fontManager
 
     entries = [
-        FontEntry(
-            fname=str(file),
-            name=name,
-            style="normal",
-            weight=400,
-            stretch="normal",
-            size="scalable",
-        )
+        FontEntry(fname=str(file), name=name, style="normal", stretch="normal", size="scalable")
         for file, name in added
     ]
     monkeypatch.setattr(fontManager, "ttflist", [*fontManager.ttflist, *entries])
@@ -164,12 +157,7 @@ def test_what_no_font_has_is_missing(text: str, missing: str) -> None:
 
 @pytest.mark.parametrize(
     ("missing", "package"),
-    [
-        ("我爱", "fonts-noto-cjk"),
-        ("ก", "fonts-noto-core"),
-        ("🫠", "fonts-symbola"),
-        ("힣", "fonts-noto-cjk"),
-    ],
+    [("我爱", "fonts-noto-cjk"), ("ก", "fonts-noto-core"), ("🫠", "fonts-symbola")],
 )
 def test_advice_names_characters_and_a_package(missing: str, package: str) -> None:
     """The advice is one line that says which characters and what to install."""

@@ -139,15 +139,8 @@ def test_signed_numbers_stand_around_the_background(*, on_dark: bool) -> None:
 
 def test_signed_levels_by_hand() -> None:
     """0 is the middle, the ends are as far from it; what is beyond stays there, and without a scale all is 0."""
-    assert signed_levels(np.array([-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 9.0]), 2.0).tolist() == [
-        1,
-        1,
-        64,
-        128,
-        192,
-        255,
-        255,
-    ]
+    values = np.array([-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 9.0])
+    assert signed_levels(values, 2.0).tolist() == [1, 1, 64, 128, 192, 255, 255]
     assert signed_levels(np.zeros(2), 0.0).tolist() == [128, 128]
 
 

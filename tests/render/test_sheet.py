@@ -66,44 +66,28 @@ def sheet_of(matrix: np.ndarray, scale: Scale = "shared") -> Sheet:
     )
 
 
-def test_labels_are_the_tokens_of_each_side() -> None:
-    """Rows are named after queries and columns after keys, by their readable text, not by their piece."""
-    sheet = resolve(small())
-    assert sheet.query_labels == ("one",)
-    assert sheet.key_labels == ("two", "three", "five")
-
-
 def test_panels_come_layer_by_layer_with_the_models_numbers() -> None:
     """The panels of layers 3 and 5, heads 2 and 7, keep these numbers, and each holds its own matrix."""
     sheet = resolve(small(layers=(3, 5), heads=(2, 7)))
     assert [(panel.layer, panel.head) for panel in sheet.panels] == [(3, 2), (3, 7), (5, 2), (5, 7)]
     assert [panel.place for panel in sheet.panels][1] == "3.7"
     assert (sheet.layers, sheet.heads) == ((3, 5), (2, 7))
+    assert (sheet.query_labels, sheet.key_labels) == (("one",), ("two", "three", "five"))
     np.testing.assert_array_equal(sheet.panels[2].matrix, np.array([[0.2, 0.2, 0.6]], np.float32))
 
 
 @pytest.mark.parametrize(
-    ("scale", "tops"),
+    ("scale", "tops", "legend"),
     [
-        ("shared", [0.9, 0.9, 0.9, 0.9]),
-        ("panel", [0.5, 0.7, 0.6, 0.9]),
+        ("shared", [0.9, 0.9, 0.9, 0.9], "0 to 0.9, same scale"),
+        ("panel", [0.5, 0.7, 0.6, 0.9], "the largest of each panel"),
     ],
 )
-def test_each_scale_has_its_limits(scale: Scale, tops: list[float]) -> None:
-    """`shared` ends at the largest weight of all panels, `panel` at each panel's own."""
-    assert [panel.top for panel in resolve(small(), scale).panels] == pytest.approx(tops)
-
-
-@pytest.mark.parametrize(
-    ("scale", "legend"),
-    [
-        ("shared", "0 to 0.9, same scale"),
-        ("panel", "the largest of each panel"),
-    ],
-)
-def test_the_legend_says_where_the_scale_ends(scale: Scale, legend: str) -> None:
-    """The colours' meaning is said in words, with the numbers at both ends."""
-    assert legend in resolve(small(), scale).legend
+def test_each_scale_has_its_limits(scale: Scale, tops: list[float], legend: str) -> None:
+    """`shared` ends at the largest weight of all panels, `panel` at each panel's own; the legend says so."""
+    sheet = resolve(small(), scale)
+    assert [panel.top for panel in sheet.panels] == pytest.approx(tops)
+    assert legend in sheet.legend
 
 
 def test_pooled_numbers_by_hand() -> None:

@@ -1,8 +1,12 @@
-"""The paragraphs and the tables of a story."""
+"""The paragraphs, the tables and the panels of a story."""
 
 from __future__ import annotations
 
-from attnviz.stories.record import Story, Table
+from typing import TypeVar
+
+from attnviz.stories.record import Bars, Lines, Matrix, Story, Table
+
+P = TypeVar("P", Matrix, Lines, Bars)
 
 
 def told(story: Story) -> str:
@@ -13,3 +17,8 @@ def told(story: Story) -> str:
 def tables(story: Story) -> list[Table]:
     """Its tables, in their order."""
     return [part for part in story.parts if isinstance(part, Table)]
+
+
+def panels(story: Story, kind: type[P]) -> list[P]:
+    """Its panels of a kind, in their order."""
+    return [panel for panel in story.picture if isinstance(panel, kind)]

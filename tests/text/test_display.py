@@ -18,18 +18,16 @@ from attnviz.text.display import JOINERS, check_text, clip, from_utf8, quoted, t
     ("raw", "reason"),
     [
         (b"caf\xe9", "not UTF-8: byte 4 is 0xe9"),
-        (
-            "I love 너".encode("cp949"),
-            "not UTF-8: byte 8 is 0xb3",
-        ),  # which may be of many encodings
+        ("I love 너".encode("cp949"), "not UTF-8: byte 8 is 0xb3"),  # of any of many encodings
         ("너를 love".encode("cp949"), "not UTF-8: byte 1 is 0xb3"),
         (
             "나는 너를 사랑해".encode("cp949"),
-            "not UTF-8, but looks like cp949, the encoding of Korean Windows: save it",
+            "not UTF-8, but looks like cp949, the encoding of Korean Windows: save it as UTF-8 in an editor, "
+            "or by iconv -f cp949 -t UTF-8 FILE > NEW",
         ),
         (
             "나는".encode("utf-16"),
-            "not UTF-8, but looks like UTF-16: save it as UTF-8 in an editor, or by iconv -f UTF-16",
+            "not UTF-8, but looks like UTF-16: save it",
         ),
         (b"\xfe\xff\xb0\x98", "not UTF-8, but looks like UTF-16"),
     ],

@@ -56,21 +56,18 @@ def path_of(record: Attention, head: Head) -> list[int]:
     return [key for key, token in zip(keys, record.query_tokens, strict=True) if not token.special]
 
 
-def misplaced(record: Attention, head: Head) -> list[tuple[str, str]]:
-    """Return the Korean words that attend most to an English word that they do not translate, and that word."""
+def verdict(record: Attention, head: Head) -> str:
+    """Return in a sentence which Korean words attend most to an English word that they do not translate."""
     words = [token.text for token in record.query_tokens if not token.special]
     keys = [record.key_tokens[key].text for key in path_of(record, head)]
-    return [
-        (word, key) for word, key in zip(words, keys, strict=True) if key not in TRANSLATED[word]
+    wrong = [
+        f"{word} → {key}"
+        for word, key in zip(words, keys, strict=True)
+        if key not in TRANSLATED[word]
     ]
-
-
-def judge(wrong: list[tuple[str, str]]) -> str:
-    """Return in a sentence which words attend to another word than the one they translate."""
     if not wrong:
         return _("Each word attends to the one it translates.")
-    links = ", ".join([f"{word} → {key}" for word, key in wrong])
-    return _("Not to the word it translates: {links}.").format(links=links)
+    return _("Not to the word it translates: {links}.").format(links=", ".join(wrong))
 
 
 def build_story() -> Story:
@@ -158,7 +155,7 @@ def build_story() -> Story:
         picture=[
             common.translation_panel(
                 _("{model}. {verdict}").format(
-                    model=record.model, verdict=judge(misplaced(record, head_shown))
+                    model=record.model, verdict=verdict(record, head_shown)
                 ),
                 record,
                 head_shown,

@@ -60,13 +60,6 @@ def unseen_pairs() -> list[list[Pair]]:
     return groups
 
 
-def faultless(
-    models: Sequence[RecurrentTranslator], pairs: Sequence[Pair]
-) -> Float[Tensor, "seed sentence"]:
-    """Return 1 for each sentence that a model translates without an error, and 0 for the others."""
-    return torch.stack([hits(model, pairs).exact.double() for model in models])
-
-
 def share(values: Float[Tensor, "seed sentence"]) -> Estimate:
     """Return the mean over seeds and sentences, with a 95% interval for other seeds and other sentences.
 
@@ -99,7 +92,12 @@ def difference(first: Estimate, second: Estimate) -> Estimate:
 
 def compare(kinds: Kinds, groups: Sequence[Sequence[Pair]]) -> Results:
     """Return, for each kind of model and each group, which sentences are translated without an error."""
-    return {kind: [faultless(models, pairs) for pairs in groups] for kind, models in kinds.items()}
+    return {
+        kind: [
+            torch.stack([hits(model, pairs).exact.double() for model in models]) for pairs in groups
+        ]
+        for kind, models in kinds.items()
+    }
 
 
 def gaps(results: Results) -> tuple[Estimate, Estimate]:

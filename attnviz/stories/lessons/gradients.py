@@ -228,9 +228,7 @@ def build_story() -> Story:
     )
 
 
-def _chart(
-    title: str, estimates_of: Mapping[str, list[Estimate]] | Mapping[str, list[Estimate]]
-) -> Lines:
+def _chart(title: str, estimates_of: Mapping[str, list[Estimate]]) -> Lines:
     """Return a chart of the shares by distance, on a logarithmic axis."""
     return Lines(
         title,

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from attnviz.capture.attend import attend_all
 from attnviz.models.language import splits
 from attnviz.models.language.grammar import load_grammar
 from attnviz.models.language.sentences import GoldSentence
@@ -90,7 +91,7 @@ def better_ways(rates_of_ways: Sequence[Rate]) -> list[int]:
 @torch.inference_mode()
 def build_story() -> Story:
     """Measure how often the words of three pairs attend to each other, in heads chosen on other sentences."""
-    (record,) = common.read_words([SENTENCE])
+    (record,) = attend_all([SENTENCE], TOY)
     tops_of, random_tops_of = common.top_keys()
     n = N_SENTENCES
     heads, test_rates = choose(tops_of, n)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from attnviz.attention import Attention
+from attnviz.capture.attend import attend_all
 from attnviz.models.language.sentences import GoldSentence, Reference
 from attnviz.models.registry import TOY
 from attnviz.models.training import measure
@@ -129,7 +130,7 @@ def other_constructions() -> tuple[list[GoldSentence], list[GoldSentence]]:
 
 def build_story() -> Story:
     """Show the row of "it" in two sentences that differ in one word, and test the head on other sentences."""
-    records = common.read_words((TIRED, WIDE))
+    records = attend_all((TIRED, WIDE), TOY)
     words = [common.words_of(text) for text in (TIRED, WIDE)]
     tops_of, random_tops_of = common.top_keys()
     n = N_SENTENCES

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from attnviz.attention import Attention
+from attnviz.capture.attend import attend_all
 from attnviz.models.language import splits
 from attnviz.models.language_models import LanguageEncoder
 from attnviz.models.registry import TOY
@@ -77,9 +78,9 @@ def other_pairs(n: int = N_PAIRS) -> list[str]:
 
 def build_story() -> Story:
     """Read two pairs of sentences; both sentences of a pair have the same words in different orders."""
-    records = common.read_words([*SHORT, *LONG])
+    records = attend_all([*SHORT, *LONG], TOY)
     _short_shares, shares = moved_shares(records)
-    other_shares = moved_shares(common.read_words(other_pairs()))
+    other_shares = moved_shares(attend_all(other_pairs(), TOY))
     head = common.largest(
         np.mean([share.mean(axis=-1, keepdims=True) for share in other_shares], axis=0)
     )

@@ -17,7 +17,7 @@ from attnviz.stories.lessons import alignment
 from attnviz.stories.lessons.alignment import LONG, RECURRENT, SHORT, TARGETS, TRANSFORMER
 from attnviz.stories.record import Matrix, Story
 from tests.stories.lessons import by_hand_recurrent
-from tests.stories.parts import tables, told
+from tests.stories.parts import panels, tables, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,9 +74,8 @@ def test_panels(
 ) -> None:
     """The weights of both models: a row a step, a column an English word."""
     shown = zip((SHORT, LONG, LONG), (recurrent, recurrent, transformer), strict=True)
-    for panel, (sentence, weights) in zip(story.picture, shown, strict=True):
+    for panel, (sentence, weights) in zip(panels(story, Matrix), shown, strict=True):
         english, korean = sentence.split(), TARGETS[sentence].split()
-        assert isinstance(panel, Matrix)
         assert list(panel.rows) == [*korean, "<end>"]
         assert list(panel.columns) == english
         assert panel.values == pytest.approx(weights(english, korean), abs=1e-4)

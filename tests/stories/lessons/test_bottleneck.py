@@ -14,7 +14,7 @@ from attnviz.stories.common import Estimate
 from attnviz.stories.lessons import bottleneck
 from attnviz.stories.record import Lines, Story
 from tests.stories.lessons import by_hand, by_hand_recurrent
-from tests.stories.parts import tables, told
+from tests.stories.parts import panels, tables, told
 
 KINDS = ("with", "without")
 
@@ -69,8 +69,7 @@ def test_shares_and_intervals(story: Story, kind: str, group: int) -> None:
     column = 1 + KINDS.index(kind)
     shown = tables(story)[0].rows[group][column]
     assert shown == f"{mean:.3f} ({low:.3f} to {high:.3f})"
-    (panel,) = story.picture
-    assert isinstance(panel, Lines)
+    (panel,) = panels(story, Lines)
     series = panel.series[column - 1]
     found = series.values[group], series.low[group], series.high[group]
     assert found == pytest.approx((mean, low, high), abs=1e-6)
@@ -80,8 +79,7 @@ def test_shares_and_intervals(story: Story, kind: str, group: int) -> None:
 
 def test_attention_helps_on_long_sentences(story: Story) -> None:
     """The difference on the longer half is far from 0; short sentences are learned both ways."""
-    (panel,) = story.picture
-    assert isinstance(panel, Lines)
+    (panel,) = panels(story, Lines)
     one, other = panel.series
     assert min(one.values[0], other.values[0], one.values[-1]) > 0.8
     assert other.values[-1] < 0.2

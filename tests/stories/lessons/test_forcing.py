@@ -14,7 +14,7 @@ from attnviz.stories.lessons import forcing
 from attnviz.stories.lessons.forcing import MODEL, WRONG
 from attnviz.stories.record import Bars, Matrix, Story
 from tests.stories.lessons import by_hand_recurrent
-from tests.stories.parts import tables, told
+from tests.stories.parts import panels, tables, told
 
 ENGLISH, FORCED = forcing.SENTENCE.split(), forcing.FORCED.split()
 END = "<end>"
@@ -81,9 +81,7 @@ def test_the_wrong_word(story: Story) -> None:
 
 def test_patterns(story: Story) -> None:
     """Both weights, in numpy; the wrong word changes them two rows later."""
-    free, forced = story.picture[:2]
-    assert isinstance(free, Matrix)
-    assert isinstance(forced, Matrix)
+    free, forced = panels(story, Matrix)
     for panel, given in ((free, None), (forced, FORCED)):
         expected = by_hand_recurrent.translate(MODEL, ENGLISH, given).weights
         assert panel.values == pytest.approx(expected, abs=1e-4)
@@ -99,8 +97,7 @@ def test_longer_sentences(story: Story) -> None:
     assert most == forcing.N_CLAUSES - 1
     n_words = sum(len(one[0]) for one in translations())
     rows = tables(story)[1].rows
-    bars = story.picture[2]
-    assert isinstance(bars, Bars)
+    (bars,) = panels(story, Bars)
     for column, which in ((1, 1), (2, 2)):
         at_place, ordered = accuracy(which), sum(in_order(which)) / n_words
         assert [row[column] for row in rows] == [f"{at_place:.1%}", f"{ordered:.1%}"]

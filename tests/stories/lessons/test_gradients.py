@@ -10,7 +10,7 @@ from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories.common import open_model
 from attnviz.stories.lessons import gradients
 from attnviz.stories.record import Lines, Story
-from tests.stories.parts import tables, told
+from tests.stories.parts import panels, tables, told
 
 
 def test_norms_of_a_known_jacobian(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,9 +53,8 @@ def test_untrained_chains(story: Story, kind: str, least: float, most: float) ->
     shares = norms[:, -1] / norms[:, 0]
     assert len(shares) == 10
     assert ((shares > least) & (shares < most)).all()
-    panel = story.picture[0]
-    assert isinstance(panel, Lines)
-    (series,) = (series for series in panel.series if series.name == kind)
+    lines = panels(story, Lines)[0]
+    (series,) = (series for series in lines.series if series.name == kind)
     assert series.values[-1] == pytest.approx(float(shares.mean()), rel=0.1)
     assert series.low[-1] < series.values[-1] < series.high[-1]
     assert f"{kind} " in story.title
@@ -69,8 +68,7 @@ def test_untrained_chains(story: Story, kind: str, least: float, most: float) ->
 
 def test_trained_models(story: Story) -> None:
     """Without attention training keeps the chain open; with it, less is left there, and all along attention."""
-    panel = story.picture[1]
-    assert isinstance(panel, Lines)
+    panel = panels(story, Lines)[1]
     attention, chain, alone = panel.series
     for series in panel.series:
         assert series.values[0] == pytest.approx(1)

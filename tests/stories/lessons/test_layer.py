@@ -9,7 +9,7 @@ from attnviz.stories.common import words_of
 from attnviz.stories.lessons import layer
 from attnviz.stories.record import Bars, Matrix, Story
 from tests.stories.lessons import by_hand
-from tests.stories.parts import tables, told
+from tests.stories.parts import panels, tables, told
 
 STEPS = [one.steps for one in by_hand.read("toy", words_of(layer.SENTENCE))]
 
@@ -62,13 +62,12 @@ def test_the_norm_makes_vectors_equally_long() -> None:
 
 def test_picture(story: Story) -> None:
     """Cosines before and after, and the lengths at each step."""
-    before, after, bars = story.picture
-    assert isinstance(bars, Bars)
+    (bars,) = panels(story, Bars)
     for series, steps in zip(bars.series, STEPS, strict=True):
         lengths = [np.linalg.norm(x, axis=1).mean() for x in steps]
         assert series.values == pytest.approx(lengths, abs=2e-5)
-    for panel, x in ((before, STEPS[0][0]), (after, STEPS[-1][-1])):
-        assert isinstance(panel, Matrix)
+    ends = STEPS[0][0], STEPS[-1][-1]
+    for panel, x in zip(panels(story, Matrix), ends, strict=True):
         assert panel.values == pytest.approx(cosines(x, x), abs=2e-5)
 
 

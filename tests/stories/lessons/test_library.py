@@ -9,7 +9,7 @@ import pytest
 
 from attnviz.stories.lessons.library import KEYS, QUERIES, VALUES
 from attnviz.stories.record import Bars, Lines, Matrix, Story
-from tests.stories.parts import tables, told
+from tests.stories.parts import panels, tables, told
 
 
 def search(title: str, factor: float = 1.0) -> tuple[list[float], list[float], list[float]]:
@@ -63,10 +63,11 @@ def test_title(story: Story) -> None:
 
 def test_picture(story: Story) -> None:
     """The vectors, the weights of both searches, and the weights as scores are multiplied."""
-    matrix, bars, lines = story.picture
-    assert isinstance(matrix, Matrix)
-    assert isinstance(bars, Bars)
-    assert isinstance(lines, Lines)
+    (matrix,), (bars,), (lines,) = (
+        panels(story, Matrix),
+        panels(story, Bars),
+        panels(story, Lines),
+    )
     np.testing.assert_array_equal(matrix.values, [*QUERIES.values(), *KEYS.values()])
     for series, title in zip(bars.series, QUERIES, strict=True):
         assert series.values == pytest.approx(search(title)[1])

@@ -9,7 +9,7 @@ from attnviz.stories.common import words_of
 from attnviz.stories.lessons import mask
 from attnviz.stories.record import Bars, Matrix, Story
 from tests.stories.lessons import by_hand
-from tests.stories.parts import tables, told
+from tests.stories.parts import panels, tables, told
 
 WORDS, OTHER = words_of(mask.SENTENCE), words_of(mask.OTHER)
 QUERY, KEY = np.indices((len(WORDS), len(WORDS)))
@@ -36,8 +36,7 @@ def test_later_words(story: Story) -> None:
 def test_the_last_word_changes(story: Story) -> None:
     """The weights of the words before it change in the encoder and not in the decoder."""
     assert WORDS[:-1] == OTHER[:-1]
-    bars = story.picture[2]
-    assert isinstance(bars, Bars)
+    (bars,) = panels(story, Bars)
     difference = np.abs(by_hand.patterns("toy", WORDS) - by_hand.patterns("toy", OTHER))
     changes = difference.max(axis=(0, 1, 3))[:-1]
     assert bars.series[0].values == pytest.approx(changes, abs=1e-5)
@@ -66,9 +65,8 @@ def test_the_row_step_by_step(story: Story) -> None:
 def test_panels(story: Story) -> None:
     """The encoder's weights, and the decoder's with every later word masked and no other."""
     for panel, name, where in zip(
-        story.picture, ("toy", "toy-decoder"), (KEY > QUERY, KEY < QUERY), strict=False
+        panels(story, Matrix), ("toy", "toy-decoder"), (KEY > QUERY, KEY < QUERY), strict=True
     ):
-        assert isinstance(panel, Matrix)
         patterns = by_hand.patterns(name, WORDS)
         head = strongest_head(patterns, where)
         assert panel.title == f"{name}, layer {head[0]}, head {head[1]}"

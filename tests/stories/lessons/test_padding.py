@@ -9,7 +9,7 @@ from attnviz.stories.common import words_of
 from attnviz.stories.lessons import padding
 from attnviz.stories.record import Bars, Matrix, Story
 from tests.stories.lessons import by_hand
-from tests.stories.parts import tables
+from tests.stories.parts import panels, tables
 
 WORDS = words_of(padding.SHORT)
 N = len(WORDS)
@@ -28,9 +28,7 @@ def test_attention(story: Story) -> None:
     unmasked = by_hand.patterns("toy", padded())[:, :, :N]
     on_padding = unmasked[..., N:].sum(axis=-1)
     head = np.unravel_index(on_padding.mean(axis=-1).argmax(), on_padding.shape[:2])
-    first, second, _bars = story.picture
-    assert isinstance(first, Matrix)
-    assert isinstance(second, Matrix)
+    first, second = panels(story, Matrix)
     assert first.values[:, :N] == pytest.approx(alone[head], abs=1e-5)
     assert np.isnan(first.values[:, N:]).all()
     assert second.values == pytest.approx(unmasked[head], abs=1e-5)
@@ -45,8 +43,7 @@ def test_vectors(story: Story) -> None:
     """The change of each word's last vector, as a share of its length; masked, only rounding."""
     alone, unmasked = (by_hand.read("toy", w)[-1].steps[-1][:N] for w in (WORDS, padded()))
     changes = np.linalg.norm(unmasked - alone, axis=1) / np.linalg.norm(alone, axis=1)
-    bars = story.picture[-1]
-    assert isinstance(bars, Bars)
+    (bars,) = panels(story, Bars)
     assert max(bars.series[0].values) < 1e-5
     assert bars.series[1].values == pytest.approx(changes, abs=1e-4)
     assert f"change by {100 * changes.mean():.1f}% of their length" in story.title

@@ -13,7 +13,7 @@ from attnviz.stories.lessons import pairs
 from attnviz.stories.lessons.pairs import WAYS, WORDS
 from attnviz.stories.record import Bars, Matrix, Story
 from tests.stories.lessons import by_hand
-from tests.stories.parts import tables, told
+from tests.stories.parts import panels, tables, told
 
 PATTERNS = by_hand.patterns("toy", WORDS)
 
@@ -60,8 +60,7 @@ def test_sentences(split: str) -> None:
 
 def test_table_and_bars(story: Story, heads: list[tuple[int, int]]) -> None:
     """Heads that validation sentences choose, counted on test sentences, and their weight here."""
-    bars = story.picture[-1]
-    assert isinstance(bars, Bars)
+    (bars,) = panels(story, Bars)
     for i, (row, (word, other), head) in enumerate(
         zip(tables(story)[0].rows, WAYS, heads, strict=True)
     ):
@@ -103,8 +102,8 @@ def test_the_title_says_where_the_claim_fails(story: Story, heads: list[tuple[in
 
 def test_panels(story: Story, heads: list[tuple[int, int]]) -> None:
     """The weights of two of the heads."""
-    for panel in story.picture[:-1]:
-        assert isinstance(panel, Matrix)
+    assert len(story.picture) == 3
+    for panel in panels(story, Matrix):
         head = next(one for one in heads if panel.title == f"toy, layer {one[0]}, head {one[1]}")
         assert panel.values == pytest.approx(PATTERNS[head], abs=1e-5)
     assert story.receipt.startswith("verified")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attnviz.stories.record import Matrix, Story
-from tests.stories.parts import tables, told
+from tests.stories.parts import panels, tables, told
 
 FREQUENCIES = 10_000.0 ** (-np.arange(0, 512, 2) / 512)
 
@@ -42,9 +42,8 @@ def test_picture(story: Story) -> None:
     distance = np.abs(np.subtract.outer(np.arange(64), np.arange(64)))
     similar = np.cos(distance[..., None] * FREQUENCIES).mean(axis=-1)
     for panel, expected in zip(
-        story.picture, (np.sin(angles), np.cos(angles), similar), strict=True
+        panels(story, Matrix), (np.sin(angles), np.cos(angles), similar), strict=True
     ):
-        assert isinstance(panel, Matrix)
         np.testing.assert_allclose(panel.values, expected, atol=1e-6)
     assert f"{similar[0, 1]:.3f} for neighbours, {similar[0, 63]:.3f} at a" in story.title
 

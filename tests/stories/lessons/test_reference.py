@@ -13,7 +13,7 @@ from attnviz.stories.common import words_of
 from attnviz.stories.lessons import reference
 from attnviz.stories.record import Bars, Matrix, Story
 from tests.stories.lessons import by_hand
-from tests.stories.parts import tables, told
+from tests.stories.parts import panels, tables, told
 
 SENTENCES = [words_of(reference.TIRED), words_of(reference.WIDE)]
 QUALITY = files.load_card(files.FOLDER / "toy.safetensors").quality
@@ -34,13 +34,13 @@ def test_title(story: Story) -> None:
 def test_the_row_in_both_sentences(story: Story) -> None:
     """As table, as bars and as a row of the patterns."""
     table = tables(story)[0]
-    *panels, bars = story.picture
-    assert isinstance(bars, Bars)
-    for i, (words, pattern, panel) in enumerate(zip(SENTENCES, PATTERNS, panels, strict=True)):
+    (bars,) = panels(story, Bars)
+    for i, (words, pattern, panel) in enumerate(
+        zip(SENTENCES, PATTERNS, panels(story, Matrix), strict=True)
+    ):
         row = pytest.approx(pattern[reference.IT], abs=1e-5)
         assert [cells[i + 1] for cells in table.rows] == row
         assert bars.series[i].values == row
-        assert isinstance(panel, Matrix)
         assert panel.columns == words
         assert panel.values == pytest.approx(pattern, abs=1e-5)
     assert [row[0] for row in table.rows] == [*SENTENCES[0][:-2], "tired / wide", "."]

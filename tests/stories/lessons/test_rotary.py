@@ -8,7 +8,7 @@ import torch
 
 from attnviz.stories.lessons import rotary
 from attnviz.stories.record import Matrix, Story
-from tests.stories.parts import tables
+from tests.stories.parts import panels, tables
 
 SPEEDS = 10_000.0 ** (-2 * np.arange(rotary.D // 2) / rotary.D)  # in radians a position
 
@@ -55,7 +55,6 @@ def test_scores(story: Story) -> None:
     assert spreads[0] < 1e-12
     assert min(spreads[1:]) > 1
     assert f"sinusoidal ones by {spreads[1]:.3f}" in story.title
-    for panel, row, values in zip(story.picture, tables(story)[0].rows, found, strict=True):
-        assert isinstance(panel, Matrix)
+    for panel, row, values in zip(panels(story, Matrix), tables(story)[0].rows, found, strict=True):
         assert panel.values == pytest.approx(values.numpy(), abs=0)
         assert list(row[1:-1]) == [values[start, start + 3] for start in rotary.STARTS]

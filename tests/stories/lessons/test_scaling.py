@@ -10,7 +10,7 @@ import torch
 
 from attnviz.stories.lessons.scaling import WIDTHS, experiment, measure
 from attnviz.stories.record import Lines, Series, Story
-from tests.stories.parts import tables, told
+from tests.stories.parts import panels, tables, told
 
 
 def test_variance() -> None:
@@ -79,8 +79,7 @@ def test_picture(story: Story) -> None:
         column for table in tables(story) for column in list(zip(*table.rows, strict=True))[1:]
     ]
     drawn: list[Series] = []
-    for panel in story.picture:
-        assert isinstance(panel, Lines)
+    for panel in panels(story, Lines):
         assert list(panel.x) == WIDTHS
         drawn += panel.series
     for series, column in zip(drawn, columns, strict=True):

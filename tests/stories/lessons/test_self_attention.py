@@ -9,7 +9,7 @@ import torch
 from attnviz.stories.lessons import self_attention
 from attnviz.stories.lessons.self_attention import D_K, D_MODEL, N_HEADS, WORDS
 from attnviz.stories.record import Matrix, Story
-from tests.stories.parts import tables, told
+from tests.stories.parts import panels, tables, told
 
 X = self_attention.embed(WORDS)
 ROUNDING = 10 * D_MODEL * float(np.finfo(np.float32).eps)
@@ -41,16 +41,9 @@ def test_every_row_of_every_table(story: Story) -> None:
         assert [row[0] for row in table.rows] == list(WORDS)
         numbers = np.array([row[1:] for row in table.rows], dtype=float)
         assert numbers == pytest.approx(values, abs=ROUNDING)
-    one = "(1, 4, 5)"
-    assert [row[2] for row in shapes.rows] == [
-        "(1, 4, 20)",
-        one,
-        one,
-        one,
-        "(1, 4, 4)",
-        "(1, 4, 4)",
-        one,
-    ]
+    vector, head, square = "(1, 4, 20)", "(1, 4, 5)", "(1, 4, 4)"
+    expected = [vector, head, head, head, square, square, head]
+    assert [row[2] for row in shapes.rows] == expected
 
 
 def test_one_cell_by_hand(story: Story) -> None:
@@ -69,8 +62,9 @@ def test_panels_are_the_heads(story: Story) -> None:
     one, four = self_attention.random_models()
     parts = [slice(head * D_K, (head + 1) * D_K) for head in range(N_HEADS)]
     heads = [attend(four, part) for part in parts]
-    for panel, weights in zip(story.picture, [attend(one)[1], *(h[1] for h in heads)], strict=True):
-        assert isinstance(panel, Matrix)
+    for panel, weights in zip(
+        panels(story, Matrix), [attend(one)[1], *(h[1] for h in heads)], strict=True
+    ):
         assert (panel.rows, panel.columns) == (WORDS, WORDS)
         assert panel.values == pytest.approx(weights, abs=ROUNDING)
     output = project(four.output_projection, np.concatenate([h[2] for h in heads], axis=1))

@@ -8,7 +8,7 @@ import pytest
 from attnviz.stories.lessons import self_attention
 from attnviz.stories.lessons.self_attention import WORDS
 from attnviz.stories.record import Matrix, Story
-from tests.stories.parts import tables, told
+from tests.stories.parts import panels, tables, told
 
 
 def query_and_key() -> tuple[np.ndarray, np.ndarray]:
@@ -34,8 +34,7 @@ def test_title(story: Story) -> None:
 def test_panels(story: Story) -> None:
     """K, its transpose and every score."""
     query, key = query_and_key()
-    for panel, values in zip(story.picture, (key, key.T, query @ key.T), strict=True):
-        assert isinstance(panel, Matrix)
+    for panel, values in zip(panels(story, Matrix), (key, key.T, query @ key.T), strict=True):
         assert panel.values == pytest.approx(values, abs=1e-5)
         assert panel.values.shape == (len(panel.rows), len(panel.columns))
 

@@ -10,7 +10,7 @@ from attnviz.stories.lessons import word_order
 from attnviz.stories.lessons.word_order import LONG, SHORT
 from attnviz.stories.record import Bars, Matrix, Story
 from tests.stories.lessons import by_hand
-from tests.stories.parts import tables, told
+from tests.stories.parts import panels, tables, told
 
 Pair = tuple[str, str]
 
@@ -65,8 +65,7 @@ def test_differences(story: Story, row: int, pair: Pair) -> None:
 
 def test_bars(story: Story) -> None:
     """How far each word's vector moves, as a share of its length."""
-    bars = story.picture[-1]
-    assert isinstance(bars, Bars)
+    (bars,) = panels(story, Bars)
     assert max(bars.series[0].values) < 1e-12
     first, second = vectors(LONG, positions=True)
     shares = np.linalg.norm(first - second, axis=1) / np.linalg.norm(first, axis=1)
@@ -84,8 +83,7 @@ def test_the_head_shown_is_the_one_that_moves_most_elsewhere(story: Story) -> No
     layer, head = np.unravel_index(np.mean(means, axis=0).argmax(), means[0].shape)
     assert f"layer {layer}, head {head}, whose rows moved most in {len(means)} other" in told(story)
     assert f"On average {100 * moved(LONG).mean():.1f}% of a row's weight" in told(story)
-    for panel, sentence in zip(story.picture[:-1], LONG, strict=True):
-        assert isinstance(panel, Matrix)
+    for panel, sentence in zip(panels(story, Matrix), LONG, strict=True):
         expected = by_hand.patterns("toy", words_of(sentence))[layer, head]
         assert panel.values == pytest.approx(expected, abs=1e-5)
 
