@@ -118,7 +118,7 @@ def test_titles_and_notes_are_told_in_korean() -> None:
         for every in (True, False)
     ]
     walks += [walk("I love you", toy, whole_layer=True, query=query) for query in (None, 1)]
-    walks += [walk("I love you", toy, score=score) for score in ("dot", "general")]
+    walks += [walk("I love you", toy, score="dot"), walk("I love you", toy, score="general")]
     notes = dict.fromkeys(note for one in walks for note in (one.title, *one.notes))
     assert len(notes) > 14
     for one in notes:

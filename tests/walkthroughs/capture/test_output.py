@@ -36,6 +36,7 @@ def is_like(walked: Walkthrough, logits: torch.Tensor, never: tuple[int, ...] = 
 
 def test_the_next_word_of_a_decoder() -> None:
     """I love, and then? What the model itself predicts, in its own order."""
+    model: Any
     card, model = load_home_built("toy-decoder")
     numbers = card.source.encode(["I", "love"])
     with torch.inference_mode():
@@ -53,6 +54,7 @@ def test_the_next_word_of_a_decoder() -> None:
 
 def test_every_step_of_a_recurrent_translator() -> None:
     """Through the cell to the new state, which the next step begins with, and to the word generated."""
+    model: Any
     card, model = load_home_built("toy-seq2seq")
     source = torch.tensor([card.source.encode(TEXT.split())])
     with torch.inference_mode():
