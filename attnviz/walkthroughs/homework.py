@@ -11,7 +11,7 @@ import re
 from codecs import BOM_UTF8
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from jaxtyping import Float64
@@ -25,9 +25,6 @@ from attnviz.text.suggest import suggest
 from attnviz.walkthroughs.calculation import SCORE_WEIGHTS, Calculation, Terms, find_row
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.settings import Score
-
-if TYPE_CHECKING:
-    import yaml
 
 TABLE = list[list[float]]
 ROW = list[float]  # a table that may also be typed as one row, without the outer list
@@ -217,11 +214,9 @@ class Homework:
             return default
         value, kind = self.values[name], FIELDS[name][0]
         if kind == ROW:
-            kind, is_row = (
-                TABLE,
-                isinstance(value, list) and not any(isinstance(row, list) for row in value),
-            )
-            value = [value] if is_row else value
+            kind = TABLE
+            if isinstance(value, list) and not any(isinstance(row, list) for row in value):
+                value = [value]
         return decode(value, kind, self._at(name))
 
     def _table(self, name: str) -> Float64[np.ndarray, "row column"]:
@@ -296,8 +291,30 @@ def _read_yaml(text: str) -> Homework:
     """
     import yaml
 
+    loader = _yaml_loader()
     try:
-        node = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        for event in yaml.parse(text, Loader=loader):
+            where = f"line {event.start_mark.line + 1}: "
+            if isinstance(event, yaml.AliasEvent):  # a small file may stand for billions of numbers
+                reason = "anchors and aliases (& and *) are not read: write the numbers out"
+                raise FileFormatError(where + reason)
+            if getattr(event, "tag", None):
+                raise FileFormatError(f"{where}tags such as {event.tag[:40]} are not read")
+        opened = loader(text)
+        node = opened.get_single_node()
+        if node is None:
+            raise FileFormatError("it is empty")
+        if not isinstance(node, yaml.MappingNode):
+            raise FileFormatError("it must hold names with numbers, such as query, keys and values")
+        homework = Homework({}, {})
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                raise FileFormatError(f"line {line}: a name must be text")
+            if key.value in homework.values:
+                raise FileFormatError(f"line {line}: {key.value} is there twice")
+            homework.values[key.value] = opened.construct_object(value, deep=True)
+            homework.lines[key.value] = line
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = "" if mark is None else f"line {mark.line + 1}: "
@@ -305,50 +322,25 @@ def _read_yaml(text: str) -> Homework:
     # PyYAML raises the last two for an escape sequence that is no character.
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise FileFormatError(f"it is not YAML: {' '.join(str(error).split())}") from None
-    if node is None:
-        raise FileFormatError("it is empty")
-    if not isinstance(node, yaml.MappingNode):
-        raise FileFormatError("it must hold names with numbers, such as query, keys and values")
-    homework, seen_ids = Homework({}, {}), set[int]()
-    for key, value in node.value:
-        line = key.start_mark.line + 1
-        try:
-            if not isinstance(key, yaml.ScalarNode):
-                raise FileFormatError("a name must be text")
-            if key.value in homework.values:
-                raise FileFormatError(f"{key.value} is there twice")
-            homework.values[key.value] = _value(value, seen_ids)
-            homework.lines[key.value] = line
-        except FileFormatError as error:
-            raise FileFormatError(f"line {line}: {error}") from None
     return homework
 
 
-def _value(node: yaml.Node, seen_ids: set[int]) -> Any:
-    """Return the value of a node; `seen_ids` holds the ids of the nodes that were read before."""
+def _yaml_loader() -> Any:
+    """Return a class of YAML loaders for which a word without quotation marks is a number as in JSON, or text.
+
+    PyYAML's own would read 1_000 and 12:30 as numbers, 2001-01-01 as a date and the word "on" as true.
+    """
     import yaml
 
-    if id(node) in seen_ids:  # a small file of aliases may stand for billions of numbers
-        raise FileFormatError("anchors and aliases (& and *) are not read: write the numbers out")
-    seen_ids.add(id(node))
-    if not node.tag.startswith("tag:yaml.org,2002:") or "/" in node.tag:
-        raise FileFormatError(f"tags such as {node.tag[:40]} are not read")
-    if isinstance(node, yaml.SequenceNode):
-        return [_value(item, seen_ids) for item in node.value]
-    if isinstance(node, yaml.MappingNode):
-        return {}  # its type is checked later, where a list or a text is expected
-    return node.value if node.style else _scalar(node.value)
-
-
-def _scalar(text: str) -> str | float | bool | None:
-    """Return the value of a word without quotation marks.
-
-    PyYAML would read 1_000 and 12:30 as numbers, 2001-01-01 as a date and the word "on" as true.
-    """
-    constants = {"true": True, "false": False, "null": None, "~": None, "": None}
-    if text.lower() in constants:
-        return constants[text.lower()]
-    if re.fullmatch(r"[-+]?[0-9]{1,15}", text):
-        return int(text)
-    number = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
-    return float(text) if re.fullmatch(number, text) else text
+    base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader = type("Loader", (base,), {"yaml_implicit_resolvers": {}})
+    for kind, words in (
+        ("null", "(?i:null|~|)"),
+        ("bool", "(?i:true|false)"),
+        ("int", "[-+]?(?:0|[1-9][0-9]{0,14})"),
+        ("float", r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"),
+    ):
+        yaml.add_implicit_resolver(
+            f"tag:yaml.org,2002:{kind}", re.compile(f"(?:{words})$"), Loader=loader
+        )
+    return loader

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from attnviz.attention import Note, Receipt
 from attnviz.walkthroughs.calculation import Calculation, Terms, compute, largest_difference
 from attnviz.walkthroughs.examples import example, make
 from attnviz.walkthroughs.record import Grid, Walkthrough
+
+if TYPE_CHECKING:
+    from attnviz.walkthroughs.settings import Score
 
 WORDS = ("나는", "love", "a|b_c", "<you>")
 
@@ -24,19 +27,6 @@ def note(words: str) -> Note:
     return Note.of("text", text=words)
 
 
-def attend(
-    c: Calculation,
-    *,
-    query: str = "q",
-    keys: str = "K",
-    values: str = "V",
-    suffix: str = "",
-    **terms: Any,
-) -> str:
-    """Attention written down, with the fields of `Terms`; the context's name."""
-    return c.write_attention(Terms(**terms), query=query, keys=keys, values=values, suffix=suffix)
-
-
 def attention_walk(
     *, title: str, query: Grid, keys: Grid, values: Grid, **terms: Any
 ) -> Walkthrough:
@@ -46,7 +36,7 @@ def attention_walk(
     name = c.give("q" if one else "Q", query)
     c.give("K", keys)
     c.give("V", values)
-    attend(c, query=name, **terms)
+    c.write_attention(Terms(**terms), name)
     return c.finish(note(title), query=0 if one else None)
 
 
@@ -80,14 +70,9 @@ def layer() -> Walkthrough:
         c.give(f"W{letter}", grid(6, 3, seed=seed))
         c.give(f"b{letter}", grid(1, 3, seed=seed))
         c.step(step, made, "projection", "X", f"W{letter}", f"b{letter}")
-    context = attend(
-        c,
-        query="Q",
-        softcap=5.0,
-        bias=grid(4, 4, seed=8),
-        mask=Grid(values=np.tri(4), rows=WORDS, columns=WORDS),
-        sink=grid(1, 1),
-    )
+    mask = Grid(values=np.tri(4), rows=WORDS, columns=WORDS)
+    terms = Terms(softcap=5.0, bias=grid(4, 4, seed=8), mask=mask, sink=grid(1, 1))
+    context = c.write_attention(terms, "Q")
     c.give("Wo", grid(3, 6, seed=9))
     c.step("output", "output", "projection", context, "Wo")
     c.step("residual", "residual", "add", "X", "output")
@@ -118,21 +103,16 @@ def layer() -> Walkthrough:
     )
 
 
-def score_walk(score: str) -> Walkthrough:
+def score_walk(score: Score, **weights: Grid) -> Walkthrough:
     """One query and three keys, scored by a projection (general) or a small network (additive)."""
-    c = Calculation()
-    c.give("q", grid(1, 3, rows=("q",)))
-    c.give("K", grid(3, 2, rows=WORDS[:3]))
-    c.give("V", grid(3, 4, rows=WORDS[:3]))
-    if score == "general":
-        attend(c, score="general", weights={"W": grid(3, 2, seed=4)})
-    else:
-        attend(
-            c,
-            score="additive",
-            weights={"W": grid(5, 3, seed=4), "U": grid(5, 2, seed=5), "v": grid(1, 5, seed=6)},
-        )
-    return c.finish(note(score), query=0)
+    return attention_walk(
+        title=score,
+        query=grid(1, 3, rows=("q",)),
+        keys=grid(3, 2, rows=WORDS[:3]),
+        values=grid(3, 4, rows=WORDS[:3]),
+        score=score,
+        weights=weights,
+    )
 
 
 def walks() -> dict[str, Walkthrough]:
@@ -140,12 +120,13 @@ def walks() -> dict[str, Walkthrough]:
     return {
         "seq2seq": example("seq2seq"),
         "self-attention": example("self-attention"),
-        "exercise": make(
-            5
-        ),  # whose query holds no 0: a key's number that only meets 0 may be anything
+        # whose query holds no 0: a key's number that only meets 0 may be anything
+        "exercise": make(5),
         "layer": layer(),
-        "general": score_walk("general"),
-        "additive": score_walk("additive"),
+        "general": score_walk("general", W=grid(3, 2, seed=4)),
+        "additive": score_walk(
+            "additive", W=grid(5, 3, seed=4), U=grid(5, 2, seed=5), v=grid(1, 5, seed=6)
+        ),
     }
 
 
@@ -187,15 +168,11 @@ def of_model(
             bias = Grid(values=draw.normal(size=(1, d)))
             symbols = {f"W{letter}{suffix}": weights, f"b{letter}{suffix}": bias}
             c.project(step, name, given, symbols)
-        keys, values, mask = f"K{suffix}", f"V{suffix}", Grid(values=allowed)
-        contexts.append(attend(c, query=query, keys=keys, values=values, mask=mask, suffix=suffix))
+        terms = Terms(mask=Grid(values=allowed))
+        contexts.append(c.write_attention(terms, query, f"K{suffix}", f"V{suffix}", suffix))
     c.step("concatenated", "concatenated", "concatenate", *contexts)
-    c.project(
-        "output",
-        "output",
-        "concatenated",
-        {"Wo": Grid(values=draw.normal(size=(d * n_heads, d_model)))},
-    )
+    output = Grid(values=draw.normal(size=(d * n_heads, d_model)))
+    c.project("output", "output", "concatenated", {"Wo": output})
     return replace(
         c.finish(note("one head"), query=3 if one else None, notes=[note("a note")]),
         model="a model",

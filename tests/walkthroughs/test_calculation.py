@@ -12,9 +12,6 @@ from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.record import Grid
 from tests.walkthroughs.by_hand import attention_walk, largest_error
 
-DECODER = Grid(values=np.array([[10.0, 5, 10]]), rows=("decoder",))
-
-
 DRAW = np.random.default_rng(1)
 NAMES = tuple(f"k{n}" for n in range(4))
 QUERIES = Grid(values=DRAW.normal(size=(3, 5)), rows=("q0", "q1", "q2"))
@@ -60,28 +57,22 @@ def test_terms(terms: dict[str, float]) -> None:
     assert largest_error(walk) == 0
 
 
-def test_refused() -> None:
-    """Two grids of a name, none, numbers that are none, shapes that clash, keys all masked."""
-    c = Calculation()
-    c.give("q", DECODER)
-    for name, values, line in (
+@pytest.mark.parametrize(
+    ("name", "values", "line"),
+    [
         ("q", np.ones((1, 1)), "there are two grids q"),
         ("K", np.ones((0, 3)), r"K is empty: its shape is \(0, 3\)"),
         ("K", np.array([[1.0, np.nan]]), "K must hold finite numbers: row 0, column 1 is nan"),
         ("K", np.array([[1.0], [np.inf]]), "K must hold finite numbers: row 1, column 0 is inf"),
-    ):
-        with pytest.raises(RecordError, match=line):
-            c.give(name, Grid(values=values))
+    ],
+)
+def test_refused(name: str, values: np.ndarray, line: str) -> None:
+    """Two grids of a name, none, and numbers that are none."""
+    c = Calculation()
+    c.give("q", QUERIES)
+    with pytest.raises(RecordError, match=line):
+        c.give(name, Grid(values=values))
     with pytest.raises(RecordError, match="there are two grids q"):
         c.step("query", "q", "relu", "q")
-    wide = Grid(values=np.ones((4, 9)))
-    with pytest.raises(RecordError, match=r"do not fit together: Q \(3, 5\), K \(4, 9\)"):
-        attention_walk(title="wide", query=QUERIES, keys=wide, values=wide)
-    with pytest.raises(RecordError, match="all keys are masked: the query of row 2 "):
-        attention_walk(
-            title="masked",
-            query=QUERIES,
-            keys=KEYS,
-            values=VALUES,
-            mask=Grid(values=np.array([[1.0] * 4, [1] * 4, [0] * 4])),
-        )
+    with pytest.raises(RecordError, match=r"step keys \(relu\) is made from X, which is not there"):
+        c.step("keys", "K", "relu", "X")

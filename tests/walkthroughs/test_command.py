@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ BY_HAND = "a calculation by hand needs no model: it takes no sentence and no opt
 BLANK = "JSON holds every number: an exercise with blank cells cannot be written so"
 WHOLE = "a whole layer is followed as the model computed it: no other score can be chosen"
 ENDINGS = "the ending must be one of png, svg, pdf, html, json, md, csv"
+CAUSAL = "there is no option --causal: attnviz demo mask shows a causal mask beside none"
 NUMBERS = '{"query": [[1, 0]], "keys": [[1, 2], [3, 4]], "values": [[5], [6]]}'
 
 
@@ -95,55 +97,47 @@ def test_exercise(typed: Typed, here: Path) -> None:
         assert "____" in of_its_own
 
 
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        (["--query", "us"], "there is no query 'us': there are 0 I, 1 love, 2 all, 3 you"),
-        (["--head", "2.0"], "there is no layer 2: this model has layers 0 to 1 (counted from 0)"),
-        (["--head", "0.4"], "there is no head 4: this model has heads 0 to 3 (counted from 0)"),
-        (["--kind", "cross"], "toy-random (seed 0) has no cross attention to show: it has encoder"),
-        (["--target", "나는"], "toy-random (seed 0) generates nothing, so it takes no target"),
-        ([""], "the text is empty"),
-        (["a\ud800"], r"the text is not valid Unicode: character 2 is a lone surrogate (\ud800)"),
-        (["--whole-layer", "0", "--score", "dot"], WHOLE),
-        (["-o", "/dev/null/x.png"], None),
-    ],
-)
-def test_refused(refused: Refused, arguments: list[str], line: str | None) -> None:
+REFUSED = [
+    ("--query us", "there is no query 'us': there are 0 I, 1 love, 2 all, 3 you"),
+    ("--head 2.0", "there is no layer 2: this model has layers 0 to 1 (counted from 0)"),
+    ("--head 0.4", "there is no head 4: this model has heads 0 to 3 (counted from 0)"),
+    ("--kind cross", "toy-random (seed 0) has no cross attention to show: it has encoder"),
+    ("--target 나는", "toy-random (seed 0) generates nothing, so it takes no target"),
+    ("''", "the text is empty"),
+    ("a\ud800", r"the text is not valid Unicode: character 2 is a lone surrogate (\ud800)"),
+    ("--whole-layer 0 --score dot", WHOLE),
+    ("-o /dev/null/x.png", None),
+]
+MISUSED = [
+    ("--toy -m toy-ko", "give --toy or another model, not both"),
+    ("--query I --all-queries", "give one query or all, not both"),
+    ("--whole-layer 1 --head 1.0", "give one head or the whole layer, not both"),
+    ("--example seq2seq --input x.json", "give one of example, numbers and exercise"),
+    ("--example seq2seq I", BY_HAND),
+    ("--input x.json --head 0.0", BY_HAND),
+    ("--toy --interactive -o -", "give --interactive or -o -, not both"),
+    ("--toy --interactive", "--interactive needs a terminal; without one, leave it out"),
+    ("--exercise 1 -o a.json", BLANK),
+    ("--solution", "--solution fills in the blank cells of an --exercise"),
+    ("--toy -o walk.doc", f"Invalid value for '--output' / '-o': walk.doc: {ENDINGS}"),
+    ("--toy --precision 99", None),
+    ("--toy --causal", CAUSAL),
+    ("--toy --score cosine", None),
+]
+
+
+@pytest.mark.parametrize(("typed_so", "line"), REFUSED)
+def test_refused(refused: Refused, typed_so: str, line: str | None) -> None:
     """Words, heads and options that do not exist are refused in one line."""
-    status, said = refused("walkthrough", "-m", "toy-random", *arguments)
+    status, said = refused("walkthrough", "-m", "toy-random", *shlex.split(typed_so))
     assert status == 1
     assert line is None or said == f"attnviz: {line}"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        (["--toy", "-m", "toy-ko"], "give --toy or another model, not both"),
-        (["--query", "I", "--all-queries"], "give one query or all, not both"),
-        (["--whole-layer", "1", "--head", "1.0"], "give one head or the whole layer, not both"),
-        (
-            ["--example", "seq2seq", "--input", "x.json"],
-            "give one of example, numbers and exercise",
-        ),
-        (["--example", "seq2seq", "I"], BY_HAND),
-        (["--input", "x.json", "--head", "0.0"], BY_HAND),
-        (["--toy", "--interactive", "-o", "-"], "give --interactive or -o -, not both"),
-        (["--toy", "--interactive"], "--interactive needs a terminal; without one, leave it out"),
-        (["--exercise", "1", "-o", "a.json"], BLANK),
-        (["--solution"], "--solution fills in the blank cells of an --exercise"),
-        (["--toy", "-o", "walk.doc"], f"Invalid value for '--output' / '-o': walk.doc: {ENDINGS}"),
-        (["--toy", "--precision", "99"], None),
-        (
-            ["--toy", "--causal"],
-            "there is no option --causal: attnviz demo mask shows a causal mask beside none",
-        ),
-        (["--toy", "--score", "cosine"], None),
-    ],
-)
-def test_misused(refused: Refused, arguments: list[str], line: str | None) -> None:
+@pytest.mark.parametrize(("typed_so", "line"), MISUSED)
+def test_misused(refused: Refused, typed_so: str, line: str | None) -> None:
     """Options that do not go together, in one line that says where help is."""
-    status, said = refused("walkthrough", *arguments)
+    status, said = refused("walkthrough", *shlex.split(typed_so))
     assert status == 2
     assert said.endswith(SEE)
     assert line is None or said == f"attnviz walkthrough: {line} {SEE}"
@@ -162,15 +156,17 @@ def test_a_text_that_is_too_long(typed: Typed, refused: Refused, here: Path) -> 
     assert "the text has 140 words, but toy-seq2seq reads at most 128" in said
 
 
-def test_no_model_library(typed: Typed, monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
+@pytest.mark.parametrize(
+    "chosen", [("--example", "seq2seq"), ("--input", "mine.json"), ("--exercise", "0")]
+)
+def test_no_model_library(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch, here: Path, chosen: tuple[str, ...]
+) -> None:
     """A calculation by hand needs none: where torch cannot be imported, it is the same."""
     (here / "mine.json").write_text(NUMBERS)
-    for chosen in (("--example", "seq2seq"), ("--input", "mine.json"), ("--exercise", "0")):
-        with_it = typed("walkthrough", *chosen, "-o", "a.md")
-        (here / "a.md").unlink()
-        with monkeypatch.context() as without:
-            for name in ("torch", "transformers"):
-                without.setitem(sys.modules, name, None)
-            assert typed("walkthrough", *chosen, "-o", "a.md") == with_it
-        (here / "a.md").unlink()
-        assert with_it.status == 0
+    with_it = typed("walkthrough", *chosen, "-o", "a.md")
+    assert with_it.status == 0
+    (here / "a.md").unlink()
+    for name in ("torch", "transformers"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert typed("walkthrough", *chosen, "-o", "a.md") == with_it

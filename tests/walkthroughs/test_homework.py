@@ -19,6 +19,8 @@ from attnviz.walkthroughs.verify import verify
 from attnviz.walkthroughs.view import View
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from attnviz.walkthroughs.record import Walkthrough
 
 SAMPLES = Path(__file__).parents[2] / "sample_inputs"
@@ -46,16 +48,14 @@ def as_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
-def read_text(
-    folder: Path, text: str, name: str = "numbers.yaml", query: str | int | None = None
-) -> Walkthrough:
-    """The walkthrough of a file that holds this text."""
-    path = folder / name
+def read_text(folder: Path, text: str, query: str | int | None = None) -> Walkthrough:
+    """The walkthrough of a file that holds this text, JSON or YAML."""
+    path = folder / ("numbers.json" if text.startswith("{") else "numbers.yaml")
     path.write_text(text, encoding="utf-8")
     return read(path, query=query)
 
 
-def softmax(scores: np.ndarray) -> np.ndarray:
+def softmax(scores: ArrayLike) -> np.ndarray:
     """Row by row, as the textbook has it."""
     powers = np.exp(scores)
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
@@ -125,175 +125,121 @@ def test_weights_that_are_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "factor"),
-    [("", 0.5), ("scale: none", 1), ("scale: 0.25", 0.25), ("score: dot", 1)],
+    ("more", "weights"),
+    [
+        ("", softmax([[1, 2]])),
+        ("scale: none", softmax([[2, 4]])),
+        ("scale: 0.25", softmax([[0.5, 1]])),
+        ("score: dot", softmax([[2, 4]])),
+        (
+            "score: general\nW: [[1, 0, 0, 0], [0, 2, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]",
+            softmax([[4, 4]]),
+        ),
+        (
+            "score: additive\nW: [[1, 0, 0, 0]]\nU: [[0, 1, 1, 0]]\nv: [3]",
+            softmax(3 * np.tanh([[5, 2]])),
+        ),
+        ("mask: [[1, 0]]", [[1, 0]]),
+    ],
 )
-def test_scaling(tmp_path: Path, more: str, factor: float) -> None:
-    """By 1 / sqrt(d_k) unless something else is typed."""
+def test_scores(tmp_path: Path, more: str, weights: object) -> None:
+    """Scaled by 1 / sqrt(d_k) unless something else is typed, by another function, or masked."""
     walk = read_text(tmp_path, DIRECT + more)
-    assert walk.grids["weights"].values == pytest.approx(softmax(np.array([[2.0, 4.0]]) * factor))
-    assert ("scaled" in walk.grids) == (factor != 1)
+    assert walk.grids["weights"].values == pytest.approx(np.array(weights))
+    assert ("scaled" in walk.grids) == (more in {"", "scale: 0.25", "mask: [[1, 0]]"})
 
 
-def test_other_scores(tmp_path: Path) -> None:
-    """A projection between query and key, and a small network on their sum."""
-    base = "query: [1, 2]\nkeys: [[1, 0, 1], [0, 1, 1]]\nvalues: [[1], [2]]\n"
-    general = read_text(tmp_path, base + "score: general\nW: [[1, 0, 2], [0, 1, 0]]")
-    assert general.grids["scores"].values.tolist() == [[3, 4]]
-    additive = read_text(tmp_path, base + "score: additive\nW: [[1, 0]]\nU: [[0, 1, 1]]\nv: [3]")
-    assert additive.grids["scores"].values == pytest.approx(3 * np.tanh([[2, 3]]))
-
-
-def test_masks(tmp_path: Path) -> None:
-    """A matrix of 0 and 1, or none of what comes later."""
-    masked = read_text(tmp_path, DIRECT + "mask: [[1, 0]]")
-    assert masked.grids["weights"].values.tolist() == [[1, 0]]
-    causal = read_text(tmp_path, INPUT + "causal: true")
-    assert (np.triu(causal.grids["weights"].values, 1) == 0).all()
-    assert causal.grids["weights"].values[0, 0] == 1
+def test_causal(tmp_path: Path) -> None:
+    """No query attends to what comes later."""
+    weights = read_text(tmp_path, INPUT + "causal: true").grids["weights"].values
+    assert (np.triu(weights, 1) == 0).all()
+    assert weights[0, 0] == 1
     assert "mask" not in read_text(tmp_path, INPUT + "causal: false").grids
 
 
-def test_json_and_yaml_are_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_json(tmp_path: Path, *, ascii_only: bool) -> None:
     """Tabs, emoji spelled as halves and numbers with exponents are JSON like any other."""
-    fields = {
-        "query": [1e1, -2.5],
-        "keys": [[1, 2]],
-        "values": [[3]],
-        "title": "🙂 \\ud83d 한",
-        "words": ["a\\/b"],
-    }
-    for ascii_only in (True, False):
-        text = json.dumps(fields, indent="\t", ensure_ascii=ascii_only)
-        walk = read_text(tmp_path, text.replace("10.0", "1e1"), "numbers.json")
-        assert walk.title == Note.of("text", text="🙂 \\ud83d 한")
-        assert walk.grids["K"].rows == ("a\\/b",)
-        assert walk.grids["q"].values.tolist() == [[10, -2.5]]
+    fields = {"query": [1e1, -2.5], "keys": [[1, 2]], "title": "🙂 \\ud83d 한", "words": ["a\\/b"]}
+    text = json.dumps(fields, indent="\t", ensure_ascii=ascii_only)
+    walk = read_text(tmp_path, text.replace("10.0", "1e1"))
+    assert walk.title == Note.of("text", text="🙂 \\ud83d 한")
+    assert walk.grids["K"].rows == ("a\\/b",)
+    assert walk.grids["q"].values.tolist() == [[10, -2.5]]
 
 
-def test_the_guide_s(tmp_path: Path) -> None:
+def test_the_guide(tmp_path: Path) -> None:
     """The file that the guide shows can be typed as it stands, and one of its words followed."""
-    (shown,) = re.findall(
-        r"^```yaml\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
+    text = GUIDE.read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert read_text(tmp_path, shown).grids["weights"].rows == ("I", "love", "you")
     assert read_text(tmp_path, shown, query="love").grids["alignment"].rows == ("I", "love", "you")
     table = (SAMPLES / "README.md").read_text(encoding="utf-8")
     assert [name for name in FIELDS if f"`{name}`" not in table] == []
 
 
-BAD = {
-    "empty": ("", "it is empty"),
-    "not yaml": ("query: [1, 2\nkeys: 3", "line 2: it is not YAML: did not find expected"),
-    "no keys": (
-        "query: [1]",
-        "it lacks keys (a row for each key): give query, keys and values, or X",
+QUERY, THREE = "[1, 2, 0, 1]", "3, 0]"  # parts of `DIRECT` that are replaced
+MIXED = "values: [[1], [2]]\nweights: "
+PICKLE = "query: !!python/object/apply:os.system ['true']"
+NOT_TEXT = "line 2: keys[0][2] must be a number, not"
+CLASH = "these shapes do not fit together:"
+SAVED = '{"format": "attnviz-walkthrough", "version": 1}'
+ANCHORS = "anchors and aliases (& and *) are not read: write the numbers out"
+
+BAD = [
+    ("", "it is empty"),
+    ("query: [1, 2\nkeys: 3", "line 2: it is not YAML: did not find expected"),
+    ("[1, 2]", "it must hold names with numbers, such as query, keys and values"),
+    ("[1]: 2", "line 1: a name must be text"),
+    ("query: [1]", "it lacks keys (a row for each key): give query, keys and values, or X"),
+    (DIRECT.partition("values")[0] + "Wo: [[1]]", "line 5: Wo is of no use beside"),
+    (DIRECT + INPUT, "line 1: query is of no use beside X, Wq, Wk"),
+    (DIRECT + "vaules: [[1]]", "line 8: vaules is not known: did you mean values?"),
+    (DIRECT + "query: [1]", "line 8: query is there twice"),
+    (DIRECT.replace("[2, 0, 1, 2]", "[2, 0, 1]"), "line 2: keys[1] has 3 numbers, but row 0 has 4"),
+    (DIRECT.replace("[2, 0, 1, 2]", "[2]"), "line 2: keys[1] has 1 number, but row 0 has 4"),
+    (DIRECT.replace(THREE, "'3', 0]"), f'{NOT_TEXT} "3"'),
+    (DIRECT.replace(THREE, ".nan, 0]"), f'{NOT_TEXT} ".nan"'),
+    (DIRECT.replace(THREE, "1e999, 0]"), f"{NOT_TEXT} Infinity"),
+    (DIRECT.replace(QUERY, "[1e308, 9, 9, 9]"), "step scores leaves the range of numbers"),
+    (DIRECT.replace(QUERY, "[1, 2]"), f"step scores (dot): {CLASH} q (1, 2), K (2, 4)"),
+    (DIRECT + "words: [a]", "line 8: words has 1 word, but keys has 2 rows"),
+    (DIRECT + "score: cosine", "line 8: score must be one of dot, scaled, general, additive, not "),
+    (DIRECT + "score: general", "the score general needs a grid W"),
+    (DIRECT + "scale: much", "line 8: scale must be one of sqrt, none, not"),
+    (DIRECT + "mask: [[1]]", f"step mask (mask): {CLASH} scaled (1, 2)"),
+    (DIRECT + "mask: [[1, 0.5]]", "line 8: mask holds 0 and 1 only: [0][1] is 0.5"),
+    (DIRECT + "mask: [[0, 0]]", "all keys are masked: the query of row 0 has"),
+    (DIRECT + "causal: true\nmask: [[1, 1]]", "line 8: causal and mask do not go together"),
+    (DIRECT + "n_heads: 0", "line 8: n_heads must be a whole number from 1 to 128, not 0"),
+    (DIRECT + "n_heads: 20000", "line 8: n_heads must be a whole number from 1 to 128"),
+    (DIRECT + "n_heads: 3", "there is no part 0 of 4 columns divided"),
+    (DIRECT + "weights: [0.5, 0.5]", "line 1: query is of no use beside"),
+    (MIXED + "[0.8, 0.4]", "line 2: weights must be from 0 to 1 and sum to 1: row 0 sums to 1.2"),
+    (
+        MIXED + "[1.2, -0.2]",
+        "line 2: weights must be from 0 to 1 and sum to 1: row 0 sums to 1, and -0.2",
     ),
-    "Wo alone": (DIRECT.partition("values")[0] + "Wo: [[1]]", "line 5: Wo is of no use beside"),
-    "both": (DIRECT + INPUT, "line 1: query is of no use beside X, Wq, Wk"),
-    "unknown": (DIRECT + "vaules: [[1]]", "line 8: vaules is not known: did you mean values?"),
-    "twice": (DIRECT + "query: [1]", "line 8: query is there twice"),
-    "ragged": (DIRECT.replace("[2, 0, 1, 2]", "[2, 0, 1]"), "line 2: keys[1] has 3 numbers, but"),
-    "text": (
-        DIRECT.replace("3, 0]", "'3', 0]"),
-        'line 2: keys[0][2] must be a number, not "3"',
-    ),
-    "nan": (DIRECT.replace("3, 0]", ".nan, 0]"), 'line 2: keys[0][2] must be a number, not ".nan"'),
-    "too large": (
-        DIRECT.replace("3, 0]", "1e999, 0]"),
-        "line 2: keys[0][2] must be a number, not Infinity",
-    ),
-    "sums too large": (
-        DIRECT.replace("[1, 2, 0, 1]", "[1e200, 2, 0, 1]").replace("[0, 1, 3", "[1e200, 1, 3"),
-        "step scores leaves the range of numbers",
-    ),
-    "query and keys": (
-        DIRECT.replace("[1, 2, 0, 1]", "[1, 2, 0]"),
-        "step scores (dot): these shapes do not fit together: q (1, 3), K (2, 4)",
-    ),
-    "one number": (
-        DIRECT.replace("[2, 0, 1, 2]", "[2]"),
-        "line 2: keys[1] has 1 number, but row 0 has 4",
-    ),
-    "words": (DIRECT + "words: [a]", "line 8: words has 1 word, but keys has 2 rows"),
-    "score": (
-        DIRECT + "score: cosine",
-        'line 8: score must be one of dot, scaled, general, additive, not "cos',
-    ),
-    "general without W": (DIRECT + "score: general", "the score general needs a grid W"),
-    "scale": (DIRECT + "scale: much", "line 8: scale must be one of sqrt, none, not"),
-    "mask": (
-        DIRECT + "mask: [[1]]",
-        "step mask (mask): these shapes do not fit together: scaled (1, 2)",
-    ),
-    "a mask of halves": (DIRECT + "mask: [[1, 0.5]]", "line 8: mask holds 0 and 1 only: [0][1]"),
-    "all masked": (DIRECT + "mask: [[0, 0]]", "all keys are masked: the query of row 0 has"),
-    "no heads": (
-        DIRECT + "n_heads: 0",
-        "line 8: n_heads must be a whole number from 1 to 128, not 0",
-    ),
-    "20,000 heads": (
-        DIRECT + "n_heads: 20000",
-        "line 8: n_heads must be a whole number from 1 to 128",
-    ),
-    "heads that do not divide": (DIRECT + "n_heads: 3", "there is no part 0 of 4 columns divided"),
-    "weights and a query": (DIRECT + "weights: [0.5, 0.5]", "line 1: query is of no use beside"),
-    "weights that are no shares": (
-        "weights: [[1, 0], [0.8, 0.4]]\nvalues: [[1], [2]]",
-        "line 1: weights must be from 0 to 1 and sum to 1: row 1 sums to 1.2",
-    ),
-    "weights below 0": (
-        "weights: [1.2, -0.2]\nvalues: [[1], [2]]",
-        "line 1: weights must be from 0 to 1 and sum to 1: row 0 sums to 1, and -0.2 is below 0",
-    ),
-    "bomb": (
-        "a: &a [1, 1]\nb: &b [*a, *a]\nc: &c [*b, *b]\n",
-        "line 2: anchors and aliases (& and *) are not read: write the numbers out",
-    ),
-    "a tag": (
-        "query: !!python/object/apply:os.system ['true']",
-        "line 1: tags such as tag:yaml.org,2002:python/",
-    ),
-    "deep": ("query: " + "[" * 500 + "]" * 500, "it is nested too deeply to be numbers"),
-}
+    ("a: &a [1, 1]\nb: &b [*a, *a]\nc: &c [*b, *b]\n", f"line 2: {ANCHORS}"),
+    (PICKLE, "line 1: tags such as tag:yaml.org,2002:python/"),
+    ("query: " + "[" * 500 + "]" * 500, "it is nested too deeply to be numbers"),
+    ('{"query": [1],\n "keys": [[1, 2]]}', f"step scores (dot): {CLASH}"),
+    ('{"query": [NaN],\n "keys": [[1]]}', "it is not JSON: NaN is no number"),
+    ('{"query": [1],\n "keys": [["1"]]}', 'keys[0][0] must be a number, not "1"'),
+    (SAVED, "it was saved by attnviz, not typed by hand: attnviz verify reads"),
+    ('{"query": [1],\n "query": [1]}', "it is not JSON: 'query' is there twice"),
+    ('{"query": [1,]}', "it is not JSON: "),
+    ('{"a": ' + "[" * 100_000, "it is nested too deeply to be numbers"),
+]
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_yaml(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(("text", "line"), BAD, ids=[line[:40] for _, line in BAD])
+def test_refused(tmp_path: Path, text: str, line: str) -> None:
     """One line that names the file, and the names and lines of what clashes."""
-    text, line = BAD[name]
     with pytest.raises(FileFormatError) as caught:
         read_text(tmp_path, text)
     message = str(caught.value)
-    assert message.startswith(f"{tmp_path / 'numbers.yaml'}: {line}")
+    assert message.partition(": ")[2].startswith(line)
+    assert message.startswith(f"{tmp_path}/numbers.")
     assert message.isprintable()
     assert len(message) < len(str(tmp_path)) + 300
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        (
-            '{"query": [1],\n "keys": [[1, 2]],\n "values": [[1]]}',
-            "step scores (dot): these shapes do not fit together",
-        ),
-        ('{"query": [NaN],\n "keys": [[1]], "values": [[1]]}', "it is not JSON: NaN is no number"),
-        (
-            '{"query": [1],\n "keys": [["1"]], "values": [[1]]}',
-            'keys[0][0] must be a number, not "1"',
-        ),
-        (
-            '{"format": "attnviz-walkthrough", "version": 1}',
-            "it was saved by attnviz, not typed by hand: attnviz verify",
-        ),
-        ('{"query": [1],\n "query": [1]}', "it is not JSON: 'query' is there twice"),
-        ('{"query": [1,]}', "it is not JSON: "),
-        ("query: [1]", "it is not JSON: "),
-        ('{"a": ' + "[" * 100_000, "it is nested too deeply to be numbers"),
-    ],
-)
-def test_bad_json(tmp_path: Path, text: str, line: str) -> None:
-    """JSON is refused in its own terms."""
-    with pytest.raises(FileFormatError) as caught:
-        read_text(tmp_path, text, "numbers.json")
-    assert str(caught.value).startswith(f"{tmp_path / 'numbers.json'}: {line}")

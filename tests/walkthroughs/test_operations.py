@@ -1,111 +1,94 @@
-"""Each operation against arithmetic from elsewhere, and what does not fit."""
+"""Each operation against arithmetic from elsewhere, what does not fit, and one cell of each written out."""
 
 from __future__ import annotations
 
 import math
+import re
+from typing import Any
 
 import jaxtyping
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
 from attnviz.errors import RecordError
-from attnviz.walkthroughs.calculation import compute
+from attnviz.walkthroughs.calculation import Calculation, compute, spell_out
 from attnviz.walkthroughs.operations import OPERATIONS
-from attnviz.walkthroughs.record import CalculationStep, Grid
+from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
+from tests.walkthroughs.by_hand import note, walks
 
 DRAW = np.random.default_rng(3)
 A, B, K = DRAW.normal(size=(2, 3)), DRAW.normal(size=(2, 3)), DRAW.normal(size=(4, 3))
 SQUARE, ROW = DRAW.normal(size=(3, 3)), DRAW.normal(size=(1, 3))
+SINK, MASK = np.array([[1.5]]), np.array([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]])
+GATES = [DRAW.normal(size=shape) for shape in ((3, 15), (1, 15), (5, 15), (1, 15))]
+STATE = DRAW.normal(size=(2, 5))
 
 
-def close(one: np.ndarray, other: object) -> None:
-    """Equal but for the last bits of double precision."""
-    np.testing.assert_allclose(one, np.asarray(other), rtol=1e-13, atol=1e-15)
-
-
-def step(operation: str, *operands: str, number: float | None = None) -> CalculationStep:
-    """A step called "made"."""
-    return CalculationStep(
-        name="made", result="made", operation=operation, operands=operands, number=number
+def made(
+    operation: str, *operands: np.ndarray, number: float | None = None
+) -> tuple[Walkthrough, CalculationStep]:
+    """A calculation of one step, whose operands are called a, b, c, ..."""
+    grids = {name: Grid(values=values) for name, values in zip("abcdef", operands, strict=False)}
+    step = CalculationStep(
+        name="made", result="r", operation=operation, operands=tuple(grids), number=number
     )
+    grids |= {"r": Grid(values=compute(step, grids))}
+    return Walkthrough(title=note("made"), grids=grids, steps=(step,)), step
 
 
 def of(operation: str, *values: np.ndarray, number: float | None = None) -> np.ndarray:
-    """An operation's result on these grids, called a, b, c, ..."""
-    names = tuple("abcdefgh"[: len(values)])
-    grids = {name: Grid(values=value) for name, value in zip(names, values, strict=True)}
-    return compute(step(operation, *names, number=number), grids)
+    """An operation's result on these grids."""
+    walk, _ = made(operation, *values, number=number)
+    return walk.grids["r"].values
 
 
-def product(a: np.ndarray, b: np.ndarray) -> float:
-    """The dot product, term by term."""
-    return math.fsum(x * y for x, y in zip(a, b, strict=True))
+def gru_cell(x: torch.Tensor, state: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
+    """PyTorch's own gated recurrent unit."""
+    w, b, u, c = weights
+    return torch.gru_cell(x, state, w.T, u.T, b[0], c[0])
 
 
-def test_maps_and_products() -> None:
-    """Against sums written out in Python."""
-    rows = list(zip(A, B, strict=True))
-    projected = [[product(x, w) for w in SQUARE.T] for x in A]
-    close(of("projection", A, SQUARE), projected)
-    biased = [[cell + b for cell, b in zip(row, ROW[0], strict=True)] for row in projected]
-    close(of("projection", A, SQUARE, ROW), biased)
-    close(of("dot", A, K), [[product(q, k) for k in K] for q in A])
-    weighed = [[ROW[0, key] * cell for cell in K[key]] for key in range(2)]
-    close(of("weigh", ROW[:, :2], K[:2]), weighed)
-    close(of("sum", K), [[math.fsum(column) for column in K.T]])
-    close(of("add", A, B), [[x + y for x, y in zip(a, b, strict=True)] for a, b in rows])
-    close(of("concatenate", A, B, A), [[*a, *b, *a] for a, b in rows])
-    close(of("times", A, number=0.5), [[cell / 2 for cell in row] for row in A])
-
-
-def test_functions_of_cells_and_rows() -> None:
-    """Against torch in double precision."""
-    x = torch.from_numpy(A)
-    close(of("softmax", A), x.softmax(dim=1))
-    close(of("softcap", A, number=0.7), 0.7 * torch.tanh(x / 0.7))
-    close(of("relu", A), x.relu())
-    gain, shift = torch.from_numpy(ROW[0]), torch.from_numpy(SQUARE[0])
-    close(
-        of("norm", A, ROW, SQUARE[:1], number=1e-3),
-        torch.nn.functional.layer_norm(x, (3,), gain, shift, 1e-3),
-    )
-
-
-def test_a_row() -> None:
-    """By its number from 0; one that is not there is refused."""
-    assert of("row", K, number=2.0).tolist() == K[2:3].tolist()
-    for number in (4.0, -1.0, 0.5):
-        with pytest.raises(RecordError, match=r"there is no row .*: there are 4, counted from 0"):
-            of("row", K, number=number)
-
-
-def test_a_gated_recurrent_unit() -> None:
-    """PyTorch's own; and tanh, number by number."""
-    cell = torch.nn.GRUCell(3, 5, dtype=torch.float64)
-    x, state = DRAW.normal(size=(2, 3)), DRAW.normal(size=(2, 5))
-    tensors = (cell.weight_ih.T, cell.bias_ih[None], cell.weight_hh.T, cell.bias_hh[None])
-    weights = [tensor.detach().numpy() for tensor in tensors]
-    expected = cell(torch.from_numpy(x), torch.from_numpy(state)).detach()
-    close(of("gru", x, state, *weights), expected)
-    close(of("tanh", A), torch.from_numpy(A).tanh())
-
-
-def test_a_sink_takes_its_share() -> None:
-    """A score for looking at nothing takes part in the sum, and is dropped."""
-    scores = torch.from_numpy(np.hstack([A, np.full((2, 1), 1.5)]))
-    close(of("softmax", A, np.array([[1.5]])), scores.softmax(dim=1)[:, :3])
-
-
-def test_mask() -> None:
-    """A masked key gets minus infinity, and so no weight."""
-    masked = of("mask", A, np.array([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]))
-    assert masked[0, 1] == -np.inf
-    assert np.array_equal(np.delete(masked.ravel(), 1), np.delete(A.ravel(), 1))
-    with pytest.raises(
-        RecordError, match="all keys are masked: the query of row 1 has nothing to look at"
-    ):
-        of("softmax", np.array([[0.0, 1.0], [-np.inf, -np.inf]]))
+@pytest.mark.parametrize(
+    ("operation", "operands", "number", "expected"),
+    [
+        ("projection", (A, SQUARE), None, lambda x, w: torch.einsum("ti,io->to", x, w)),
+        ("projection", (A, SQUARE, ROW), None, lambda x, w, b: functional.linear(x, w.T, b[0])),
+        ("dot", (A, K), None, lambda q, k: torch.einsum("qd,kd->qk", q, k)),
+        ("general", (A, SQUARE, K), None, lambda q, w, k: torch.einsum("qi,ij,kj->qk", q, w, k)),
+        ("weigh", (ROW[:, :2], K[:2]), None, lambda w, v: torch.einsum("ak,kd->kd", w, v)),
+        ("sum", (K,), None, lambda k: [[math.fsum(column) for column in k.T.tolist()]]),
+        ("add", (A, B), None, torch.add),
+        ("concatenate", (A, B, A), None, lambda *grids: torch.cat(grids, dim=1)),
+        ("split", (A, np.array([[3.0]])), 1.0, lambda a, _: a[:, 1:2]),
+        ("row", (K,), 2.0, lambda k: k[2:3]),
+        ("times", (A,), 0.5, lambda a: a / 2),
+        ("softmax", (A,), None, lambda a: a.softmax(dim=1)),
+        (
+            "softmax",
+            (A, SINK),
+            None,
+            lambda a, _: functional.pad(a, (0, 1), value=1.5).softmax(1)[:, :3],
+        ),
+        ("mask", (A, MASK), None, lambda a, mask: a.masked_fill(mask == 0, -torch.inf)),
+        ("softcap", (A,), 0.7, lambda a: 0.7 * torch.tanh(a / 0.7)),
+        ("relu", (A,), None, torch.relu),
+        ("tanh", (A,), None, torch.tanh),
+        (
+            "norm",
+            (A, ROW, B[:1]),
+            1e-3,
+            lambda a, g, s: functional.layer_norm(a, (3,), g[0], s[0], 1e-3),
+        ),
+        ("gru", (A, STATE, *GATES), None, gru_cell),
+    ],
+)
+def test_results(operation: str, operands: Any, number: float | None, expected: Any) -> None:
+    """PyTorch's own functions in double precision, or sums written out."""
+    right = np.asarray(expected(*map(torch.from_numpy, operands)))
+    found = of(operation, *operands, number=number)
+    np.testing.assert_allclose(found, right, rtol=1e-13, atol=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -138,20 +121,111 @@ def test_shapes_that_clash(operation: str, values: tuple[np.ndarray, ...]) -> No
     assert str(error.value) == line
 
 
-def test_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+HUGE = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 1e300]])
+
+
+@pytest.mark.parametrize(
+    ("operation", "operands", "number", "line"),
+    [
+        ("dot", (A,), None, r"step made \(dot\) has 1 operands, not 2"),
+        ("times", (A,), None, r"step made \(times\) needs a number"),
+        ("guess", (A,), None, "there is no operation 'guess'"),
+        ("times", (HUGE,), 1e300, "row 1, column 2 is not finite"),
+        ("norm", (np.zeros((1, 3)), ROW, ROW), 0.0, "row 0, column 0 is not finite"),
+        (
+            "softmax",
+            (np.array([[0, 1], [-np.inf, -np.inf]]),),
+            None,
+            "all keys are masked: the query of row 1 ",
+        ),
+        ("row", (K,), 4.0, "there is no row 4: there are 4, counted from 0"),
+        ("row", (K,), -1.0, "there is no row -1: there are 4, counted from 0"),
+        ("row", (K,), 0.5, "there is no row 0.5: there are 4, counted from 0"),
+    ],
+)
+def test_refused(
+    monkeypatch: pytest.MonkeyPatch, operation: str, operands: Any, number: float | None, line: str
+) -> None:
     """Steps that cannot be computed, and numbers that leave the range."""
     # or the tests' own checks would speak first
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-    grids = {"a": Grid(values=A)}
-    for wrong, line in (
-        (step("dot", "a", "b"), r"step made \(dot\) is made from b, which is not there"),
-        (step("dot", "a"), r"step made \(dot\) has 1 operands, not 2"),
-        (step("times", "a"), r"step made \(times\) needs a number"),
-        (step("guess", "a"), "there is no operation 'guess'"),
-    ):
-        with pytest.raises(RecordError, match=line):
-            compute(wrong, grids)
-    with pytest.raises(RecordError, match="row 1, column 2 is not finite"):
-        of("times", np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 1e300]]), number=1e300)
-    with pytest.raises(RecordError, match="row 0, column 0 is not finite"):
-        of("norm", np.zeros((1, 3)), ROW, ROW, number=0.0)
+    with pytest.raises(RecordError, match=line):
+        of(operation, *operands, number=number)
+
+
+# --------------------------------------------------------------------------------------- the arithmetic written out
+
+NAMES = {"exp": math.exp, "sqrt": math.sqrt, "tanh": math.tanh, "max": max}
+WALKS = walks()
+COPIES = {"mask", "concatenate", "row", "split"}
+STEPS = [
+    (name, step)
+    for name in ("layer", "general", "additive")
+    for step in WALKS[name].steps
+    if step.operation not in COPIES
+]
+
+
+def done(text: str) -> tuple[float, str, float]:
+    """Return the value of the left side, the sign, and the number on the right."""
+    left, sign, right = re.split(r" ([=≈]) ", text, maxsplit=1)
+    left = left.removeprefix("(q W)·K: ")  # what the first factors of ``general`` are
+    sum_of = re.sub(r"\[[^\]]*: ([^\]]+)\]", r"(\1)", left)
+    python = sum_of.replace("·", "*").replace("exp(-∞)", "0.0").replace("^", "**")
+    assert re.fullmatch(r"[\w\s.+*/(),-]+", python), python
+    return float(eval(python, {"__builtins__": {}}, NAMES)), sign, float(right.split()[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "step"), STEPS, ids=[f"{name}-{step.operation}" for name, step in STEPS]
+)
+def test_what_is_written_comes_to_what_is_said(name: str, step: CalculationStep) -> None:
+    """For every operation and every cell: read back and done again it is the cell's number."""
+    walk = WALKS[name]
+    for (row, column), value in np.ndenumerate(walk.grids[step.result].values):
+        exact = spell_out(walk, step, row, column, 14)
+        result, sign, said = done(exact)
+        assert result == pytest.approx(value, abs=1e-9)
+        assert said == pytest.approx(value, abs=1e-9)
+        rough, rough_sign, rough_said = done(spell_out(walk, step, row, column, 3))
+        assert rough == pytest.approx(rough_said, rel=0.03, abs=0.03)
+        assert (sign, rough_sign) in {("≈", "≈"), ("=", "≈"), ("=", "=")}
+
+
+@pytest.mark.parametrize(("width", "written"), [(4, "60 / sqrt(4) = 30"), (3, "60·0.500 = 30")])
+def test_a_root_is_written_as_one(width: int, written: str) -> None:
+    """60 divided by the root of 4 is 30, exactly: but only where queries and keys are 4 wide."""
+    c = Calculation()
+    c.give("q", Grid(values=np.array([[6.0, *[0.0] * (width - 1)]])))
+    c.give("K", Grid(values=np.array([[10.0, *[0.0] * (width - 1)]])))
+    c.step("scores", "s", "dot", "q", "K")
+    c.step("scaled", "r", "times", "s", number=0.5)
+    assert spell_out(c.finish(note("made")), c.steps[1], 0, 0, 3) == written
+
+
+@pytest.mark.parametrize(
+    ("operation", "operands", "written"),
+    [
+        ("dot", ([[10, 5, 10]], [[0, 1, 1], [5, 0, 1]]), "10·0 + 5·1 + 10·1 = 15"),
+        ("dot", ([[10, 5, 10]], [[5, 0, 1]]), "10·5 + 5·0 + 10·1 = 60"),
+        ("sum", ([[1 / 3], [1 / 3]],), "0.333 + 0.333 ≈ 0.667"),  # a third is only near 0.333
+        ("sum", ([[0.1], [0.2]],), "0.100 + 0.200 = 0.300"),
+        (
+            "dot",
+            ([[*range(1, 49)]], [[1] * 48]),
+            "1·1 + 2·1 + 3·1 + [44 more terms: 1122] + 48·1 = 1176",
+        ),
+        ("softmax", ([[60, 15, -np.inf]],), "exp(60) / (exp(60) + exp(15) + exp(-∞)) ≈ 1"),
+        (  # of scores whose power no number can hold, the largest is subtracted
+            "softmax",
+            ([[800, 801]],),
+            "exp(800 - 801) / (exp(800 - 801) + exp(801 - 801)) ≈ 0.269",
+        ),
+        ("mask", ([[1.5]], [[1]]), "1.500 + 0 = 1.500"),
+        ("mask", ([[2.5]], [[0]]), "2.500 + (-∞) = -∞"),
+    ],
+)
+def test_as_written_by_hand(operation: str, operands: tuple[object, ...], written: str) -> None:
+    """With the sign of what is exact; the middle of a long sum is counted and added up."""
+    walk, step = made(operation, *(np.array(grid, dtype=float) for grid in operands))
+    assert spell_out(walk, step, 0, 0, 3) == written

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from attnviz import walkthrough as walk
 from attnviz.attention import Note
 from attnviz.capture.source import open_source
 from attnviz.text.messages import LANGUAGES, language
@@ -16,7 +17,6 @@ from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.texts import NOTES, TEXTS
 from attnviz.walkthroughs.wording import explain, formula_of, shapes_of
 from tests.walkthroughs.by_hand import note
-from tests.walkthroughs.head_walks import walk
 
 SHAPES = {
     **{"q": (1, 3), "K": (5, 3), "W": (3, 3), "U": (7, 3), "C": (7, 3), "v": (1, 7)},
@@ -113,12 +113,12 @@ def test_titles_and_notes_are_told_in_korean() -> None:
     toy, seq2seq = open_source("toy"), open_source("toy-seq2seq")
     walks: list[Walkthrough] = [*map(example, EXAMPLES), make(3)]
     walks += [
-        walk("I love you", source, every=every)
+        walk("I love you", source, all_queries=every)
         for source in (toy, seq2seq)
         for every in (True, False)
     ]
     walks += [walk("I love you", toy, whole_layer=True, query=query) for query in (None, 1)]
-    walks += [walk("I love you", toy, score=score) for score in ("dot", "general")]
+    walks += [walk("I love you", toy, score="dot"), walk("I love you", toy, score="general")]
     notes = dict.fromkeys(note for one in walks for note in (one.title, *one.notes))
     assert len(notes) > 14
     for one in notes:

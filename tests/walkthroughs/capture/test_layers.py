@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.attention import Note
+from attnviz import walkthrough
+from attnviz.attention import Kind, Note
 from attnviz.capture.source import open_source
 from attnviz.errors import NoAttentionError
 from attnviz.models.training.files import load_home_built
@@ -18,10 +19,8 @@ from attnviz.walkthroughs.texts import BEFORE, BY_KEY
 from attnviz.walkthroughs.verify import examine
 from attnviz.walkthroughs.wording import explain
 from tests.walkthroughs.by_hand import largest_error
-from tests.walkthroughs.head_walks import walk
 
 if TYPE_CHECKING:
-    from attnviz.attention import Kind
     from attnviz.walkthroughs.record import Walkthrough
     from tests.fixtures.zoo import Zoo
 
@@ -35,22 +34,21 @@ NETWORK = ["feed_forward_1", "relu", "feed_forward_2", "residual_2", "norm_out"]
 ENCODER = [*HEADS, "residual", "norm", *NETWORK]
 DECODER = [*HEADS, "residual", "norm", *HEADS, "residual_cross", "norm", *NETWORK]
 
-LAYERS: dict[tuple[str, Kind | None], list[str]] = {
-    ("toy", None): ENCODER,
-    ("toy-random", None): ENCODER,
-    ("toy-decoder", None): ENCODER,
-    ("toy-transformer", "encoder"): ENCODER,
-    ("toy-transformer", "cross"): DECODER,
-    ("toy-transformer", "decoder"): DECODER,
-    ("real", None): HEADS,
-    ("bart_wordpiece", "cross"): HEADS,
-    ("distilbert", None): HEADS,
-    ("gpt2", None): HEADS,
-    ("llama", None): HEADS,
-    ("modernbert", None): HEADS,
-    ("t5", "decoder"): HEADS,
-    ("gemma2", None): HEADS,
-}
+Names = list[tuple[str, Kind | None]]
+ENCODERS: Names = [
+    *((name, None) for name in ("toy", "toy-random", "toy-decoder")),
+    ("toy-transformer", "encoder"),
+]
+DECODERS: Names = [("toy-transformer", "cross"), ("toy-transformer", "decoder")]
+PRETRAINED: Names = [
+    *((name, None) for name in ("real", "distilbert", "gpt2", "llama", "modernbert", "gemma2")),
+    *(("bart_wordpiece", "cross"), ("t5", "decoder")),
+]
+LAYERS = [
+    *((*names, ENCODER) for names in ENCODERS),
+    *((*names, DECODER) for names in DECODERS),
+    *((*names, HEADS) for names in PRETRAINED),
+]
 """The steps around the heads of each model's layers."""
 
 
@@ -61,7 +59,9 @@ def whole(
     """A layer of a model; an encoder-decoder whose words are random is made to say something."""
     source = open_source(name) if name.startswith("toy") else zoo.source(name)
     target = TARGET if kind in {"cross", "decoder"} and not name.startswith("toy") else None
-    return walk(TEXT, source, whole_layer=True, kind=kind, target=target, layer=layer, query=query)
+    return walkthrough(
+        TEXT, source, whole_layer=True, kind=kind, target=target, layer=layer, query=query
+    )
 
 
 def output_of(walked: Walkthrough) -> np.ndarray:
@@ -70,13 +70,13 @@ def output_of(walked: Walkthrough) -> np.ndarray:
     return np.asarray(walked.grids[walked.own].values)
 
 
-@pytest.mark.parametrize(("name", "kind"), LAYERS)
-def test_whole_layers(zoo: Zoo, name: str, kind: Kind | None) -> None:
+@pytest.mark.parametrize(("name", "kind", "steps"), LAYERS)
+def test_whole_layers(zoo: Zoo, name: str, kind: Kind | None, steps: list[str]) -> None:
     """Every step to the model's own numbers, each explained; a note says where a pretrained layer ends."""
     for layer in (0, -1):
         walked = whole(zoo, name, kind, layer)
         around = [step.name for step in walked.steps if step.name not in OF_HEAD]
-        assert around == LAYERS[name, kind]
+        assert around == steps
         assert (Note("ends_at_output") in walked.notes) == (not name.startswith("toy"))
         output = output_of(walked)
         scale = max(1.0, float(np.abs(output).max()))
@@ -91,42 +91,37 @@ def test_whole_layers(zoo: Zoo, name: str, kind: Kind | None) -> None:
             assert explain(what)[1], what
 
 
-def test_the_output_is_what_the_layer_itself_returns(zoo: Zoo) -> None:
+@pytest.mark.parametrize("name", ["toy", "distilbert"])
+def test_the_output_is_what_the_layer_itself_returns(zoo: Zoo, name: str) -> None:
     """Asked of the modules, without attnviz: each layer of a toy, and each attention of DistilBERT."""
-    card, loaded = load_home_built("toy")
-    toy: Any = loaded
-    tokenizer, bert = zoo.library("distilbert")
+    model: Any
+    if name == "toy":
+        card, model = load_home_built("toy")
+        modules, ids = model.encoder.layers, torch.tensor([card.source.encode(TEXT.split())])
+    else:
+        tokenizer, model = zoo.library(name)
+        modules = [layer.attention for layer in model.transformer.layer]
+        ids = tokenizer(TEXT, return_tensors="pt")["input_ids"]
     returned: list[np.ndarray] = []
 
     def keep(_: object, __: object, made: Any) -> None:
         returned.append((made[0] if isinstance(made, tuple) else made)[0].double().numpy())
 
-    runs: list[tuple[str, Any, Any]] = [
-        ("toy", toy.encoder.layers, lambda: toy(torch.tensor([card.source.encode(TEXT.split())]))),
-        (
-            "distilbert",
-            [layer.attention for layer in bert.transformer.layer],
-            lambda: bert(tokenizer(TEXT, return_tensors="pt")["input_ids"]),
-        ),
-    ]
-    for name, modules, run in runs:
-        returned.clear()
-        hooks = [module.register_forward_hook(keep) for module in modules]
-        with torch.inference_mode():
-            run()
-        for hook in hooks:
-            hook.remove()
-        for layer, expected in enumerate(returned):
-            output = output_of(whole(zoo, name, None, layer))
-            assert largest_difference(output, expected) < 5e-6 * max(1.0, np.abs(expected).max())
+    hooks = [module.register_forward_hook(keep) for module in modules]
+    with torch.inference_mode():
+        model(ids)
+    for hook in hooks:
+        hook.remove()
+    for layer, expected in enumerate(returned):
+        output = output_of(whole(zoo, name, None, layer))
+        assert largest_difference(output, expected) < 5e-6 * max(1.0, np.abs(expected).max())
 
 
 def test_a_large_layer() -> None:
     """Its weights are left out unless they are asked for: the results of the projections are given then."""
     model = "toy-random-bert:d_model=768,n_heads=12,n_layers=1"
-    short, full = (
-        walk("I", open_source(model), whole_layer=True, full=full) for full in (False, True)
-    )
+    short = walkthrough("I", model, whole_layer=True)
+    full = walkthrough("I", model, whole_layer=True, full=True)
     assert any(note.code == "layer_left_out" for note in short.notes)
     assert "Wo" not in short.grids
     assert "Wo" in full.grids

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytest
 import torch
 
+from attnviz import walkthrough
 from attnviz.attention import Note
-from attnviz.capture.source import as_source, open_source
-from attnviz.capture.sources import Source
+from attnviz.errors import SelectionError
 from attnviz.models.training.files import load_home_built
 from attnviz.walkthroughs.verify import examine
-from tests.walkthroughs.head_walks import decoding_steps, walk
 
 if TYPE_CHECKING:
     from attnviz.walkthroughs.record import Walkthrough
@@ -22,44 +21,31 @@ if TYPE_CHECKING:
 TEXT = "I love all you"
 
 
-@cache
-def home(name: str) -> Source:
-    """A home-built model."""
-    return open_source(name)
-
-
-def load_model(name: str) -> tuple[Any, Any]:
-    """Return a home-built model with its description."""
-    return load_home_built(name)
-
-
 NEVER = (0, 2)
 """Padding and start, which the home-built models never choose."""
 
 
-def is_like(
-    walked: Walkthrough, logits: torch.Tensor, never: tuple[int, ...] = NEVER, close: float = 1e-5
-) -> list[int]:
-    """Whether the probabilities are those of a model's logits [word], the ten largest; the numbers of their words."""
+def is_like(walked: Walkthrough, logits: torch.Tensor, never: tuple[int, ...] = NEVER) -> list[int]:
+    """Check that the ten largest probabilities are those of the logits [word]; return their words' numbers."""
     own = logits.detach().double().softmax(dim=-1).numpy()
     best = [number for number in np.argsort(-own).tolist() if number not in never][:10]
-    np.testing.assert_allclose(walked.grids["probabilities"].values, own[best][None], atol=close)
-    verdict = examine(walked)
-    assert not verdict.fault
+    np.testing.assert_allclose(walked.grids["probabilities"].values, own[best][None], atol=1e-5)
+    assert not examine(walked).fault
     return best
 
 
 def test_the_next_word_of_a_decoder() -> None:
     """I love, and then? What the model itself predicts, in its own order."""
-    card, model = load_model("toy-decoder")
+    model: Any
+    card, model = load_home_built("toy-decoder")
     numbers = card.source.encode(["I", "love"])
     with torch.inference_mode():
         logits = model(torch.tensor([numbers]))[0][0, -1]
-    walked = walk("I love", home("toy-decoder"), layer=1, head=2)
+    walked = walkthrough("I love", "toy-decoder", layer=1, head=2)
     best = is_like(walked, logits)
     assert walked.grids["probabilities"].columns == card.source.decode(best)
     assert walked.notes[-1] == Note.of("next_chosen", word=card.source.decode(best)[0])
-    forced = walk("I love", home("toy-decoder"), query="I")
+    forced = walkthrough("I love", "toy-decoder", query="I")
     assert forced.notes[-1] in {
         Note.of("next_given", word=forced.grids["probabilities"].columns[0], given="love"),
         Note.of("next_chosen", word="love"),
@@ -68,34 +54,30 @@ def test_the_next_word_of_a_decoder() -> None:
 
 def test_every_step_of_a_recurrent_translator() -> None:
     """Through the cell to the new state, which the next step begins with, and to the word generated."""
-    card, model = load_model("toy-seq2seq")
-    assert card.target is not None
-    steps = decoding_steps(TEXT, home("toy-seq2seq"))
+    model: Any
+    card, model = load_home_built("toy-seq2seq")
     source = torch.tensor([card.source.encode(TEXT.split())])
     with torch.inference_mode():
         logits = model.translate(source).logits[0]
-    assert len(steps) == len(logits)
-    for number, (walked, own) in enumerate(zip(steps, logits, strict=True)):
+    state = None
+    for number, own in enumerate(logits):
+        walked = walkthrough(TEXT, "toy-seq2seq", query=number)
         is_like(walked, own)
         assert walked.grids["probabilities"].columns[0] == walked.grids["q"].rows[0]
-        assert [step.name for step in walked.steps[-4:]] == [
-            "concatenated",
-            "cell",
-            "logits",
-            "next_word",
-        ]
-        if number:
-            np.testing.assert_allclose(
-                walked.grids["x"].values, steps[number - 1].grids["state"].values, atol=1e-5
-            )
+        names = [step.name for step in walked.steps[-4:]]
+        assert names == ["concatenated", "cell", "logits", "next_word"]
+        if state is not None:
+            np.testing.assert_allclose(walked.grids["x"].values, state, atol=1e-5)
+        state = walked.grids["state"].values
+    with pytest.raises(SelectionError, match=f"there is no query {len(logits)}"):
+        walkthrough(TEXT, "toy-seq2seq", query=len(logits))
 
 
 def test_teacher_forcing() -> None:
     """With teacher forcing the next step reads the given word, whatever the model would have chosen."""
-    (walked, *_) = decoding_steps("I love", home("toy-seq2seq"), target="너희 모두를")
-    assert walked.notes[-1] == Note.of(
-        "next_given", word=walked.grids["probabilities"].columns[0], given="너희"
-    )
+    walked = walkthrough("I love", "toy-seq2seq", target="너희 모두를", query=0)
+    word = walked.grids["probabilities"].columns[0]
+    assert walked.notes[-1] == Note.of("next_given", word=word, given="너희")
 
 
 def test_a_pretrained_decoder(zoo: Zoo) -> None:
@@ -117,9 +99,11 @@ def test_a_pretrained_decoder(zoo: Zoo) -> None:
         )
     )
     inputs = tokenizer(TEXT, return_tensors="pt")
-    models: list[tuple[Any, Any]] = [(whole, zoo.source("gpt2")), (llama, llama)]
-    for model, opened in models:
+    models: list[tuple[Any, Any, Any]] = [
+        (whole, zoo.source("gpt2"), None),
+        (llama, llama, tokenizer),
+    ]
+    for model, *opened in models:
         with torch.inference_mode():
             logits = model.eval()(input_ids=inputs["input_ids"]).logits[0, -1]
-        source = opened if isinstance(opened, Source) else as_source(opened, tokenizer)
-        is_like(walk(TEXT, source), logits, ())
+        is_like(walkthrough(TEXT, *opened), logits, ())

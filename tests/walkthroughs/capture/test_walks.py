@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from attnviz import walkthrough
 from attnviz.attention import Kind, Note, Token
 from attnviz.capture.attend import attend
 from attnviz.capture.source import open_source
@@ -19,10 +20,9 @@ from attnviz.errors import SelectionError
 from attnviz.walkthroughs.calculation import largest_difference
 from attnviz.walkthroughs.capture.walks import find_query
 from tests.walkthroughs.by_hand import largest_error
-from tests.walkthroughs.head_walks import walk
 
 if TYPE_CHECKING:
-    from attnviz.walkthroughs.record import Walkthrough
+    from attnviz.walkthroughs.settings import Score
     from tests.fixtures.zoo import Zoo
 
 CLOSE = 1e-6
@@ -39,19 +39,6 @@ HOME: list[tuple[str, Kind]] = [
 ]
 """Each home-built model with each of its kinds of attention."""
 
-TINY = [
-    "bart",
-    "distilbert",
-    "gemma2",
-    "gpt2",
-    "gpt_oss",
-    "llama",
-    "mistral",
-    "modernbert",
-    "opt",
-    "t5",
-]
-
 ROTARY = ("gemma2", "gpt_oss", "llama", "mistral", "modernbert")
 """Models whose query and keys are shown after rotary positions."""
 
@@ -61,27 +48,17 @@ LONG = "the animal didn't cross the street because it was too tired"
 home = cache(open_source)
 
 
-def scale(walked: Walkthrough) -> float:
-    """The largest number of the context, at least 1."""
-    return max(1.0, float(np.abs(walked.grids["context"].values).max()))
-
-
-def sizes(text: str, source: Source, kind: Kind | None = None) -> tuple[int, int]:
-    """How many layers and heads there are."""
-    n_layers, n_heads, _, _ = attend(text, source, kind=kind).weights.shape
-    return n_layers, n_heads
-
-
 def check_every(text: str, source: Source, kind: Kind | None = None) -> None:
     """Every layer, head and query: close to the model's own, and made of the walkthrough's own numbers."""
     record = attend(text, source, kind=kind)
     n_layers, n_heads, n_queries, _ = record.weights.shape
     for layer, head in itertools.product(range(n_layers), range(n_heads)):
-        every = walk(text, source, layer=layer, head=head, every=True, kind=kind)
+        every = walkthrough(text, source, layer=layer, head=head, all_queries=True, kind=kind)
+        close = CLOSE * max(1.0, float(np.abs(every.grids["context"].values).max()))
         assert every.own == "context"
         assert every.difference is not None
-        assert every.difference <= CLOSE * scale(every)
-        assert every.from_input is None or every.from_input <= 2 * CLOSE * scale(every)
+        assert every.difference <= close
+        assert every.from_input is None or every.from_input <= 2 * close
         assert largest_error(every) == 0
         assert largest_difference(every.grids["weights"].values, record.weights[layer, head]) < 5e-6
         assert len(every.grids["context"].values) == n_queries
@@ -97,15 +74,14 @@ class TestHomeBuilt:
 
     def test_all_is_made_of_the_input(self, name: str, kind: Kind) -> None:
         """Query, keys and values are steps; the input is the sum of words and positions where it is one."""
-        source = home(name)
-        for layer in range(sizes(SHORT, home(name), kind)[0]):
-            walked = walk(SHORT, source, layer=layer, query=1, kind=kind)
+        for layer in (0, -1):
+            walked = walkthrough(SHORT, home(name), layer=layer, query=1, kind=kind)
             steps = {step.result: step.operands for step in walked.steps}
             memory = "M" if kind == "cross" else "X"
             assert steps["q"] == ("x", "Wq", "bq")
             assert steps["K"] == (memory, "Wk", "bk")
             assert steps["V"] == (memory, "Wv", "bv")
-            assert (steps.get("X") == ("E", "P")) == (layer == 0 and kind != "cross")
+            assert (steps.get("X") == ("E", "P")) == (walked.layer == 0 and kind != "cross")
             assert (steps.get("x") == ("X",)) == (memory == "X")
             if memory == "X":
                 assert np.array_equal(walked.grids["x"].values[0], walked.grids["X"].values[1])
@@ -115,7 +91,7 @@ class TestHomeBuilt:
                 assert steps["output"] == ("concatenated", "Wo", "bo")
 
 
-@pytest.mark.parametrize("name", ["real", *TINY])
+@pytest.mark.parametrize("name", ["real", "bart", "distilbert", "gpt2", "opt", "t5", *ROTARY])
 class TestPretrained:
     """Architectures whose projections are found where their numbers are those of query, key and value."""
 
@@ -124,7 +100,7 @@ class TestPretrained:
 
     def test_projections(self, zoo: Zoo, name: str) -> None:
         """A query is given where something else follows its projection, and a note says so; all others are made."""
-        walked = walk(zoo.sentences[0], zoo.source(name), head=1)
+        walked = walkthrough(zoo.sentences[0], zoo.source(name), head=1)
         made = {step.result for step in walked.steps}
         given = {"opt": {"q"}, **{rotary: {"q", "K"} for rotary in ROTARY}}.get(name, set())
         assert {"q", "K", "V"} - made == given
@@ -136,34 +112,34 @@ class TestPretrained:
 def test_the_input_of_bert(zoo: Zoo) -> None:
     """The first layer reads the norm of word, position and segment: the library's own embeddings."""
     tokenizer, model = zoo.library("real")
-    encoded = tokenizer("I love all you", return_tensors="pt")
+    encoded = tokenizer(SHORT, return_tensors="pt")
     with torch.inference_mode():
         expected = model.embeddings(input_ids=encoded["input_ids"])[0].double().numpy()
-    walked = walk("I love all you", zoo.source("real"), every=True)
+    walked = walkthrough(SHORT, zoo.source("real"), all_queries=True)
     assert [step.result for step in walked.steps[:3]] == ["EP", "EPS", "X"]
     assert largest_difference(walked.grids["X"].values, expected) < 5e-6
-    words = (
-        model.embeddings.word_embeddings.weight[encoded["input_ids"][0]].detach().double().numpy()
-    )
-    assert np.array_equal(walked.grids["E"].values, words)
-    assert np.array_equal(
-        walked.grids["P"].values, model.embeddings.position_embeddings.weight[:6].detach().double()
-    )
+    tables, ids = model.embeddings, encoded["input_ids"][0]
+    for name, vectors in (
+        ("E", tables.word_embeddings.weight[ids]),
+        ("P", tables.position_embeddings.weight[:6]),
+    ):
+        assert np.array_equal(walked.grids[name].values, vectors.detach().double())
 
 
-def test_another_score() -> None:
+@pytest.mark.parametrize(
+    ("score", "weights"), [("dot", set()), ("general", {"W"}), ("additive", {"W", "U", "v"})]
+)
+def test_another_score(score: Score, weights: set[str]) -> None:
     """The home-built models' scores made otherwise: with weights that are drawn, and no context to compare with."""
-    own = walk("I love all you", home("toy"))
-    for score, weights in (("dot", set()), ("general", {"W"}), ("additive", {"W", "U", "v"})):
-        walked = walk("I love all you", home("toy"), score=score)
-        assert (walked.own, walked.difference, walked.from_input) == (None, None, None)
-        assert weights <= set(walked.inputs())
-        assert "output" not in walked.grids
-        assert Note.of("other_score", score=score) in walked.notes
-        assert np.array_equal(walked.grids["q"].values, own.grids["q"].values)
-        assert not np.allclose(walked.grids["weights"].values, own.grids["weights"].values)
-        again = walk("I love all you", home("toy"), score=score)
-        assert np.array_equal(walked.grids["scores"].values, again.grids["scores"].values)
+    own = walkthrough(SHORT, home("toy"))
+    walked, again = (walkthrough(SHORT, home("toy"), score=score) for _ in range(2))
+    assert (walked.own, walked.difference, walked.from_input) == (None, None, None)
+    assert weights <= set(walked.inputs())
+    assert "output" not in walked.grids
+    assert Note.of("other_score", score=score) in walked.notes
+    assert np.array_equal(walked.grids["q"].values, own.grids["q"].values)
+    assert not np.allclose(walked.grids["weights"].values, own.grids["weights"].values)
+    assert np.array_equal(walked.grids["scores"].values, again.grids["scores"].values)
 
 
 TOKENS = tuple(

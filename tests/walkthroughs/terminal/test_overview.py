@@ -12,6 +12,7 @@ import pyte
 import pytest
 from rich.console import Console
 
+from attnviz import walkthrough as walk
 from attnviz.capture.source import open_source
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.messages import language
@@ -20,7 +21,6 @@ from attnviz.walkthroughs.homework import read
 from attnviz.walkthroughs.terminal.steps import MOST_KEYS, draw_overview
 from attnviz.walkthroughs.view import View
 from tests.walkthroughs.by_hand import attention_walk, grid, walks
-from tests.walkthroughs.head_walks import walk
 
 if TYPE_CHECKING:
     from attnviz.walkthroughs.record import Walkthrough
@@ -135,7 +135,7 @@ def test_an_exercise_gives_nothing_away() -> None:
 
 def test_of_a_whole_layer_the_steps_are_listed() -> None:
     """Those of all heads once, with their places and how many there are; then what comes out."""
-    lines = shown(walk("I love all you", home("toy"), whole_layer=True, every=True))
+    lines = shown(walk("I love all you", home("toy"), whole_layer=True, all_queries=True))
     assert any(
         re.match(r"6, 13, … 41\. Scaled scores +scaled = scores / √8 +6\W\(4,4\)", line)
         for line in lines
