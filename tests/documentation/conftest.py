@@ -9,7 +9,18 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.fixtures.pages import GALLERY, ROOT, Clone
+from tests.fixtures.pages import GALLERY, ROOT, Clone, commands_of, sessions_of, short
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the tests of `run` on the commands, sessions and Python of the pages that a module names."""
+    if "line" in metafunc.fixturenames:
+        metafunc.parametrize("line", commands_of(metafunc.module.SHOWN), ids=short)
+    if "session" in metafunc.fixturenames:
+        metafunc.parametrize(("page", "session"), sessions_of(metafunc.module.SHOWN), ids=short)
+    if "python_page" in metafunc.fixturenames:
+        pages = [page for page in metafunc.module.SHOWN if page.fences("python")]
+        metafunc.parametrize("python_page", pages, ids=str)
 
 
 @pytest.fixture(scope="module")

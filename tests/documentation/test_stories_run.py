@@ -1,44 +1,9 @@
 """The commands and Python of pages about stories, files and pages are run as they stand there."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
-import pytest
-
-from tests.fixtures.pages import Clone, Page, commands_of, pages_named, short
+from tests.documentation.run import test_commands, test_python  # noqa: F401 - collected here
+from tests.fixtures.pages import pages_named
 
 SHOWN = pages_named(
-    "stories",
-    "page",
-    "files",
-    "architectures",
-    "contributing",
-    "command-line",
-    "house",
-    "benchmarks",
+    *("stories", "page", "files", "architectures"),
+    *("contributing", "command-line", "house", "benchmarks"),
 )
-Environment = Callable[..., dict[str, str]]
-
-
-@pytest.mark.parametrize("line", commands_of(SHOWN), ids=short)
-def test_commands(
-    line: str,
-    clone: Clone,
-    environment: Environment,
-    request: pytest.FixtureRequest,
-    *,
-    rewrite: bool,
-) -> None:
-    """Every command works as it stands there, and makes the picture that the gallery has."""
-    home = request.getfixturevalue("other_hub" if "distilbert-base-uncased" in line else "hub")
-    clone.check_command(line, environment(HF_HOME=str(home)), rewrite=rewrite)
-
-
-@pytest.mark.parametrize("page", [page for page in SHOWN if page.fences("python")], ids=str)
-def test_python(
-    page: Page, clone: Clone, tmp_path: Path, hub: Path, environment: Environment
-) -> None:
-    """The Python of a page runs, and prints what its comments say."""
-    clone.check_python(page, tmp_path, environment(HF_HOME=str(hub)))
