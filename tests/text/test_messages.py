@@ -16,8 +16,10 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
 import attnviz
+from attnviz.attention import Note
 from attnviz.errors import SelectionError
 from attnviz.text.messages import LOCALE, N_, _, current_language, language, ngettext
+from attnviz.text.notes import sentence
 
 PO = LOCALE / "ko" / "LC_MESSAGES" / "attnviz.po"
 PACKAGE = Path(attnviz.__file__).parent
@@ -117,6 +119,20 @@ for module in pkgutil.walk_packages(attnviz.__path__, "attnviz."):
         importlib.import_module(module.name)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_fields_of_a_note() -> None:
+    """Numbers have their thousands set apart, and no terminal obeys a text."""
+    note = Note.of("input_truncated_tokens", kept=512, total=20000)
+    assert sentence(note) == "Input truncated: 512 of 20,000 tokens"
+    with language("ko"):
+        assert sentence(note) == "입력을 자름: 토큰 20,000개 가운데 512개"
+    assert sentence(Note.of("text", text="a\x1b[2J")) == r"a\x1b[2J"
+
+
+def test_a_note_with_a_code_of_a_later_version() -> None:
+    """A note that nobody knows is told as it is."""
+    assert sentence(Note.of("new_thing", n=3, what="x\n")) == r"new_thing, n: 3, what: x\n"
 
 
 @pytest.mark.parametrize("code", ["fr", "", "EN", 3])
