@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 from typing import Any
@@ -18,7 +19,8 @@ class _Output(io.FileIO):
             return super().write(data)
         except OSError as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
-            if isinstance(error, BrokenPipeError):
+            # Windows reports a closed pipe as an invalid argument.
+            if error.errno in {errno.EPIPE, errno.EINVAL}:
                 return len(data)
             raise OutputError(f"the output cannot be written: {error.strerror}") from None
 

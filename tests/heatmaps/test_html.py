@@ -112,10 +112,9 @@ def listed(shown: Page) -> dict[str, float]:
     }
 
 
-@pytest.fixture
-def opens_on_all_heads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page opens on all heads if no link stands out."""
-    monkeypatch.setattr(html, "find", lambda _record: None)
+def without_finding(record: Attention) -> str:
+    """The page of a record in which no link stands out, which opens on all heads."""
+    return page(record, finder=lambda _record: None).html
 
 
 # ------------------------------------------------------------------------------------------- the numbers
@@ -208,11 +207,10 @@ def test_sentence_pairs(show: Open, pieces: Make) -> None:
 # ------------------------------------------------------------------------------------------- linked views
 
 
-@pytest.mark.usefixtures("opens_on_all_heads")
 def test_a_choice_in_one_view_shows_in_all(show: Open, fixed_record: Make) -> None:
     """A thumbnail opens its head; a word lights its row, fills the table and the address, and the lines keep it."""
     record = fixed_record(SENTENCE, n_layers=2, n_heads=3)
-    shown = show(record)
+    shown = show(without_finding(record))
     assert shown.get_by_role("button", name="head 1.2").is_visible()
     assert not shown.locator("canvas[role=img]").is_visible()
     shown.get_by_role("button", name="head 1.2").click()
@@ -394,10 +392,9 @@ def test_zoom(show: Open, fixed_record: Make) -> None:
 # ------------------------------------------------------------------------------------------- keyboard, address, search
 
 
-@pytest.mark.usefixtures("opens_on_all_heads")
 def test_everything_by_keyboard(show: Open, fixed_record: Make) -> None:
     """Arrows change layer and head, past the last the mean; Shift moves the cell; letters do what the list says."""
-    shown = show(fixed_record(SENTENCE, n_layers=2, n_heads=3))
+    shown = show(without_finding(fixed_record(SENTENCE, n_layers=2, n_heads=3)))
     for key, expected in (
         ("ArrowRight", {"head": "0.1"}),
         ("ArrowDown", {"head": "1.1"}),
@@ -426,10 +423,10 @@ def test_everything_by_keyboard(show: Open, fixed_record: Make) -> None:
     assert not shown.get_by_role("dialog").is_visible()
 
 
-@pytest.mark.usefixtures("opens_on_all_heads")
 def test_focus_is_seen_and_moves(show: Open, fixed_record: Make) -> None:
     """Tab reaches the sentence, the matrix and the heads; the focused one has an outline; arrows move among words."""
-    shown = show(fixed_record(SENTENCE, n_layers=1, n_heads=2), "head=0.1")
+    record = fixed_record(SENTENCE, n_layers=1, n_heads=2)
+    shown = show(without_finding(record), "head=0.1")
     seen = []
     for _ in range(60):
         shown.keyboard.press("Tab")
