@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Keeping(TypedDict, total=False):
-    """What a record keeps of a model's attention (see `attend`)."""
+    """The part of a model's attention that a record keeps (see `attend`)."""
 
     layers: int | Iterable[int] | None
     heads: int | str | Iterable[int | str] | None
