@@ -28,7 +28,7 @@ from attnviz.walkthroughs.settings import Score
 
 TABLE = list[list[float]]
 ROW = list[float]  # a table that may also be typed as one row, without the outer list
-NAMES = list[str | float | bool]  # YAML reads some words as numbers or as true
+NAMES = list[str | int | float | bool]  # YAML reads some words as numbers or as true
 
 FIELDS: dict[str, tuple[Any, str, str]] = {
     "query": (ROW, "a row for each query", "query"),
@@ -338,7 +338,7 @@ def _yaml_loader() -> Any:
         ("null", "(?i:null|~|)"),
         ("bool", "(?i:true|false)"),
         ("int", "[-+]?(?:0|[1-9][0-9]{0,14})"),
-        ("float", r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"),
+        ("float", r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"),
     ):
         yaml.add_implicit_resolver(
             f"tag:yaml.org,2002:{kind}", re.compile(f"(?:{words})$"), Loader=loader
