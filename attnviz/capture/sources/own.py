@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -92,6 +93,15 @@ def _further_inputs(module: nn.Module, ids: Int64[Tensor, "batch token"]) -> dic
         for name, tensor in usual.items()
         if name in parameters and parameters[name].default is inspect.Parameter.empty
     }
+
+
+def _model_inside(module: nn.Module) -> str | None:
+    """Return the code for the transformers model inside a module, such as ``model.base_model``; None without one."""
+    library = sys.modules.get("transformers")
+    for path, part in module.named_modules():
+        if path and library is not None and isinstance(part, library.PreTrainedModel):
+            return "model" + re.sub(r"\.(\d+)", r"[\1]", f".{path}")
+    return None
 
 
 class ModuleSource(Source):
@@ -190,11 +200,16 @@ class ModuleSource(Source):
             ):
                 return self._module(ids, **_further_inputs(self._module, ids))
         except ModelError as error:
-            if self._tokenizer is not None or not isinstance(error.__cause__, IndexError):
+            if self._tokenizer is None and isinstance(error.__cause__, IndexError):
+                raise ModelError(
+                    f"{error}; without a tokenizer it reads the bytes of the text, up to {int(ids.max())}, and its "
+                    "vocabulary may be smaller: give its tokenizer too"
+                ) from error.__cause__
+            inside = _model_inside(self._module)
+            if inside is None or error.__cause__ is None:
                 raise
             raise ModelError(
-                f"{error}; without a tokenizer it reads the bytes of the text, up to {int(ids.max())}, and its "
-                "vocabulary may be smaller: give its tokenizer too"
+                f"{error}; give the transformers model inside it instead, model={inside}"
             ) from error.__cause__
 
     @contextmanager

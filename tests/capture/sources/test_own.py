@@ -206,22 +206,27 @@ class TestInMemory:
 
 
 class Wrapper(nn.Module):
-    """A module around a model of transformers, which requires a mask."""
+    """A module around a model of transformers, which requires a mask, or is called in a way of its own."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, *, reads_features: bool = False) -> None:
         super().__init__()
         self.inner = model
+        self.reads_features = reads_features
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> object:
+        if self.reads_features:
+            return self.inner(features={"input_ids": input_ids})
         return self.inner(input_ids=input_ids, attention_mask=attention_mask)
 
 
 def test_a_wrapper_of_a_model(zoo: Zoo) -> None:
-    """It gets the mask that it requires."""
+    """It gets the mask that it requires; if it cannot be run, the error names the model inside."""
     tokenizer, model = zoo.library("distilbert")
     record = attnviz.attend("I am full", model=Wrapper(model), tokenizer=tokenizer)
     direct = attnviz.attend("I am full", model=model, tokenizer=tokenizer)
     np.testing.assert_allclose(record.weights, direct.weights, atol=1e-6)
+    with pytest.raises(ModelError, match=r"instead, model=model\.inner$"):
+        attnviz.attend("I am full", model=Wrapper(model, reads_features=True), tokenizer=tokenizer)
 
 
 class Memory(nn.Module):
