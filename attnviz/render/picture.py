@@ -326,7 +326,7 @@ def colour_bar(
     bar = figure.colorbar(ScalarMappable(cmap=ListedColormap(table / 255)), cax=axes)
     bar.set_ticks([*marks], labels=[*marks.values()])
     bar.ax.tick_params(labelsize=size, length=2, pad=2, color=theme.quiet, labelcolor=theme.quiet)
-    bar.outline.set(edgecolor=theme.frame, linewidth=0.6)  # type: ignore[operator]
+    bar.outline.set(edgecolor=theme.frame, linewidth=0.6)
 
 
 def scale_marks(low: float, high: float) -> dict[float, str]:
