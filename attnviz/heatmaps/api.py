@@ -12,13 +12,12 @@ import numpy as np
 from attnviz.attention import ROW_TOLERANCE, Attention, HeadChoice, LayerChoice, Token, count
 from attnviz.errors import RecordError, SelectionError, SettingsError
 from attnviz.heatmaps.difference import Difference
-from attnviz.heatmaps.figure import check_title, draw
+from attnviz.heatmaps.figure import check_title, draw, draw_on
 from attnviz.heatmaps.finding import Change
 from attnviz.look import Look, Style
-from attnviz.render.figure.pattern import draw_on
 from attnviz.render.figure.pyplot import current_axes, register
-from attnviz.render.figure.style import style_of
 from attnviz.render.palette import DEFAULT, Palette
+from attnviz.render.picture import style_of
 from attnviz.render.sheet import (
     Scale,
     Sheet,

@@ -125,6 +125,14 @@ def settings(style: Style, theme: Theme, typefaces: Typefaces) -> Iterator[None]
         yield
 
 
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of this size in inches; call it within `settings`."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    return FigureCanvasAgg(Figure(figsize=(width, height))).figure
+
+
 FALLBACKS = (
     b"'DejaVu Sans', Verdana, 'Noto Sans', 'Noto Sans CJK KR', 'Malgun Gothic',"
     b" 'Apple SD Gothic Neo', 'Hiragino Sans', 'Yu Gothic', 'PingFang SC', 'Microsoft YaHei', sans-serif"

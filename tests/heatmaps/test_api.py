@@ -205,7 +205,7 @@ def test_size_of_a_figure(make_record: Callable[..., Attention]) -> None:
         ((1, 2), {"xticklabels": ["a"]}, "a list of 5 labels"),
         ((1, 2), {"yticklabels": 2}, "a list of 5 labels"),
         ((1, 2), {"figsize": (5, 1)}, "too small"),
-        ((), {"figsize": (3, 1)}, "no room"),
+        ((), {"figsize": (3, 1)}, "too small"),
         ((), {"figsize": (0, 1)}, "between 0.5 and 100 inches"),
         ((), {"figsize": (1, 2, 3)}, "a width and a height"),
     ],

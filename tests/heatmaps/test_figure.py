@@ -19,20 +19,19 @@ from attnviz.attention import Attention, Note
 from attnviz.capture.attend import attend
 from attnviz.errors import SelectionError
 from attnviz.heatmaps.api import heatmap
-from attnviz.heatmaps.figure import draw
-from attnviz.render.figure.pattern import draw_on
+from attnviz.heatmaps.figure import draw, draw_on
+from attnviz.look import Look
 from attnviz.render.palette import colours, levels, text_colours
+from attnviz.render.picture import style_of
 from attnviz.render.sheet import AXES, Scale, Sheet, resolve
 from attnviz.render.theme import LIGHT
 from attnviz.text.display import token_text
-from attnviz.text.messages import _
-from tests.fixtures.pictures import picture_of
+from attnviz.text.messages import _, language
+from tests.fixtures.pictures import expect_apart, picture_of, tiles
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.image import AxesImage
     from matplotlib.transforms import Bbox
 
 Make = Callable[..., Attention]
@@ -56,92 +55,11 @@ def words(shown: list[tuple[str, Bbox]]) -> str:
     return " ".join(text for text, _ in sorted(shown, key=lambda item: (-item[1].y1, item[1].x0)))
 
 
-def images(made: Figure) -> tuple[list[AxesImage], list[AxesImage]]:
-    """The panels, and the colour bar."""
-    found = [image for axes in made.axes for image in axes.images]
-    bars = [image for image in found if rgb(image).shape[:2] == (256, 1)]
-    return [image for image in found if image not in bars], bars
-
-
-def rgb(image: AxesImage) -> np.ndarray:
-    """An image's red, green and blue."""
-    return np.asarray(image.get_array())[..., :3]
-
-
-def pattern_axes(made: Figure) -> Axes:
-    """The axes of a single pattern: the only ones with ticks."""
-    (axes,) = (axes for axes in made.axes if axes.axison)
-    return axes
-
-
-def look(artist: Artist) -> tuple[object, ...] | None:
-    """How an artist looks, apart from its place; None for one that cannot be seen."""
-    from matplotlib.axes import Axes
-    from matplotlib.image import AxesImage
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Rectangle
-    from matplotlib.text import Text
-
-    match artist:
-        case Text():
-            font = (
-                artist.get_fontfamily(),
-                artist.get_fontsize(),
-                artist.get_fontweight(),
-                artist.get_fontstyle(),
-            )
-            how = (
-                artist.get_usetex(),
-                artist.get_parse_math(),
-                artist.get_color(),
-                artist.get_rotation(),
-            )
-            return (artist.get_text(), *font, *how) if artist.get_text() else None
-        case AxesImage():
-            return artist.origin, artist.get_interpolation(), rgb(artist).tolist()
-        case Line2D():
-            return (
-                artist.get_color(),
-                artist.get_linewidth(),
-                artist.get_linestyle(),
-                artist.get_marker(),
-            )
-        case Rectangle():
-            return artist.get_edgecolor(), artist.get_linewidth(), artist.get_fill()
-        case Axes():
-            return artist.get_xlim(), artist.get_ylim(), artist.axison
-    return ()
-
-
-def artists(made: Figure) -> list[tuple[str, ...]]:
-    """The look and place of every visible artist of a figure."""
-    made.draw_without_rendering()
-    renderer = made.canvas.get_renderer()  # type: ignore[attr-defined]
-    found: list[tuple[object, ...]] = [
-        (made.get_size_inches().tolist(), made.dpi, made.get_facecolor())
-    ]
-    for axes in made.axes:
-        inside: list[Artist] = [*axes.texts, *axes.images, *axes.lines, *axes.patches, axes]
-        if axes.axison:
-            ticks = [
-                *axes.get_xticklabels(),
-                *axes.get_yticklabels(),
-                *axes.get_xgridlines(),
-                *axes.get_ygridlines(),
-            ]
-            inside += [*ticks, axes.xaxis.label, axes.yaxis.label, *axes.spines.values()]
-        for artist in inside:
-            seen = look(artist)
-            if artist.get_visible() and seen is not None:
-                box = np.round(artist.get_window_extent(renderer).extents, 1).tolist()
-                common = (
-                    type(artist).__name__,
-                    artist.zorder,
-                    artist.get_alpha(),
-                    artist.get_sketch_params(),
-                )
-                found.append((*common, *seen, box))
-    return [tuple(map(str, entry)) for entry in found]
+def names(made: Figure) -> tuple[list[str], list[str]]:
+    """The names along a single pattern: of its queries, and of its keys."""
+    axes = made.axes[0]
+    queries, keys = axes.get_yticklabels(), axes.get_xticklabels()
+    return [label.get_text() for label in queries], [label.get_text() for label in keys]
 
 
 @pytest.fixture
@@ -177,12 +95,10 @@ def test_a_sheet_names_the_clearest_link_and_rings_its_head(texts_of: Texts, sty
     assert finding in shown
     assert shown.index(finding) < shown.index("“I love all you”")
     (ring,) = rings(made)
-    boxes = [image.get_window_extent() for image in images(made)[0]]
-    is_inside = [
-        ring.x0 < box.x0 and box.x1 < ring.x1 and ring.y0 < box.y0 and box.y1 < ring.y1
-        for box in boxes
-    ]
-    assert np.flatnonzero(is_inside).tolist() == [4]
+    whole = made.axes[0].get_window_extent()
+    across = ((ring.x0 + ring.x1) / 2 - whole.x0) / whole.width
+    down = (whole.y1 - (ring.y0 + ring.y1) / 2) / whole.height
+    assert (int(3 * down), int(6 * across)) == (0, 4)
 
 
 def test_a_ring_needs_its_sentence(fixed_record: Make) -> None:
@@ -231,14 +147,10 @@ def test_one_pattern_names_its_axes_and_tokens(fixed_record: Make) -> None:
     sheet = resolve(
         fixed_record("나는 너를 사랑해", keys="I love you . </s>", layers=(3,), heads=(7,))
     )
-    axes = pattern_axes(figure(sheet))
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["나는", "너를", "사랑해"]
-    keys = [label.get_text() for label in axes.get_xticklabels()]
-    assert keys == ["I", "love", "you", ".", "</s>"]
-    assert axes.get_xticks().tolist() == [0, 1, 2, 3, 4]
-    assert axes.get_yticks().tolist() == [0, 1, 2]
-    assert "key" in axes.get_xlabel()
-    assert "query" in axes.get_ylabel()
+    made = figure(sheet)
+    assert names(made) == (["나는", "너를", "사랑해"], ["I", "love", "you", ".", "</s>"])
+    assert "key" in made.axes[0].get_xlabel()
+    assert "query" in made.axes[0].get_ylabel()
 
 
 def test_the_first_query_is_at_the_top(fixed_record: Make, texts_of: Texts) -> None:
@@ -251,12 +163,12 @@ def test_the_first_query_is_at_the_top(fixed_record: Make, texts_of: Texts) -> N
 
 
 def test_a_sheet_names_every_layer_head_and_token(fixed_record: Make, texts_of: Texts) -> None:
-    """On a grid: each layer once, each head once, the queries once a line of panels, the keys once a column."""
+    """On a grid: each layer and each head once, the queries once a line of panels, the keys once a column."""
     record = fixed_record(
-        "one two", keys="three five seven", n_layers=2, n_heads=3, layers=(1, 4), heads=(0, 5, 11)
+        "one two", keys="three five seven", n_layers=2, n_heads=3, layers=(1, 4), heads=(6, 5, 11)
     )
     shown = [text for text, _ in texts_of(figure(resolve(record)))]
-    for name in ("layer 1", "layer 4", "head 0", "head 5", "head 11"):
+    for name in ("layer", "1", "4", "head", "6", "5", "11"):
         assert shown.count(name) == 1
     assert [shown.count(name) for name in ("one", "two")] == [2, 2]
     assert [shown.count(name) for name in ("three", "five", "seven")] == [3, 3, 3]
@@ -301,13 +213,13 @@ def test_colours_are_the_palettes(
     sheet = resolve(
         fixed_record("one two three", keys="a b c d e", n_layers=n_layers, n_heads=n_heads), scale
     )
-    panels, _ = images(figure(sheet, palette))
-    for panel, image in zip(sheet.panels, panels, strict=True):
+    made = figure(sheet, palette)
+    for panel, cells in zip(sheet.panels, tiles(made), strict=False):
         expected = colours(palette)[levels(panel.matrix, panel.top)]
         expected[panel.matrix < 0.005] = 255 if palette == "magma" else colours(palette)[0]
-        np.testing.assert_array_equal(rgb(image), expected)
-        assert image.origin == "upper"
-        assert image.get_interpolation() == "none"
+        np.testing.assert_array_equal(cells, expected)
+    image = made.axes[0].images[0]
+    assert (image.origin, image.get_interpolation()) == ("upper", "none")
 
 
 @pytest.mark.parametrize(("n_layers", "n_heads", "scale"), [(1, 1, "shared"), (2, 3, "shared")])
@@ -318,13 +230,9 @@ def test_the_colour_bar_is_the_panels_scale(
     sheet = resolve(fixed_record(n_layers=n_layers, n_heads=n_heads), scale)
     made = figure(sheet)
     shown = texts_of(made)
-    (bar,) = images(made)[1]
-    np.testing.assert_array_equal(rgb(bar)[:, 0], colours()[::-1])
-    box = bar.get_window_extent()
-
+    box = made.axes[1].get_window_extent()
     marks = [(text, place) for text, place in shown if 0 < place.x0 - box.x1 < 30]
     assert len(marks) in range(3, 7)
-    assert all(re.fullmatch(r"0|1|0\.\d", text) for text, _ in marks)
     for text, place in marks:
         share = float(text) / sheet.panels[0].top
         assert (place.y0 + place.y1) / 2 == pytest.approx(box.y0 + share * box.height, abs=2.5)
@@ -336,7 +244,7 @@ def test_numbers_in_cells_are_the_weights(fixed_record: Make, palette: str) -> N
     record = fixed_record("All you need is love", causal=True)
     sheet = resolve(record)
     matrix = sheet.panels[0].matrix
-    axes = pattern_axes(figure(sheet, palette))
+    axes = figure(sheet, palette).axes[0]
     found = {
         (round(text.get_position()[1]), round(text.get_position()[0])): text for text in axes.texts
     }
@@ -374,7 +282,7 @@ def test_ax_is_drawn_on(fixed_record: Make) -> None:
     assert not other.images
     assert not other.texts
     expected = LIGHT.pixels(record.pattern(1, 2), float(record.weights.max()), colours())
-    np.testing.assert_array_equal(rgb(axes.images[0]), expected)
+    np.testing.assert_array_equal(tiles(axes.figure)[0], expected)
     assert [label.get_text() for label in axes.get_yticklabels()] == [
         token.text for token in record.query_tokens
     ]
@@ -420,7 +328,7 @@ def test_without_ax_a_figure_is_made(fixed_record: Make) -> None:
         token.text for token in record.key_tokens
     ]
     sheet = heatmap(record, layer=1)
-    assert len(images(sheet.figure)[0]) == 3  # type: ignore[arg-type]
+    assert len(tiles(sheet.figure)) == 3
 
 
 @pytest.mark.parametrize(
@@ -478,34 +386,21 @@ print([name for name in ("matplotlib.pyplot", "seaborn", "torch", "rich") if nam
     assert found.stdout.strip() == "[]"
 
 
-@pytest.fixture(scope="module")
-def usual(fixed_record: Make) -> dict[int, tuple[Sheet, list[tuple[str, ...]], bytes]]:
-    """Two sheets, of one panel and of four, with their artists and files as Matplotlib draws them out of the box."""
-    sheets = {n: resolve(fixed_record("one two three", n_layers=n, n_heads=n)) for n in (1, 2)}
-    return {n: (sheet, artists(figure(sheet)), drawn(sheet)) for n, sheet in sheets.items()}
-
-
-Usual = dict[int, tuple[Sheet, list[tuple[str, ...]], bytes]]
-
-
 @pytest.mark.parametrize(
     ("style", "n_heads"),
     [("dark_background", 1), ("ggplot", 2), ("fivethirtyeight", 1), ("classic", 2)],
 )
 def test_a_style_changes_nothing(
-    usual: Usual, user_settings: dict[str, Any], style: str, n_heads: int
+    fixed_record: Make, user_settings: dict[str, Any], style: str, n_heads: int
 ) -> None:
-    """Whatever style a notebook uses, the artists are the same, and so is the file."""
-    import matplotlib as mpl
+    """Whatever style a notebook uses, the file is the same."""
     import matplotlib.style
 
-    sheet, expected, file = usual[n_heads]
+    sheet = resolve(fixed_record("one two three", n_layers=n_heads, n_heads=n_heads))
+    expected = drawn(sheet)
     assert user_settings  # put back afterwards
     matplotlib.style.use(style)
-    made = figure(sheet)
-    assert drawn(sheet) == file
-    mpl.rcdefaults()  # to measure texts alike
-    assert artists(made) == expected
+    assert drawn(sheet) == expected
 
 
 @pytest.mark.parametrize("n_heads", [1, 3])
@@ -535,6 +430,74 @@ def test_mathematics_and_tex_are_characters(
     for text in made.findobj(Text):
         assert isinstance(text, Text)
         assert not text.get_text() or not (text.get_parse_math() or text.get_usetex())
+
+
+# Every size.
+
+
+def assert_clear(sheet: Sheet, texts_of: Texts) -> None:
+    """No two texts of a figure share more than a pixel, and none is outside."""
+    figure = draw(sheet).figure
+    expect_apart(texts_of(figure), figure)
+
+
+@pytest.mark.parametrize(
+    ("n_layers", "n_heads", "tokens"),
+    [
+        *((1, 1, 1), (1, 1, 23), (1, 1, 60), (1, 12, 7), (2, 4, 1), (2, 4, 60), (6, 1, 3)),
+        *((6, 1, 23), (6, 12, 3), (6, 12, 23)),
+    ],
+)
+def test_texts_keep_clear(
+    fixed_record: Make, texts_of: Texts, n_layers: int, n_heads: int, tokens: int
+) -> None:
+    """Few and many panels, of few and many tokens."""
+    record = fixed_record([f"word{i}" for i in range(tokens)], n_layers=n_layers, n_heads=n_heads)
+    assert_clear(resolve(record), texts_of)
+
+
+def test_a_long_sheet_keeps_clear(fixed_record: Make, texts_of: Texts) -> None:
+    """Six layers and twelve heads of 100 long tokens: labels are thinned, the sentence is cut, all keep clear."""
+    record = fixed_record([f"internationalization{i}" for i in range(100)], n_layers=6, n_heads=12)
+    assert_clear(resolve(record), texts_of)
+
+
+SENTENCE = "The animal didn't cross the street because it was too tired ."
+KOREAN = "나 ·는 오늘 아침에 밥 ·을 먹었다"
+
+
+@pytest.mark.filterwarnings("ignore::attnviz.errors.AttnvizWarning")
+@pytest.mark.parametrize(
+    ("size", "labels", "is_numbered"),
+    [
+        ({"figsize": (5, 3)}, SENTENCE, False),
+        ({"figsize": (6, 4)}, SENTENCE, True),
+        ({"figsize": (10, 10)}, SENTENCE, True),
+        ({"figsize": (4, 3)}, KOREAN, True),
+        ({"figsize": (10, 2.5)}, KOREAN, False),
+        ({"figsize": (10, 2.5)}, "a b c d e f", True),  # narrow names, level until cells shrink
+        ({"figsize": (2.8, 4)}, SENTENCE, False),
+        ({"style": "paper", "figsize": (2.5, 2.5)}, SENTENCE, False),
+    ],
+)
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_a_small_pattern_keeps_clear(
+    fixed_record: Make,
+    texts_of: Texts,
+    size: dict[str, Any],
+    labels: str,
+    is_numbered: bool,
+    lang: str,
+) -> None:
+    """Names of axes are as long as there is room, and weights are written where they can be read."""
+    with language(lang):
+        picture = draw(resolve(fixed_record(labels)), style=style_of(Look(**size)))
+    texts = texts_of(picture.figure)
+    expect_apart(texts, picture.figure)
+    shown = [text for text, _ in texts]
+    names = ("key", "query") if lang == "en" else ("키", "쿼리")
+    assert all(any(text.startswith(name) for text in shown) for name in names)
+    assert any(text.startswith(".") and text[1:].isdigit() for text in shown) == is_numbered
 
 
 # The files.

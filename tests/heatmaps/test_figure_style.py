@@ -14,7 +14,7 @@ from PIL import Image
 from attnviz import heatmap
 from attnviz.errors import AttnvizWarning, SettingsError
 from attnviz.look import Look
-from attnviz.render.figure.style import style_of
+from attnviz.render.picture import style_of
 from tests.fixtures.pictures import picture_of
 from tests.programs import output, printed
 
@@ -47,11 +47,11 @@ def named(figure: Figure) -> list[str]:
 
 
 def test_a_paper_figure_of_one_head(make_record: Make) -> None:
-    """As wide as the column, every token named, letters of 6 points at least, no title and no caption."""
+    """As wide as the column, every token named, letters of 4.5 points at least, no title and no caption."""
     record = make_record(SIXTEEN).select([1], [2])
     made = picture_of(record, style="paper").figure
     assert made.get_size_inches()[0] == pytest.approx(3.3, abs=0.005)
-    assert min(sizes(made)) >= 6
+    assert min(sizes(made)) >= 4.5
     assert named(made) == SIXTEEN.split()
     words = " ".join(text.get_text() for text in texts(made))
     assert "verified" not in words
@@ -74,7 +74,7 @@ def test_labels_on_the_page_measured(make_record: Make, tmp_path: Path) -> None:
         r'xMin="([\d.]+)" yMin="([\d.]+)" xMax="([\d.]+)" yMax="([\d.]+)">love', page
     )
     for x0, y0, x1, y1 in upright:
-        assert min(float(x1) - float(x0), float(y1) - float(y0)) >= 6
+        assert min(float(x1) - float(x0), float(y1) - float(y0)) >= 4.5
 
 
 def test_the_words_of_an_svg_are_text(make_record: Make) -> None:
@@ -117,7 +117,7 @@ def test_titles(make_record: Make, title: str | None) -> None:
 
 def test_what_cannot_be_read_is_told(make_record: Make) -> None:
     """Tokens without room for their names: made, with one warning that names the width that they need."""
-    with pytest.warns(AttnvizWarning, match=r"not every token can be named in letters of 6 pt"):
+    with pytest.warns(AttnvizWarning, match=r"not every token can be named in letters of 4.5 pt"):
         heatmap(make_record(SIXTEEN).select([0], [0]), style="paper", figsize=(2, 2))
 
 
@@ -134,8 +134,8 @@ def test_pictures_in_korean(make_record: Make, layers: int) -> None:
     ):
         assert part in words
     if layers > 1:
-        (last,) = (text for text in texts(record.figure(lang="ko")) if text.get_text() == "층\n2")
-        assert last.get_rotation() == 0
+        (name,) = (text for text in texts(record.figure(lang="ko")) if text.get_text() == "층")
+        assert name.get_rotation() == 0
     one = " ".join(text.get_text() for text in texts(record.select([0], [1]).figure(lang="ko")))
     assert "키 (보는 대상)" in one
     assert "쿼리 (보는 쪽)" in one
