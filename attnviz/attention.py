@@ -284,7 +284,7 @@ class Attention(ReadOnly, OfHeads):
     """
 
     DATA_ENDINGS = (".json", ".npz", ".safetensors")
-    ENDINGS = (".png", ".svg", ".pdf", ".html", *DATA_ENDINGS)
+    ENDINGS = (".png", ".svg", ".pdf", ".html", ".csv", *DATA_ENDINGS)
 
     weights: Weights  # after the softmax, read-only; rows are queries, columns are keys
     query_tokens: tuple[Token, ...]  # one per row

@@ -169,6 +169,8 @@ def _data(
 
         if result.averaged:
             raise OutputError(f"{name}: {MEAN_IN_DATA}")
+        if ending == ".csv":
+            return record_files.csv_table(result)
         if ending == ".json":
             return record_files.to_json(result)
         if ending == ".npz":

@@ -66,7 +66,7 @@ def generate(
     style: opt.Style = "sheet",
     theme: opt.Theme = "auto",
     output: Annotated[
-        list[Path] | None, opt.output_option("png, svg, pdf, html, json, npz, safetensors")
+        list[Path] | None, opt.output_option("png, svg, pdf, html, csv, json, npz, safetensors")
     ] = None,
     quiet: opt.Quiet = False,
 ) -> None:

@@ -64,7 +64,7 @@ PAGE_EXAMPLES = """attnviz page
 attnviz page -m toy-ko --lang ko -o tour.html"""
 
 MOST_CHANGES = 100  # that are looked through for the heads that change most
-RECORD_ENDINGS = "png, svg, pdf, html, json, npz, safetensors, or - to print JSON"
+RECORD_ENDINGS = "png, svg, pdf, html, csv, json, npz, safetensors, or - to print JSON"
 
 
 def heatmap(
@@ -234,14 +234,15 @@ def _check_files(
 ) -> None:
     """Refuse files and sizes that do not go together, before any work."""
     from attnviz.attention import MEAN_IN_DATA, Attention
+    from attnviz.heatmaps.difference import Difference
 
     endings: tuple[str, ...] = Attention.ENDINGS
     if is_difference:
-        endings = tuple(ending for ending in endings if ending not in Attention.DATA_ENDINGS)
+        endings = Difference.ENDINGS
     check_outputs(paths, endings, prints_json=not is_difference)
     check_style(context, paths or [outputs() / "heatmap.png"])
     for path in paths if is_mean else ():
-        if path == JSON or path.suffix.lower() in Attention.DATA_ENDINGS:
+        if path == JSON or path.suffix.lower() in {".csv", *Attention.DATA_ENDINGS}:
             raise SettingsError(f"{visible(str(path))}: {MEAN_IN_DATA}")
 
 

@@ -6,11 +6,13 @@ All formats contain the same dictionary of labels. JSON is one object; the other
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ from attnviz.attention import (
 from attnviz.errors import FileFormatError, RecordError
 from attnviz.storage.encoding import decode, decode_fields, from_text, plain, show, to_text
 from attnviz.storage.files import as_file_error, check_is_file
-from attnviz.text.display import visible
+from attnviz.text.display import inert, visible
 
 FORMAT = "attnviz"
 VERSION = 2
@@ -65,6 +67,29 @@ def _shortest(weights: Weights) -> Float64[np.ndarray, "layer head query key"]:
     short = short.reshape(weights.shape)
     # A decimal near the middle of two float32 may round to the wrong one, because it is a float64 first.
     return np.where(short.astype(np.float32) == weights, short, weights)
+
+
+def csv_table(record: Attention) -> Callable[[Path], None]:
+    """Return a function that writes the weights as CSV, one a line, with the numbers and texts of its tokens."""
+    queries, keys = (
+        [inert(token.text) for token in tokens]
+        for tokens in (record.query_tokens, record.key_tokens)
+    )
+    rows = [record.first[0] + record.cell * i for i in range(len(queries))]
+    columns = list(record.key_numbers)
+    if record.cell > 1:
+        columns = [record.first[1] + record.cell * i for i in range(len(keys))]
+
+    def fill(path: Path) -> None:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file, lineterminator="\n")
+            table.writerow(("layer", "head", "query", "key", "weight", "query_token", "key_token"))
+            for layer, head in product(record.layers, record.heads):
+                pattern = record.pattern(layer, head)
+                for (i, j), weight in np.ndenumerate(pattern):
+                    table.writerow((layer, head, rows[i], columns[j], weight, queries[i], keys[j]))
+
+    return fill
 
 
 def npz(record: Attention) -> Callable[[Path], None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -242,7 +243,7 @@ def test_what_no_file_can_hold_is_refused(tmp_path: Path) -> None:
 def test_other_endings_are_refused(tmp_path: Path, name: str) -> None:
     """Saving and loading name the three formats there are."""
     with pytest.raises(
-        OutputError, match=r"saved as .*, \.json, \.npz or \.safetensors, not '"
+        OutputError, match=r"saved as .*, \.csv, \.json, \.npz or \.safetensors, not '"
     ) as saving:
         save(sample(), tmp_path / name)
     with pytest.raises(
@@ -660,3 +661,15 @@ def test_a_file_that_may_not_be_written_is_refused(
     with pytest.raises(OutputError, match=r"record\\n\.json cannot be written: Permission denied"):
         save(sample(), path)
     assert path.read_bytes() == b"the old file"
+
+
+def test_csv_has_a_line_for_each_weight(tmp_path: Path) -> None:
+    """Numbers of layer, head, query and key, the weight as it is, and the tokens, which no spreadsheet runs."""
+    record = attnviz.attend("I love =1+1", "toy").select([1], [2, 3])
+    lines = list(csv.DictReader(record.save(tmp_path / "a.csv").read_text().splitlines()))
+    assert len(lines) == record.weights.size
+    for line in lines:
+        layer, head, query, key = (int(line[name]) for name in ("layer", "head", "query", "key"))
+        assert np.float32(line["weight"]) == record.pattern(layer, head)[query, key]
+        assert line["query_token"].lstrip("'") == record.query_tokens[query].text
+        assert not line["key_token"].startswith("=")
