@@ -90,6 +90,7 @@ OTHER_SCORES = N_(
     "attnviz walkthrough shows each step."
 )
 """The two reasons why a page cannot compute weights from queries and keys."""
+SIGNS = N_("Red: more attention here than in the other; blue: less")
 MOST_LINKS = 120_000  # about how many of the strongest weights a large page keeps exactly
 CLOSE = 1e-5
 """How close the weights computed from queries and keys must be to the model's, so that a page shows the calculation."""
@@ -257,9 +258,10 @@ def difference_page(difference: Difference, look: Look) -> WebPage:
     contents = [_changes(difference, look.scale)]
     contents += [_explore(record, DEFAULT, look.scale) for record in records]
     changes = difference.largest(3)
+    finding = changes[0].sentence if changes else _(NO_CHANGE)
     steps: list[dict[str, object]] = [
         {"text": change.sentence, "state": {"record": 0, **_place_of(change)}} for change in changes
-    ] or [{"text": _(NO_CHANGE), "state": {"record": 0}}]
+    ] or [{"text": finding, "state": {"record": 0}}]
     names = (_("This: {title}"), _("The other: {title}"))
     for at, (name, record, content) in enumerate(zip(names, records, contents[1:], strict=True)):
         title = f"{content.title} · {visible(record.model)}"
@@ -270,9 +272,10 @@ def difference_page(difference: Difference, look: Look) -> WebPage:
             state |= _place_of(replace(changes[0], query=query, key=key))
         steps.append({"text": name.format(title=title), "state": state})
     opens = [_place_of(changes[0]) if changes else {}, {}, {}]
-    title = _("Difference in attention")
-    guide = {"told": [title], "steps": steps}
-    content = _together(contents, opens, title, guide)
+    title = contents[0].title
+    content = _together(contents, opens, title, {"told": [], "steps": steps})
+    content.labels["records"][0]["finding"] = finding
+    content = replace(content, head=[("finding", finding), *content.head])
     return _page(content, look.theme, GUIDE)
 
 
@@ -303,7 +306,7 @@ def _changes(difference: Difference, scale: Scale) -> Content:
         "queries": _describe_tokens(queries, record),
         "keys": None if has_same_tokens else _describe_tokens(keys, record),
         "proof": difference.proof,
-        "notes": sheet.notes,
+        "notes": [_(SIGNS), *sheet.notes],
         "absent": "",
         "command": "",
         "steps": [],
@@ -313,7 +316,7 @@ def _changes(difference: Difference, scale: Scale) -> Content:
     head = [
         ("model", f"{sheet.model} · {sheet.size}"),
         ("proof", sheet.proof),
-        *(("note", note) for note in sheet.notes),
+        *(("note", note) for note in (_(SIGNS), *sheet.notes)),
     ]
     data = planes(matrices.tobytes(), 4)
     return Content(title=sheet.sentence, head=head, labels=labels, data=data)

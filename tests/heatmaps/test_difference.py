@@ -279,7 +279,7 @@ class TestViews:
         """In every view."""
         with language("ko"):
             assert "검증" in change.sheet().proof
-        assert "어텐션의 차이" in change.page("ko").html
+        assert "빨간색" in change.page("ko").html
 
 
 class TestCommand:
@@ -295,7 +295,7 @@ class TestCommand:
         assert change.startswith("attends less to “tired → wide” (100% → 0%): layer 0, head 2")
         assert "Largest changes, by head: 0.2 (-1.00)" in " ".join(result.output.split())
         assert (here / "a.png").stat().st_size > 1000
-        assert "Difference in attention" in (here / "a.html").read_text(encoding="utf-8")
+        assert "attends less to “tired → wide”" in (here / "a.html").read_text(encoding="utf-8")
 
     @pytest.mark.parametrize("model", ["toy-random", "toy-random:seed=1"])
     def test_another_model(self, typed: Callable[..., Result], here: Path, model: str) -> None:

@@ -87,8 +87,8 @@ function hatchMasked(pen, { masked }, { left, above, cell, rows, keys }, colours
 /** Two decimals in each cell, where there is room. @type {typeof drawMatrix extends (a: infer A, b: infer B, c: infer C,
  * d: any, e: infer E, f: infer F) => void ? (pen: A, shown: B, layout: C, look: E, colours: F) => void : never} */
 function drawNumbers(pen, shown, { left, above, cell, rows, keys }, { top, least }, colours) {
-  if (cell < 26) return;
-  const size = Math.min(13, cell * 0.36), n = shown.columns.length;
+  if (cell < 22) return;
+  const size = Math.min(13, Math.max(9, cell * 0.36)), n = shown.columns.length;
   for (let i = rows[0]; i < rows[1]; i++) {
     for (let j = keys[0]; j < keys[1]; j++) {
       const weight = shown.values[i * n + j];

@@ -1,17 +1,17 @@
-const MOST = 64; // rows and columns of a thumbnail; a pattern with as many is large
+const MOST = 64; // a pattern with as many rows and columns is large
+const SAVED = 72; // pixels of a head in a saved picture
 
 /**
- * A matrix with few rows and columns: neighbours go together, to a group the sum over keys, from it the mean.
+ * A matrix with few rows and columns: of neighbours, the largest weight or change, so that no strong link is lost.
  * @param {Float32Array} values @param {number} rows @param {number} columns @param {number} step
  */
 function shrunk(values, rows, columns, step) {
+  if (step === 1) return values;
   const wide = Math.ceil(columns / step), small = new Float32Array(Math.ceil(rows / step) * wide);
   for (let row = 0, at = 0; row < rows; row++) {
-    const group = Math.floor(row / step), high = Math.min(step, rows - group * step);
-    for (let column = 0, to = group * wide; column < columns; to++) {
-      let sum = 0;
-      for (const end = Math.min(columns, column + step); column < end; column++) sum += values[at++];
-      small[to] += sum / high;
+    for (let column = 0, line = Math.floor(row / step) * wide; column < columns; column++, at++) {
+      const to = line + Math.floor(column / step);
+      if (Math.abs(values[at]) > Math.abs(small[to])) small[to] = values[at];
     }
   }
   return small;
@@ -88,7 +88,6 @@ class Overview {
   constructor(labels, weights, choose) {
     this.labels = labels;
     this.weights = weights;
-    this.step = Math.ceil(Math.max(...labels.size) / MOST);
     const { rows, columns } = axesOf(labels);
     /** @type {Map<string, {button: any, canvas: HTMLCanvasElement}>} */
     this.places = new Map();
@@ -129,41 +128,49 @@ class Overview {
   /** Shows other weights of the same heads. @param {Weights} weights */
   renew(weights) {
     this.weights = weights;
-    this.step = Math.ceil(Math.max(...this.labels.size) / MOST);
     this.made = null;
     this.look = "";
   }
 
-  /** The small matrix of each head and mean; made once. */
-  get smalls() {
-    if (!this.made) {
-      this.made = new Map();
-      const all = this.labels.tops.map((_, head) => {
-        const { values } = this.weights.one(head);
-        return this.step > 1 ? shrunk(values, ...this.labels.size, this.step) : values;
-      });
+  /** So many rows and columns are one cell of a picture that is so many pixels wide: a cell has at least 1.5 of them.
+   * @param {number} pixels */
+  stepFor(pixels) {
+    return Math.max(1, Math.ceil(Math.max(...this.labels.size) / Math.max(8, pixels / 1.5)));
+  }
+
+  /** The small matrix of each head, and of means (of shrunk ones, where they are shrunk). @param {number} step */
+  smalls(step) {
+    if (this.made?.step !== step) {
+      const of = new Map(), { labels } = this;
+      const all = labels.tops.map((_, head) => shrunk(this.weights.one(head).values, ...labels.size, step));
       for (const name of this.places.keys()) {
-        const heads = headsOf(name, this.labels);
+        const heads = headsOf(name, labels);
         const mean = heads.length === 1 ? all[heads[0]] : new Float32Array(all[0].length);
         if (heads.length > 1) {
           for (const head of heads) for (let i = 0; i < mean.length; i++) mean[i] += all[head][i] / heads.length;
         }
-        this.made.set(name, { values: mean, top: topOf(mean, this.step > 1) });
+        of.set(name, { values: mean, top: topOf(mean, false) });
       }
+      this.made = { step, of, shared: Math.max(...[...of.values()].map((one) => one.top)) };
     }
     return this.made;
   }
 
+  /** Paints a head or a mean. @param {string} name @param {number} step @param {State} state @param {Colours} colours
+   * @param {HTMLCanvasElement} canvas */
+  paint(name, step, state, colours, canvas) {
+    const { of, shared } = this.smalls(step), { values, top } = of.get(name);
+    const end = ["shared", "log"].includes(state.scale) ? shared : top;
+    return paint(values, Math.ceil(this.labels.size[1] / step), end, blankBelow(end, colours), colours, canvas);
+  }
+
   /** @param {State} state @param {Colours} colours */
   show(state, colours) {
-    const wide = Math.ceil(this.labels.size[1] / this.step);
-    const shared = Math.max(...[...this.smalls.values()].map((one) => one.top));
-    const look = `${state.scale} ${colours.dark}`;
-    const holder = this.places.has(state.head) ? state.head : [...this.places.keys()][0];
+    const [first] = this.places.keys(), holder = this.places.has(state.head) ? state.head : first;
+    const step = this.stepFor(this.places.get(first)?.canvas.clientWidth ?? 0);
+    const look = `${state.scale} ${colours.dark} ${step}`;
     for (const [name, { button, canvas }] of this.places) {
-      const { values, top } = this.smalls.get(name);
-      const end = ["shared", "log"].includes(state.scale) ? shared : top;
-      if (this.look !== look) paint(values, wide, end, blankBelow(end, colours), colours, canvas);
+      if (this.look !== look) this.paint(name, step, state, colours, canvas);
       button.setAttribute("aria-label", titleOf(name));
       if (name === state.head) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
@@ -180,7 +187,7 @@ class Overview {
   /** The picture of all heads as it is saved. @param {State} state @param {Colours} colours */
   picture(state, colours) {
     const { layers, heads, size } = this.labels;
-    const side = 72, high = Math.max(8, Math.round(side * Math.min(2, size[0] / size[1]))), gap = 6, left = 34, above = 22;
+    const side = SAVED, step = this.stepFor(side), high = Math.max(8, Math.round(side * Math.min(2, size[0] / size[1]))), gap = 6, left = 34, above = 22;
     const width = left + heads.length * (side + gap), height = above + layers.length * (high + gap);
     const draw = (/** @type {Pen} */ pen) => {
       heads.forEach((head, j) => pen.text(String(head), left + j * (side + gap) + side / 2, 10,
@@ -190,8 +197,8 @@ class Overview {
         pen.text(String(layer), left - 10, y + high / 2, { fill: colours.named("faint"), anchor: "end" });
         heads.forEach((head, j) => {
           const x = left + j * (side + gap);
-          const found = /** @type {any} */ (this.places.get(`${layer}.${head}`));
-          pen.image(found.canvas, x, y, side, high);
+          const canvas = this.paint(`${layer}.${head}`, step, state, colours, document.createElement("canvas"));
+          pen.image(canvas, x, y, side, high);
           pen.frame(x, y, side, high, colours.named("line"), 1);
         });
       });

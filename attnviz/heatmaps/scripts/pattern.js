@@ -80,7 +80,9 @@ function patternOf(app) {
     said.textContent = cell < 0 ? "" : `${clip(shown.rows[at.row].name, 30)} → ${clip(shown.columns[at.column].name, 30)}: ${
       number(shown.values[cell], !shown.known || shown.known[cell] === 1, 4)}`;
     if (isMatrix) {
-      layout = layOut(shown, rows, keys, room, Math.max(280, Math.min(innerHeight * 0.86, 900)));
+      // The whole matrix is on the first screen, if it can be read there.
+      const below = innerHeight - (canvas.getBoundingClientRect().top + scrollY) - 12;
+      layout = layOut(shown, rows, keys, room, Math.max(280, Math.min(below, 900)));
       canvas.style.width = `${layout.width}px`;
       canvas.style.height = `${layout.height}px`;
       canvas.style.touchAction = zoomed(app) ? "none" : "manipulation";
