@@ -373,7 +373,7 @@ def _legend(comparison: HeadComparison, rows: Sequence[HeadRole], out: Writer) -
         yield from out.prose(_(words.TOO_NARROW), "dim")
     pattern = _(
         "Small pattern: mean weight by offset, 0 the token itself; its height is the largest of "
-        "the head, at least {least}. Layers and heads count from 0."
+        "the head, at least {least}."
     )
     yield from out.prose(pattern.format(least=LEAST_TOP), "dim")
     yield from out.prose(_(words.NOT_EXPLANATION), "dim")

@@ -131,8 +131,8 @@ def from_utf8(raw: bytes) -> str:
 
 
 def rounding(difference: float) -> str:
-    """Return a difference that comes from rounding, such as ``1.2e-07``; exactly 0 is ``0``."""
-    return f"{difference:.1e}" if difference else "0"
+    """Return a difference that comes from rounding, such as ``1e-07``; exactly 0 is ``0``."""
+    return f"{difference:.0e}" if difference else "0"
 
 
 def inert(cell: str) -> str:

@@ -180,7 +180,7 @@ def test_notes_and_the_receipt_stand_below_every_view() -> None:
         text = " ".join(plain(lines))
         note = "Note: Sentences that were too long for the model and were cut: 3."
         assert text.count(note) == 1
-        assert "verified: weights, max difference 2.5e-07 over 2 layers, 1,234 sentences" in text
+        assert "✓ verified (largest difference 2e-07)" in text
         assert "sentences made by hand: 1,234 sentences, 98,765 tokens" in text
 
 
@@ -296,7 +296,7 @@ class TestOverview:
         assert text.startswith("각 헤드가 하는 일 · made by hand\n0번 층 0번 헤드: 이전 토큰을 봄")
         assert "층 2개(세로) x 헤드 3개(가로), 양방향 셀프 어텐션" in text
         assert "귀납(induction): 앞에 나온 같은 단어의 다음 단어를 봄" in text
-        assert "검증됨(가중치): 최대 차이 2.5e-07" in text
+        assert "✓ 검증 완료 (최대 오차 2e-07)" in text
 
 
 @pytest.mark.parametrize("dark", [True, False])

@@ -192,7 +192,7 @@ class TestViews:
         assert "“it” attends more to “street” (4% → 88%): layer 1, head 3" in shown
         assert f"“{TIRED}” → “{WIDE}”" in shown
         assert {"+.84", "−.74", "+0.5", "−0.5", "tired → wide"} <= {*texts}
-        assert shown.count("verified: weights") == 2
+        assert shown.count("✓ verified (") == 2
         for ending in (".png", ".svg", ".pdf"):
             assert change.save(tmp_path / f"change{ending}").stat().st_size > 1000
         with pytest.raises(OutputError):

@@ -740,7 +740,7 @@ def test_pictures_that_are_saved(show: Open, fixed_record: Make) -> None:
         drawn = downloaded(shown, "SVG").decode()
         assert "xmlns=" in drawn
         if fragment:
-            assert "made by hand · head 0.1 · verified: weights, max difference 2.5e-07" in drawn
+            assert "made by hand · head 0.1 · ✓ verified (largest difference 2e-07)" in drawn
 
 
 def test_in_a_notebook(show: Open, fixed_record: Make) -> None:

@@ -250,7 +250,7 @@ def test_the_first_screen_answers(
             place for place, line in enumerate(lines) if line.startswith("All 6 layers")
         )
         assert any(line.startswith("layer 0 ") for line in lines[contents:])
-        assert lines[-1].startswith("verified: ")
+        assert lines[-1].startswith("✓ verified (")
         # Keys have no room for their names there: they are numbered as the rows are.
         if width == 60:
             continue
@@ -278,7 +278,7 @@ def test_in_korean(fixed_record: Make, *, colour: bool) -> None:
         said = " ".join(korean).replace(record.text, "").replace(record.model, "")
         for part in ("층 3개 x 헤드 4개", "행은 쿼리, 열은 키", "가중치 0~", "단어 조각을 합침"):
             assert part in said
-        assert "검증됨(가중치): 층 3개에서" in said
+        assert "✓ 검증 완료 (최대 오차 " in said
         english_words = {"CLS", "SEP", "love", "all", "you", "head", "FILE", "html"}
         assert set(re.findall(r"[A-Za-z]{2,}", said)) <= english_words
         english = plain(resolve(record), screen, overview=True)
