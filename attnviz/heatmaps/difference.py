@@ -30,6 +30,7 @@ from attnviz.text.notes import NOTES as OF_RECORDS
 from attnviz.text.notes import Templates, proof, sentence
 
 LONGEST_TEXT = 120  # characters of each of two texts, so that a title has room for both
+MOST_REPLACED = 2  # words that stand for one another, and are named before the largest change
 MOST_NAMED = 8  # tokens that a note names
 # What a part of a record says of the numbers of its tokens; tokens of a difference are counted from 0.
 PLACES = {"part", "sinks_hidden", "row_generates_word", "row_generates_token"}
@@ -132,7 +133,8 @@ class Difference(OfHeads):
     def largest(self, n: int = 10) -> list[Change]:
         """Return the n largest changes of a weight, the largest first; weights that are equal are no change.
 
-        Special tokens, such as ``[CLS]``, are left out unless there are no others.
+        Special tokens, such as ``[CLS]``, are left out unless there are no others. The first change also names the
+        words that stand for one another in the two records.
         """
         after, before = self._aligned()
         sizes = np.abs(after - before)
@@ -147,6 +149,7 @@ class Difference(OfHeads):
         least = np.partition(sizes, n_smaller, axis=None)[n_smaller]
         candidates = np.flatnonzero((sizes >= least) & (sizes > 0))
         order = candidates[np.argsort(-sizes.ravel()[candidates], kind="stable")]
+        replaced = ", ".join(self.substitutions[:MOST_REPLACED])
         changes = []
         for flat in order[:n]:
             place = np.unravel_index(flat, sizes.shape)
@@ -161,9 +164,31 @@ class Difference(OfHeads):
                     after=float(after[place]),
                     words=(queries[query].text, keys[key].text),
                     averaged=tuple(self.x.averaged),
+                    moved=self._moved(before[layer, head, query], after[layer, head, query], key),
+                    replaced="" if changes else replaced,
                 )
             )
         return changes
+
+    def _moved(
+        self, before: Float32[np.ndarray, " key"], after: Float32[np.ndarray, " key"], key: int
+    ) -> tuple[tuple[str, float], tuple[str, float]] | None:
+        """Return the largest key of a row in `y` and in `x`, with their weights.
+
+        None if they are one key, or if neither is the `key` whose weight changes.
+        """
+        old, new = int(before.argmax()), int(after.argmax())
+        if old == new or key not in (old, new):
+            return None
+        old_text = self.y.key_tokens[self.keys.y[old]].text
+        new_text = self.x.key_tokens[self.keys.x[new]].text
+        return (old_text, float(before[old])), (new_text, float(after[new]))
+
+    @property
+    def substitutions(self) -> list[str]:
+        """The keys that stand for one another, such as ``wide → tired``."""
+        tokens = zip(self.key_tokens, self.keys.x, strict=True)
+        return [token.text for token, i in tokens if token.text != self.x.key_tokens[i].text]
 
     def select(
         self, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None

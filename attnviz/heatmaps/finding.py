@@ -70,6 +70,10 @@ class Change:
     after: float  # the weight in the second record
     words: tuple[str, str]  # the query and the key
     averaged: tuple[MeanAxis, ...] = ()  # the axes over which both weights are a mean
+    # The key that the query attends to most in the first record, and in the second, with the weights, where it is
+    # another one; None where it is the same.
+    moved: tuple[tuple[str, float], tuple[str, float]] | None = None
+    replaced: str = ""  # the words that stand for one another, such as ``wide → tired``; named before the change
 
     @property
     def difference(self) -> float:
@@ -78,7 +82,19 @@ class Change:
 
     @property
     def sentence(self) -> str:
-        """The change in words, such as “it” attends less to “animal” (81% → 12%): layer 2, head 4."""
+        """The change in words, such as “it” moves from “street” (97%) to “tired” (100%): layer 0, head 5."""
+        start = f"{self.replaced}: " if self.replaced else ""
+        if self.moved is not None:
+            (old, old_weight), (new, new_weight) = self.moved
+            sentence = _("“{query}” moves from “{old}” ({before}) to “{new}” ({after}): {place}")
+            return start + sentence.format(
+                query=clip(self.words[0], LONGEST_WORD),
+                old=clip(old, LONGEST_WORD),
+                new=clip(new, LONGEST_WORD),
+                before=f"{old_weight:.0%}",
+                after=f"{new_weight:.0%}",
+                place=self.place,
+            )
         sentence = (
             _("“{query}” attends less to “{key}” ({before} → {after}): {place}")
             if self.difference < 0
@@ -86,7 +102,9 @@ class Change:
         )
         query, key = (clip(word, LONGEST_WORD) for word in self.words)
         before, after = percentages(self.before, self.after)
-        return sentence.format(query=query, key=key, before=before, after=after, place=self.place)
+        return start + sentence.format(
+            query=query, key=key, before=before, after=after, place=self.place
+        )
 
     @property
     def place(self) -> str:

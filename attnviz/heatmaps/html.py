@@ -99,6 +99,8 @@ MOST_CHANGES = (
 )  # numbers of a page of a difference; if there are more, neighbouring tokens are pooled
 MOST_WEIGHTS = 5 * 2**23  # of one page; if there are more, neighbouring tokens are pooled
 
+MOST_STEPS = 3  # changes that a page of a difference tells
+
 TOURS = (TOY, TOY_KOREAN)  # models that can run in a page
 TOLERANCE, SENTENCES = 1e-5, 100
 """The largest difference of the page's weights from Python's, and on how many sentences the tests compare them."""
@@ -257,10 +259,13 @@ def difference_page(difference: Difference, look: Look) -> WebPage:
     records = (difference.x, difference.y)
     contents = [_changes(difference, look.scale)]
     contents += [_explore(record, DEFAULT, look.scale) for record in records]
-    changes = difference.largest(3)
+    changes = difference.largest(20)
     finding = changes[0].sentence if changes else _(NO_CHANGE)
+    # What a query loses to one key and gains from another is one sentence.
+    distinct = {replace(change, replaced="").sentence: change for change in reversed(changes)}
     steps: list[dict[str, object]] = [
-        {"text": change.sentence, "state": {"record": 0, **_place_of(change)}} for change in changes
+        {"text": text, "state": {"record": 0, **_place_of(change)}}
+        for text, change in [*distinct.items()][: -MOST_STEPS - 1 : -1]
     ] or [{"text": finding, "state": {"record": 0}}]
     names = (_("This: {title}"), _("The other: {title}"))
     for at, (name, record, content) in enumerate(zip(names, records, contents[1:], strict=True)):

@@ -67,7 +67,14 @@ class TestNumbers:
         for one in changes:
             at = one.query, one.key
             assert one.difference == pytest.approx(change[one.layer, one.head][at], abs=1e-6)
-            assert ("more" if one.difference > 0 else "less") in one.sentence
+            rows = (
+                record.pattern(one.layer, one.head)[one.query] for record in (change.y, change.x)
+            )
+            old, new = (int(row.argmax()) for row in rows)
+            way = "more" if one.difference > 0 else "less"
+            if old != new and one.key in (old, new):
+                way = f"from “{change.y.key_tokens[old].text}”"
+            assert way in one.sentence
             assert f"layer {one.layer}, head {one.head}" in one.sentence
         assert change.largest(0) == []
 
@@ -189,7 +196,7 @@ class TestViews:
         """Both inputs, the largest change first, signs in the cells and along the colour bar, both receipts."""
         texts = all_texts(change.figure(layer=1, head=3))
         shown = " ".join(" ".join(texts).split())
-        assert "“it” attends more to “street” (4% → 88%): layer 1, head 3" in shown
+        assert "“it” moves from “animal” (77%) to “street” (88%): layer 1, head 3" in shown
         assert f"“{TIRED}” → “{WIDE}”" in shown
         assert {"+.84", "−.74", "+0.5", "−0.5", "tired → wide"} <= {*texts}
         assert shown.count("✓ verified (") == 2
@@ -250,7 +257,7 @@ class TestViews:
     def test_the_page(self, change: attnviz.Difference, show_page: Callable[..., Page]) -> None:
         """It opens on the largest change; the two records are its other views."""
         page = show_page(change.page().html)
-        assert "“it” attends less to “tired → wide” (100% → 0%)" in page.inner_text("header")
+        assert "tired → wide: “it” moves from “tired” (100%)" in page.inner_text("header")
         assert "head 0.2" in page.inner_text("h2[aria-live]")
         assert "it → tired → wide: -0.998" in page.inner_text(".value-here")
         assert page.locator(".thumb").count() == 4 * 7  # the means at the ends too
@@ -290,12 +297,13 @@ class TestCommand:
         outputs = ("-o", "a.png", "-o", "a.html")
         result = typed("heatmap", "--toy", WIDE, "--against", TIRED, *outputs)
         assert result.status == 0
-        first, change = " ".join(result.output.split()).split(" “it” ", 1)
+        first, change = " ".join(result.output.split()).split(" tired → wide: ", 1)
         assert first == f"This sentence minus the sentence “{TIRED}”"
-        assert change.startswith("attends less to “tired → wide” (100% → 0%): layer 0, head 2")
+        moves = "“it” moves from “tired” (100%) to “street” (83%): layer 0, head 2"
+        assert change.startswith(moves)
         assert "Largest changes, by head: 0.2 (-1.00)" in " ".join(result.output.split())
         assert (here / "a.png").stat().st_size > 1000
-        assert "attends less to “tired → wide”" in (here / "a.html").read_text(encoding="utf-8")
+        assert moves in (here / "a.html").read_text(encoding="utf-8")
 
     @pytest.mark.parametrize("model", ["toy-random", "toy-random:seed=1"])
     def test_another_model(self, typed: Callable[..., Result], here: Path, model: str) -> None:

@@ -8,6 +8,7 @@ class Guide {
   /** @param {GuidePlan} plan @param {Tour | null} tour */
   constructor(plan, tour) {
     this.plan = plan;
+    this.tour = tour;
     /** @type {(change: Partial<State>) => void} */
     this.set = () => {};
     this.steps = plan.steps.map(({ state }) => el("button", { type: "button", class: "link",
@@ -23,8 +24,10 @@ class Guide {
   /** @param {State} state */
   show(state) {
     const [name, first] = this.plan.told, title = document.querySelector("h1");
-    document.title = name ? name : say("tour");
-    if (title) title.textContent = document.title;
+    if (name || this.tour) {
+      document.title = name ? name : say("tour");
+      if (title) title.textContent = document.title;
+    }
     if (first) this.first.textContent = first;
     this.title.textContent = say("guide");
     this.steps.forEach((step, i) => {
