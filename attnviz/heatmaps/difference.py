@@ -150,7 +150,7 @@ class Difference(OfHeads):
         candidates = np.flatnonzero((sizes >= least) & (sizes > 0))
         order = candidates[np.argsort(-sizes.ravel()[candidates], kind="stable")]
         replaced = ", ".join(self.substitutions[:MOST_REPLACED])
-        changes = []
+        changes: list[Change] = []
         for flat in order[:n]:
             place = np.unravel_index(flat, sizes.shape)
             layer, head, query, key = map(int, place)
