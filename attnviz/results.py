@@ -23,7 +23,8 @@ from attnviz.walkthroughs.record import Walkthrough
 
 if TYPE_CHECKING:
     from attnviz.pages import WebPage
-    from attnviz.render.figure.export import Picture
+    from attnviz.render.figure import export
+    from attnviz.render.picture import Picture
 
 
 PICTURES = {".png", ".svg", ".pdf"}
@@ -91,7 +92,7 @@ def save(result: Result, path: str | os.PathLike[str], *place: Any, **options: A
 
 def picture(
     result: Result, look: Look, *place: Any, lang: str | None = None, **own: Any
-) -> Picture:
+) -> Picture | export.Picture:
     """Return the picture of a result; `place` chooses a part of it.
 
     `lang` is the language, None that of the result or else the current one. `own` are the keywords of its view:
@@ -110,9 +111,9 @@ def picture(
 
             return api.draw(result, look, *place, **own)
         if isinstance(result, Walkthrough):
-            from attnviz.walkthroughs.figure import sheet
+            from attnviz.walkthroughs import figure as walkthrough_figure
 
-            return sheet.draw(result.view(look, **own), look, *place)
+            return walkthrough_figure.draw(result.view(look, **own), look, *place)
         assert isinstance(result, Story)
         from attnviz.stories.figure import draw
 

@@ -1,10 +1,10 @@
-"""The sheet of a walkthrough: the numbers and words that it has, what a blank hides, and its files."""
+"""The picture of a walkthrough: the numbers and words that it has, where they stand, and its files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from PIL import Image
@@ -14,23 +14,23 @@ from attnviz.walkthroughs.hand import format_number
 from attnviz.walkthroughs.homework import read
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.view import View
-from tests.fixtures.pictures import picture_of
-from tests.walkthroughs.by_hand import of_model, one_decoder_step
+from tests.fixtures.pictures import expect_apart, picture_of, text_contrasts
+from tests.walkthroughs.by_hand import of_model, one_decoder_step, walks
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import Any
 
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
 
     from tests.fixtures.command_line import Result
 
+Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
 Words = Callable[..., list[str]]
 
 
 @pytest.fixture
-def words(texts_of: Callable[[Figure], list[tuple[str, Bbox]]]) -> Words:
+def words(texts_of: Texts) -> Words:
     """The texts of a drawn walkthrough."""
 
     def draw(walk: Walkthrough, **look: Any) -> list[str]:
@@ -51,6 +51,20 @@ def test_every_number_of_a_small_calculation_is_printed(words: Words) -> None:
     assert {"60", "2.86251858e-20", "6.94397194e-11"} <= set(expected)
     for number in set(expected) - {"1", "4"}:  # which number steps, too
         assert printed.count(number) == expected.count(number)
+
+
+def test_a_score_stands_where_its_query_meets_its_key(texts_of: Texts) -> None:
+    """K is drawn transposed: the name of a key, its score and its weight are in one column, and q is beside."""
+    walk = one_decoder_step()
+    places: dict[str, Bbox] = {}
+    for text, box in texts_of(picture_of(walk).figure):
+        places.setdefault(text, box)
+    middle = {text: (box.x0 + box.x1) / 2 for text, box in places.items()}
+    assert middle["second"] == pytest.approx(middle["60"], abs=1)
+    assert middle["second"] == pytest.approx(middle["1.000"], abs=1)
+    assert "Kᵀ (3, 4)" in places
+    assert places["q (1, 3)"].y0 == pytest.approx(places["scores = q Kᵀ"].y0, abs=3)
+    assert places["q (1, 3)"].x1 < places["scores = q Kᵀ"].x0
 
 
 def test_a_blank_cell_is_a_line_to_write_on(words: Words) -> None:
@@ -79,8 +93,9 @@ def test_the_sheet_says_what_it_shows(words: Words) -> None:
         "context = softmax(mask(q Kᵀ / √8)) V",
         "The recomputed context matches the model's to 1.2e-08",
         "1–4 Input and projections",
-        "q (1, 8) x Wq + bq K (7, 8) X Wk + bk V (7, 8) X Wv + bv",
-        "5 Attention scores q (1, 8)",
+        "q = x Wq + bq   (1, 8)",
+        "K = X Wk + bk   (7, 8)",
+        "5 Attention scores",
         "scores = q Kᵀ",
         "alignment = weightsᵀ ⊙ V   (7, 8)",
         "⊙ multiplies cell by cell",
@@ -92,8 +107,19 @@ def test_the_sheet_says_what_it_shows(words: Words) -> None:
 
 def test_projections_of_small_matrices_are_drawn(words: Words) -> None:
     """Of homework, whose matrices are small, all are there."""
-    titles = {text.partition(" (")[0] for text in words(read("sample_inputs/two_heads.yaml"))}
+    printed = words(read("sample_inputs/two_heads.yaml"))
+    titles = {text.partition(" (")[0] for text in printed}
     assert {"X", "Wq", "Wk", "Wv", "Q_0", "V_1"} <= titles
+    assert "Q = X Wq   (3, 4)" in printed
+
+
+def test_of_a_long_text_the_largest_weights_are_drawn(words: Words) -> None:
+    """The key that wins is among the columns, wherever it stands, and dots stand for the others."""
+    walk = of_model(60)
+    printed = words(walk)
+    assert f"{walk.grids['weights'].values.max():.3f}" in printed
+    assert "…" in printed
+    assert any(text.startswith("… stands for numbers left out") for text in printed)
 
 
 def test_nearly_zero_is_not_written_with_twenty_decimals(words: Words) -> None:
@@ -104,31 +130,80 @@ def test_nearly_zero_is_not_written_with_twenty_decimals(words: Words) -> None:
     assert sum("2.86251858e-20" in text for text in texts) == 1
 
 
+LOOKS: dict[str, dict[str, Any]] = {
+    "sheet": {},
+    "dark": {"theme": "dark"},
+    "korean": {"lang": "ko"},
+    "slides": {"style": "slides"},
+    "paper": {"style": "paper"},
+}
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+@pytest.mark.parametrize(
+    "walk",
+    [
+        example("seq2seq-word"),
+        of_model(),
+        of_model(16, one=False),
+        of_model(n_heads=3),
+        of_model(one=False, n_heads=3),
+        of_model(40),
+    ],
+    ids=["book", "query", "queries", "heads", "all", "long"],
+)
+@pytest.mark.filterwarnings("ignore:the letters are")
+def test_texts_keep_clear(texts_of: Texts, walk: Walkthrough, look: dict[str, Any]) -> None:
+    """No text covers another, and none is cut off."""
+    figure = picture_of(walk, **look).figure
+    expect_apart(texts_of(figure), figure)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_texts_can_be_read(theme: str) -> None:
+    """Every text has a contrast of 4.5 with what lies below it."""
+    contrasts = text_contrasts(picture_of(of_model(one=False), theme=theme).figure)
+    assert min(contrasts.values()) >= 4.5, min(contrasts, key=lambda text: contrasts[text])
+
+
+@pytest.mark.parametrize("name", walks())
+def test_every_operation_can_be_drawn(words: Words, name: str) -> None:
+    """Whatever the steps, the titles of all are there."""
+    printed = words(walks()[name])
+    titles = {step.title.partition(":")[0] for step in View(walk=walks()[name]).step_views()}
+    assert not titles - set(printed) - {"Query", "Keys", "Values", "Input", "The query's row"}
+
+
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_files_are_always_the_same(suffix: str) -> None:
     """Twice the same bytes, with every character drawn, Korean included."""
     written = []
     for _ in range(2):
         buffer = BytesIO()
-        fonts = picture_of(of_model(), lang="ko").write(buffer, suffix)
-        assert fonts.missing == ""
+        picture = picture_of(of_model(), lang="ko")
+        assert picture.typefaces.missing == ""
+        picture.write(buffer, suffix)
         written.append(buffer.getvalue())
     assert written[0] == written[1]
     begins = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
     assert written[0].startswith(begins[suffix])
+    assert b"/Type3" not in written[0]
 
 
-@pytest.mark.filterwarnings("ignore:on a slide the smallest letters")
 @pytest.mark.parametrize("one", [True, False])
 def test_a_slide_has_the_steps_of_attention(words: Words, *, one: bool) -> None:
     """The finding, the weights, the context and the receipt, without the projections."""
     walk = of_model(one=one)
     view, texts = View(walk=walk), words(walk, style="slides")
-    assert view.heading[0] in texts
-    assert {"Softmax", "Softmax: the attention distribution"} & set(texts)
-    assert "Context vector" in texts
+    assert {view.heading[0], "Softmax", "Context vector"} <= set(texts)
     assert "Input and projections" not in texts
     assert view.receipt in " ".join(texts)
+
+
+def test_too_many_numbers_for_the_size() -> None:
+    """One line says how large the letters are, and what helps."""
+    with pytest.warns(UserWarning, match="the letters are .* pt: show less"):
+        picture_of(of_model(), figsize=(3, 2))
 
 
 def test_the_file_of_a_slide(typed: Callable[..., Result], here: Path) -> None:
