@@ -1,395 +1,435 @@
-"""The picture of a story: its main panel large, the others smaller beside it or below.
-
-Each panel is drawn first, so that Matplotlib can measure how far its labels reach, and is then moved to its place.
-"""
+"""The picture of a story: its main panel large, and the others beside it or, on a narrow page, below it."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from jaxtyping import UInt8
 
-from attnviz.look import Look
-from attnviz.render.figure.export import Picture, blank_figure, usual_settings
-from attnviz.render.figure.page import Line, height_of, legend_above, lines, page_of, scale_marks
-from attnviz.render.figure.pen import (
-    LEAST_TEXT,
-    MARGIN,
-    POINT,
-    SMALL,
-    TEXT,
-    TITLE,
-    Pen,
-)
-from attnviz.render.figure.style import Style, enlarge, style_of
+from attnviz.look import Look, Palette
+from attnviz.render.fonts import typefaces_for
 from attnviz.render.palette import MARKERS, levels, text_colours
+from attnviz.render.picture import (
+    LEADING,
+    POINT,
+    Picture,
+    break_lines,
+    height_of,
+    length_of,
+    missing_line,
+    settings,
+    style_of,
+    write_lines,
+)
 from attnviz.render.theme import Theme, theme_of
-from attnviz.stories.record import Bars, Lines, Matrix, Panel, Series, Story, typeset
+from attnviz.stories.record import Bars, Lines, Matrix, Panel, Story, typeset
 from attnviz.text.display import decimals
 from attnviz.text.messages import _
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
-# All lengths are inches, in letters of the usual size: a slide or a paper is enlarged as a whole at the end.
-LETTERS = {"sheet": TEXT, "slides": 13.0, "paper": TEXT}  # font sizes of the labels, in points
-WIDTH, WIDTH_OF_ONE = 10.0, 6.0  # of a sheet with several panels, and with one
-HEIGHT = 3.9  # of all panels together, on a page without a fixed height
-COLUMN = 5.0  # on a narrower page, panels stand below one another
-MAIN_SHARE = 0.55  # of the width, at most, for the first panel
-HEIGHT_SHARES = (
-    0.85,
-    0.65,
-)  # largest heights of the first panel and of others in a column, by its width
-GAP = 0.22  # between panels
-STAGE = 20.0  # side of the square figure on which panels are drawn before they have a place
-CHART_SHAPE = 1.6  # width over height of a chart
-LARGEST_CELL, SMALLEST_AXES = 0.75, 0.5
-MOST_CORRECTIONS = 4
-BAR = 0.55  # room for a colour bar and its numbers
-NAMED = 40  # a matrix with more rows or columns has numbered axes instead of names
-LEAST_TITLE = 0.7  # width of a line in the title of an axis
-NAME_WIDTH, NAME_GAP = 1.1, 0.2  # of the names of lines, and their distance from the axes
+# All lengths are inches.
+WIDTH, WIDTH_OF_ONE = 10.0, 6.5  # of a picture with several panels, and with one
+HEIGHT = 4.3  # of all panels together, where the style leaves it open
+NARROW = 5.0  # on a narrower page, panels stand below one another
+MAIN_SHARES = (0.36, 0.42, 0.48, 0.54)  # of the width, from which that of the main panel is chosen
+GAP = 0.2  # between panels, and between them and the texts above and below
+CHART_SHAPE = 1.6  # width over height
+LARGEST_LETTERS = 12.0  # points, of labels, also on a slide
+TITLE_PAD = 0.7  # below the title of a panel, in sizes of letters
+LARGEST_CELL = 8.0  # in sizes of letters
+NAMED = 40  # more rows or columns are not named, and their cells are not square
 DASHES = ("-", "--", ":", "-.")  # different dashes keep lines visible that coincide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnPanel:
-    """A panel that is drawn and measured, but not placed yet."""
+class Room:
+    """The room for a panel with its labels, and the letters and colours that it is drawn in."""
 
-    panel: Panel
-    ax: Axes
-    title: list[Line]
-    title_width: float
-    width: float  # of the axes
+    left: float  # from the left edge of the figure
+    top: float  # from its upper edge
+    width: float
     height: float
-    left: float  # how far labels reach beyond the axes
+    size: float  # of letters, in points
+    least: float  # of the smallest letters that can be read
+    theme: Theme
+    palette: Palette
+
+    def letters(self, n: float) -> float:
+        """Return the length of n sizes of letters."""
+        return n * self.size * POINT
+
+    def length(self, text: str) -> float:
+        """Return about how long a text is."""
+        return self.letters(length_of(typeset(text)))
+
+    def wrap(self, text: str, width: float) -> str:
+        """Return a text in lines of at most this width, unless that is very narrow."""
+        lines = break_lines([typeset(text)], max(width, self.letters(6)), self.size)
+        return "\n".join(line.text for line in lines)
+
+    def height_of(self, text: str) -> float:
+        """Return the height of a text of one or more lines; 0 of an empty one."""
+        return self.letters(LEADING * (text.count("\n") + 1)) if text else 0.0
+
+
+class Cells(NamedTuple):
+    """The size of the cells of a matrix, and of the labels around them."""
+
+    width: float
+    height: float
+    left: float
     right: float
     above: float
     below: float
-
-    @property
-    def head(self) -> float:
-        """The distance from the top of the title to the axes."""
-        return height_of(self.title) + self.above + 0.06
-
-    @property
-    def full_width(self) -> float:
-        """The width with title, labels and colour bar."""
-        return self.left + max(self.width + self.right, self.title_width)
-
-    @property
-    def full_height(self) -> float:
-        """The height with title and labels."""
-        return self.head + self.height + self.below
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A panel and the upper left corner of its title and labels, in inches below and beside that of all panels."""
-
-    drawn: DrawnPanel
-    left: float
-    top: float
-
-    @property
-    def bottom(self) -> float:
-        """The lowest edge of the panel."""
-        return self.top + self.drawn.full_height
+    is_upright: bool  # whether the names of columns are turned, because they are wider than a cell
+    numbers: float  # size of the letters of the numbers in the cells; 0 for a colour bar instead
 
 
 def draw(story: Story, look: Look) -> Picture:
-    """Return a picture with all panels of a story, its title, and its receipt below.
+    """Draw all panels of a story, with its title above and its receipt below.
 
     Raises SelectionError: the palette is unknown.
     """
-    page_style, palette = style_of(look), look.palette
-    zoom = LETTERS[look.style] / TEXT
-    colours = theme_of(look.theme, palette)
-    with usual_settings(colours):
-        texts = [story.title, *_caption(story), typeset(repr(story.picture))]
-        pen = blank_figure(texts, colours)
-        pen = replace(pen, least=max(LEAST_TEXT, page_style.least / zoom))
-        _draw_page(story, palette, pen, page_style, zoom)
-        enlarge(pen.figure, zoom)
-    return Picture(pen, story.title, story.receipt, page_style)
+    from matplotlib.figure import Figure
 
+    style, theme = style_of(look), theme_of(look.theme, look.palette)
+    main = story.picture[story.main]
+    panels = [main, *(panel for panel in story.picture if panel is not main)]
+    caption = typeset(_caption(story))
+    typefaces = typefaces_for([story.title, caption, typeset(repr(panels))])
 
-def _draw_page(story: Story, palette: str, pen: Pen, style: Style, zoom: float) -> None:
-    """Draw the title, the panels and the caption."""
-    width = WIDTH if len(story.picture) > 1 else WIDTH_OF_ONE
-    if style.width is not None:
-        width = style.width / zoom
-    room = width - 2 * MARGIN
-    title = _title(story, pen, room)
-    caption = lines(pen, _caption(story), room, max(SMALL, pen.least) + 0.5)
-    top = MARGIN + height_of(title) + 0.12
-    foot = 0.15 + height_of(caption) + MARGIN
-    height = HEIGHT if style.height is None else style.height / zoom - top - foot
-    pen.figure.set_size_inches(STAGE, STAGE)
-    others = [panel for panel in story.picture if panel is not story.picture[story.main]]
-    panels = [story.picture[story.main], *others]
-    if room < COLUMN:
-        placed = _in_column(panels, palette, pen, room)
-    else:
-        placed = _beside_main(panels, palette, pen, (room, height))
-    if style.height is None:
-        height = max(item.bottom for item in placed)
-    page = page_of(pen, width, top + height + foot)
-    page.write(title, MARGIN)
-    for item in placed:
-        drawn, ax_left = item.drawn, MARGIN + item.left + item.drawn.left
-        page.write(drawn.title, top + item.top, ax_left)
-        place = (ax_left, top + item.top + drawn.head, drawn.width, drawn.height)
-        page.move(drawn.ax, place)
-        if isinstance(drawn.panel, Matrix) and not drawn.ax.texts:
-            bar = (ax_left + drawn.width + 0.1, place[1], min(drawn.height, 2.0))
-            marks = scale_marks(*drawn.panel.limits)
-            page.colour_bar(_colour_table(drawn.panel, palette, pen.theme), bar, marks)
-    page.write(caption, page.size[1] - foot + 0.15)
-
-
-def _title(story: Story, pen: Pen, width: float) -> list[Line]:
-    """Return the lines of the title, in letters that are a little smaller if it then fits on one line."""
-    for size in (TITLE, 0.93 * TITLE, 0.86 * TITLE):
-        title = lines(pen, [typeset(story.title)], width, size)
-        if len(title) == 1:
-            return title
-    return lines(pen, [typeset(story.title)], width, TITLE)
-
-
-def _in_column(panels: Sequence[Panel], palette: str, pen: Pen, width: float) -> list[Placed]:
-    """Draw panels below one another, the first one largest."""
-    placed: list[Placed] = []
-    for panel in panels:
-        height = width * HEIGHT_SHARES[bool(placed)]
-        drawn = _fit_panel(panel, palette, pen, (width, height), TEXT)
-        placed.append(Placed(drawn, 0.0, placed[-1].bottom + GAP if placed else 0.0))
-    return placed
-
-
-def _beside_main(
-    panels: Sequence[Panel], palette: str, pen: Pen, room: tuple[float, float]
-) -> list[Placed]:
-    """Draw the first panel large, and the others at its right, in letters a little smaller."""
-    width, height = room
-    others = panels[1:]
-    main_width = width * MAIN_SHARE if others else width
-    main = Placed(_fit_panel(panels[0], palette, pen, (main_width, height), TEXT), 0.0, 0.0)
-    if not others:
-        return [main]
-    left = main.drawn.full_width + GAP
-    shape = 1.0 if all(isinstance(panel, Matrix) for panel in others) else CHART_SHAPE
-    n_columns = round(math.sqrt(len(others) * (width - left) / height / shape))
-    n_columns = min(max(n_columns, 1), len(others))
-    n_rows = math.ceil(len(others) / n_columns)
-    column_width = (width - left - GAP * (n_columns - 1)) / n_columns
-    row_height = (height - GAP * (n_rows - 1)) / n_rows
-    placed = [main]
-    for index, panel in enumerate(others):
-        row, column = divmod(index, n_columns)
-        drawn = _fit_panel(panel, palette, pen, (column_width, row_height), SMALL)
-        x, y = left + column * (column_width + GAP), row * (row_height + GAP)
-        placed.append(Placed(drawn, x, y))
-    return placed
-
-
-def _fit_panel(
-    panel: Panel, palette: str, pen: Pen, room: tuple[float, float], text_size: float
-) -> DrawnPanel:
-    """Draw a panel as large as it fits with its title and labels, anywhere on the figure.
-
-    `text_size` is the font size of its labels, in points.
-    """
-    full_width, full_height = room
-    drawn = _draw_panel(panel, palette, pen, room, text_size, full_width)
-    # Labels depend a little on the size of their panel, so the first correction may not be the last.
-    for _correction in range(MOST_CORRECTIONS):
-        drawn.ax.remove()
-        size = (
-            max(SMALLEST_AXES, full_width - drawn.left - drawn.right),
-            max(SMALLEST_AXES, full_height - drawn.head - drawn.below),
-        )
-        drawn = _draw_panel(panel, palette, pen, size, text_size, full_width)
-        if drawn.full_width <= full_width + 0.01 and drawn.full_height <= full_height + 0.01:
-            break
-    return drawn
-
-
-def _draw_panel(
-    panel: Panel,
-    palette: str,
-    pen: Pen,
-    size: tuple[float, float],
-    text_size: float,
-    full_width: float,
-) -> DrawnPanel:
-    """Draw a panel with axes of at most this size, and measure how far its labels reach beyond them.
-
-    Its title is broken into lines of at most `full_width`.
-    """
-    ax = pen.figure.add_axes((0.2, 0.2, size[0] / STAGE, size[1] / STAGE))
-    match panel:
-        case Matrix():
-            _draw_matrix(ax, panel, palette, pen, size, text_size)
-        case Lines():
-            _draw_lines(ax, panel, pen, text_size)
-        case Bars():
-            _draw_bars(ax, panel, pen, text_size)
-    dpi = pen.figure.dpi
-    extents = ax.get_tightbbox(pen.figure.canvas.get_renderer()).extents  # type: ignore[attr-defined, union-attr]
-    left, below, right, above = (float(x) / dpi for x in extents)
-    x0, y0, x1, y1 = (float(x) / dpi for x in ax.get_window_extent().extents)
-    # Without numbers printed in its cells, a matrix needs a colour bar.
-    needs_bar = isinstance(panel, Matrix) and not ax.texts
-    title_size = 1.15 * text_size
-    title = lines(pen, [typeset(panel.title)], full_width - (x0 - left), title_size, colour=pen.ink)
-    return DrawnPanel(
-        panel=panel,
-        ax=ax,
-        title=title,
-        title_width=pen.widest([line.text for line in title], title_size),
-        width=x1 - x0,
-        height=y1 - y0,
-        left=x0 - left,
-        right=max(right - x1, BAR if needs_bar else 0.0),
-        above=above - y1,
-        below=y0 - below,
+    width = style.width or (WIDTH if len(panels) > 1 else WIDTH_OF_ONE)
+    text_width = width - 2 * style.margin
+    titles, captions = [typeset(story.title)] * style.has_title, [caption] * bool(style.caption)
+    title = break_lines(titles, text_width, 1.25 * style.letters)
+    foot = break_lines(captions, text_width, 0.9 * style.letters, is_quiet=True)
+    foot += missing_line(typefaces, style, text_width)
+    top = style.margin + height_of(title) + (GAP if title else 0)
+    bottom = height_of(foot) + style.margin + (GAP if foot else 0)
+    is_narrow = width < NARROW
+    room_height = math.inf if is_narrow else HEIGHT
+    if style.height is not None:
+        room_height = style.height - top - bottom
+    room = Room(
+        left=style.margin,
+        top=top,
+        width=text_width,
+        height=room_height,
+        size=min(style.letters, LARGEST_LETTERS),
+        least=style.least,
+        theme=theme,
+        palette=look.palette,
+    )
+    rooms = _below_one_another(panels, room) if is_narrow else _beside_main(panels, room)
+    ends = [own.top + _height(panel, own) for panel, own in zip(panels, rooms, strict=True)]
+    height = style.height or max(ends) + bottom
+    with settings(style, theme, typefaces):
+        figure = Figure(figsize=(width, height))
+        write_lines(figure, theme, title, style.margin, style.margin)
+        write_lines(figure, theme, foot, style.margin, height - bottom + GAP)
+        for panel, own in zip(panels, rooms, strict=True):
+            draw_panel(figure, panel, own)
+    return Picture(
+        figure=figure,
+        title=story.title,
+        description=story.receipt,
+        style=style,
+        theme=theme,
+        typefaces=typefaces,
     )
 
 
-def _caption(story: Story) -> list[str]:
-    """Return the lines below the panels."""
-    caption = [story.receipt]
+def _caption(story: Story) -> str:
+    """Return the receipt, and what hatches and bands are."""
+    notes = []
     matrices = [panel for panel in story.picture if isinstance(panel, Matrix)]
     if any(np.isnan(matrix.values).any() for matrix in matrices):
-        caption.append(_("Hatched cells are masked."))
+        notes.append(_("Hatched cells are masked."))
     charts = [panel for panel in story.picture if isinstance(panel, Lines)]
     if any(series.low for chart in charts for series in chart.series):
-        caption.append(_("Bands are 95% intervals."))
-    return caption
+        notes.append(_("Bands are 95% intervals."))
+    return ". ".join([story.receipt.removesuffix("."), " ".join(notes)]) if notes else story.receipt
 
 
-def _draw_matrix(
-    ax: Axes,
-    matrix: Matrix,
-    palette: str,
-    pen: Pen,
-    size: tuple[float, float],
-    text_size: float,
-) -> None:
-    """Draw the cells, name rows and columns, and print the numbers if all of them fit."""
-    n_rows, n_columns = matrix.values.shape
-    width, height = _matrix_size(n_rows, n_columns, size)
-    cell_width, cell_height = width / n_columns, height / n_rows
-    ax.set_position((0.2, 0.2, width / STAGE, height / STAGE))
-    masked = np.isnan(matrix.values)
-    rgb = _colour_table(matrix, palette, pen.theme)[_levels(matrix)]
-    alpha = np.where(masked, 0, 255).astype(np.uint8)
-    ax.imshow(np.dstack([rgb, alpha]), aspect="auto", interpolation="none", zorder=2)
-    if masked.any():
-        ax.patch.set(**pen.theme.masked)
-    ax.locator_params(integer=True)  # rows and columns without names have numbers
-    if matrix.columns:
-        fits = pen.widest(matrix.columns, text_size) < cell_width - 0.06
-        rotation = 0 if fits else 90
-        _name_cells(ax.xaxis, matrix.columns, pen, cell_width, text_size, rotation)
-    if matrix.rows:
-        _name_cells(ax.yaxis, matrix.rows, pen, cell_height, text_size, None)
-    ax.tick_params(length=0, pad=3, labelsize=text_size)
-    _name_axes(ax, pen, text_size, matrix.column_title, matrix.row_title)
-    ax.spines[:].set(color=pen.theme.frame, linewidth=0.6)
-    if max(n_rows, n_columns) <= NAMED:
-        _print_numbers(ax, matrix, palette, pen, (cell_width, cell_height))
+def _below_one_another(panels: Sequence[Panel], room: Room) -> list[Room]:
+    """Return the rooms of panels that are all as wide as the page."""
+    heights = [_height(panel, replace(room, height=math.inf)) for panel in panels]
+    free = room.height - GAP * (len(panels) - 1)
+    share = min(1.0, free / math.fsum(heights))  # below 1 where the height is fixed
+    rooms, top = [], room.top
+    for height in heights:
+        rooms.append(replace(room, top=top, height=height * share))
+        top += height * share + GAP
+    return rooms
 
 
-def _name_cells(
-    axis: Axis, names: Sequence[str], pen: Pen, cell: float, size: float, rotation: int | None
-) -> None:
-    """Name rows or columns, which are `cell` inches wide, in letters of at most `size` points.
+def _beside_main(panels: Sequence[Panel], room: Room) -> list[Room]:
+    """Return the rooms of panels, the main one at the left, divided so that all panels become large."""
+    main, *others = panels
+    if not others:
+        return [room]
+    choices = []
+    for share, n_columns in itertools.product(MAIN_SHARES, range(1, len(others) + 1)):
+        main_room = replace(room, width=share * room.width)
+        if isinstance(main, Matrix):
+            cells = _cells(main, main_room)
+            width = cells.left + main.values.shape[1] * cells.width + cells.right
+            main_room = replace(main_room, width=width)
+        left = room.left + main_room.width + GAP
+        size = max(room.least, 0.88 * room.size)
+        rest = replace(room, left=left, width=room.left + room.width - left, size=size)
+        choices.append([main_room, *_divide(rest, len(others), n_columns)])
+    return max(choices, key=lambda rooms: _total_size(panels, rooms))
 
-    Letters become smaller where names would touch, and then only every second or third cell is named. A `rotation` of 0
-    is for names of columns that fit side by side.
-    """
-    if rotation != 0:
-        size = min(size, max(pen.least, cell / 1.2 / POINT))
-    step = math.ceil(0.95 * size * POINT / cell)
-    places = range(0, len(names), step)
-    axis.set_ticks(
-        places, [names[place] for place in places], rotation=rotation or 0, **pen.style(size)
+
+def _divide(room: Room, n: int, n_columns: int) -> list[Room]:
+    """Return a room divided into n rooms of one size."""
+    n_rows = math.ceil(n / n_columns)
+    width = (room.width - GAP * (n_columns - 1)) / n_columns
+    height = (room.height - GAP * (n_rows - 1)) / n_rows
+    rooms = []
+    for row, column in itertools.islice(np.ndindex(n_rows, n_columns), n):
+        left, top = room.left + column * (width + GAP), room.top + row * (height + GAP)
+        rooms.append(replace(room, left=left, top=top, width=width, height=height))
+    return rooms
+
+
+def _total_size(panels: Sequence[Panel], rooms: Sequence[Room]) -> float:
+    """Return the area of the main panel times the mean area of the others, a geometric one, so that none is tiny."""
+    areas = [_area(panel, room) for panel, room in zip(panels, rooms, strict=True)]
+    return areas[0] * math.prod(areas[1:]) ** (1 / (len(areas) - 1))
+
+
+def _area(panel: Panel, room: Room) -> float:
+    """Return how large a panel is without its labels, in square inches."""
+    if isinstance(panel, Matrix):
+        cells = _cells(panel, room)
+        return panel.values.size * cells.width * cells.height
+    width, height = room.width - room.letters(5), room.height - room.letters(7)
+    return max(0.01, min(width, CHART_SHAPE * height)) ** 2 / CHART_SHAPE
+
+
+def _height(panel: Panel, room: Room) -> float:
+    """Return how high a panel with its labels is in a room, whose height may be infinite."""
+    if isinstance(panel, Matrix):
+        cells = _cells(panel, room)
+        return cells.above + len(panel.values) * cells.height + cells.below
+    natural = room.width / CHART_SHAPE + room.letters(1.5 * len(panel.series))
+    return natural if math.isinf(room.height) else room.height
+
+
+def draw_panel(figure: Figure, panel: Panel, room: Room) -> None:
+    """Draw a panel with its labels in a room of a figure; without a title if that is empty."""
+    if isinstance(panel, Matrix):
+        _draw_matrix(figure, panel, room)
+    else:
+        _draw_chart(figure, panel, room)
+
+
+def _add_axes(
+    figure: Figure, room: Room, left: float, above: float, width: float, height: float
+) -> Axes:
+    """Return axes of a size in inches, at a distance from the upper left corner of a room."""
+    whole_width, whole_height = figure.get_size_inches()
+    bottom = whole_height - room.top - above - height
+    ax = figure.add_axes(
+        (
+            (room.left + left) / whole_width,
+            bottom / whole_height,
+            width / whole_width,
+            height / whole_height,
+        )
     )
+    ax.tick_params(length=0, pad=3, labelsize=room.size, labelcolor=room.theme.ink)
+    return ax
 
 
-def _matrix_size(n_rows: int, n_columns: int, size: tuple[float, float]) -> tuple[float, float]:
-    """Return the width and height of a matrix; its cells are square, unless there are too many to name."""
-    width, height = size
-    cell = min(width / n_columns, height / n_rows, LARGEST_CELL)
-    if max(n_rows, n_columns) <= NAMED:
-        return n_columns * cell, n_rows * cell
-    height = min(height, width)
-    return min(width, 1.4 * height if n_columns > 2 * n_rows else height), height
+def _name(ax: Axes, room: Room, title: str, x_title: str, y_title: str, pad: float) -> None:
+    """Write the title, at a distance of `pad` inches, and the titles of the axes."""
+    quiet: dict[str, Any] = {"color": room.theme.quiet, "fontsize": room.size, "labelpad": 3}
+    ax.set_title(title, loc="left", fontsize=1.1 * room.size, pad=pad / POINT)
+    ax.set_xlabel(x_title, **quiet)
+    ax.set_ylabel(y_title, **quiet)
 
 
-def _print_numbers(
-    ax: Axes, matrix: Matrix, palette: str, pen: Pen, cell: tuple[float, float]
-) -> None:
-    """Print the number of each cell, in the largest font that fits; none if it would be too small to read."""
-    values = matrix.values[~np.isnan(matrix.values)]
-    digits = 0 if (values == values.round()).all() else 2
-    widest = pen.widest([decimals(value, digits) for value in values.tolist()], TEXT)
-    # The widest number takes at most 82% of the width of a cell, and a letter 60% of its height.
-    size_for_width = 0.82 * cell[0] / widest * TEXT
-    size_for_height = 0.6 * cell[1] / POINT
-    size = min(TEXT + 1.5, size_for_width, size_for_height)
-    if size < pen.least:
+# Matrices.
+
+
+def _cells(matrix: Matrix, room: Room) -> Cells:
+    """Return the largest cells with which a matrix and its labels fit; they are square if they have names."""
+    n_rows, n_columns = matrix.values.shape
+    is_named = max(n_rows, n_columns) <= NAMED
+    left = max(map(room.length, matrix.rows), default=room.letters(1.3)) + room.letters(2.2)
+    longest = max(map(room.length, matrix.columns), default=room.letters(1.3))
+    number = max(map(length_of, _numbers(matrix).values())) if is_named else math.inf
+    for has_bar, is_upright in itertools.product((False, True), repeat=2):
+        right = room.letters(5) if has_bar else 0.0
+        below = (longest if is_upright else room.letters(1.2)) + room.letters(2)
+        title = room.wrap(matrix.title, (room.width - left) / 1.1)
+        above = 1.1 * room.height_of(title) + room.letters(TITLE_PAD)
+        width = (room.width - left - right) / n_columns
+        height = (room.height - above - below) / n_rows
+        if not is_named:  # it is not higher than wide
+            height = min(height, width * n_columns / n_rows)
+        else:
+            width = height = min(width, height, room.letters(LARGEST_CELL))
+        size = min(1.2 * room.size, 0.85 * width / number / POINT, 0.6 * height / POINT)
+        if size < room.least:
+            size = 0.0
+        if (is_upright or longest < width - room.letters(0.5)) and (has_bar or size):
+            break
+    return Cells(width, height, left, right, above, below, is_upright, 0.0 if has_bar else size)
+
+
+def _numbers(matrix: Matrix) -> dict[tuple[int, int], str]:
+    """Return the numbers of cells that are not masked, as texts."""
+    values = {
+        place: float(value) for place, value in np.ndenumerate(matrix.values) if value == value
+    }
+    digits = 0 if all(map(float.is_integer, values.values())) else 2
+    return {place: decimals(value, digits) for place, value in values.items()}
+
+
+def _draw_matrix(figure: Figure, matrix: Matrix, room: Room) -> None:
+    """Draw the cells with their numbers or, where these do not fit, with a colour bar, and name rows and columns."""
+    from matplotlib.colors import ListedColormap
+
+    cells, (low, high) = _cells(matrix, room), matrix.limits
+    n_rows, n_columns = matrix.values.shape
+    width, height = n_columns * cells.width, n_rows * cells.height
+    ax = _add_axes(figure, room, cells.left, cells.above, width, height)
+    theme = room.theme
+    table = theme.diverging() if matrix.diverging else theme.colours(room.palette)
+    image = ax.imshow(
+        np.ma.masked_invalid(matrix.values),
+        ListedColormap(table / 255),
+        vmin=low,
+        vmax=high,
+        aspect="auto",
+        interpolation="none",
+    )
+    if np.isnan(matrix.values).any():
+        ax.patch.set(**theme.masked)
+    ax.spines[:].set(color=theme.frame, linewidth=0.6)
+    ax.locator_params(integer=True)  # rows and columns without names have numbers
+    for axis, names, length, angle in (
+        (ax.xaxis, matrix.columns, cells.width, 90 if cells.is_upright else 0),
+        (ax.yaxis, matrix.rows, cells.height, 0),
+    ):
+        if names:
+            size = min(room.size, max(room.least, length / 1.2 / POINT))
+            places = range(0, len(names), math.ceil(0.95 * size * POINT / length))
+            shown = [names[place] for place in places]
+            axis.set_ticks(places, shown, rotation=angle, fontsize=size)
+    title = room.wrap(matrix.title, (room.width - cells.left) / 1.1)
+    x_title = room.wrap(matrix.column_title, room.width - cells.left)
+    y_title = room.wrap(matrix.row_title, height)
+    _name(ax, room, title, x_title, y_title, room.letters(TITLE_PAD))
+
+    if not cells.numbers:
+        bar = ax.inset_axes((1 + 0.08 / width, 0, 0.1 / width, 1))
+        figure.colorbar(image, cax=bar).outline.set(color=theme.frame, linewidth=0.6)
+        bar.tick_params(length=2, pad=2, labelsize=0.9 * room.size, color=theme.frame)
         return
-    inks = text_colours(_colour_table(matrix, palette, pen.theme))[_levels(matrix)]
-    for (row, column), value in np.ndenumerate(matrix.values):
-        if not np.isnan(value):
-            style = pen.style(size, color=inks[row, column])
-            number = decimals(float(value), digits)
-            ax.text(column, row, number, ha="center", va="center", zorder=3, **style)
+    inks = text_colours(table)[levels(np.nan_to_num(matrix.values) - low, high - low)]
+    for (row, column), number in _numbers(matrix).items():
+        ink = inks[row, column]
+        ax.text(column, row, number, ha="center", va="center", fontsize=cells.numbers, color=ink)
 
 
-def _colour_table(matrix: Matrix, palette: str, theme: Theme) -> UInt8[np.ndarray, "level rgb"]:
-    """Return the colours of a matrix, from its lowest value to its highest."""
-    return theme.diverging() if matrix.diverging else theme.colours(palette)
+# Charts.
 
 
-def _levels(matrix: Matrix) -> UInt8[np.ndarray, "row column"]:
-    """Return the index of the colour of each cell."""
-    low, high = matrix.limits
-    return levels(np.nan_to_num(matrix.values, nan=low) - low, high - low)
+def _draw_chart(figure: Figure, chart: Lines | Bars, room: Room) -> None:
+    """Draw lines or bars over a grid, with their names above."""
+    y_title = room.wrap(chart.y_title, 0.7 * room.height)
+    left = _longest_mark(chart, room) + room.height_of(y_title) + room.letters(0.8)
+    width = room.width - left - room.letters(1)
+    title = room.wrap(chart.title, width / 1.1)
+    names = [room.wrap(series.name, width - room.letters(4)) for series in chart.series]
+    longest = max(room.length(line) for name in names for line in name.split("\n"))
+    n_columns = max(1, int(width / (longest + room.letters(4))))
+    n_lines = math.ceil(len(names) / n_columns) * max(name.count("\n") + 1 for name in names)
+    legend = room.letters(1.4 * n_lines + 0.3) if len(names) > 1 else 0.0
+    above = 1.1 * room.height_of(title) + room.letters(TITLE_PAD) + legend
+    labels, is_upright = [""], False
+    if isinstance(chart, Bars):
+        labels, is_upright = _bar_labels(chart, room, width)
+    marks = max(map(room.length, labels)) if is_upright else max(map(room.height_of, labels))
+    x_title = room.wrap(chart.x_title, width) if isinstance(chart, Lines) else ""
+    below = max(marks, room.letters(1.3)) + room.height_of(x_title) + room.letters(0.6)
+    ax = _add_axes(figure, room, left, above, width, room.height - above - below)
+    if isinstance(chart, Lines):
+        _draw_lines(ax, chart, names, room, width)
+    else:
+        _draw_bars(ax, chart, names, room, width)
+        ax.set_xticks(range(len(labels)), labels, rotation=90 if is_upright else 0)
+    _name(ax, room, title, x_title, y_title, room.letters(TITLE_PAD) + legend)
+    ax.grid(axis="y", color=room.theme.grid, linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    if legend:
+        ax.legend(
+            loc="lower left",
+            bbox_to_anchor=(0, 1),
+            ncols=n_columns,
+            fontsize=room.size,
+            frameon=False,
+            borderpad=0,
+            borderaxespad=0.5,
+            labelspacing=0.3,
+        )
 
 
-def _draw_lines(ax: Axes, chart: Lines, pen: Pen, text_size: float) -> None:
-    """Draw a line per series, with its name at its end, and a band around it if the series has an interval."""
-    for index, series in enumerate(chart.series):
-        look = _look(index, pen)
+def _longest_mark(chart: Lines | Bars, room: Room) -> float:
+    """Return about how long the numbers along the y axis are."""
+    if isinstance(chart, Bars) or not chart.y_doubling:
+        return room.length("0.000")
+    values = [value for series in chart.series for value in series.values]
+    return max(room.length(f"{value:.3g}") for value in values)
+
+
+def _bar_labels(chart: Bars, room: Room, width: float) -> tuple[list[str], bool]:
+    """Return the labels below bars, in lines, and whether they are turned, because they are wider than their bars."""
+    step = width / len(chart.labels)
+    words = [word for label in chart.labels for word in label.split()]
+    if max(map(room.length, words)) > step - room.letters(0.5):
+        return list(chart.labels), True
+    return [room.wrap(label, step) for label in chart.labels], False
+
+
+def _draw_lines(ax: Axes, chart: Lines, names: Sequence[str], room: Room, width: float) -> None:
+    """Draw a line per series, with a band around it if the series has an interval."""
+    for index, (series, name) in enumerate(zip(chart.series, names, strict=True)):
+        colour = room.theme.series[index % len(room.theme.series)]
         if series.low:
-            ax.fill_between(
-                chart.x, series.low, series.high, color=look["color"], alpha=0.18, linewidth=0
-            )
+            ax.fill_between(chart.x, series.low, series.high, color=colour, alpha=0.18, linewidth=0)
         ax.plot(
             chart.x,
             series.values,
-            label=series.name,
-            linewidth=1.4,
+            label=name,
+            color=colour,
             linestyle=DASHES[index % len(DASHES)],
+            linewidth=1.4,
+            marker=MARKERS[index % len(MARKERS)],
+            markersize=3.5,
             clip_on=False,
             zorder=3,
-            **look,
         )
     if chart.doubling:
         ax.set_xscale("log", base=2)
-        ax.xaxis.set_major_formatter("{x:g}")
-    elif len(chart.x) <= 12:
-        ax.set_xticks(chart.x, [f"{x:g}" for x in chart.x])
+    if chart.doubling or len(chart.x) <= 12:
+        marks = [f"{x:g}" for x in chart.x]
+        longest = max(map(room.length, marks)) + room.letters(0.5)
+        step = math.ceil(longest * len(marks) / width)
+        ax.set_xticks(chart.x[::step], marks[::step])
     else:
         ax.locator_params(axis="x", integer=True)
     if chart.y_doubling:
@@ -398,116 +438,21 @@ def _draw_lines(ax: Axes, chart: Lines, pen: Pen, text_size: float) -> None:
     ax.minorticks_off()
     if chart.y_limits is not None:
         ax.set_ylim(*chart.y_limits)
-    _finish_chart(ax, chart, pen, text_size, chart.x_title)
-    if len(chart.series) > 1:
-        _name_lines(ax, chart.series, pen, text_size)
 
 
-def _look(index: int, pen: Pen) -> dict[str, Any]:
-    """Return the colour and the marker of a series."""
-    return {
-        "color": pen.theme.series[index % len(pen.theme.series)],
-        "marker": MARKERS[index % len(MARKERS)],
-        "markersize": 3.5,
-    }
-
-
-def _name_lines(ax: Axes, series: Sequence[Series], pen: Pen, text_size: float) -> None:
-    """Write the name of each line at its right end, with its marker; names are moved apart where lines meet."""
-    box = ax.get_window_extent()
-    width, height = box.width / pen.figure.dpi, box.height / pen.figure.dpi
-    names = ["\n".join(pen.wrap(typeset(one.name), NAME_WIDTH, text_size)) for one in series]
-    # Heights are shares of that of the axes.
-    name_heights = [(name.count("\n") + 1) * 1.3 * text_size * POINT / height for name in names]
-    to_axes = ax.transData + ax.transAxes.inverted()
-    x_end = ax.get_xlim()[1]
-    ends = [float(to_axes.transform((x_end, one.values[-1]))[1]) for one in series]
-    for index, (name, y) in enumerate(zip(names, _apart(ends, name_heights), strict=True)):
-        ax.plot(
-            [1 + NAME_GAP / 2 / width],
-            [y],
-            transform=ax.transAxes,
-            clip_on=False,
-            **_look(index, pen),
-        )
-        place = (1 + NAME_GAP / width, y)
-        ax.text(
-            *place,
-            name,
-            transform=ax.transAxes,
-            va="center",
-            linespacing=1.1,
-            **pen.style(text_size),
-        )
-
-
-def _apart(places: Sequence[float], sizes: Sequence[float]) -> list[float]:
-    """Return the centres of boxes of these sizes, near their places in [0, 1] without overlapping."""
-    order = sorted(range(len(places)), key=lambda index: places[index])
-    moved = list(places)
-    lowest = -math.inf
-    for index in order:  # upward
-        moved[index] = max(places[index], lowest + sizes[index] / 2)
-        lowest = moved[index] + sizes[index] / 2
-    highest = 1.05
-    for index in reversed(order):  # back downward, if the top is too high
-        moved[index] = min(moved[index], highest - sizes[index] / 2)
-        highest = moved[index] - sizes[index] / 2
-    return moved
-
-
-def _draw_bars(ax: Axes, chart: Bars, pen: Pen, text_size: float) -> None:
+def _draw_bars(ax: Axes, chart: Bars, names: Sequence[str], room: Room, width: float) -> None:
     """Draw the bars of each series side by side at each label, with their numbers if these fit."""
-    n_labels, n_series = len(chart.labels), len(chart.series)
-    room = ax.get_window_extent().width / pen.figure.dpi / n_labels
-    thickness, number_size = 0.8 / n_series, max(pen.least, text_size - 1)
-    for index, series in enumerate(chart.series):
+    thickness = 0.8 / len(names)
+    has_numbers = room.length("0.00") < thickness * width / len(chart.labels)
+    for index, (series, name) in enumerate(zip(chart.series, names, strict=True)):
         bars = ax.bar(
-            np.arange(n_labels) + (index - (n_series - 1) / 2) * thickness,
+            np.arange(len(chart.labels)) + (index - (len(names) - 1) / 2) * thickness,
             series.values,
-            thickness * 0.94,
-            label=series.name,
-            color=pen.theme.series[index % len(pen.theme.series)],
-            zorder=2,
+            0.94 * thickness,
+            label=name,
+            color=room.theme.series[index % len(room.theme.series)],
         )
-        if pen.width("0.00", number_size) < thickness * room - 0.03:
-            ax.bar_label(bars, fmt="%.2f", padding=2, **pen.style(number_size, color=pen.quiet))
+        if has_numbers:
+            quiet: dict[str, Any] = {"fontsize": 0.9 * room.size, "color": room.theme.quiet}
+            ax.bar_label(bars, fmt="%.2f", padding=2, **quiet)
     ax.margins(x=0.02, y=0.12)
-    words = [word for label in chart.labels for word in label.split()]
-    if pen.widest(words, text_size) <= room - 0.06:
-        wrapped = ["\n".join(pen.wrap(label, room - 0.06, text_size)) for label in chart.labels]
-        ax.set_xticks(range(n_labels), wrapped, **pen.style(text_size))
-    else:
-        ax.set_xticks(range(n_labels), chart.labels, rotation=90, **pen.style(text_size))
-    _finish_chart(ax, chart, pen, text_size, "")
-    width = ax.get_window_extent().width / pen.figure.dpi
-    if n_series > 1:
-        names = [
-            "\n".join(pen.wrap(series.name, width - 0.3, text_size)) for series in chart.series
-        ]
-        # width per entry besides its name, in font sizes: the line sample and two spaces
-        legend_above(
-            ax, pen, names, 1.4 + 0.8 + 1.5, text_size, handlelength=1.4, columnspacing=1.5
-        )
-
-
-def _finish_chart(ax: Axes, chart: Lines | Bars, pen: Pen, text_size: float, x_title: str) -> None:
-    """Style a chart and name its axes."""
-    _name_axes(ax, pen, text_size, x_title, chart.y_title)
-    ax.tick_params(length=0, pad=4, labelsize=text_size, labelcolor=pen.ink)
-    ax.grid(axis="y", color=pen.theme.grid, linewidth=0.6)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.spines["bottom"].set(color=pen.theme.frame, linewidth=0.6)
-
-
-def _name_axes(ax: Axes, pen: Pen, text_size: float, x_title: str, y_title: str) -> None:
-    """Write the titles of the axes, in lines that are not longer than these."""
-    box = ax.get_window_extent()
-    style = pen.style(text_size, color=pen.quiet)
-    for name_axis, title, length in (
-        (ax.set_xlabel, x_title, box.width),
-        (ax.set_ylabel, y_title, box.height),
-    ):
-        room = max(length / pen.figure.dpi, LEAST_TITLE)
-        name_axis("\n".join(pen.wrap(typeset(title), room, text_size)), labelpad=4, **style)
