@@ -14,11 +14,15 @@ import zlib
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.theme import DARK, LIGHT, ThemeName
 from attnviz.text.display import hold_units
-from attnviz.text.messages import N_, _, current_language, pgettext
+from attnviz.text.messages import _, current_language, pgettext
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 HERE = Path(__file__).parent
 # Scripts that create elements and unpack numbers.
@@ -64,34 +68,35 @@ def build(
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
-    lines = "\n".join(f'<p class="{name}">{escape(hold_units(text))}</p>' for name, text in head)
-    plain = json.dumps(labels, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    block = (
-        f'<script type="application/octet-stream" id="data">{_in_text(data)}</script>\n'
-        if data
-        else ""
+    return template(HERE / "templates" / "page.html").render(
+        lang=current_language(),
+        policy=policy,
+        color_scheme="light dark" if theme == "auto" else theme,
+        title=title,
+        style=style,
+        head=head,
+        body=body,
+        labels=json.dumps(labels, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
+        data=_in_text(data) if data else "",
+        script=script,
     )
-    return f"""<!doctype html>
-<html lang="{current_language()}">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="{"light dark" if theme == "auto" else theme}">
-<title>{escape(title)}</title>
-<style>{style}</style>
-</head>
-<body>
-<header>
-<h1><bdi>{escape(title)}</bdi></h1>
-{lines}
-</header>
-<main id="page">{body or f'<p id="wait">{_(_WAIT)}</p>'}</main>
-<script type="application/json" id="labels">{plain}</script>
-{block}<script>{script}</script>
-</body>
-</html>
-"""
+
+
+def template(file: Path) -> Template:
+    """Return a template of HTML, which escapes what it is given and looks up its messages by `_`."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(file.parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.globals["_"] = _
+    environment.filters["hold_units"] = hold_units
+    return environment.get_template(file.name)
 
 
 def frame(page: str) -> str:
@@ -100,11 +105,6 @@ def frame(page: str) -> str:
         '<iframe sandbox="allow-scripts allow-downloads" title="attnviz" loading="lazy" '
         f'style="width: 100%; height: 46rem; border: 0" srcdoc="{escape(page)}"></iframe>'
     )
-
-
-_WAIT = N_(
-    "The picture is drawn by a script in this file. Where this line stays, scripts are turned off."
-)
 
 
 def _dark_when(theme: ThemeName) -> tuple[str, str]:
