@@ -43,7 +43,11 @@ def test_every_message_is_in_the_catalogue_and_no_other(catalogue: Catalog) -> N
         (context, message)
         for _file, _line, message, _comments, context in extract_from_dir(
             PACKAGE,
-            [("**.py", "python"), ("**.js", "javascript")],
+            [
+                ("**.py", "python"),
+                ("**.js", "javascript"),
+                ("**/templates/**.html", "jinja2"),
+            ],
             keywords=DEFAULT_KEYWORDS | {"NC_": ((1, "c"), 2)},
         )
     }
