@@ -30,6 +30,7 @@ class PageCell:
     hue: str = "t"  # ``t`` for weights, ``r`` for numbers above 0, ``b`` for numbers below
     at: tuple[str, int, int] | None = None  # grid, row and column of a number; None for text
     span: int = 1  # how many columns it is wide
+    is_first: bool = False  # whether it is the first of a matrix beside others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

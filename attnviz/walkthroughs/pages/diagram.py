@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from attnviz.text.messages import _
 from attnviz.walkthroughs import wording
@@ -34,6 +35,11 @@ class DiagramPart:
     # the width, in cells, and the formula of each heading; empty if each column has its own heading
     headings: tuple[tuple[int, str], ...] = ()
     largest: int | None = None  # the row of the key with the largest weight
+
+    @property
+    def width(self) -> int:
+        """The number of columns of cells."""
+        return sum(width for width, _formula in self.headings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +106,21 @@ def _side_by_side(view: View, keys: KeyTable) -> DiagramPart:
         for column, n_columns in zip(keys.columns, widths, strict=True)
     )
     titles = tuple(column.title for column in keys.columns)
-    table = PageTable(corner=_("key"), columns=titles, rows=tuple(rows))
     followed = None if keys.largest is None else cells(keys.largest)
     largest = next((row for row, (_key, shown) in enumerate(rows) if shown == followed), None)
+    marked = tuple((name, _mark(row, widths)) for name, row in rows)
+    table = PageTable(corner=_("key"), columns=titles, rows=marked)
     return DiagramPart(table=table, headings=headings, largest=largest)
+
+
+def _mark(cells: Sequence[PageCell], widths: Sequence[int]) -> tuple[PageCell, ...]:
+    """Return the cells of a row, those that begin a matrix marked as first."""
+    starts, places = accumulate(widths, initial=0), accumulate(cell.span for cell in cells)
+    first = {0, *starts}
+    return tuple(
+        replace(cell, is_first=place - cell.span in first)
+        for cell, place in zip(cells, places, strict=True)
+    )
 
 
 def _row(view: View, grid: GridView) -> tuple[PageCell, ...]:
