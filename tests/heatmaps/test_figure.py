@@ -91,7 +91,7 @@ def test_a_sheet_names_the_clearest_link_and_rings_its_head(texts_of: Texts, sty
     """The finding stands above the sentence; the ring is round one panel only, that of the head it names."""
     made = picture_of(attend("I love all you", "toy"), style=style).figure
     shown = words(texts_of(made))
-    finding = "“you” attends most to “I” (65%): layer 0, head 4"
+    finding = "“you” attends most to “I”: 65% (layer 0, head 4)"
     assert finding in shown
     assert shown.index(finding) < shown.index("“I love all you”")
     (ring,) = rings(made)

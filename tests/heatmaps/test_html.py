@@ -497,7 +497,7 @@ def test_a_page_opens_on_the_link_that_stands_out(show: Open) -> None:
     )
     assert (
         shown.inner_text("header .finding")
-        == "“it” attends most to “animal” (81%): layer 2, head 4"
+        == "“it” attends most to “animal”: 81% (layer 2, head 4)"
     )
     assert shown.inner_text(".title h2") == "head 2.4"
     assert shown.inner_text("#row-title") == "“it” attends to"

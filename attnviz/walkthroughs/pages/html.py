@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.view import View, cell_name, line_name
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    pass
 
 SCRIPTS, TEMPLATES = (Path(__file__).parent.parent / name for name in ("scripts", "templates"))
 OWN = tuple(SCRIPTS / name for name in ("origins.js", "walkthrough.js", "walkthrough.css"))
@@ -59,7 +58,7 @@ def page(view: View, look: Look) -> WebPage:
             own=OWN,
             theme=look.theme,
             shared=BASE,
-            body=_template().render(
+            body=template(TEMPLATES / "walkthrough.html", mathml=mathml).render(
                 diagram=drawn,
                 groups=[
                     (kind, list(group))
@@ -72,20 +71,6 @@ def page(view: View, look: Look) -> WebPage:
             rules=" ".join(shares),
         )
     )
-
-
-@cache
-def _template() -> Template:
-    """Return the template of the page's body, whose texts are looked up when it is filled in."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
-
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined
-    )
-    environment.filters["mathml"] = lambda formula: Markup(mathml(formula))
-    environment.globals["_"] = _
-    return environment.get_template("walkthrough.html")
 
 
 def _origins(view: View, tables: Sequence[PageTable]) -> dict[str, Any]:

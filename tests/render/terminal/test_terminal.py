@@ -121,9 +121,9 @@ def rgb_of(colour: Color | None) -> tuple[int, int, int]:
 
 
 def test_a_signed_number_shows_its_sign_and_no_shade() -> None:
-    """Red above 0, blue below, nothing at 0; without colour nothing at all, and a scale of weights only."""
+    """Red above 0, blue below, black at 0; without colour nothing at all, and a scale of weights only."""
     above, zero, below = (Screen().paint_signed(value, 3.0).bgcolor for value in (3.0, 0.0, -3.0))
-    assert zero is None
+    assert rgb_of(zero) == (0, 0, 0)
     assert rgb_of(above)[0] > rgb_of(above)[2]
     assert rgb_of(below)[2] > rgb_of(below)[0]
     assert PLAIN.paint_signed(3.0, 3.0) == Style()
