@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attnviz.look import Look
 from attnviz.pages import WebPage
-from attnviz.render.html import BASE, build
+from attnviz.render.html import BASE, build, template
 from attnviz.text.messages import _
 from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.operations import OPERATIONS, Part, ResultCell
@@ -19,9 +19,6 @@ from attnviz.walkthroughs.pages.diagram import diagram
 from attnviz.walkthroughs.pages.mathematics import mathml
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.view import View, cell_name, line_name
-
-if TYPE_CHECKING:
-    pass
 
 SCRIPTS, TEMPLATES = (Path(__file__).parent.parent / name for name in ("scripts", "templates"))
 OWN = tuple(SCRIPTS / name for name in ("origins.js", "walkthrough.js", "walkthrough.css"))
