@@ -200,7 +200,10 @@ def draw_on(
     table = theme.table(palette, diverging=sheet.center is not None)
     sheet = replace(sheet, has_blanks=theme.has_blanks(table))
     (panel,) = sheet.panels
-    with settings(style, theme, typefaces_for([*_texts_of(sheet), title or ""])):
+    typefaces = typefaces_for([*_texts_of(sheet), title or ""])
+    # The texts of the user's axes were made with the user's settings.
+    text: dict[str, Any] = {"fontfamily": typefaces.families, "parse_math": False}
+    with settings(style, theme, typefaces):
         image = _draw_cells(ax, sheet, table, theme, [(0, 0)])
         image.set_label(sheet.description)
         if cbar:
@@ -216,10 +219,10 @@ def draw_on(
                 names[0] if subplot.is_last_row() else "",
                 names[1] if subplot.is_first_col() else "",
             )
-        _name_axes(ax, sheet, style.letters, step, names, theme)
+        _name_axes(ax, sheet, style.letters, step, names, theme, **text)
         if title is not None:
             heading = sheet.name(panel) if title == "auto" else title
-            ax.set_title(heading, size=style.letters + 1)
+            ax.set_title(heading, size=style.letters + 1, color=theme.ink, **text)
         size = number_size(sheet, cell, annot, style)
         if size:
             _write_numbers(ax, sheet, table, [(0, 0)], size)
@@ -353,15 +356,25 @@ def _draw_ring(ax: Axes, layout: Layout, theme: Theme, finding: Finding | Change
 
 
 def _name_axes(
-    ax: Axes, sheet: Sheet, size: float, step: int, names: tuple[str, str], theme: Theme
+    ax: Axes,
+    sheet: Sheet,
+    size: float,
+    step: int,
+    names: tuple[str, str],
+    theme: Theme,
+    **text: Any,
 ) -> None:
-    """Name every `step`-th key and query along the axes of one pattern, in letters of this size, and the axes."""
+    """Name every `step`-th key and query along the axes of one pattern, in letters of this size, and the axes.
+
+    `text` are further arguments of Matplotlib's `Text`.
+    """
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
-    ax.set_xticks(range(0, len(keys), step), keys[::step], size=size, rotation=90)
-    ax.set_yticks(range(0, len(queries), step), queries[::step], size=size)
+    ink: dict[str, Any] = {"size": size, "color": theme.ink, **text}
+    ax.set_xticks(range(0, len(keys), step), keys[::step], rotation=90, **ink)
+    ax.set_yticks(range(0, len(queries), step), queries[::step], **ink)
     ax.tick_params(length=0, pad=3)
-    ax.set_xlabel(names[0], color=theme.quiet)
-    ax.set_ylabel(names[1], color=theme.quiet)
+    ax.set_xlabel(names[0], color=theme.quiet, **text)
+    ax.set_ylabel(names[1], color=theme.quiet, **text)
 
 
 def _name_one(ax: Axes, layout: Layout, theme: Theme) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.fixtures.command_line import Result
 
 SEE = "(see attnviz heatmap --help)"
-ENDINGS = "the ending must be one of png, svg, pdf, html, json, npz, safetensors"
+ENDINGS = "the ending must be one of png, svg, pdf, html, csv, json, npz, safetensors"
 NAMES = "teal, magma, inferno, plasma, viridis, cividis, gray, mako, rocket, crest, flare"
 NOT_WITH_LOAD = "--load draws a saved record: it takes no sentence and no model"
 LAYERS = "this model has layers 0 to 1 (counted from 0)"

@@ -128,7 +128,7 @@ def test_pictures_in_korean(make_record: Make, layers: int) -> None:
     words = " ".join(text.get_text() for text in texts(record.figure(lang="ko")))
     for part in (
         "행은 쿼리, 열은 키",
-        "가중치 0~",
+        "가중치: 0~",
         "양방향 셀프 어텐션",
         "층 3개 x 헤드 3개" if layers > 1 else "헤드 0.2",
     ):
