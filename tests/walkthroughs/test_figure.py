@@ -91,7 +91,7 @@ def test_the_sheet_says_what_it_shows(words: Words) -> None:
     for part in (
         "one head · “나는 너희 모두를 사랑해”",
         "context = softmax(mask(q Kᵀ / √8)) V",
-        "The recomputed context matches the model's to 1.2e-08",
+        View(walk=of_model()).receipt,
         "1–4 Input and projections",
         "q = x Wq + bq   (1, 8)",
         "K = X Wk + bk   (7, 8)",

@@ -48,7 +48,7 @@ def test_it_is_said_whose_calculation_it_is_and_how_it_was_checked() -> None:
     assert lines[1] == "one head · “나는 너희 모두를 사랑해”"
     assert lines[-3] == "a note"
     assert " ".join(lines[-2:]) == (
-        "The recomputed context matches the model's to 1.2e-08 (3.4e-08 from the input on); "
+        "The recomputed context matches the model's to 3.4e-08; "
         "verified: weights, max difference 2.5e-07 over 2 layers"
     )
     exact = replace(of_model(), difference=0.0, from_input=None)
