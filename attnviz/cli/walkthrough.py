@@ -83,7 +83,7 @@ def walkthrough(
     trust_remote_code: opt.TrustRemoteCode = False,
     head: Annotated[
         str | None,
-        opt.option(panel=opt.SHOWN, metavar="L.H", help="The layer and the head [default: 0.0]."),
+        opt.option(panel=opt.SHOWN, metavar="L.H", help="One head, such as 1.3; 3: of any layer."),
     ] = None,
     whole_layer: Annotated[
         int | None,
@@ -94,7 +94,7 @@ def walkthrough(
         opt.option(
             panel=opt.SHOWN,
             metavar="WORD|N",
-            help="The query [default: the first word, in a decoder the last].",
+            help="The query [default: that of the link that heatmap names].",
         ),
     ] = None,
     all_queries: Annotated[

@@ -54,9 +54,11 @@ def walkthrough(
             that a learner fills in.
         pair: a second sentence, for models that read two sentences.
         target: the translation that a model is made to generate (teacher forcing).
-        layer: its number, counted from 0, negative from the end; None is the first.
-        head: its number, counted like the layer; or layer and head, ``"2.3"``; None is the first.
-        query: a word or its number; None is the first word, or the last one for a decoder.
+        layer: its number, counted from 0, negative from the end.
+        head: its number, counted like the layer; or layer and head, ``"2.3"``.
+        query: a word or its number. Without it, the walkthrough follows the link that `attnviz.heatmap` names, among
+            the heads that are chosen: a head without its layer is that of every layer. If none is named, the first
+            layer and head, and the first word (the last one for a decoder).
         all_queries: whether to follow all words at once.
         whole_layer: whether to follow all heads, and then the rest of the layer.
         kind: the kind of attention, if the model has several.
@@ -96,8 +98,10 @@ def walkthrough(
     _check_texts(text, pair, target)
     source: Source = as_source(model, tokenizer, reads=text or "", generates=True, **loading)
     text = text or getattr(source, "example", "") or SENTENCE
+    from attnviz.heatmaps.finding import find
     from attnviz.walkthroughs.capture.walks import follow
 
+    chooses_query = query is not None or all_queries or whole_layer
     return follow(
         text,
         source,
@@ -111,10 +115,11 @@ def walkthrough(
         pair=pair,
         target=target,
         full=full,
+        find_link=None if chooses_query else find,
     )
 
 
-def _place(layer: int | None, head: int | str | None) -> tuple[int, int]:
+def _place(layer: int | None, head: int | str | None) -> tuple[int | None, int | None]:
     """Return layer and head; the head may be text such as "2.3", which names both."""
     if isinstance(head, str) and not head.strip().removeprefix("-").isdecimal():
         layer_of_head, head = parse_head(head)
@@ -123,7 +128,7 @@ def _place(layer: int | None, head: int | str | None) -> tuple[int, int]:
                 f"layer {layer} and head {layer_of_head}.{head} contradict each other"
             )
         layer = layer_of_head
-    return int(layer or 0), int(head or 0)
+    return layer, None if head is None else int(head)
 
 
 def _check_texts(text: str | None, pair: str | None, target: str | None) -> None:

@@ -99,9 +99,12 @@ def test_pair(typed: Callable[..., Result], here: Path, tiny_bert: str, model: s
     result = typed("heatmap", "an apple", "--pair", "a pear", *chosen, "-o", "a.json")
     assert result.status == 0
     shaded = re.sub(r"[^a-z ]", "", result.output.splitlines()[1].lower())
-    assert [
-        word for word in shaded.split() if word not in {"cls", "sep"}
-    ] == ["an", "apple", "a", "pear"]
+    assert [word for word in shaded.split() if word not in {"cls", "sep"}] == [
+        "an",
+        "apple",
+        "a",
+        "pear",
+    ]
     tokens = load_record(here / "a.json").query_tokens
     words = [(token.text, token.segment) for token in tokens if not token.special]
     assert words == [("an", 0), ("apple", 0), ("a", 1), ("pear", 1)]

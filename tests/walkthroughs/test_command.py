@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.cells import cell_len
 
+from attnviz.capture.attend import attend
+from attnviz.heatmaps.finding import find
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -32,13 +35,16 @@ def test_toy_alone(typed: Typed, here: Path) -> None:
     """Without a sentence it is "I love all you": the calculation on one screen, and a picture in outputs/."""
     result = typed("walkthrough", "--toy")
     assert result.status == 0
-    name = "outputs/walkthrough-i-love-all-you-toy-layer-0-head-0-query-0.png"
+    link = find(attend("I love all you", "toy"))
+    assert link is not None
+    place = f"layer-{link.layer}-head-{link.head}-query-{link.query}"
+    name = f"outputs/walkthrough-i-love-all-you-toy-{place}.png"
     assert result.errors == f"wrote {name}\n"
     assert (here / name).read_bytes().startswith(b"\x89PNG")
     lines = result.output.splitlines()
     assert lines[:2] == [
-        "“I” attends most to “all” (0.48)",
-        "toy, head 0.0: the query “I” · “I love all you”",
+        f"“{link.words[0]}” attends most to “{link.words[1]}” ({link.weight:.2f})",
+        f"toy, head {link.layer}.{link.head}: the query “{link.words[0]}” · “I love all you”",
     ]
     assert max(map(cell_len, lines)) <= 80
     assert len(lines) <= 24
@@ -46,6 +52,18 @@ def test_toy_alone(typed: Typed, here: Path) -> None:
         lines[-1]
         == "More: --full (every step), --query WORD, --head 2.3, -o FILE.html, --interactive"
     )
+
+
+def test_where_it_begins(typed: Typed) -> None:
+    """At the link that heatmap names, also of one head or of a head of all layers; a chosen word needs its layer."""
+    sentence = "The animal didn't cross the street because it was too tired."
+    for options, heads in ((), None), (("--head", "1.3"), "1.3"), (("--head", "2"), 2):
+        link = find(attend(sentence, "toy", heads=heads))
+        assert link is not None
+        lines = typed("walkthrough", "--toy", sentence, *options, "-o", "a.json").output
+        assert f"toy, head {link.layer}.{link.head}: the query “{link.words[0]}”" in lines
+    refused = typed("walkthrough", "--toy", sentence, "--head", "2", "--query", "it")
+    assert "head 2 is that of every layer: give one, such as 0.2" in refused.errors
 
 
 def test_every_step(typed: Typed) -> None:
@@ -58,7 +76,7 @@ def test_every_step(typed: Typed) -> None:
     assert "The recomputed context matches the model's to " in proof
     assert "✓ verified (" in proof
     korean = typed("walkthrough", "--toy", "--lang", "ko", "-o", "a.json").output
-    assert korean.startswith("“I”")
+    assert korean.startswith("“")
     assert "스코어" in korean
 
 

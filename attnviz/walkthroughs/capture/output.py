@@ -21,7 +21,10 @@ from attnviz.walkthroughs.capture.inputs import LARGEST_PROJECTION
 from attnviz.walkthroughs.capture.run import HeadRun, numbers
 from attnviz.walkthroughs.record import Grid
 
-MOST_WORDS = 10  # the number of most likely words that are shown
+MOST_WORDS, LEAST = (
+    10,
+    0.01,
+)  # the number of most likely words that are shown, and their probabilities
 
 
 def write_output(calculation: Calculation, run: HeadRun) -> list[Note]:
@@ -122,8 +125,11 @@ def write_words(calculation: Calculation, run: HeadRun) -> list[Note]:
         return []
     weight, own_state = numbers(head.weight), numbers(states[run.row : run.row + 1])
     bias = np.zeros(len(weight)) if head.bias is None else numbers(head.bias)
-    order = np.argsort(-(own_state @ weight.T + bias)[0]).tolist()
-    best_words = [word for word in order if word not in head.never][:MOST_WORDS]
+    own_logits = (own_state @ weight.T + bias)[0]
+    order = [word for word in np.argsort(-own_logits).tolist() if word not in head.never]
+    total = np.exp(own_logits - own_logits.max()).sum()
+    likely = np.exp(own_logits - own_logits.max()) / total >= LEAST
+    best_words = [word for word in order[:MOST_WORDS] if likely[word]] or order[:1]
     state = _write_cell(calculation, run)
     if state is None:
         state = calculation.give("state", Grid(values=own_state, rows=run.query_names))

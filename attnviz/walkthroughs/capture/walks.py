@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from attnviz.attention import Kind, Note, Receipt, Token, indices_of
+from attnviz.capture.attend import attend_batch
 from attnviz.capture.observers import Batch
 from attnviz.capture.projections import ProjectionCollector
 from attnviz.capture.sources import Source
@@ -29,6 +31,9 @@ from attnviz.walkthroughs.capture.run import SCORE_SEED, HeadRun, numbers
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.settings import Score
 
+if TYPE_CHECKING:
+    from attnviz.heatmaps.finding import Finder
+
 # The suffix of the names of cross attention's grids, in a layer that also has self-attention.
 CROSS = "_cross"
 LARGEST_LAYER = 2**21  # weights of a layer that are written down even if not `full`
@@ -39,8 +44,8 @@ def follow(
     text: str,
     source: Source,
     *,
-    layer: int = 0,
-    head: int = 0,
+    layer: int | None = None,
+    head: int | None = None,
     query: str | None = None,
     all_queries: bool = False,
     whole_layer: bool = False,
@@ -49,10 +54,12 @@ def follow(
     pair: str | None = None,
     target: str | None = None,
     full: bool = False,
+    find_link: Finder | None = None,
 ) -> Walkthrough:
     """Follow one word, or all words, through one head or a whole layer of a model; see `attnviz.walkthrough`.
 
-    The model runs once and gets a receipt (twice for a decoder layer with two kinds of attention). Query, keys and
+    `find_link` chooses the query, and the layer and the head if they are not given. The model runs once and gets a
+    receipt (twice for a decoder layer with two kinds of attention, and once more for `find_link`). Query, keys and
     values are recomputed from the projections of the head if these are found, and the context from them, in double
     precision.
 
@@ -72,6 +79,14 @@ def follow(
     tokens = batch.sentences[0].tokens
     query_row = find_query(tokens, query, followed_kind)
     walks_all = all_queries or (whole_layer and query is None)
+    if find_link is not None or (head is not None and layer is None):
+        (record,) = attend_batch(batch, source, layers=layer, heads=head)
+        link = find_link(record) if find_link else None
+        if link is not None:
+            layer, head, query_row = link.layer, link.head, link.query
+        elif find_link is None and len(record.layers) > 1:
+            raise SelectionError(f"head {head} is that of every layer: give one, such as 0.{head}")
+    layer, head = layer or 0, head or 0
     collector = ProjectionCollector(layer)
     receipt = source.stream(batch, [collector])
     (head,) = indices_of([head], range(collector.layer.query.shape[1]), "head")
@@ -238,7 +253,10 @@ def _shapes(run: HeadRun, receipt: Receipt) -> list[Note]:
     layers = len(receipt.layers)
     tokens = clip(" ".join(run.queries), MOST_TOKENS)
     shape = str(shapes[-1])
-    return [Note.of("model_shapes", tokens=tokens, layers=layers, heads=heads, d=d, shape=shape)]
+    code = "model_shapes"
+    if 1 in (layers, heads):
+        code += "_one_layer" if heads > 1 else "_one_head" if layers > 1 else "_one_of_each"
+    return [Note.of(code, tokens=tokens, layers=layers, heads=heads, d=d, shape=shape)]
 
 
 def find_query(tokens: Sequence[Token], wanted: str | int | None, kind: Kind = "encoder") -> int:

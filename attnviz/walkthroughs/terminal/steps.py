@@ -14,7 +14,7 @@ from attnviz.render.terminal.table import Column, folded_table
 from attnviz.render.terminal.text import READABLE, behind
 from attnviz.text.messages import _
 from attnviz.walkthroughs import wording
-from attnviz.walkthroughs.keys import KeyTable, formulas, key_table
+from attnviz.walkthroughs.keys import KeyTable, formulas, in_numbers, key_table
 from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.terminal.tables import (
     ColumnGroup,
@@ -118,6 +118,12 @@ def _query_and_keys(view: ScreenView, table: KeyTable) -> Iterator[Text]:
     yield from _keys(view, table)
     if table.context is not None:
         yield from _vector(view, "context", table.context)
+    if worked := in_numbers(view, table):
+        yield Text()
+        yield from view.wrap(worked)
+    if table.query is not None and table.columns[1].formula.endswith("q · k"):
+        words = _("q, k: vectors of query and key ({n} numbers each); q · k: sum of their products")
+        yield from view.wrap(words.format(n=table.query.values.shape[1]), "dim")
 
 
 def _words(view: ScreenView) -> Iterator[Text]:

@@ -30,7 +30,7 @@ NUMBER = r"-?(?:\d+\.?\d*(?:e[-+]\d+)?|∞)"
 home = cache(open_source)
 
 
-def shown(walked: Walkthrough, width: int = 80, lines: int = 56, **more: object) -> list[str]:
+def shown(walked: Walkthrough, width: int = 80, lines: int = 60, **more: object) -> list[str]:
     """Return the visible lines of a terminal of this height, and everything that was printed."""
     look = {name: more.pop(name) for name in ("colour", "dark", "unicode") if name in more}
     screen = Screen(width=width, **{"colour": False, **look})  # type: ignore[arg-type]
@@ -76,6 +76,22 @@ def test_the_calculation_stands_in_the_first_lines(width: int, *, colour: bool, 
     for word, weight in zip(walked.grids["weights"].columns, weights, strict=True):
         assert any(re.match(rf"{re.escape(word)} .*{weight:.3f}", line) for line in lines)
     assert lines[-1].endswith("--interactive")
+    in_numbers = f"{query[0, 0]:.3f}·{keys[1, 0]:.3f} + "
+    worked = " ".join(lines[next(i for i, line in enumerate(lines) if in_numbers in line) :])
+    powers = np.exp(walked.grids["scaled"].values[0])
+    for part in (
+        f" = {scores[1]:.3f}; / √8 = {scaled[1]:.3f}; softmax: ",
+        f"e^{scaled[1]:.3f} = {powers[1]:.2f} of {powers.sum():.2f} in all = {weights[1]:.3f}",
+        "q, k: vectors of query and key (8 numbers each)",
+    ):
+        assert part in worked
+
+
+def test_a_short_score_is_worked_out_whole() -> None:
+    """Of the book's example, with 60 taken off every score before the powers of e."""
+    text = " ".join(shown(example("seq2seq")))
+    assert "“encoder 2”: score = 10·5 + 5·0 + 10·1 = 60; softmax: e^(60 - 60) = 1 of " in text
+    assert "e^(" not in " ".join(shown(make(7), blanks=make(7).blanks()))
 
 
 def test_the_alignment_vectors_add_up_to_the_context() -> None:
@@ -92,8 +108,7 @@ def test_the_alignment_vectors_add_up_to_the_context() -> None:
 
 
 def test_a_masked_key() -> None:
-    """It has a score of minus infinity, and the weight 0; a decoder's last word is followed where none is chosen."""
-    assert walk("I love all you", home("toy-decoder")).query == 3
+    """It has a score of minus infinity, and the weight 0."""
     lines = shown(walk("I love all you", home("toy-decoder"), query="all"), 100)
     assert any(re.search(r"^you .* -∞ +0 ", line) for line in lines)
     assert "weight = softmax(masked)" in " ".join(lines)
