@@ -31,7 +31,7 @@ from attnviz.text.display import check_text, clip, visible
 if TYPE_CHECKING:
     from attnviz.attention import Attention
     from attnviz.capture.sources import Source
-    from attnviz.render.figure.export import Picture
+    from attnviz.render.picture import Picture
 
 SAVED = {".json", ".stats"}  # the endings of comparisons; the second is refused with the reason
 TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
@@ -222,12 +222,12 @@ def example_patterns(
     The model is opened again only if that needs no download, and its weights must be those that were measured; if it
     is not available, return nothing and the reason.
     """
-    from attnviz.heads.selection import own_cards, strongest
+    from attnviz.heads.selection import clearest_card, strongest
 
     role_cards = strongest(comparison)
     if heads:
-        profiles = map(comparison.head, heads)
-        role_cards = [card for profile in profiles for card in own_cards(profile, comparison)]
+        profiles = [profile for profile in map(comparison.head, heads) if profile.roles]
+        role_cards = [clearest_card(profile, comparison) for profile in profiles]
     cards = [(card, card.example.text) for card in role_cards if card.example is not None]
     origin = comparison.origin
     if not cards or origin is None:
@@ -263,21 +263,10 @@ def draw(
     SelectionError: there is no such head.
     """
     from attnviz.heads import figure
-    from attnviz.render.figure.style import style_of
-    from attnviz.render.theme import theme_of
 
     places = [shown.head(place).place for place in heads]
     patterns, unseen = ({}, "") if examples is None else examples(shown, tuple(places))
-    style = style_of(look)
-    picture = figure.draw(
-        shown,
-        places,
-        patterns=patterns,
-        unseen=unseen,
-        style=style,
-        theme=theme_of(look.theme),
-    )
-    return picture.fitted(style)
+    return figure.draw(shown, look, places, patterns=patterns, unseen=unseen)
 
 
 def reopen_model(origin: Origin) -> Source:

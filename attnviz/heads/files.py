@@ -174,7 +174,9 @@ def _known(role: Role, rules: Mapping[str, RoleRule]) -> Role:
     relation = relation_of(role.name)
     if relation is not None:
         return replace(role, rule=rule_of(relation[0], reverse=relation[1]))
-    return replace(role, rule=rules.get(role.name, role.rule))
+    # Its threshold is that of the run, which may have had measures of its own.
+    rule = replace(rules.get(role.name, role.rule), threshold=role.rule.threshold)
+    return replace(role, rule=rule)
 
 
 def _known_head(head: HeadProfile, rules: Mapping[str, RoleRule]) -> HeadProfile:

@@ -152,6 +152,8 @@ class Example:
 
     text: str  # the sentence
     score: float  # the measure on it
+    # Of a relation: the words that it links, as the characters of the query's and of the key's word.
+    links: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -392,17 +392,32 @@ def examples_of(linked: Mapping[int, LinkedSentence]) -> dict[tuple[str, str], l
 
     They are sorted by the share of links found, then by the number of links, then by length (shorter first).
     """
-    by_place: dict[tuple[str, str], list[tuple[float, int, str]]] = {}
-    for text, _annotation, found in linked.values():
+    by_place: dict[tuple[str, str], list[tuple[Example, int]]] = {}
+    for text, annotation, found in linked.values():
         for relation in dict.fromkeys(found.names):
             is_relation = [name == relation for name in found.names]
             shares = found.hits[is_relation].mean(axis=0)  # (direction, layer, head)
             for direction, layer, head in np.argwhere(shares).tolist():
                 place = f"{layer}.{head}", name_of(relation, reverse=direction == REVERSE)
-                share = float(shares[direction, layer, head])
-                by_place.setdefault(place, []).append((share, sum(is_relation), text))
+                links = _links_of(annotation, relation, reverse=direction == REVERSE)
+                example = Example(
+                    text=text, score=float(shares[direction, layer, head]), links=links
+                )
+                by_place.setdefault(place, []).append((example, sum(is_relation)))
     examples = {}
     for place, ranked in by_place.items():
-        ranked.sort(key=lambda item: (-item[0], -item[1], len(item[2]), item[2]))
-        examples[place] = [Example(text=text, score=share) for share, _n_links, text in ranked]
+        ranked.sort(key=lambda item: (-item[0].score, -item[1], len(item[0].text), item[0].text))
+        examples[place] = [example for example, _n_links in ranked]
     return examples
+
+
+def _links_of(
+    annotation: Annotation, relation: str, *, reverse: bool
+) -> tuple[tuple[tuple[int, int], tuple[int, int]], ...]:
+    """Return the characters of the two words of each link of a relation, that of the query first."""
+    links = []
+    for link in annotation.links:
+        if link.relation == relation:
+            words = annotation.words[link.query], annotation.words[link.key]
+            links.append(words[::-1] if reverse else words)
+    return tuple(links)

@@ -139,10 +139,9 @@ def _words_if_short(example: Example) -> int:
     return n_words if n_words <= SHORT else 0
 
 
-def own_cards(head: HeadProfile, comparison: HeadComparison) -> list[RoleCard]:
-    """Return the cards of a head's roles that have an example; empty if it has no role."""
-    cards = [RoleCard(head, role, example_of(comparison, head, role)) for role in head.roles]
-    return [card for card in cards if card.example is not None][:FEWEST_CARDS]
+def clearest_card(head: HeadProfile, comparison: HeadComparison) -> RoleCard:
+    """Return the card of the clearest role of a head that has one."""
+    return RoleCard(head, head.roles[0], example_of(comparison, head, head.roles[0]))
 
 
 def example_of(comparison: HeadComparison, head: HeadProfile, role: Role) -> Example | None:

@@ -49,7 +49,7 @@ def views(comparison: HeadComparison) -> list[object]:
         shown.append(page(comparison, Look(theme="light")).html)
         for places in ((), [(0, 0)]):
             drawn = BytesIO()
-            figure.draw(comparison, places).write(drawn, ".svg")
+            figure.draw(comparison, Look(), places).write(drawn, ".svg")
             shown.append(drawn.getvalue())
     return shown
 
@@ -78,7 +78,11 @@ def test_it_is_json(tmp_path: Path) -> None:
     assert found["estimates"]["value"][0][0][NAMES.index("same_word")] is None
     assert found["heads"][0]["roles"][0]["rule"]["name"] == "previous"
     assert found["notes"] == [{"code": "sentences_cut", "fields": [["n", 3]]}]
-    assert found["examples"]["0.0"]["previous"][0] == {"text": f"{KOREAN} 0.0", "score": 0.75}
+    assert found["examples"]["0.0"]["previous"][0] == {
+        "text": f"{KOREAN} 0.0",
+        "score": 0.75,
+        "links": [],
+    }
 
 
 def signed(content: dict[str, Any]) -> str:
