@@ -18,7 +18,7 @@ from attnviz.heads import tables, words
 from attnviz.heads.measures import GROUPS
 from attnviz.heads.record import HeadComparison, Role
 from attnviz.heads.selection import by_role, groups_of, received_by_words
-from attnviz.heads.tables import Column
+from attnviz.render.columns import Column
 from attnviz.render.figure.export import Picture
 from attnviz.render.figure.page import Page, Place, page_of
 from attnviz.render.figure.pen import PITCH, POINT, TEXT, TITLE, Pen

@@ -31,7 +31,7 @@ from attnviz.heads.figure.parts import (
 from attnviz.heads.measures import GROUPS
 from attnviz.heads.record import HeadComparison
 from attnviz.heads.selection import by_role, groups_of, own_cards
-from attnviz.heads.tables import Column
+from attnviz.render.columns import Column
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, lines
 from attnviz.render.figure.pen import MARGIN, TITLE

@@ -34,7 +34,7 @@ from attnviz.heads.figure.parts import (
 )
 from attnviz.heads.record import HeadComparison
 from attnviz.heads.selection import by_role
-from attnviz.heads.tables import Column
+from attnviz.render.columns import Column
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines, page_of
 from attnviz.render.figure.pen import MARGIN, POINT, TITLE
