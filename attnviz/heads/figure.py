@@ -28,8 +28,8 @@ from attnviz.heads.selection import (
     strongest,
     strongest_links,
 )
-from attnviz.heads.tables import Column
 from attnviz.look import Look
+from attnviz.render.columns import Column
 from attnviz.render.fonts import typefaces_for
 from attnviz.render.palette import levels, rgb_of, text_colours
 from attnviz.render.picture import (

@@ -223,7 +223,8 @@ def head_sentence(record: Attention) -> str:
     largest = record.weights[0, 0].argmax(axis=-1)[rows]
     place = _("layer {layer}, head {head}").format(layer=record.layers[0], head=record.heads[0])
     if len(rows):
-        offset, n_offset = Counter((largest - rows).tolist()).most_common(1)[0]
+        offsets = np.array(record.key_numbers)[largest] - record.first[0] - rows
+        offset, n_offset = Counter(offsets.tolist()).most_common(1)[0]
         key, n_key = Counter(largest.tolist()).most_common(1)[0]
         if n_key >= ONE_KEY * len(rows):
             said = _("{share} of the tokens attend most to “{key}” ({place})")
@@ -265,7 +266,8 @@ def _attends_by_position(
     if record.kind == "cross":
         return by_key
     rows = np.flatnonzero(is_seen.sum(axis=1) > 1)
-    return by_key | (_largest_share(largest - rows) >= ONE_OFFSET)
+    numbers = np.array(record.key_numbers)  # sinks that are left out leave gaps
+    return by_key | (_largest_share(numbers[largest] - rows) >= ONE_OFFSET)
 
 
 def _largest_share(numbers: Int[np.ndarray, "layer head row"]) -> Float[np.ndarray, "layer head"]:

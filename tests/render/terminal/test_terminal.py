@@ -12,8 +12,9 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
+from attnviz.render.columns import Column
 from attnviz.render.terminal.screen import Screen
-from attnviz.render.terminal.table import Column, folded_table, table
+from attnviz.render.terminal.table import folded_table, table
 from attnviz.render.terminal.text import legend, spell, wrap
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def test_legend(screen: Screen) -> None:
 COLUMNS = [
     Column("name", ["first", "나는 너희 모두를 사랑해"], least=8),
     Column("n", ["1", "1,234"], right=True),
-    Column("what it is", [SENTENCE, "short"], least=10, gap=4),
+    Column("what it is", [SENTENCE, "short"], least=10),
     Column("last", ["one", "two"]),
 ]
 
@@ -83,9 +84,9 @@ def test_a_wide_table_has_everything() -> None:
     """Each cell stands in its column, numbers at the right."""
     free = " " * (cell_len(SENTENCE) + 2)
     assert plain(list(table(COLUMNS, Screen(width=200)))) == [
-        f"name                         n    what it is{free[10:]}last",
-        f"first                        1    {SENTENCE}  one",
-        f"나는 너희 모두를 사랑해  1,234    short{free[5:]}two",
+        f"name                         n  what it is{free[10:]}last",
+        f"first                        1  {SENTENCE}  one",
+        f"나는 너희 모두를 사랑해  1,234  short{free[5:]}two",
     ]
 
 
@@ -100,7 +101,7 @@ def test_a_narrow_table_cuts_cells_and_then_columns(width: int, gap: int) -> Non
     assert max(map(cell_len, lines)) <= width
     assert "1,234" in lines[1]
     assert "~" in lines[1]
-    assert ("last" in titles) == (width >= 8 + 5 + 10 + 4 + 2 * gap + 4)
+    assert ("last" in titles) == (width >= 8 + 5 + 10 + 4 + 3 * gap)
 
 
 @pytest.mark.parametrize("width", range(34, 80, 5))
