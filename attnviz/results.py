@@ -23,7 +23,6 @@ from attnviz.walkthroughs.record import Walkthrough
 
 if TYPE_CHECKING:
     from attnviz.pages import WebPage
-    from attnviz.render.figure import export
     from attnviz.render.picture import Picture
 
 
@@ -92,7 +91,7 @@ def save(result: Result, path: str | os.PathLike[str], *place: Any, **options: A
 
 def picture(
     result: Result, look: Look, *place: Any, lang: str | None = None, **own: Any
-) -> Picture | export.Picture:
+) -> Picture:
     """Return the picture of a result; `place` chooses a part of it.
 
     `lang` is the language, None that of the result or else the current one. `own` are the keywords of its view:

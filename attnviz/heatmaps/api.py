@@ -15,9 +15,9 @@ from attnviz.heatmaps.difference import Difference
 from attnviz.heatmaps.figure import check_title, draw, draw_on
 from attnviz.heatmaps.finding import Change
 from attnviz.look import Look, Style
-from attnviz.render.figure.pyplot import current_axes, register
 from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.picture import style_of
+from attnviz.render.pyplot import current_axes, register
 from attnviz.render.sheet import (
     Scale,
     Sheet,

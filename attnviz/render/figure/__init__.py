@@ -1,1 +1,0 @@
-"""The shared parts of all figures: lengths, text measuring, the page with caption and colour bar, files."""
