@@ -55,10 +55,7 @@ MOST_NUMBERED = 16  # the most columns of a matrix with numbers
 FEW_ROWS = 6  # the most rows of the matrices before and after attention
 # The most numbers of a vector, and the most tokens, until the matrices of a step fit.
 CUTS = ((8, 48), (6, 48), (5, 48), (4, 48), (4, 16), (4, 12), (4, 9), (4, 7), (4, 5))
-SMALL = (
-    6,
-    8,
-)  # rows and columns; larger given matrices are weights of the model, which are not drawn
+SMALL = (6, 8)  # rows and columns of the largest given matrices that are drawn, unlike weights
 MOST_JOINED = 3  # vectors that are drawn before their concatenation
 # Of a slide: steps without matrices, the most tokens, and the most numbers of a vector, until the letters are large.
 SLIDES = (
@@ -450,8 +447,11 @@ class Sheet:
         n_rows, n_columns = grid.values.shape
         most_rows, most_columns, most_in_vector = cuts
         weights = query_weights(self.view.walk)
-        is_by_key = weights is not None and n_rows == weights.values.size > 1
-        strongest = self.strongest if is_by_key else []
+        is_by_key = weights is not None and (n_rows, grid.rows) == (
+            weights.values.size,
+            weights.columns,
+        )
+        strongest = self.strongest if is_by_key and n_rows > 1 else []
         rows = shorten(n_rows, most_rows, strongest)
         columns = shorten(n_columns, most_in_vector if grid.has_vectors else most_columns)
         shape = f" {grid.values.shape}" if grid.has_vectors else ""
@@ -529,11 +529,14 @@ class Sheet:
         for other in (step, *following):
             heading = None if other is step else _heading(other, self.width, has_formula=True)
             # A mask is not drawn, since its result shows it.
-            given = [name for name in other.inputs if heading and name != "mask"]
+            given = [name for name in other.inputs if other is not step and name != "mask"]
             for name in (*given, other.step.result):
                 grid = replace(self.view.grid(name), columns=())
+                if heading and grid.values.shape == (1, 1) != shape:  # an extra score, a sink
+                    number = f"{name} = {format_number(grid.values.item(), self.view.digits)}"
+                    heading = flow([heading, words(number, "quiet")], self.width, PAD)
                 if grid.values.shape == shape:
-                    title = name if name in given else self.formula(step) if not heading else ""
+                    title = name if name in given else self.formula(step) if other is step else ""
                     rows.append((heading, grid, title))
                     heading = None
         matrices = [

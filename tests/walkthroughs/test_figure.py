@@ -6,16 +6,17 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from attnviz.walkthroughs.examples import example, make
 from attnviz.walkthroughs.hand import format_number
 from attnviz.walkthroughs.homework import read
-from attnviz.walkthroughs.record import Walkthrough
+from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.view import View
 from tests.fixtures.pictures import expect_apart, picture_of, text_contrasts
-from tests.walkthroughs.by_hand import of_model, one_decoder_step, walks
+from tests.walkthroughs.by_hand import attention_walk, grid, of_model, one_decoder_step, walks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -212,3 +213,17 @@ def test_the_file_of_a_slide(typed: Callable[..., Result], here: Path) -> None:
     assert typed(*command).errors == "wrote slide.png\n"
     with Image.open(here / "slide.png") as image:
         assert image.size == (1920, 1080)
+
+
+def test_a_bias_and_a_sink(words: Words) -> None:
+    """Both are numbers of the formulas, so both are there."""
+    names = ("a", "b", "c")
+    walk = attention_walk(
+        title="biased",
+        query=grid(1, 3),
+        keys=grid(3, 3, rows=names),
+        values=grid(3, 3, rows=names),
+        bias=Grid(values=np.array([[0.5, -1.0, 0.25]])),
+        sink=Grid(values=np.array([[0.3]])),
+    )
+    assert {"B", "0.250", "sink = 0.300"} <= set(words(walk))
