@@ -37,6 +37,7 @@ def build(
     theme: ThemeName = "auto",
     shared: Sequence[Path] = SHARED,
     body: str = "",
+    after: str = "",
     rules: str = "",
 ) -> str:
     """Return a page of labels and numbers, with the scripts and styles that show them.
@@ -50,6 +51,7 @@ def build(
         theme: `light`, `dark`, or `auto`, which follows the reader's system; paper is always light.
         shared: the scripts before the page's own scripts.
         body: HTML that can be read without scripts; empty if scripts draw everything.
+        after: HTML that follows what scripts draw.
         rules: computed styles, after the others.
     """
     scripts = (path.read_text("utf-8") for path in (*shared, *own) if path.suffix == ".js")
@@ -87,6 +89,7 @@ def build(
 {lines}
 </header>
 <main id="page">{body or f'<p id="wait">{_(_WAIT)}</p>'}</main>
+{after}
 <script type="application/json" id="labels">{plain}</script>
 {block}<script>{script}</script>
 </body>
