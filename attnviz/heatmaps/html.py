@@ -176,8 +176,13 @@ class Content:
     data: bytes  # the numbers that the scripts read
 
 
-def _page(content: Content, theme: ThemeName, more: Sequence[Path] = ()) -> WebPage:
-    """Build a page of this content, with the scripts and styles in `more` before those of all heatmaps."""
+def _page(
+    content: Content, theme: ThemeName, more: Sequence[Path] = (), after: str = ""
+) -> WebPage:
+    """Build a page of this content, with the scripts and styles in `more` before those of all heatmaps.
+
+    `after` is HTML that follows it.
+    """
     return WebPage(
         build(
             content.title,
@@ -186,6 +191,7 @@ def _page(content: Content, theme: ThemeName, more: Sequence[Path] = ()) -> WebP
             data=content.data,
             own=(*more, *OWN),
             theme=theme,
+            after=after,
         )
     )
 
@@ -213,25 +219,24 @@ def story(
     *,
     palette: str = DEFAULT,
     theme: ThemeName,
-    more: Mapping[str, object],
+    after: str,
     own: Sequence[Path],
 ) -> WebPage:
     """Make a page of a story: sentences that set the views of its records, or of `toy`, which runs in the page.
 
-    `own` are the story's own scripts, which read the labels in `more`; the rest is as for `attnviz.page`.
+    `after` is its text, HTML that follows the views, and `own` are its own scripts; the rest is as for `attnviz.page`.
 
     Raises:
         SelectionError: an unknown palette.
     """
     if not text.records:
         content = _tour(TOY, palette, "shared", text)
-        content = replace(content, title=text.title, labels={**content.labels, **more})
-        return _page(content, theme, (*own, *MODEL))
+        content = replace(content, title=text.title)
+        return _page(content, theme, (*own, *MODEL), after)
     contents = [_explore(record, palette, "shared") for record in text.records]
     opens = map(text.opening_state, range(len(contents)))
     content = _together(contents, opens, text.title, text.guide)
-    content.labels.update(more)
-    return _page(content, theme, (*own, *GUIDE))
+    return _page(content, theme, (*own, *GUIDE), after)
 
 
 def _together(

@@ -16,6 +16,7 @@ from attnviz.render.palette import MARKERS, levels, text_colours
 from attnviz.render.picture import (
     LEADING,
     POINT,
+    STYLES,
     Picture,
     break_lines,
     height_of,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 # All lengths are inches.
 WIDTH, WIDTH_OF_ONE = 10.0, 6.5  # of a picture with several panels, and with one
+PAGE_WIDTH, PAGE_LETTERS = 4.4, 9.5  # of a panel in a web page, in inches and points
 HEIGHT = 4.3  # of all panels together, where the style leaves it open
 NARROW = 5.0  # on a narrower page, panels stand below one another
 MAIN_SHARES = (0.36, 0.42, 0.48, 0.54)  # of the width, from which that of the main panel is chosen
@@ -143,6 +145,31 @@ def draw(story: Story, look: Look) -> Picture:
         style=style,
         theme=theme,
         typefaces=typefaces,
+    )
+
+
+def draw_alone(panel: Panel, theme: Theme, palette: Palette) -> Picture:
+    """Draw one panel without its title, for a page."""
+    from matplotlib.figure import Figure
+
+    style, panel = STYLES["sheet"], replace(panel, title="")
+    room = Room(
+        left=0.0,
+        top=0.0,
+        width=PAGE_WIDTH,
+        height=math.inf,
+        size=PAGE_LETTERS,
+        least=0.7 * PAGE_LETTERS,
+        theme=theme,
+        palette=palette,
+    )
+    room = replace(room, height=_height(panel, room))
+    typefaces = typefaces_for([typeset(repr(panel))])
+    with settings(style, theme, typefaces):
+        figure = Figure(figsize=(room.width, room.height))
+        draw_panel(figure, panel, room)
+    return Picture(
+        figure=figure, title="", description="", style=style, theme=theme, typefaces=typefaces
     )
 
 

@@ -1,25 +1,43 @@
-"""A story as a page: text, tables and panels, and live views of the attention that the text describes."""
+"""A story as a page: text, tables and charts, and live views of the attention that the text describes."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import fields, is_dataclass
+import re
+from collections.abc import Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 
 from attnviz.heatmaps.html import StoryText
 from attnviz.heatmaps.html import story as with_views
-from attnviz.look import Look
+from attnviz.look import Look, Palette
 from attnviz.pages import WebPage
-from attnviz.render.html import build, palettes
-from attnviz.render.theme import theme_of
-from attnviz.stories.record import Cell, Story, StoryView, Table, cell_text, is_number, typeset
+from attnviz.render.html import build, palettes, template
+from attnviz.render.theme import DARK, LIGHT, theme_of
+from attnviz.stories.figure import NAMED, draw_alone
+from attnviz.stories.record import (
+    Cell,
+    Lines,
+    Matrix,
+    Panel,
+    Series,
+    Story,
+    StoryView,
+    Table,
+    cell_text,
+    is_number,
+    typeset,
+)
 from attnviz.text.display import hold_units
+from attnviz.text.messages import _
 
-SCRIPTS = Path(__file__).parent / "scripts"
-OWN = tuple(SCRIPTS / name for name in ("charts.js", "story.js", "story.css"))
+HERE = Path(__file__).parent
+OWN = (HERE / "scripts" / "story.js", HERE / "scripts" / "story.css")
+MINUS, MISSING = "\u2212", "\u2013"
 
 
 def page(story: Story, look: Look) -> WebPage:
@@ -29,30 +47,28 @@ def page(story: Story, look: Look) -> WebPage:
     """
     palette, theme = look.palette, look.theme
     theme_of(theme, palette)
-    parts = [_plain(part) for part in story.parts]
     # The first paragraph of a story with views is shown next to them.
-    introduction = parts.pop(0) if story.views else None
-    plan = {
-        "title": _typeset(story.title),
-        "receipt": _typeset(story.receipt),
-        "parts": parts,
-        "live": bool(story.views),
-        "picture": [_plain(panel) for panel in story.picture],
-        "signed": palettes(signed=True),
-    }
-    if introduction is None:
-        labels = {"palette": palettes(palette), "story": plan}
-        head = [("proof", _typeset(story.receipt))]
-        title = _typeset(story.title)
-        html = build(title, head, labels=labels, data=b"", own=OWN, theme=theme)
-        return WebPage(html)
+    has_views = bool(story.views)
+    introduction, *rest = story.parts if has_views else ("", *story.parts)
+    lesson = template(HERE / "templates" / "story.html").render(
+        title=_("The whole story") if has_views else "",
+        parts=[_typeset(part) if isinstance(part, str) else _table(part) for part in rest],
+        panels=[_panel(panel, number, palette) for number, panel in enumerate(story.picture)],
+        receipt=_typeset(story.receipt) if has_views else "",
+    )
+    title = _typeset(story.title)
+    if not has_views:
+        head, labels = [("proof", _typeset(story.receipt))], {"palette": palettes(palette)}
+        return WebPage(
+            build(title, head, labels=labels, data=b"", own=OWN, theme=theme, body=lesson)
+        )
     text = StoryText(
-        title=_typeset(story.title),
-        introduction=introduction,
+        title=title,
+        introduction=_typeset(str(introduction)),
         views=[(_typeset(view.text), _state(view, story)) for view in story.views],
         records=story.records,
     )
-    return with_views(text, palette=palette, theme=theme, more={"story": plan}, own=OWN)
+    return with_views(text, palette=palette, theme=theme, after=lesson, own=OWN)
 
 
 def _state(view: StoryView, story: Story) -> dict[str, object]:
@@ -71,26 +87,8 @@ def _typeset(text: str) -> str:
     return hold_units(typeset(text))
 
 
-def _plain(value: Any) -> Any:
-    """Return a part of a story for JSON: None for missing numbers."""
-    if isinstance(value, str):
-        return _typeset(value)
-    if isinstance(value, Table):
-        return _table(value)
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    if is_dataclass(value):
-        content = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-        return {"is": type(value).__name__} | content
-    if isinstance(value, float):
-        return float(f"{value:.6g}") if math.isfinite(value) else None
-    return value
-
-
 def _table(table: Table) -> dict[str, Any]:
-    """Return a table for JSON: texts, which columns are numbers, and the shade of each cell from 0 to 1."""
+    """Return a table for the template: texts, which columns are numbers, and the shade of each cell from 0 to 1."""
     return {
         "title": _typeset(table.title),
         "columns": [_typeset(name) for name in table.columns],
@@ -106,3 +104,119 @@ def _shade(cell: Cell, table: Table) -> float | None:
         return None
     low, high = table.shade
     return float(f"{(cell - low) / (high - low):.6g}")
+
+
+# Panels.
+
+
+def _panel(panel: Panel, number: int, palette: Palette) -> dict[str, Any]:
+    """Return a panel for the template: its drawings for light and for dark pages, and its numbers as a table."""
+    note, numbers = "", _numbers(panel)
+    if isinstance(panel, Matrix):
+        note = _("Hatched cells are masked.") if np.isnan(panel.values).any() else ""
+        numbers = numbers if max(panel.values.shape) <= NAMED else None
+    elif any(series.low for series in panel.series):
+        note = _("Bands are 95% intervals.")
+    title = _typeset(panel.title)
+    drawings = []
+    for theme in (LIGHT, DARK):
+        file = BytesIO()
+        draw_alone(panel, theme, palette).write(file, ".svg")
+        drawings.append(
+            _inline(file.getvalue(), title, f"on-{theme.name}", f"p{number}{theme.name}-")
+        )
+    return {
+        "title": title,
+        "note": note,
+        "drawings": drawings,
+        "numbers": numbers,
+        "summary": _("The numbers"),
+    }
+
+
+def _inline(svg: bytes, label: str, name: str, prefix: str) -> str:
+    """Return an SVG of Matplotlib's as an element of a page.
+
+    The page's content security policy allows no styles within elements, so that they become attributes. Fonts are those
+    of the page, and ids begin with `prefix`, because they must be unique in it.
+    """
+    root = ElementTree.fromstring(svg)
+    ids = {element.attrib["id"] for element in root.iter() if "id" in element.attrib}
+    used = set(re.findall(r"#([\w.-]+)", svg.decode())) & ids
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag.rpartition("}")[2] in {"metadata", "style", "title"}:
+                parent.remove(child)
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+        attributes = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
+        element.attrib.clear()
+        element.attrib.update(_attributes(attributes, used, prefix))
+    # The viewBox alone scales the drawing to the width that it has in the page.
+    root.attrib.pop("height", None)
+    root.attrib |= {"class": name, "role": "img", "aria-label": label}
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _attributes(
+    attributes: Mapping[str, str], used: set[str], prefix: str
+) -> Iterator[tuple[str, str]]:
+    """Yield the attributes of an element of an SVG, those of its style too."""
+    for name, value in attributes.items():
+        if name == "id":
+            if value in used:
+                yield name, prefix + value
+        elif name == "style":
+            for declaration in filter(None, map(str.strip, value.split(";"))):
+                key, _colon, text = declaration.partition(":")
+                if key == "font":  # of older Matplotlib: size and families together
+                    size = re.search(r"[\d.]+px", text)
+                    key, text = "font-size", size[0] if size else "10px"
+                if key != "font-family":
+                    yield key, re.sub(r"url\(#", f"url(#{prefix}", text.strip())
+        else:
+            value = re.sub(r"url\(#", f"url(#{prefix}", value)
+            yield (
+                name,
+                prefix.join(["#", value[1:]]) if name == "href" and value[0] == "#" else value,
+            )
+
+
+def _numbers(panel: Panel) -> dict[str, Any] | None:
+    """Return the numbers of a panel as a table."""
+    if isinstance(panel, Matrix):
+        columns = list(panel.columns) or list(map(str, range(panel.values.shape[1])))
+        names = list(panel.rows) or list(map(str, range(panel.values.shape[0])))
+        cells = [list(map(_short, row)) for row in panel.values.tolist()]
+        title, first = (
+            panel.title,
+            _("rows: {0}, columns: {1}").format(panel.row_title, panel.column_title),
+        )
+    else:
+        columns = [series.name for series in panel.series]
+        if isinstance(panel, Lines):
+            names, first = list(map(_short, panel.x)), panel.x_title
+        else:
+            names, first = list(panel.labels), ""
+        cells = [[_range(series, n) for series in panel.series] for n in range(len(names))]
+        title = panel.y_title
+    return {
+        "title": _typeset(title),
+        "columns": list(map(_typeset, (first, *columns))),
+        "rows": [[_typeset(name), *row] for name, row in zip(names, cells, strict=True)],
+        "numbers": [isinstance(panel, Lines), *(True for _column in columns)],
+    }
+
+
+def _range(series: Series, n: int) -> str:
+    """Return a number of a series with its interval, if it has one."""
+    value = _short(series.values[n])
+    if not series.low:
+        return value
+    low, high = _short(series.low[n]), _short(series.high[n])
+    return _("{value} ({low} to {high})").format(value=value, low=low, high=high)
+
+
+def _short(value: float) -> str:
+    """Return a number with four digits; a dash if it is missing."""
+    return f"{value:.4g}".replace("-", MINUS) if math.isfinite(value) else MISSING

@@ -126,6 +126,24 @@ def test_the_page_of_a_story(
     assert shown.locator("figure > svg text").count() > 3  # which can be selected
 
 
+def test_charts_need_no_script(told: Callable[..., Story]) -> None:
+    """They are in the page as SVG, for light and dark; ids are unique, and no style needs to be allowed."""
+    story = told("library")
+    page = story.page().html
+    assert page == story.page().html
+    markup = page[page.index("<main") : page.index("</main>")]
+    assert markup.count("<svg") == 2 * len(story.picture)
+    assert all(typeset(panel.title) in markup for panel in story.picture)
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'(?:href="|url\()#([\w-]+)', markup)) <= set(ids)
+    assert " style=" not in markup
+    evil = replace(story, title="1 < 2 <script>", receipt="<b>", parts=("<i>&</i> `<u>`",))
+    page = evil.page().html
+    assert "<script>" not in page[: page.index("</main>")]
+    assert "<p>&lt;i&gt;&amp;&lt;/i&gt; <code>&lt;u&gt;</code></p>" in page
+
+
 @pytest.mark.parametrize("name", ["alignment", "mask", "padding"])
 def test_sentences_set_the_views_of_records(
     name: str, told: Callable[..., Story], show_page: Callable[..., Page]

@@ -41,6 +41,7 @@ def build(
     theme: ThemeName = "auto",
     shared: Sequence[Path] = SHARED,
     body: str = "",
+    after: str = "",
     rules: str = "",
 ) -> str:
     """Return a page of labels and numbers, with the scripts and styles that show them.
@@ -54,6 +55,7 @@ def build(
         theme: `light`, `dark`, or `auto`, which follows the reader's system; paper is always light.
         shared: the scripts before the page's own scripts.
         body: HTML that can be read without scripts; empty if scripts draw everything.
+        after: HTML that follows what scripts draw.
         rules: computed styles, after the others.
     """
     scripts = (path.read_text("utf-8") for path in (*shared, *own) if path.suffix == ".js")
@@ -76,6 +78,7 @@ def build(
         style=style,
         head=head,
         body=body,
+        after=after,
         labels=json.dumps(labels, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
         data=_in_text(data) if data else "",
         script=script,
