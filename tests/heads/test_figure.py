@@ -59,7 +59,8 @@ def outlined(drawn: Figure) -> list[tuple[float, float]]:
     """Return the middles of the outlined cells."""
     from matplotlib.colors import to_hex
 
-    boxes = [box for box in drawn.axes[0].patches if to_hex(box.get_edgecolor()) == LIGHT.accent]
+    patches: list[Any] = list(drawn.axes[0].patches)
+    boxes = [box for box in patches if to_hex(box.get_edgecolor()) == LIGHT.accent]
     return [tuple(box.get_center()) for box in boxes]
 
 
@@ -291,7 +292,7 @@ def expect_slide(comparison: HeadComparison, texts_of: Texts) -> list[str]:
     picture = draw(comparison, style="slides")
     assert struct.unpack(">II", picture.png()[16:24]) == (1920, 1080)
     texts = [text for text in picture.figure.findobj(Text) if text.get_text()]
-    assert min(text.get_fontsize() for text in texts) * 2 >= 18
+    assert min(float(text.get_fontsize()) for text in texts) * 2 >= 18
     return expect_clear(picture.figure, texts_of)
 
 

@@ -83,7 +83,8 @@ def story(*panels: Panel, title: str = "the finding: 나는") -> Story:
 
 def axes_of(panel: Panel, **options: Any) -> Axes:
     """Return the axes of a panel that is drawn alone."""
-    return picture_of(story(panel), **options).figure.axes[0]
+    axes: Axes = picture_of(story(panel), **options).figure.axes[0]
+    return axes
 
 
 def seen(made: Figure, texts_of: Texts) -> list[tuple[str, Bbox]]:
@@ -150,7 +151,7 @@ def test_a_column() -> None:
 def test_cells_have_their_colours(palette: str) -> None:
     """Each has the palette's colour of its value; a masked one none, so that the hatches show through."""
     axes = axes_of(MASKED, palette=palette)
-    shown = axes.images[0].to_rgba(axes.images[0].get_array(), bytes=True)
+    shown = axes.images[0].to_rgba(np.ma.asarray(axes.images[0].get_array()), bytes=True)
     masked = np.isnan(WEIGHTS)
     assert (shown[..., 3] == np.where(masked, 0, 255)).all()
     expected = colours(palette)[levels(WEIGHTS[~masked], 1.0)].astype(int)
@@ -163,7 +164,7 @@ def test_diverging_colours() -> None:
     values = np.array([[-0.5, -0.25, 0.0, 0.25, 0.5, 12.0]])
     matrix = Matrix("m", values, limits=(-0.5, 0.5), diverging=True)
     image = axes_of(matrix, palette="viridis").images[0]
-    shown = image.to_rgba(image.get_array(), bytes=True)[0, :, :3]
+    shown = image.to_rgba(np.ma.asarray(image.get_array()), bytes=True)[0, :, :3]
     blue, _, white, _, red, beyond = shown.astype(int)
     assert white.tolist() == [255, 255, 255]
     assert blue[2] > blue[0] + 50
@@ -205,7 +206,9 @@ def test_lines() -> None:
     assert set(np.asarray(band.get_paths()[0].vertices)[:, 1].tolist()) == {0.9, 1.1}
     assert axes.get_xscale() == axes.get_yscale() == "log"
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("dₖ", "variance")
-    names = [text.get_text() for text in axes.get_legend().get_texts()]
+    legend = axes.get_legend()
+    assert legend is not None
+    names = [text.get_text() for text in legend.get_texts()]
     assert names == ["unscaled", "divided by √dₖ"]
     assert axes_of(replace(DOUBLING, series=DOUBLING.series[:1])).get_legend() is None
     assert axes_of(MANY).get_ylim() == (-1.0, 1.0)

@@ -101,6 +101,7 @@ def test_one_head_of_several() -> None:
     assert all(np.allclose(walk[0, head], record[0, head], atol=1e-6) for head in range(6))
     assert np.array_equal(walk[-1, -1], walk[0, 5])
     one = attnviz.walkthrough(model="toy", head="1.2")
+    assert one.query is not None
     assert np.allclose(one[1, 2], record[1, 2][[one.query]], atol=1e-6)
     for place in ((0, 2), (1, 1)):
         with pytest.raises(SelectionError, match=r"there is no (layer|head) .: this record holds"):
