@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from attnviz.text.messages import _
+from attnviz.text.messages import _, pgettext
 from attnviz.walkthroughs.operations import CELLS, OPERATIONS, factor
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.texts import BIAS, BY_KEY, TEXTS, WEIGHTS, Text
@@ -68,6 +68,11 @@ def column_title(name: str) -> str:
     return name if text is None or text.column is None else _(text.column)
 
 
+def _formula_name(name: str) -> str:
+    """Return what formulas for one key call the number of a step; a column may have a shorter title."""
+    return pgettext("formula", "scaled") if name == "scaled" else column_title(name)
+
+
 def formula_of(
     walk: Walkthrough,
     step: CalculationStep,
@@ -114,7 +119,7 @@ def _fields(
 def formula_for_key(walk: Walkthrough, step: CalculationStep) -> str:
     """Return the formula of a step for one query and one key, such as "score = q · k"; empty if there is none."""
     columns = {
-        any_step.result: column_title(any_step.name)
+        any_step.result: _formula_name(any_step.name)
         for any_step in walk.steps
         if any_step.name in BY_KEY
     }
@@ -122,7 +127,7 @@ def formula_for_key(walk: Walkthrough, step: CalculationStep) -> str:
     if step.operation == "weigh":
         names[1] = _("value")
     filled = OPERATIONS[step.operation].for_key.format(**_fields(walk, step, names))
-    return filled and shown_formula(f"{column_title(step.name)} = {filled}")
+    return filled and shown_formula(f"{_formula_name(step.name)} = {filled}")
 
 
 def between(step: CalculationStep, place: int) -> str:

@@ -131,28 +131,22 @@ def test_nearly_zero_is_not_written_with_twenty_decimals(words: Words) -> None:
     assert sum("2.86251858e-20" in text for text in texts) == 1
 
 
-LOOKS: dict[str, dict[str, Any]] = {
-    "sheet": {},
-    "dark": {"theme": "dark"},
-    "korean": {"lang": "ko"},
-    "slides": {"style": "slides"},
-    "paper": {"style": "paper"},
+DRAWN: dict[str, tuple[Walkthrough, dict[str, Any]]] = {
+    "book": (example("seq2seq-word"), {}),
+    "queries": (of_model(16, one=False), {}),
+    "heads": (of_model(n_heads=3), {"lang": "ko"}),
+    "all heads": (of_model(one=False, n_heads=3), {}),
+    "long": (of_model(40), {}),
+    "slide": (of_model(), {"style": "slides"}),
+    "slide of queries": (of_model(16, one=False), {"style": "slides"}),
+    "paper": (of_model(), {"style": "paper"}),
+    "paper of queries": (of_model(16, one=False), {"style": "paper"}),
+    "paper of heads": (of_model(n_heads=3), {"style": "paper"}),
+    "long paper": (of_model(40), {"style": "paper", "lang": "ko"}),
 }
 
 
-@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
-@pytest.mark.parametrize(
-    "walk",
-    [
-        example("seq2seq-word"),
-        of_model(),
-        of_model(16, one=False),
-        of_model(n_heads=3),
-        of_model(one=False, n_heads=3),
-        of_model(40),
-    ],
-    ids=["book", "query", "queries", "heads", "all", "long"],
-)
+@pytest.mark.parametrize(("walk", "look"), DRAWN.values(), ids=DRAWN)
 @pytest.mark.filterwarnings("ignore:the letters are")
 def test_texts_keep_clear(texts_of: Texts, walk: Walkthrough, look: dict[str, Any]) -> None:
     """No text covers another, and none is cut off."""

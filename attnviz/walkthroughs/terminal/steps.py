@@ -149,7 +149,7 @@ def _side_by_side(view: ScreenView, texts: Sequence[str]) -> Iterator[Text]:
         # On a screen without "·" it would become " - " between spaces, which reads as a minus.
         text = view.spell(text if view.screen.unicode else text.replace(" · ", "·"))
         if line and cell_len(line) + INDENT + cell_len(text) > width:
-            yield Text(line, no_wrap=True)
+            yield from view.wrap(line)
             line = ""
         line += (" " * INDENT if line else "") + text
     yield from view.wrap(line)
