@@ -139,13 +139,17 @@ class Receipt:
         return replace(self, layers=tuple(layers), differences=differences)
 
     def __str__(self) -> str:
-        layers = count(len(self.layers), "layer")
         if self.native == SOFTMAX:
-            return f"verified: the model's own softmax in {layers}"
-        difference = f"{self.max_difference:.1e}" if self.max_difference else "0"
+            return "✓ verified (the model's own softmax)"
+        how = "equal to the model's own weights"
+        if self.max_difference or self.proves == "output":
+            difference = f"{self.max_difference:.0e}" if self.max_difference else "0"
+            how = f"largest difference {difference}"
+        if self.proves == "output":
+            how = f"only the output; {how}"
         sums = f", in {self.sums} random sums of each row" if self.sums else ""
         rows = f", weights in {self.rows} rows of each layer" if self.rows else ""
-        return f"verified: {self.proves}, max difference {difference} over {layers}{sums}{rows}"
+        return f"✓ verified ({how}{sums}{rows})"
 
 
 @dataclass(frozen=True, slots=True)

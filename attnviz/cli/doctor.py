@@ -89,7 +89,8 @@ def _draw_diagnosis(diagnosis: Diagnosis, screen: Screen) -> Iterator[Text]:
     """Yield the verdict, the table of layers without empty columns, and the meaning of the columns."""
     from rich.text import Text
 
-    from attnviz.render.terminal.table import Column, folded_table
+    from attnviz.render.columns import Column
+    from attnviz.render.terminal.table import folded_table
     from attnviz.render.terminal.text import wrap
 
     yield from wrap(diagnosis.verdict, screen)

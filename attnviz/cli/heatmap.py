@@ -125,8 +125,9 @@ def heatmap(
 ) -> None:
     """See what every head of a model attends to in a sentence.
 
-    Prints all heads as thumbnails and one of them large; with --head, those heads
-    large. With --against, draws what differs: this minus the other sentence or model.
+    Prints the clearest link, what the other heads do with the same word, and its head;
+    with --head, those heads. With --against, draws what differs: this minus the
+    other sentence or model.
     """
     paths = output or []
     if against is not None:

@@ -31,6 +31,7 @@ from attnviz.text.display import check_text, clip, visible
 if TYPE_CHECKING:
     from attnviz.attention import Attention
     from attnviz.capture.sources import Source
+    from attnviz.heads.selection import RoleCard
     from attnviz.render.picture import Picture
 
 SAVED = {".json", ".stats"}  # the endings of comparisons; the second is refused with the reason
@@ -184,7 +185,8 @@ def compare_heads(
         roles = compare_heads(model=source, settings=settings, measures=measures, progress=progress)
     if isinstance(roles, HeadComparison):
         _check_same_model(roles, comparison)
-    return replace(comparison, origin=origin, attention=record, roles_on=roles or None)
+    comparison = replace(comparison, origin=origin, attention=record, roles_on=roles or None)
+    return comparison if is_one_sentence else _with_patterns(comparison, source)
 
 
 def _can_be_sent(model: Model) -> bool:
@@ -217,37 +219,67 @@ def _opened_as(comparison: HeadComparison, model: ModelSettings) -> HeadComparis
 def example_patterns(
     comparison: HeadComparison, heads: Sequence[tuple[int, int]] = ()
 ) -> tuple[dict[tuple[str, str], Attention], str]:
-    """Return the attention on the examples of some heads, or of the clearest roles, by head and role.
+    """Return the attention on the examples of some heads, or of the clearest roles, by head and sentence.
 
-    The model is opened again only if that needs no download, and its weights must be those that were measured; if it
-    is not available, return nothing and the reason.
+    A pattern that the comparison does not keep needs its model, which is opened again only if that needs no download,
+    and whose weights must be those that were measured; if it is not available, return the others and the reason.
     """
+    cards = _cards_of(comparison, heads)
+    kept = {
+        card.key: comparison.patterns[card.key] for card in cards if card.key in comparison.patterns
+    }
+    missing = [card for card in cards if card.key not in kept]
+    origin = comparison.origin
+    if not missing or origin is None:
+        return kept, ""
+    try:
+        return kept | _attend_to(missing, origin.source or reopen_model(origin), comparison), ""
+    except errors.AttnvizError as error:
+        return kept, clip(str(error), 300)
+
+
+def _cards_of(comparison: HeadComparison, heads: Sequence[tuple[int, int]]) -> list[RoleCard]:
+    """Return the cards with an example of these heads, or of the clearest roles."""
     from attnviz.heads.selection import clearest_card, strongest
 
-    role_cards = strongest(comparison)
+    cards = strongest(comparison)
     if heads:
         profiles = [profile for profile in map(comparison.head, heads) if profile.roles]
-        role_cards = [clearest_card(profile, comparison) for profile in profiles]
-    cards = [(card, card.example.text) for card in role_cards if card.example is not None]
-    origin = comparison.origin
-    if not cards or origin is None:
-        return {}, ""
-    try:
-        source = origin.source or reopen_model(origin)
-        from attnviz.capture.attend import attend
+        cards = [clearest_card(profile, comparison) for profile in profiles]
+    return [card for card in cards if card.example is not None]
 
-        return {
-            card.key: attend(
-                text,
-                source,
-                kind=comparison.kind,
-                layers=[card.head.layer],
-                heads=[card.head.head],
-            )
-            for card, text in cards
-        }, ""
-    except errors.AttnvizError as error:
-        return {}, clip(str(error), 300)
+
+def _attend_to(
+    cards: Sequence[RoleCard], source: Source, comparison: HeadComparison
+) -> dict[tuple[str, str], Attention]:
+    """Return the attention of the heads of these cards on their examples."""
+    from attnviz.capture.attend import attend
+
+    return {
+        card.key: attend(
+            card.example.text,
+            source,
+            kind=comparison.kind,
+            layers=[card.head.layer],
+            heads=[card.head.head],
+        )
+        for card in cards
+        if card.example is not None
+    }
+
+
+def _with_patterns(comparison: HeadComparison, source: Source) -> HeadComparison:
+    """Return the comparison with the patterns that pictures of it show.
+
+    In a model of very many heads, only those of the clearest roles: a file with all of them would be large.
+    """
+    from attnviz.heads.selection import MOST
+
+    cards = _cards_of(comparison, ())
+    if len(comparison.heads) <= MOST:
+        cards += _cards_of(comparison, [head.place for head in comparison.heads])
+    unique = list({card.key: card for card in cards}.values())
+    return replace(comparison, patterns=_attend_to(unique, source, comparison))
 
 
 def draw(

@@ -37,13 +37,14 @@ from attnviz.heads.record import (
 from attnviz.heads.relations import relation_of, rule_of
 from attnviz.heads.settings import ModelSettings
 from attnviz.heads.words import reason
+from attnviz.storage import record_files
 from attnviz.storage.encoding import from_text, to_text, with_nulls
 from attnviz.storage.files import as_file_error, check_is_file
 from attnviz.text.display import inert, visible
 from attnviz.text.messages import _, language
 
 _T = TypeVar("_T")
-FORMAT, VERSION = "attnviz-comparison", 3
+FORMAT, VERSION = "attnviz-comparison", 4
 LARGEST = 2**29  # bytes; a model of 40 layers of 40 heads has 40 MB
 # The fields of a comparison that JSON holds as they are.
 PLAIN = (
@@ -78,6 +79,10 @@ def _content(comparison: HeadComparison) -> dict[str, Any]:
         "controls": comparison.controls,
         "examples": _by_head(comparison.examples),
         "typical": _by_head(comparison.typical),
+        "patterns": {
+            head: {text: json.loads(record_files.to_json(record)) for text, record in held.items()}
+            for head, held in _by_head(comparison.patterns).items()
+        },
         "loaded": None if origin is None else origin.model,
         "weights": None if origin is None else origin.weights,
         "against": None if comparison.against is None else _content(comparison.against),
@@ -164,6 +169,10 @@ def _read(content: dict[str, Any]) -> HeadComparison:
         controls=controls,
         examples=_by_place(examples),
         typical=_by_place(typical),
+        patterns={
+            place: record_files.rebuild(held)
+            for place, held in _by_place(content["patterns"]).items()
+        },
         origin=origin,
         against=None if content["against"] is None else _read(content["against"]),
     )

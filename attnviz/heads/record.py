@@ -212,6 +212,8 @@ class HeadComparison(Result):
     # sentence for each role (see `attnviz.heads.selection.typical`)
     examples: Mapping[tuple[str, str], tuple[Example, ...]] = field(default_factory=dict)
     typical: Mapping[tuple[str, str], Example] = field(default_factory=dict)
+    # the attention on examples, by ``layer.head`` and sentence, so that pictures need no model
+    patterns: Mapping[tuple[str, str], Attention] = field(default_factory=dict)
     # the relations between words that heads find, the most frequent first
     relations: tuple[Relation, ...] = ()
     n_bad: int = 0  # number of lines that could not be used

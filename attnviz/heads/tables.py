@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from attnviz.attention import Attention
 from attnviz.heads.measures import CHANCE, OFFSET, UNTRAINED
 from attnviz.heads.record import Control, HeadComparison, HeadProfile, Relation, Role
+from attnviz.heads.relations import relation_of
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import (
     HeadRole,
@@ -27,6 +28,7 @@ from attnviz.heads.words import (
     role_name,
     rounded,
 )
+from attnviz.render.columns import Column
 from attnviz.text.messages import N_, NC_, _, pgettext
 
 NAMED = 3  # number of heads named per role
@@ -35,22 +37,84 @@ HEAD, ROLE, SCORE = N_("head"), N_("role"), NC_("heads", "score")
 INTERVAL = N_("95% interval")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """A column of a table; a table is a list of columns with the same number of cells."""
-
-    title: str
-    cells: Sequence[str]
-    right: bool = False  # whether cells are right-aligned, like numbers
-    least: int = 0  # smallest width in a narrow terminal, in letters; 0 keeps the full width
-    roles: Sequence[Role | None] = ()  # the role of each cell, which gives its colour
-
-
 def map_label(role: Role | None) -> str:
     """Return the short name of a role, with a question mark if it is not established."""
     if role is None:
         return NO_LABEL
     return _(role.rule.short) + ("" if role.established else "?")
+
+
+CODES = {
+    "self": "SELF",
+    "previous": "PREV",
+    "next": "NEXT",
+    "first": "FIRST",
+    "separator": "SEP",
+    "punctuation": "PUNCT",
+    "same_word": "SAME",
+    "induction": "INDUC",
+    "broad": "BROAD",
+    "meaning": "SIM",
+    "amod": "ADJ",
+    "nsubj": "SUBJ",
+    "nsubj:pass": "SUBJ",
+    "case": "PREP",
+    "coreference": "PRON",
+    "advmod": "ADV",
+    "nummod": "NUM",
+    "nmod:poss": "POSS",
+    "agreement": "AGREE",
+    "compound:prt": "PART",
+}
+"""Short names of roles on a map, by the name of the role or of the relation; the others are the first letters."""
+
+
+def code(role: Role) -> str:
+    """Return the short name of a role, such as ``PREV`` or ``OBJ``; ``>OBJ`` from the other word to the object."""
+    relation = relation_of(role.name)
+    if role.rule.family == "offset":
+        distance = int(role.name.rpartition("_")[2])
+        return f"{abs(distance)}{'BACK' if distance < 0 else 'AHEAD'}"
+    if relation is None:
+        return CODES.get(role.name, role.name[:5].upper())
+    name, is_reverse = relation
+    return (">" if is_reverse else "") + CODES.get(name, name.partition(":")[0][:5].upper())
+
+
+def map_code(head: HeadProfile) -> str:
+    """Return the short name of the clearest established role of a head, and how many more it has, such as ``OBJ+2``."""
+    established = [role for role in head.roles if role.established]
+    if not established:
+        return NO_LABEL
+    more = len(established) - 1
+    return code(established[0]) + (f"+{more}" if more else "")
+
+
+def overview_table(rows: Sequence[Sequence[HeadRole]]) -> list[Column]:
+    """Return the table of established roles, each with its best head and what could explain it away."""
+    roles = [row[0].role for row in rows]
+    score, intervals = _score_columns(roles)
+    return [
+        Column(title="", cells=_cells(roles, code), roles=roles),
+        Column(title=_(ROLE), cells=list(map(role_name, roles)), least=14, roles=roles),
+        Column(title=_(HEAD), cells=[_names(row, 1) for row in rows]),
+        score,
+        intervals,
+        Column(title=_("best fixed offset"), cells=_cells(roles, _best_offset), right=True),
+        Column(
+            title=_("random heads"),
+            cells=_cells(roles, lambda role: _up_to(role.control(UNTRAINED))),
+            right=True,
+        ),
+    ]
+
+
+def _best_offset(role: Role) -> str:
+    """Return the upper end of the interval of the best fixed offset, and this offset."""
+    control = role.control(OFFSET)
+    if control is None or control.offset is None:
+        return _up_to(control)
+    return f"{_up_to(control)} ({control.offset:+d})"
 
 
 def role_table(rows: Sequence[Sequence[HeadRole]]) -> list[Column]:
@@ -94,10 +158,10 @@ def _rival(role: Role) -> str:
     return _("{value} at {offset:+d}").format(value=rounded(control.high), offset=control.offset)
 
 
-def _names(row: Sequence[HeadRole]) -> str:
+def _names(row: Sequence[HeadRole], most: int = NAMED) -> str:
     """Return the names of the first heads, and how many more there are: ``1.2 0.3 2.2 +4``."""
-    names = " ".join(head.name for head, _role in row[:NAMED])
-    return f"{names} +{len(row) - NAMED}" if len(row) > NAMED else names
+    names = " ".join(head.name for head, _role in row[:most])
+    return f"{names} +{len(row) - most}" if len(row) > most else names
 
 
 def head_table(comparison: HeadComparison, rows: Sequence[HeadRole]) -> list[Column]:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from attnviz.attention import Attention
 from attnviz.heads import tables, words
-from attnviz.heads.measures import CHANCE, GROUPS
+from attnviz.heads.measures import CHANCE
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.relations import FAMILY, terms_of
 from attnviz.heads.roles import CONTROLS
@@ -22,21 +22,21 @@ from attnviz.heads.selection import (
     by_role,
     clearest_roles,
     example_of,
-    groups_of,
     received_by_words,
 )
+from attnviz.render.columns import Column
 from attnviz.render.palette import LEVELS, readable
-from attnviz.render.terminal import table as render
 from attnviz.render.terminal.screen import Screen
+from attnviz.render.terminal.table import table
 from attnviz.render.terminal.text import fit, fold, spell, wrap
 from attnviz.text.messages import _
 
 WIDE = 116  # columns of a window that is wide enough for descriptions beside the roles
 READABLE = 110  # longest line of prose; after longer lines it is hard to find the next one
-ROLES = 24  # number of roles in the overview
+OVERVIEW_LINES = 40  # most lines of the overview
 CHANGED = 6  # number of heads in the table of those that differ most from a second model
 NARROWEST_CARD = 48  # columns of a card of one head beside another
-CELL = 6, 20  # smallest and largest width of a head on a map, in characters
+CELL = 5, 20  # smallest and largest width of a head on a map, in characters
 CELL_LINES = 3  # most lines of a head on a map; 1 in a model of more than `MOST` heads
 REACH = 4  # largest offset of a small pattern, before and after the query
 BAR = 30  # characters of the longest bar
@@ -59,18 +59,18 @@ class Writer:
         """Return a text in lines of readable length; all lines but the first are indented."""
         return wrap(self.say(text), self.screen, style, first=0, indent=indent, most=READABLE)
 
-    def column(self, column: tables.Column) -> render.Column:
+    def column(self, column: Column) -> Column:
         """Return a column with its cells in the colours of their roles."""
-        cells: list[Text | str] = [self.say(cell) for cell in column.cells]
+        cells = [self.say(cell) for cell in column.cells]
         if column.roles:
             styles = [role_style(role, self.screen) for role in column.roles]
-            cells = [Text(str(cell), style) for cell, style in zip(cells, styles, strict=True)]
-        return render.Column(self.say(column.title), cells, right=column.right, least=column.least)
+            cells = [Text(cell, style) for cell, style in zip(cells, styles, strict=True)]
+        return replace(column, title=self.say(column.title), cells=cells)
 
-    def table(self, columns: Sequence[tables.Column], *extra: render.Column) -> Iterator[Text]:
+    def table(self, columns: Sequence[Column], *extra: Column) -> Iterator[Text]:
         """Yield the lines of a table; the last columns are left out if they do not fit."""
         gap = 2 if self.screen.width > 100 else 1
-        return render.table([*map(self.column, columns), *extra], self.screen, gap=gap)
+        return table([*map(self.column, columns), *extra], self.screen, gap=gap)
 
 
 def role_style(role: Role | None, screen: Screen) -> Style:
@@ -108,27 +108,24 @@ def draw_overview(comparison: HeadComparison, screen: Screen) -> list[Text]:
     out = Writer(screen)
     if comparison.attention is not None:
         return draw_sentence(comparison, comparison.attention, out)
-    rows = by_role(comparison)
-    lines = _heading(_("What each head does"), comparison, out, words.finding(comparison))
-    lines += _map(comparison, out, lambda head: _label(head, out))
-    lines += _colour_legend(comparison, out)
-    lines += _changes(comparison, out)
-    first_rows = rows[:ROLES]
-    columns = tables.role_table(first_rows)
-    if screen.width < WIDE:
-        columns.pop()
-    lines += out.table(columns)
-    if len(rows) > ROLES:
-        more = _("Roles that --table also shows: {n}").format(n=len(rows) - ROLES)
-        lines += out.prose(more, "dim")
-    lines += [Text(), *_relation_counts(comparison, out)]
-    if screen.width < WIDE:
-        lines += _terms([row[0].role for row in first_rows], out)
-    lines += out.prose(_(words.ESTABLISHED), "dim")
-    lines += out.prose(_("To beat: the highest control that could rule the role out."), "dim")
-    best_head = rows[0][0].head
-    more = _("More: --table (all heads and relations), --head {head}, -o heads.csv")
-    return [*lines, *_ending(comparison, out), *out.prose(more.format(head=best_head.name), "dim")]
+    rows = [row for row in by_role(comparison) if row[0].role and row[0].role.established]
+    source = " · ".join(
+        [words.model_names(comparison), words.description(comparison), words.sample(comparison)]
+    )
+    above = [*out.prose(words.finding(comparison), "bold"), *out.prose(source), Text()]
+    above += _map(comparison, out, lambda head: _label(head, out))
+    above += _changes(comparison, out)
+    below = [*out.prose("; ".join(_signs(comparison)), "dim"), *_ending(comparison, out)]
+    more = _("More: --table (all heads, roles and notes), --head {head}, -o heads.csv")
+    best_head = rows[0][0].head if rows else comparison.heads[0]
+    below += out.prose(more.format(head=best_head.name), "dim")
+    room = max(3, OVERVIEW_LINES - len(above) - len(below) - 2)  # without titles and a blank line
+    first_rows = rows if len(rows) <= room else rows[: room - 1]
+    table = list(out.table(tables.overview_table(first_rows))) if rows else []
+    if len(first_rows) < len(rows):
+        hidden = _("Roles that --table also shows: {n}").format(n=len(rows) - len(first_rows))
+        table += out.prose(hidden, "dim")
+    return [*above, *table, Text(), *below]
 
 
 def _heading(title: str, comparison: HeadComparison, out: Writer, answer: str = "") -> list[Text]:
@@ -143,10 +140,11 @@ def _heading(title: str, comparison: HeadComparison, out: Writer, answer: str = 
     ]
 
 
-def _ending(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
-    """Yield the last lines of every view: the notes and the receipt."""
-    for note in comparison.notes:
-        yield from out.prose(_("Note: {note}").format(note=words.note_words(note)))
+def _ending(comparison: HeadComparison, out: Writer, *, has_notes: bool = False) -> Iterator[Text]:
+    """Yield the last lines of every view: the notes, if it has room for them, and the receipt."""
+    if has_notes:
+        for note in comparison.notes:
+            yield from out.prose(_("Note: {note}").format(note=words.note_words(note)))
     yield from out.prose(words.proof(comparison), "bold")
 
 
@@ -194,23 +192,21 @@ def _cell_lines(cell: Text, width: int, most: int, screen: Screen) -> list[Text]
     return [Text(line, cell.style) for line in lines]
 
 
+def _signs(comparison: HeadComparison) -> Iterator[str]:
+    """Yield the meaning of the signs that the map uses, and of the table."""
+    numbers = [sum(role.established for role in head.roles) for head in comparison.heads]
+    if 0 in numbers:
+        yield _("·: no established role")
+    if max(numbers) > 1:
+        yield _("+1: one more role")
+    if max(numbers) > 0:
+        yield _("a role's whole interval is above its controls")
+
+
 def _label(head: HeadProfile, out: Writer) -> Text:
-    """Return the short name of a head's clearest role, in its colour."""
-    return Text(out.say(tables.map_label(head.role)), role_style(head.role, out.screen))
-
-
-def _colour_legend(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
-    """Yield the names of the groups of roles on the map, each in its colour."""
-    groups = groups_of(comparison)
-    if not out.screen.colour or not groups:
-        return
-    names = [
-        Text(out.say(_(name)), Style(color=_colour_on(out.screen, colour)))
-        for name, colour in map(GROUPS.__getitem__, groups)
-    ]
-    line = Text.assemble((out.say(_("Colours: ")), "dim"), Text(", ").join(names))
-    yield from fold(line, out.screen.width)
-    yield Text()
+    """Return the short name of a head's clearest established role, in its colour."""
+    role = next((role for role in head.roles if role.established), None)
+    return Text(out.say(tables.map_code(head)), role_style(role, out.screen))
 
 
 def _changes(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
@@ -293,11 +289,11 @@ def draw_sentence(comparison: HeadComparison, record: Attention, out: Writer) ->
     if links[0].cells:
         weights = [bar(float(weight), out.screen) for weight in links[-1].cells]
         lines += out.prose(_("The strongest links between words, each of another head"))
-        lines += [*out.table(links, render.Column("", weights)), Text()]
+        lines += [*out.table(links, Column("", weights)), Text()]
     more = _("More: --table (every head), attnviz heatmap with this sentence, -o heads.csv")
     return [
         *lines,
-        *_ending(comparison, out),
+        *_ending(comparison, out, has_notes=True),
         *out.prose(more, "dim"),
     ]
 
@@ -320,8 +316,10 @@ def draw_table(
     lines += [Text()]
     if comparison.relations:
         lines += out.prose(_("Relations between words, and the head that finds each best"))
-        lines += [*out.table(tables.relation_table(comparison.relations)), *_relation_legend(out)]
-    lines += [*_legend(comparison, rows, out), *_ending(comparison, out)]
+        lines += [*out.table(tables.relation_table(comparison.relations))]
+        lines += [*_relation_counts(comparison, out), *_relation_legend(out)]
+    lines += [*_legend(comparison, rows, out)]
+    lines += _ending(comparison, out, has_notes=True)
     return lines
 
 
@@ -337,8 +335,8 @@ def _head_lines(
             )
             for head, role in rows
         ]
-        columns.insert(1, render.Column(f"-{REACH}  0  +{REACH}", patterns))
-    yield from render.table(columns, out.screen, gap=1 if out.screen.width < WIDE else 2)
+        columns.insert(1, Column(f"-{REACH}  0  +{REACH}", patterns))
+    yield from table(columns, out.screen, gap=1 if out.screen.width < WIDE else 2)
 
 
 def _by_offset(comparison: HeadComparison, head: HeadProfile, reach: int) -> list[float]:
@@ -373,7 +371,7 @@ def _legend(comparison: HeadComparison, rows: Sequence[HeadRole], out: Writer) -
         yield from out.prose(_(words.TOO_NARROW), "dim")
     pattern = _(
         "Small pattern: mean weight by offset, 0 the token itself; its height is the largest of "
-        "the head, at least {least}. Layers and heads count from 0."
+        "the head, at least {least}."
     )
     yield from out.prose(pattern.format(least=LEAST_TOP), "dim")
     yield from out.prose(_(words.NOT_EXPLANATION), "dim")
@@ -400,7 +398,8 @@ def draw_heads(
         lines = [line for place in places for line in _card(comparison, place, out)]
     table = words.model_names(comparison)
     lines += out.prose(" · ".join([table, words.sample(comparison)]), "dim")
-    return [*lines, *_ending(comparison, out), *out.prose(_(words.NOT_EXPLANATION), "dim")]
+    lines += _ending(comparison, out, has_notes=True)
+    return [*lines, *out.prose(_(words.NOT_EXPLANATION), "dim")]
 
 
 def _card(comparison: HeadComparison, place: tuple[int, int], out: Writer) -> Iterator[Text]:

@@ -8,9 +8,9 @@ from attnviz.attention import Note
 from attnviz.heads.measures import rules_of
 from attnviz.heads.record import NO_ROLE, HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS
-from attnviz.text.display import decimals, rounding, visible
+from attnviz.text.display import decimals, visible
 from attnviz.text.messages import N_, _, ngettext
-from attnviz.text.notes import PROVES, Templates, sentence
+from attnviz.text.notes import Templates, sentence, verified
 
 SAMPLES = "sentences shipped with attnviz"  # the name of the default corpus
 OWN = "sentences of its own language that it never saw"  # the name of the corpus of a trained home-built model
@@ -164,20 +164,11 @@ def sample(comparison: HeadComparison) -> str:
 
 
 def proof(comparison: HeadComparison) -> str:
-    """Return the receipt of all sentences in one line."""
+    """Return the receipt of all sentences, of both models if there are two."""
     largest = max(comparison.differences)
-    line = _("verified: {proves}, max difference {largest} over {layers}, {sentences}")
     if comparison.against is not None:
         largest = max(largest, *comparison.against.differences)
-        line = _(
-            "verified: {proves}, max difference {largest} over {layers} of both models, {sentences}"
-        )
-    return line.format(
-        proves=_(PROVES[comparison.proves]),
-        largest=rounding(largest),
-        layers=count_layers(comparison.n_layers),
-        sentences=count_sentences(comparison.n_sentences),
-    )
+    return verified(largest, comparison.proves)
 
 
 def note_words(note: Note) -> str:

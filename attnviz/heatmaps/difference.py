@@ -21,7 +21,7 @@ from attnviz.attention import (
     count,
 )
 from attnviz.errors import SelectionError
-from attnviz.heatmaps.finding import Change
+from attnviz.heatmaps.finding import Change, spans
 from attnviz.heatmaps.words import expect_tokens, merge_words
 from attnviz.render.sheet import Scale, Sheet, resolve, with_differences
 from attnviz.text.display import clip, visible
@@ -243,7 +243,7 @@ def difference(x: Attention, y: Attention) -> Difference:
         raise SelectionError("the two records have no layer or no head in common")
     notes: list[Note] = []
     if (x.layers, x.heads) != (y.layers, y.heads):
-        notes.append(Note.of("compared_by_number", layers=_span(layers), heads=_span(heads)))
+        notes.append(Note.of("compared_by_number", layers=spans(layers), heads=spans(heads)))
     x, y = x.select(layers, heads), y.select(layers, heads)
     has_equal_tokens = [token.piece for token in x.key_tokens] == [t.piece for t in y.key_tokens]
     # One tokenizer does not read one text in two ways, so these are two tokenizers.
@@ -314,10 +314,3 @@ def _left_out(x: Attention, y: Attention, keys: Pairs) -> Iterator[Note]:
             yield Note.of(code, tokens=named + (" …" if len(tokens) > MOST_NAMED else ""))
     if any(lacking):
         yield Note.of("rows_of_difference")
-
-
-def _span(numbers: Sequence[int]) -> str:
-    """Return numbers in words, such as ``0 to 5`` or ``0, 2``."""
-    if len(numbers) > 1 and list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
-        return f"{numbers[0]}–{numbers[-1]}"
-    return ", ".join(map(str, numbers))

@@ -44,7 +44,7 @@ from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.sheet import AXES, LOG_LEAST, Panel, Sheet, pool, resolve
 from attnviz.render.theme import LIGHT, Theme, theme_of
 from attnviz.text.display import clip
-from attnviz.text.messages import N_, _
+from attnviz.text.messages import _
 
 # All lengths are in inches.
 LARGEST_SHEET = 16.0
@@ -57,8 +57,6 @@ SHORTEST_BAR = 0.8  # the length of the colour bar beside a pattern of few rows
 MOST_CELLS = 2000
 NAMED_CELL = PITCH * 0.9  # the size of a cell beside which its token can be named
 NARROWEST_CELL = 0.02  # the size of the smallest visible cell
-ROUNDED = N_("Numbers: weights, rounded to 2 decimals")
-ROUNDED_VALUES = N_("Numbers: rounded to 2 decimals")
 CLOSE_GAP = 0.05  # between panels without labels
 MOST_STEP = 3  # on a page of a given width at least every third token is named, or none
 LEAST_CELLS = 8  # rows and columns that a panel keeps, however small it is
@@ -352,8 +350,7 @@ def _lay_out_single(sheet: Sheet, pen: Pen, options: _Options, zoom: float) -> _
         largest_cell = LARGEST_SHEET if style.height else 0.5
         width = style.width / zoom
         cell = min((width - before - after) / len(keys), largest_cell)
-    more = [_rounded(sheet)] if number_size(cell, options.annot, pen.least) else []
-    caption = _caption(sheet, pen, options, width, margin, *more)
+    caption = _caption(sheet, pen, options, width, margin)
     widest_key = pen.widest(keys)
     upright = widest_key > cell - 0.06
     top = caption.head + (widest_key if upright else PITCH) + (0.26 if style.width else 0.36)
@@ -364,8 +361,6 @@ def _lay_out_single(sheet: Sheet, pen: Pen, options: _Options, zoom: float) -> _
             upright = True
             top += widest_key - PITCH
             cell = min(cell, (rows_height - widest_key + PITCH) / len(queries))
-        if more and not number_size(cell, options.annot, pen.least):
-            caption = _caption(sheet, pen, options, width, margin)
         if cell * zoom < NARROWEST_CELL:
             raise SettingsError(
                 f"{style.width:.3g} x {style.height:.3g}in is too small for {len(queries)} x {len(keys)} tokens, "
@@ -517,14 +512,7 @@ def _grid_remarks(sheet: Sheet, grid: _GridLayout, options: _Options) -> list[st
     remarks = []
     if grid.step > 1:
         remarks.append(_("every {nth} token is named").format(nth=ordinal(grid.step)))
-    if options.annot:
-        remarks.append(_rounded(sheet))
     return remarks
-
-
-def _rounded(sheet: Sheet) -> str:
-    """Return the note that the numbers in the cells are rounded."""
-    return _(ROUNDED if sheet.quantity == "weight" else ROUNDED_VALUES)
 
 
 def _draw_panels(page: Page, sheet: Sheet, grid: _GridLayout, options: _Options) -> None:

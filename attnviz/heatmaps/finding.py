@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -9,17 +10,28 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from attnviz import text
 from attnviz.attention import Attention, MeanAxis, Token
-from attnviz.text.display import clip
+from attnviz.text.display import clip, percent, with_particles
 from attnviz.text.messages import N_, _
 
 # Added to the standard deviation of a head's weights, so that a head whose weights hardly differ is not chosen.
 LEAST_DEVIATION = 0.02
+# A head attends by position if its largest weights stand at one offset in at least this share of the rows, ...
+ONE_OFFSET = 0.5
+ONE_KEY = 0.8  # ... and to one token if they stand at it in at least this share
+EVEN_SHARES = 2  # a link has at least this many times the attention that each key would have evenly
 LONGEST_WORD = 24  # in the sentence, in characters
 NO_CHANGE = N_("No weight differs")  # of a difference
+NO_LINK = N_("No clear link between two words: try a longer sentence, or one head, --head 1.3")
+MOST_AGREEING = 3  # heads that are named because they agree
+OFFSETS = {
+    -1: N_("the token before them"),
+    0: N_("themselves"),
+    1: N_("the token after them"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,25 +49,22 @@ class Finding:
 
     @property
     def sentence(self) -> str:
-        """The finding in words, such as “it” attends most to “animal” (77%): layer 1, head 3."""
-        query, key = (clip(word, LONGEST_WORD) for word in self.words)
+        """The finding in words, such as “it” attends most to “animal”: 77% (layer 1, head 3)."""
         if self.is_step:
             sentence = _(
-                "“{query}” was chosen while attending most to “{key}” ({percent:.0f}%): "
-                "layer {layer}, head {head}"
+                "“{query}” was chosen while attending most to “{key}”: {percent:.0f}% "
+                "(layer {layer}, head {head})"
             )
         else:
             sentence = _(
-                "“{query}” attends most to “{key}” ({percent:.0f}%): layer {layer}, head {head}"
+                "“{query}” attends most to “{key}”: {percent:.0f}% (layer {layer}, head {head})"
             )
-        return sentence.format(
-            query=query, key=key, percent=100 * self.weight, layer=self.layer, head=self.head
+        query, key = (clip(word, LONGEST_WORD) for word in self.words)
+        return with_particles(
+            sentence.format(
+                query=query, key=key, percent=100 * self.weight, layer=self.layer, head=self.head
+            )
         )
-
-    @property
-    def reason(self) -> str:
-        """How the finding was chosen; `find` says it exactly."""
-        return _("Named first: the clearest link between two content words")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,39 +119,154 @@ def percentages(before: float, after: float) -> tuple[str, str]:
 
 
 def find(record: Attention) -> Finding | None:
-    """Return the link that stands out most among those to the largest weight of a row; None for a pooled record.
+    """Return the clearest link between two words; None if there is no clear one.
 
-    These are links between two content words, or else between two words, or else between any tokens. The one that
-    stands out most is furthest above the mean weight of such links in its head, in standard deviations.
+    A link goes from a word to the word that it attends to most: two content words or else any two words. It has at
+    least twice an even share of the attention of its row. Heads that attend by position, or to one token from
+    everywhere, name nothing. The clearest link is furthest above the mean weight of such links in its head, in standard
+    deviations.
 
-    There is none for a mean of heads or layers, whose weights are no head's own.
+    There is none in a pooled record, or in a mean of heads or layers, whose weights are no head's own.
     """
     if record.cell > 1 or record.averaged:
         return None
-    return _clearest(record, (_is_content_word, _is_word, lambda token: token is not None))
+    weights = record.weights
+    is_seen = _is_seen(record)
+    # What a row has left if sinks or special tokens are hidden.
+    even_shares = weights.sum(axis=-1, keepdims=True) / np.maximum(is_seen.sum(axis=1), 1)[:, None]
+    is_largest = weights == weights.max(axis=-1, keepdims=True)
+    # With two keys, twice an even share is all: rounding must not decide.
+    is_largest &= weights > EVEN_SHARES * even_shares - 1e-6
+    is_largest[_attends_by_position(record, is_seen)] = False
+    for is_chosen in (_is_content_word, _is_word):
+        queries = [is_chosen(token) for token in _first_pieces(record.query_tokens)]
+        keys = [is_chosen(token) for token in _first_pieces(record.key_tokens)]
+        links = np.outer(queries, keys) & is_seen & ~_is_same_word(record)
+        places = np.nonzero(is_largest & links)
+        if len(places[0]):
+            return _clearest(record, places, links)
+    return None
 
 
 Finder: TypeAlias = Callable[[Attention], Finding | None]
 """`find`, or one that remembers what it found, so that a command with several pictures looks only once."""
 
 
-def _clearest(
-    record: Attention, choices: Sequence[Callable[[Token | None], bool]]
-) -> Finding | None:
-    """Return the link that stands out most between tokens of the first choice that has any; None if none has."""
-    weights = record.weights
-    largest = weights.max(axis=-1, keepdims=True)
-    is_largest = weights == largest
-    is_visible = weights.max(axis=(0, 1)) > 0
-    for is_chosen in choices:
-        queries = [is_chosen(token) for token in _first_pieces(record.query_tokens)]
-        keys = [is_chosen(token) for token in _first_pieces(record.key_tokens)]
-        links = np.outer(queries, keys) & is_visible & ~_is_same_word(record)
-        places = np.nonzero(is_largest & links)
-        if len(places[0]):
-            break
+def other_heads(record: Attention, finding: Finding) -> str:
+    """Return which other heads give most of this query's attention to the same key, and what the others attend to.
+
+    Such as "12 of 18 heads agree: 1.5 88%, 2.3 82% …; layer 0: street or tired". Special tokens are left out.
+    """
+    is_word = np.array([not token.special for token in record.key_tokens])
+    rows = np.where(is_word, record.weights[:, :, finding.query], -1)  # (layer, head, key)
+    largest = rows.argmax(axis=-1)
+    agrees = largest == finding.key
+    n_agree, n_heads = int(agrees.sum()), agrees.size
+    if n_agree == 1:
+        said = _("None of the other {n} heads agrees").format(n=n_heads - 1)
     else:
-        return None
+        places = [
+            (float(rows[layer, head, finding.key]), f"{record.layers[layer]}.{record.heads[head]}")
+            for layer, head in np.argwhere(agrees)
+        ]
+        own = f"{finding.layer}.{finding.head}"
+        others = [f"{name} {share:.0%}" for share, name in sorted(places)[::-1] if name != own]
+        listed = ", ".join(others[:MOST_AGREEING]) + (" …" if len(others) > MOST_AGREEING else "")
+        words = _("{n} of {n_heads} heads agree: {listed}")
+        said = words.format(n=n_agree, n_heads=n_heads, listed=listed)
+    # the layers in which most heads attend to something else
+    differing = np.flatnonzero(agrees.mean(axis=1) < 1 / 2)
+    keys = Counter(int(key) for layer in differing for key in largest[layer] if key != finding.key)
+    if not keys:
+        return said
+    texts = [clip(record.key_tokens[key].text, LONGEST_WORD) for key, _n in keys.most_common(2)]
+    numbers = [record.layers[layer] for layer in differing]
+    if len(numbers) == len(record.layers):
+        where = _("the others")
+    elif len(numbers) == 1:
+        where = _("layer {n}").format(n=numbers[0])
+    else:
+        where = _("layers {numbers}").format(numbers=spans(numbers))
+    either = _(" or ")
+    return f"{said}; {where}: {either.join(texts)}"
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """Return ascending numbers in words, such as ``0–5`` or ``0, 2``."""
+    if len(numbers) > 1 and list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]}–{numbers[-1]}"
+    return ", ".join(map(str, numbers))
+
+
+def head_sentence(record: Attention) -> str:
+    """Return what the only head of a record does, where no link is named: its rule of position, if it has one."""
+    is_seen = _is_seen(record)
+    rows = np.flatnonzero(is_seen.sum(axis=1) > 1)
+    largest = record.weights[0, 0].argmax(axis=-1)[rows]
+    place = _("layer {layer}, head {head}").format(layer=record.layers[0], head=record.heads[0])
+    if len(rows):
+        offsets = np.array(record.key_numbers)[largest] - record.first[0] - rows
+        offset, n_offset = Counter(offsets.tolist()).most_common(1)[0]
+        key, n_key = Counter(largest.tolist()).most_common(1)[0]
+        if n_key >= ONE_KEY * len(rows):
+            said = _("{share} of the tokens attend most to “{key}” ({place})")
+            word = clip(record.key_tokens[key].text, LONGEST_WORD)
+            text = said.format(share=percent(n_key / len(rows)), key=word, place=place)
+            return with_particles(text)
+        if record.kind != "cross" and n_offset > len(rows) / 2:
+            if offset in OFFSETS:
+                where = _(OFFSETS[offset])
+            else:
+                after = _("the token {n} places after them")
+                before = _("the token {n} places before them")
+                where = (after if offset > 0 else before).format(n=abs(offset))
+            said = _("{share} of the tokens attend most to {where} ({place})")
+            text = said.format(share=percent(n_offset / len(rows)), where=where, place=place)
+            return with_particles(text)
+    return _("No clear link between two words ({place})").format(place=place)
+
+
+def _is_seen(record: Attention) -> Bool[np.ndarray, "query key"]:
+    """Return which keys each query may attend to: under a causal mask, those that are not after it."""
+    shape = record.weights.shape[2:]
+    if record.kind != "decoder":
+        return np.ones(shape, dtype=bool)
+    query_numbers = np.arange(record.first[0], record.first[0] + shape[0])
+    is_earlier = np.array(record.key_numbers)[None] <= query_numbers[:, None]
+    return np.asarray(is_earlier | (record.weights.max(axis=(0, 1)) > 0))
+
+
+def _attends_by_position(
+    record: Attention, is_seen: Bool[np.ndarray, "query key"]
+) -> Bool[np.ndarray, "layer head"]:
+    """Return which heads attend to a fixed offset or to one key, whatever the words are.
+
+    In cross-attention an offset is no rule of position: words of two languages often stand in the same order.
+    """
+    largest = record.weights.argmax(axis=-1)[..., is_seen.sum(axis=1) > 1]  # (layer, head, row)
+    by_key = _largest_share(largest) >= ONE_KEY
+    if record.kind == "cross":
+        return by_key
+    rows = np.flatnonzero(is_seen.sum(axis=1) > 1)
+    numbers = np.array(record.key_numbers)  # sinks that are left out leave gaps
+    return by_key | (_largest_share(numbers[largest] - rows) >= ONE_OFFSET)
+
+
+def _largest_share(numbers: Int[np.ndarray, "layer head row"]) -> Float[np.ndarray, "layer head"]:
+    """Return the share of rows that have the most frequent number of a head; 0 without rows."""
+    n_layers, n_heads, n_rows = numbers.shape
+    most = [
+        np.unique(head, return_counts=True)[1].max(initial=0)
+        for head in numbers.reshape(n_layers * n_heads, n_rows)
+    ]
+    return np.asarray(np.reshape(most, (n_layers, n_heads)) / max(n_rows, 1))
+
+
+def _clearest(
+    record: Attention, places: tuple[np.ndarray, ...], links: Bool[np.ndarray, "query key"]
+) -> Finding:
+    """Return the one of the links at these places that stands out most among the `links` of its head."""
+    weights = record.weights
     means, deviations = _statistics(weights, links)
     layers_heads = places[:2]
     standing = (weights[places] - means[layers_heads]) / (

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Int
@@ -17,21 +16,34 @@ from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.heatmaps.finding import NO_CHANGE, Change, Finder, find
+from attnviz.heatmaps.finding import (
+    NO_CHANGE,
+    NO_LINK,
+    Change,
+    Finder,
+    Finding,
+    find,
+    head_sentence,
+    other_heads,
+)
 from attnviz.heatmaps.words import token_level_summary
 from attnviz.render.palette import MIDDLE, levels, signed_levels
-from attnviz.render.sheet import AXES, BLANK, LOG_LEAST, Panel, Sheet, blank_below, pool
+from attnviz.render.sheet import BLANK, Panel, Sheet, blank_below, pool
 from attnviz.render.terminal.screen import Screen
-from attnviz.render.terminal.text import centre, fit, legend, shortened, spell, wrap
+from attnviz.render.terminal.text import centre, fit, fold, legend, shortened, spell, wrap
+from attnviz.text.display import percent
 from attnviz.text.messages import N_, _
 from attnviz.text.notes import CUT, sentence
 
 LABEL_WIDTH = 14  # the largest width of a token's label beside a matrix, in character cells
 MOST_LINES = 64  # of all panels in full size; if they take more, their cells are smaller
+OVERVIEW_LINES = 40  # of one head and thumbnails of all heads, which are left out if they take more
 NOTHING = -1  # the level of a weight whose cell stays blank
 MASKED = -2  # the level of a cell that the mask hides
-SCREEN_LINES = 48  # a usual window has 50 lines, and two are the command and the next prompt
-LEAST_THUMBNAIL, MOST_THUMBNAIL = 3, 16  # rows and columns of a thumbnail
+BETWEEN = -3  # the level of a cell between two thumbnails
+MOST_THUMBNAIL = (
+    16  # rows and columns of a thumbnail: groups of tokens in place of tokens would show little
+)
 MOST_STAIRS = 3  # lines over which the keys' names may be spread if one line has no room for them
 FEW = 32  # up to this many tokens are shown one by one if the screen is wide enough, however many lines that takes
 MOST_NAMED = 6  # heads whose largest change is named
@@ -44,8 +56,7 @@ class CellFormat:
     """How one weight is shown."""
 
     width: int  # in character cells
-    # ``decimals`` (0.34), ``percent`` (34), or empty for only the colour
-    digits: Literal["decimals", "percent", ""]
+    digits: bool = False  # whether the weight is written in percent, beside its colour or shade
     # whether one line shows two rows of a matrix, in the upper and lower halves of its characters
     halves: bool = False
     signed: bool = False  # whether the numbers are differences, each with its sign
@@ -59,7 +70,7 @@ def draw(
     changes: Sequence[Change] = (),
     finder: Finder = find,
 ) -> list[Text]:
-    """Return the lines of a sheet: the head with the link that stands out most, then an overview of all heads.
+    """Return the lines of a sheet: the clearest link, its head, then an overview of all heads.
 
     With `full`, and of a mean of heads or layers, every pattern in full size instead. A difference begins with
     its largest `changes`.
@@ -72,69 +83,111 @@ def draw(
         key_labels=tuple(spell(label, screen) for label in sheet.key_labels),
         has_blanks=screen.has_blanks,
     )
-    first_lines = [line for note in cut_notes for line in _wrap(note, screen)]
-    if not full and not sheet.record.averaged and len(sheet.panels) > 1:
-        return [*first_lines, *_draw_overview(sheet, screen, changes, finder)]
+    finding = None if sheet.quantity == "difference" else finder(sheet.record)
+    shows_all = full or bool(sheet.record.averaged) or len(sheet.panels) == 1
+    first_lines = [
+        *(line for note in cut_notes for line in _wrap(note, screen)),
+        *_wrap(_answer(sheet, changes, finding), screen, "bold"),
+        *_shaded_sentence(sheet, finding, screen),
+    ]
+    if not shows_all:
+        return [*first_lines, *_draw_overview(sheet, screen, changes, finding)]
     if len(sheet.panels) == 1:
         scaled, cell = _fit_single(sheet, screen)
     else:
         scaled, cell = _fit_many(sheet, screen)
-    answer = ""
-    if sheet.quantity == "difference":
-        answer = changes[0].sentence if changes else _(NO_CHANGE)
     return [
         *first_lines,
-        *_wrap(answer, screen, "bold"),
-        *_heading(sheet, screen, sheet.size),
         *_bands(scaled, screen, cell),
         *_token_level(scaled, screen),
         *_foot(sheet, scaled, cell, screen),
     ]
 
 
-def _draw_overview(
-    sheet: Sheet, screen: Screen, changes: Sequence[Change], finder: Finder
-) -> list[Text]:
-    """Return one head in full size, below a sentence that says why, and thumbnails of all heads.
-
-    It is the head with the link that stands out most or, in a pooled record, the one that differs most from the others;
-    of a difference, the one with the largest change.
-    """
-    reasons = []
-    finding = None if sheet.quantity == "difference" else finder(sheet.record)
+def _answer(sheet: Sheet, changes: Sequence[Change], finding: Finding | None) -> str:
+    """Return the first line: the clearest link, the largest change, or what is to be said in their place."""
+    record = sheet.record
+    if sheet.quantity == "difference":
+        return changes[0].sentence if changes else _(NO_CHANGE)
     if finding is not None:
-        reasons = [finding.reason]
+        return finding.sentence
+    if record.averaged:
+        return ""
+    if len(sheet.panels) == 1:
+        return head_sentence(record) if record.cell == 1 else ""
+    if _has_one_pattern(sheet):
+        return _(SAME_PATTERN)
+    return _(NO_LINK) if record.cell == 1 else ""
+
+
+def _has_one_pattern(sheet: Sheet) -> bool:
+    """Return whether all heads have the same pattern, as for a single token."""
+    return all(np.allclose(panel.matrix, sheet.panels[0].matrix) for panel in sheet.panels)
+
+
+def _shaded_sentence(sheet: Sheet, finding: Finding | None, screen: Screen) -> list[Text]:
+    """Return the sentence, in which each word has the colour of its weight for the query of the finding."""
+    if finding is None:
+        return shortened(_wrap(sheet.sentence, screen), screen)
+    panel = _panel_at(sheet, finding.layer, finding.head)
+    weights = panel.matrix[finding.query]
+    row_levels = levels(weights, panel.top, log=panel.log).astype(int).tolist()
+    is_own = sheet.record.kind != "cross"
+    own_number = sheet.numbers[0][finding.query]
+    line = Text()
+    before = None
+    for token, label, number, level in zip(
+        sheet.record.key_tokens, sheet.key_labels, sheet.numbers[1], row_levels, strict=True
+    ):
+        follows = before is not None and token.span is not None and token.span[0] == before[1]
+        if line and not follows and not label.startswith("·"):
+            line.append(" ")
+        before = token.span
+        style = screen.paint(level) if screen.colour else Style()
+        if is_own and number == own_number:
+            style += Style(bold=True, underline=True)
+        line.append(label.removeprefix("·") if len(label) > 1 else label, style)
+        if not screen.colour:
+            line.append(screen.shade(level).strip())
+    return shortened(fold(line, screen.width), screen)
+
+
+def _draw_overview(
+    sheet: Sheet, screen: Screen, changes: Sequence[Change], finding: Finding | None
+) -> list[Text]:
+    """Return a line about the other heads, one head in full size, and thumbnails of all heads if they are small.
+
+    It is the head with the clearest link or the largest change, or else the one that differs most from the others.
+    """
+    if finding is not None:
         panel = _panel_at(sheet, finding.layer, finding.head)
-        answer = finding.sentence
-    elif changes:
-        panel, answer = _panel_at(sheet, changes[0].layer, changes[0].head), changes[0].sentence
-        reasons = [_largest_by_head(sheet, changes)]
+        about = other_heads(sheet.record, finding)
     elif sheet.quantity == "difference":
-        panel, answer = sheet.panels[0], _(NO_CHANGE)
-    elif all(np.allclose(panel.matrix, sheet.panels[0].matrix) for panel in sheet.panels):
-        panel, answer = sheet.panels[0], _(SAME_PATTERN)  # as of a single token
+        panel, about = sheet.panels[0], ""
+        if changes:
+            panel = _panel_at(sheet, changes[0].layer, changes[0].head)
+            about = _largest_by_head(sheet, changes)
+    elif _has_one_pattern(sheet):
+        panel, about = sheet.panels[0], ""
     else:
         panel = sheet.distinct
         words = _("Layer {layer}, head {head} differs most from the other heads")
-        answer = words.format(layer=panel.layer, head=panel.head)
+        about = words.format(layer=panel.layer, head=panel.head)
     large = replace(sheet, panels=(panel,), layers=(panel.layer,), heads=(panel.head,))
     scaled, cell = _fit_single(large, screen)
-    contents = _("All {size}, one row per layer (more: --head {place}, or -o FILE.html)").format(
-        size=sheet.size, place=panel.place
-    )
-    _blank_line, *bands = _bands(scaled, screen, cell)
     above = [
-        *_wrap(answer, screen, "bold"),
-        *_sentence_and_model(sheet, screen),
-        *bands,
+        *_wrap(about, screen),
+        *_bands(scaled, screen, cell),
         *_token_level(scaled, screen),
         Text(),
-        *_wrap(contents, screen),
     ]
-    # The foot has one line more if the thumbnails need a note, for which "-" stands here.
-    _blank_line, *foot = _foot(sheet, scaled, cell, screen, [*reasons, "-"])
-    thumbnails, notes = _thumbnails(sheet, screen, SCREEN_LINES - len(above) - len(foot))
-    _blank_line, *foot = _foot(sheet, scaled, cell, screen, [*reasons, *notes])
+    foot = _foot(sheet, scaled, cell, screen, in_overview=True)
+    # The answer and the sentence stand above.
+    room = OVERVIEW_LINES - 2 - len(above) - len(foot)
+    thumbnails = _thumbnails(sheet, screen, room)
+    if not thumbnails:
+        more = _("More: --head {place} (one head), --layer {layer} (one layer), -o FILE.html (all)")
+        thumbnails = _wrap(more.format(place=panel.place, layer=panel.layer), screen, "dim")
     return [*above, *thumbnails, *foot]
 
 
@@ -147,7 +200,7 @@ def _largest_by_head(sheet: Sheet, changes: Sequence[Change]) -> str:
     """Return the largest change of each of the heads that change most, in words."""
     by_head: dict[str, str] = {}
     for change in changes:  # the largest first
-        by_head.setdefault(f"{change.layer}.{change.head}", f"{change.difference:+.2f}")
+        by_head.setdefault(f"{change.layer}.{change.head}", f"{100 * change.difference:+.0f}%")
     heads = ", ".join(f"{head} ({size})" for head, size in [*by_head.items()][:MOST_NAMED])
     return _("Largest changes, by head: {heads}").format(heads=heads)
 
@@ -162,47 +215,36 @@ def _token_level(scaled: Sheet, screen: Screen) -> list[Text]:
     return [Text(), *lines] if lines else []
 
 
-def _sentence_and_model(sheet: Sheet, screen: Screen) -> list[Text]:
-    """Return the sentence and the model, in one line if it has room for both."""
-    texts = [text for text in (sheet.sentence, sheet.model) if text]
-    line = " · ".join(texts)
-    if cell_len(line) <= screen.width:
-        return _wrap(line, screen)
-    return [*shortened(_wrap(sheet.sentence, screen), screen), *_wrap(sheet.model, screen)]
-
-
-def _heading(sheet: Sheet, screen: Screen, size: str) -> list[Text]:
-    """Return the sentence, the model, and its `size`, the number of layers and heads."""
-    lines = shortened(_wrap(sheet.sentence, screen, "bold"), screen)
-    return [*lines, *_wrap(f"{sheet.model} · {size}", screen)]
-
-
 def _foot(
-    sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, more: Sequence[str] = ()
+    sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, *, in_overview: bool = False
 ) -> list[Text]:
-    """Return the legend, the notes and the receipt of a sheet that is shown as `scaled`, perhaps pooled.
-
-    `more` has further notes.
-    """
-    legend_text, axes = scaled.legend, _(AXES)
-    if cell.digits:
-        is_percent = cell.digits == "percent"
-        numbers = _("numbers: percent") if is_percent else _("numbers: rounded")
-        legend_text += "; " + numbers
-    elif not screen.colour and cell.signed:
-        axes += "; " + _("{dot} is a small change").format(dot=_small_change(screen))
-    elif not screen.colour:
-        axes += "; " + _("{dot} is a small weight").format(dot=screen.dot)
-    notes = [axes, *(note for note in scaled.notes if note not in sheet.notes)]
+    """Return the legend, the notes, the model and the receipt of a sheet that is shown as `scaled`, perhaps pooled."""
+    if sheet.quantity == "difference":
+        legend_text = scaled.legend
+    else:
+        legend_text = _("Rows attend to columns: {scale}").format(scale=scaled.scale_words)
+        if scaled.has_mask:
+            legend_text += "; " + _("hatched: masked")
+    notes = [note for note in scaled.notes if note not in sheet.notes]
     if cell.halves:
         notes.append(_("Each line shows two rows and names the upper one"))
-    notes += [*more, *(note for note in sheet.notes if note in scaled.notes)]
+    notes += [note for note in sheet.notes if note in scaled.notes]
     return [
-        Text(),
+        *([] if in_overview else [Text()]),
         *legend(legend_text, screen, most=screen.width, signed=cell.signed),
         *(line for note in notes for line in _wrap(note, screen, "dim")),
-        *_wrap(sheet.proof, screen, "bold" if sheet.is_proved else ""),
+        *_source(sheet, screen, size="" if in_overview else sheet.size),
     ]
+
+
+def _source(sheet: Sheet, screen: Screen, *, size: str) -> list[Text]:
+    """Return the model, the `size` and the receipt, in one line if it has room for them."""
+    model = " · ".join(text for text in (sheet.model, size) if text)
+    style = "bold" if sheet.is_proved else ""
+    if cell_len(model) + 3 + cell_len(sheet.proof) <= screen.width:
+        start = spell(f"{model} · ", screen)
+        return [Text.assemble(start, (spell(sheet.proof, screen), style), no_wrap=True)]
+    return [*_wrap(model, screen), *_wrap(sheet.proof, screen, style)]
 
 
 def _wrap(text: str, screen: Screen, style: str = "") -> list[Text]:
@@ -219,10 +261,10 @@ def _fit_single(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
     # Each number has a sign, or without colours a shade character after it.
     mark = 1 if signed or not screen.colour else 0
     for cell in (
-        CellFormat(max(6, min(name_width, 10)), "decimals", signed=signed),
-        CellFormat(5 + mark, "decimals", signed=signed),
-        CellFormat(3 + mark, "percent", signed=signed),
-        CellFormat(2, "", signed=signed),
+        CellFormat(max(6, min(name_width, 10)), digits=True, signed=signed),
+        CellFormat(5, digits=True, signed=signed),
+        CellFormat(3 + mark, digits=True, signed=signed),
+        CellFormat(2, signed=signed),
     ):
         # Cells as wide as the keys' names are only for short texts; in long ones they would be too wide.
         if n_keys * cell.width <= room and (cell.width < name_width or n_keys <= 30):
@@ -247,8 +289,8 @@ def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
     n_rows, n_keys = len(sheet.query_labels), len(sheet.key_labels)
     signed = sheet.quantity == "difference"
     for cell in (
-        CellFormat(3 if screen.colour and not signed else 4, "percent", signed=signed),
-        CellFormat(2, "", signed=signed),
+        CellFormat(3 if screen.colour and not signed else 4, digits=True, signed=signed),
+        CellFormat(2, signed=signed),
         _thin(screen, signed=signed),
     ):
         across = (room + GAP) // (max(n_keys * cell.width, *map(cell_len, _titles(sheet))) + GAP)
@@ -263,7 +305,7 @@ def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
 
 def _thin(screen: Screen, *, signed: bool) -> CellFormat:
     """Return the smallest cell that the screen can show."""
-    return CellFormat(1, "", halves=screen.colour and screen.unicode, signed=signed)
+    return CellFormat(1, halves=screen.colour and screen.unicode, signed=signed)
 
 
 def _titles(sheet: Sheet) -> list[str]:
@@ -272,7 +314,7 @@ def _titles(sheet: Sheet) -> list[str]:
     if sheet.scale != "panel":
         return names
     tops = [panel.top for panel in sheet.panels]
-    return [f"{name} max {top:.3g}" for name, top in zip(names, tops, strict=True)]
+    return [f"{name} max {percent(top)}" for name, top in zip(names, tops, strict=True)]
 
 
 def _label_width(sheet: Sheet) -> int:
@@ -352,25 +394,30 @@ def _column_header(labels: Sequence[str], numbers: Sequence[int], cell: CellForm
     return [line[: len(labels) * cell.width]]
 
 
+def _levels(
+    panel: Panel, masked_from: Int[np.ndarray, " row"], screen: Screen, cell: CellFormat
+) -> Int[np.ndarray, "row column"]:
+    """Return the level of each weight of a panel in the palette, `NOTHING` or `MASKED`."""
+    if cell.signed:
+        signed = signed_levels(panel.matrix, panel.top).astype(int)
+        matrix_levels = signed if screen.colour else np.where(signed == MIDDLE, NOTHING, signed)
+    else:
+        matrix_levels = np.where(
+            panel.matrix < blank_below(panel.top, log=panel.log),
+            0 if screen.colour else NOTHING,
+            levels(panel.matrix, panel.top, log=panel.log).astype(int),
+        )
+    is_masked = np.arange(panel.matrix.shape[1]) >= masked_from[:, None]
+    return np.where(is_masked, MASKED, matrix_levels)
+
+
 def _matrix(
     panel: Panel, masked_from: Int[np.ndarray, " row"], screen: Screen, cell: CellFormat
 ) -> list[Text]:
     """Return the lines of a panel's matrix: one per row, or one per two rows if the cell `halves` them."""
-    if cell.signed:
-        signed = signed_levels(panel.matrix, panel.top).astype(int)
-        matrix_levels = np.where(signed == MIDDLE, NOTHING, signed)
-    else:
-        small_level = NOTHING if screen.has_blanks else 0
-        matrix_levels = np.where(
-            panel.matrix < blank_below(panel.top, log=panel.log),
-            small_level,
-            levels(panel.matrix, panel.top, log=panel.log).astype(int),
-        )
-    is_masked = np.arange(panel.matrix.shape[1]) >= masked_from[:, None]
-    matrix_levels = np.where(is_masked, MASKED, matrix_levels).tolist()
-    if cell.halves:
-        pairs = [matrix_levels[row : row + 2] for row in range(0, len(matrix_levels), 2)]
-        return [_half_line(pair, screen, signed=cell.signed) for pair in pairs]
+    matrix_levels = _levels(panel, masked_from, screen, cell).tolist()
+    if not cell.digits:
+        return _level_lines(matrix_levels, screen, cell)
     lines = []
     for weights, row_levels in zip(panel.matrix.tolist(), matrix_levels, strict=True):
         line = Text(no_wrap=True)
@@ -380,9 +427,23 @@ def _matrix(
     return lines
 
 
+def _level_lines(rows: list[list[int]], screen: Screen, cell: CellFormat) -> list[Text]:
+    """Return lines of cells without digits; two rows share a line if the cell `halves` them."""
+    if cell.halves:
+        pairs = [rows[row : row + 2] for row in range(0, len(rows), 2)]
+        return [_half_line(pair, screen, signed=cell.signed) for pair in pairs]
+    lines = []
+    for row in rows:
+        line = Text(no_wrap=True)
+        for level in row:
+            line.append_text(_cell(0.0, level, screen, cell))
+        lines.append(line)
+    return lines
+
+
 def _cell(weight: float, level: int, screen: Screen, cell: CellFormat) -> Text:
     """Return one weight on its colour, or with its shade; `NOTHING` is blank, `MASKED` hatched."""
-    if level == NOTHING:
+    if level in {NOTHING, BETWEEN}:
         return Text(" " * cell.width)
     if level == MASKED:
         return Text(centre(screen.hatch, cell.width), "dim")
@@ -431,86 +492,64 @@ def _digits(weight: float, cell: CellFormat) -> str:
     """Return the digits of a weight, or of a change with its sign; empty if they would be 0."""
     if abs(weight) < BLANK or not cell.digits:
         return ""
-    if cell.signed:
-        sign, size = "-" if weight < 0 else "+", abs(weight)
-        return sign + _digits(size, replace(cell, signed=False)).removeprefix("0")
-    return f"{weight:.2f}" if cell.digits == "decimals" else str(math.floor(100 * weight + 0.5))
+    size = math.floor(100 * abs(weight) + 0.5)
+    if not cell.signed:
+        return str(size)
+    return f"-{size}" if weight < 0 else f"+{size}"
 
 
-def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], list[str]]:
-    """Return all panels as thumbnails, one row of them per layer, and notes about them.
+def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> list[Text]:
+    """Return all panels as thumbnails, one row of them per layer; none if they take more than `room` lines.
 
-    They are as large as `room` lines allow; on a narrow screen the heads of a layer continue below.
+    On a narrow screen the heads of a layer continue below.
     """
-    margin = cell_len(_("layer {n}").format(n=sheet.layers[-1])) + 1
-    across = _thumbnails_across(sheet, screen.width - margin)
-    bands = math.ceil(len(sheet.heads) / across)
-    most_columns = max(2, min(MOST_THUMBNAIL, (screen.width - margin) // across - 1))
+    if max(sheet.cell) > 1 or max(len(sheet.query_labels), len(sheet.key_labels)) > MOST_THUMBNAIL:
+        return []
+    margin = max(cell_len(_("layer {n}").format(n=sheet.layers[-1])), cell_len(_("head"))) + 1
+    width = max(len(sheet.key_labels), len(str(sheet.heads[-1]))) + 1
+    most_across = (screen.width - margin + 1) // width
+    if not most_across:
+        return []
+    bands = math.ceil(len(sheet.heads) / most_across)
+    across = math.ceil(len(sheet.heads) / bands)
     halves = _thin(screen, signed=False).halves
-    for size in range(MOST_THUMBNAIL, LEAST_THUMBNAIL - 1, -1):
-        small = pool(sheet, size, min(size, most_columns))
-        n_rows = len(small.query_labels)
-        # An odd number of half rows leaves half a line free, which separates layers too.
-        has_gaps = n_rows % 2 == 0 or not halves
-        height = (n_rows + 1) // 2 if halves else n_rows
-        if bands * (len(sheet.layers) * (height + has_gaps) + 1) - 1 <= room:
-            break
-    else:  # even the smallest thumbnails take more lines
-        has_gaps = halves and has_gaps
-    lines = list(_thumbnail_lines(sheet, small, screen, margin, across, has_gaps=has_gaps))
-    if small is sheet:
-        return lines, []
-    tall, broad = small.cell
-    top = f"{max(panel.top for panel in small.panels):.3g}"
-    ends = _("0 to {top}").format(top=top)
-    if sheet.quantity == "difference":
-        ends = _("−{top} to +{top}").format(top=top)
-    if sheet.scale == "log":
-        ends = _("{least} to {top}, logarithmic scale").format(least=f"{LOG_LEAST:.4f}", top=top)
-    if sheet.scale == "panel":
-        ends = _("each scaled to its own maximum")
-    note = _(
-        "Thumbnails: {tall} x {broad} tokens per cell (sum over keys, mean over queries), {ends}"
-    )
-    return lines, [note.format(tall=tall, broad=broad, ends=ends)]
+    for has_gaps in (True, False) if halves else (False,):  # half a line, or none: not a whole line
+        lines = []
+        for start in range(0, len(sheet.heads), across):
+            heads = range(start, min(start + across, len(sheet.heads)))
+            lines += [Text()] if start else []
+            lines += _band_of_thumbnails(sheet, screen, heads, margin, width, has_gaps=has_gaps)
+        if len(lines) <= room:
+            return lines
+    return []
 
 
-def _thumbnails_across(sheet: Sheet, width: int) -> int:
-    """Return how many thumbnails stand side by side in this width; about equally many in each band."""
-    n_heads = len(sheet.heads)
-    least_width = min(len(sheet.key_labels), LEAST_THUMBNAIL)
-    across = n_heads
-    while across > 1 and width // across - 1 < least_width:
-        across -= 1
-    bands = math.ceil(n_heads / across)
-    return math.ceil(n_heads / bands)
-
-
-def _thumbnail_lines(
-    sheet: Sheet, small: Sheet, screen: Screen, margin: int, across: int, *, has_gaps: bool
+def _band_of_thumbnails(
+    sheet: Sheet, screen: Screen, heads: range, margin: int, width: int, *, has_gaps: bool
 ) -> Iterator[Text]:
-    """Yield the lines of thumbnails, `across` of them side by side.
+    """Yield the thumbnails of some heads in all layers, each `width` cells wide, below the numbers of the heads.
 
-    `small` is the pooled sheet, `margin` the width of the layers' names; with `has_gaps` a blank line separates layers.
+    `margin` is the width of the layers' names. Gaps between layers are one row high.
     """
-    width = max(len(small.key_labels), len(str(sheet.heads[-1])))
     cell = _thin(screen, signed=sheet.quantity == "difference")
-    masked_from = small.masked_from
-    for start in range(0, len(sheet.heads), across):
-        heads = range(start, min(start + across, len(sheet.heads)))
-        if start:
-            yield Text()
-        numbers = " ".join(f"{sheet.heads[head]:<{width}}" for head in heads)
-        yield Text(" " * margin + numbers, "dim", no_wrap=True)
-        for index, layer in enumerate(sheet.layers):
-            panels = [small.panels[index * len(sheet.heads) + head] for head in heads]
-            matrices = [_matrix(panel, masked_from, screen, cell) for panel in panels]
-            name = _("layer {n}").format(n=layer)
-            for rows in zip(*matrices, strict=True):
-                line = _join_rows(set_cell_size(name, margin), rows, width + 1)
-                line.pad_right(width + 1 - rows[-1].cell_len)
-                line.rstrip_end(screen.width)
-                yield line
-                name = ""  # only the first line of a layer has its name
-            if has_gaps and index < len(sheet.layers) - 1:
-                yield Text()
+    numbers = "".join(f"{sheet.heads[head]:<{width}}" for head in heads)
+    yield Text(set_cell_size(_("head"), margin) + numbers.rstrip(), "dim", no_wrap=True)
+    n_rows = len(sheet.query_labels)
+    pitch = n_rows + has_gaps
+    columns = []
+    for head in heads:
+        rows: list[list[int]] = []
+        for index in range(len(sheet.layers)):
+            panel = sheet.panels[index * len(sheet.heads) + head]
+            rows += _levels(panel, sheet.masked_from, screen, cell).tolist()
+            rows += [[BETWEEN] * len(sheet.key_labels)] * has_gaps
+        columns.append(_level_lines(rows[: len(rows) - has_gaps], screen, cell))
+    step = 2 if cell.halves else 1
+    names = {
+        index * pitch // step: _("layer {n}").format(n=layer)
+        for index, layer in enumerate(sheet.layers)
+    }
+    for number, row in enumerate(zip(*columns, strict=True)):
+        line = _join_rows(set_cell_size(names.get(number, ""), margin), row, width)
+        line.rstrip_end(screen.width)
+        yield line

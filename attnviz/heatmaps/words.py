@@ -10,7 +10,7 @@ import numpy as np
 
 from attnviz.attention import POOLED, Attention, Note, Token
 from attnviz.errors import SelectionError, SettingsError
-from attnviz.text.display import clip, visible
+from attnviz.text.display import clip, percent, visible
 from attnviz.text.messages import N_, _
 
 MOST_LINKS = 4  # that are named
@@ -189,7 +189,7 @@ def token_level_summary(record: Attention, layer: int, head: int) -> list[str]:
         query_name = _numbered_name(tokens.query_tokens[query], record.first[0] + query)
         number = record.first[1] + key if record.exact is not None else record.key_numbers[key]
         key_name = _numbered_name(tokens.key_tokens[key], number)
-        links.append(f"{query_name} → {key_name} {_format(weight)}")
+        links.append(f"{query_name} → {key_name} {percent(weight)}")
     summary = []
     if links:
         words = _("Strongest links between tokens: {links}")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float, UInt8
 
 from attnviz.errors import AttnvizWarning, SelectionError
 from attnviz.render import names
@@ -40,8 +40,11 @@ EVEN = 0.1
 # Cells near 0 stay blank if the contrast ratio of the palette's first colour and the page is below this.
 NEAR = 1.5
 TURNS = 0.004
+MIDDLE_LUMINANCE = 1.05**0.5 * 0.05**0.5 - 0.05  # its contrast with black is that with white: 4.6
 """A colormap is not monotonic if its luminance goes back by more than this; rounding to a byte changes it by less."""
 
+STEP_256 = 0.14  # in lightness, from 0 to 1: more steps would not be even in 256 colours
+NEARLY_GREY = 0.055  # a chroma, which is at most about 0.3
 # The matrices of Ottosson's OKLab: from OKLab to the cube roots of the cone responses (LMS), and from LMS to linear
 # sRGB.
 OKLAB_TO_LMS = np.array(
@@ -209,11 +212,15 @@ def _fixed(rgb: Table) -> Table:
     return rgb
 
 
+def _linear(rgb: UInt8[np.ndarray, "*colour rgb"]) -> Float[np.ndarray, "*colour rgb"]:
+    """Return sRGB colours as linear intensities from 0 to 1."""
+    channels = np.asarray(rgb, dtype=np.float64) / 255
+    return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+
+
 def luminance(rgb: UInt8[np.ndarray, "*colour rgb"]) -> np.ndarray:
     """Return the relative luminance, 0 (black) to 1 (white), of the Web Content Accessibility Guidelines 2.2."""
-    channels = np.asarray(rgb, dtype=np.float64) / 255
-    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-    return np.asarray(linear @ np.array([0.2126, 0.7152, 0.0722]))
+    return np.asarray(_linear(rgb) @ np.array([0.2126, 0.7152, 0.0722]))
 
 
 def levels(matrix: np.ndarray, top: float, *, log: bool = False) -> np.ndarray:
@@ -237,6 +244,48 @@ def signed_levels(values: np.ndarray, top: float) -> np.ndarray:
     return (MIDDLE + np.clip(np.rint(shares * (MIDDLE - 1)), 1 - MIDDLE, MIDDLE - 1)).astype(
         np.uint8
     )
+
+
+@functools.cache
+def terminal_colours() -> Table:
+    """Return colours 16 to 255 of a terminal: a cube of 6 x 6 x 6 colours, then 24 greys; users rarely change them."""
+    steps = [0, 95, 135, 175, 215, 255]
+    cube = [(red, green, blue) for red in steps for green in steps for blue in steps]
+    greys = [(8 + 10 * n,) * 3 for n in range(24)]
+    return _fixed(np.array(cube + greys, dtype=np.uint8))
+
+
+def in_256(table: Table) -> list[int]:
+    """Return for each colour of a palette the number of the colour of a terminal that stands for it.
+
+    The nearest of 256 colours would turn grey and change in uneven steps. For a palette from light to dark, or back,
+    each of some even steps of lightness therefore has the colour that is near in both lightness and hue.
+    """
+    wanted, offered = oklab(table), oklab(terminal_colours())
+    light = wanted[:, 0]
+    span = float(light[-1] - light[0])
+    is_monotonic = abs(span) > EVEN and (np.diff(light) * np.sign(span)).min() >= -TURNS
+    if not is_monotonic:
+        distances = np.linalg.norm(wanted[:, None] - offered[None], axis=-1)
+        return [16 + int(number) for number in distances.argmin(axis=1)]
+    n_steps = round(abs(span) / STEP_256) + 1
+    # the level of the palette in the middle of each step
+    middles = np.abs(light[:, None] - np.linspace(light[0], light[-1], n_steps)).argmin(axis=0)
+    chroma_wanted = np.hypot(wanted[middles, 1], wanted[middles, 2])
+    chroma = np.hypot(offered[:, 1], offered[:, 2])
+    distances = np.abs(wanted[middles, None] - offered[None]).sum(axis=-1)
+    # A grey may stand only for what is nearly grey.
+    is_pale = chroma[None] < chroma_wanted[:, None] / 2
+    distances[is_pale & (chroma_wanted > NEARLY_GREY)[:, None]] = np.inf
+    best = distances.argmin(axis=1)
+    nearest = np.abs(light[:, None] - light[middles]).argmin(axis=1)
+    return [16 + int(number) for number in best[nearest]]
+
+
+def oklab(rgb: UInt8[np.ndarray, "*colour rgb"]) -> Float[np.ndarray, "*colour lab"]:
+    """Return colours in OKLab: lightness from 0 to 1, and two axes of hue and chroma."""
+    lms = np.cbrt(_linear(rgb) @ np.linalg.inv(LMS_TO_RGB).T)
+    return np.asarray(lms @ np.linalg.inv(OKLAB_TO_LMS).T)
 
 
 def has_blanks(table: Table, *, paper: str) -> bool:
@@ -267,12 +316,18 @@ def rgb_of(colour: str) -> UInt8[np.ndarray, " rgb"]:
     return np.array([*bytes.fromhex(colour[1:])], dtype=np.uint8)
 
 
-def readable(colour: str, *, dark: bool) -> str:
+def readable(colour: str, *, dark: bool | None) -> str:
     """Return the colour, mixed with as little white (on a dark screen) or black as makes it readable.
 
-    Readable means a contrast of 4.5 with the background, as in the Web Content Accessibility Guidelines.
+    Readable means a contrast of 4.5 with the background, as in the Web Content Accessibility Guidelines. If it is not
+    known whether the background is dark, the contrast is about the same with black and with white.
     """
     rgb = rgb_of(colour).astype(np.float64)
+    if dark is None:
+        shares = np.linspace(0, 1, 51)[:, None]
+        mixed = np.concatenate([rgb * (1 - shares), rgb + (255 - rgb) * shares])
+        candidates = mixed.round().astype(np.uint8)
+        return hexed(candidates[np.abs(luminance(candidates) - MIDDLE_LUMINANCE).argmin()])
     steps = (rgb + (255.0 * dark - rgb) * np.linspace(0, 1, 21)[:, None]).round().astype(np.uint8)
     # Few terminals have an exactly black or white background.
     background = luminance(np.full(3, 30 if dark else 240, dtype=np.uint8))

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from attnviz.attention import Attention, Kind, MeanAxis, Note
 from attnviz.errors import SelectionError
-from attnviz.text.display import clip, visible
+from attnviz.text.display import clip, percent, visible
 from attnviz.text.messages import N_, Message, _
 from attnviz.text.notes import proof, sentence
 
@@ -120,49 +120,68 @@ class Sheet:
         """The meaning of the colours, in words."""
         if self.quantity == "difference":
             return self._legend_of_differences()
-        top = max(panel.top for panel in self.panels)
-        overall_max = max(float(panel.matrix.max()) for panel in self.panels)
         blank_look = _("blank") if self.has_blanks else _("coloured as 0")
-        threshold = str(BLANK)
+        blank_note = _("{blank}: below {least}")
         if self.scale == "panel" and len(self.panels) > 1:
-            weight = _("weight, 0 to the largest of each panel (max)")
             # whichever is less: see `blank_below`
             blank_note = _("{blank}: below {least} or a fiftieth of that")
+            threshold = BLANK
         elif self.scale == "log":
-            weight = _("weight {least} to {largest:.3g}, logarithmic scale").format(
-                least=f"{LOG_LEAST:.4f}", largest=top
-            )
-            blank_note, threshold = _("{blank}: below {least}"), f"{LOG_LEAST:.4f}"
+            threshold = LOG_LEAST
         else:
-            bottom = self.panels[0].bottom
-            weight = _("weight {least} to {largest:.3g}").format(least=f"{bottom:.3g}", largest=top)
-            least_visible = bottom + blank_below(top - bottom)
-            digits = 3 if bottom else 2
-            blank_note, threshold = _("{blank}: below {least}"), f"{least_visible:.{digits}g}"
-        parts = [weight]
+            panel = self.panels[0]
+            threshold = panel.bottom + blank_below(panel.span)
+        parts = [
+            _("Weights: {scale}").format(scale=self.scale_words),
+            blank_note.format(blank=blank_look, least=percent(threshold)),
+        ]
+        if self.has_mask:
+            parts.append(_("hatched: masked"))
+        return "; ".join(parts)
+
+    @property
+    def scale_words(self) -> str:
+        """The ends of the scale of weights, and the weight that each key would have if all had the same."""
+        top = max(panel.top for panel in self.panels)
+        least = self.panels[0].bottom
+        if self.scale == "panel" and len(self.panels) > 1:
+            scale = _("0 to the largest of each panel (max)")
+        elif self.scale == "log":
+            scale = _("{least} to {largest}, logarithmic").format(
+                least=percent(LOG_LEAST), largest=percent(top)
+            )
+        else:
+            # "0 to 85%", since "0% to 85%" says the unit twice
+            least_text = percent(least) if least else "0"
+            scale = _("{least} to {largest}").format(least=least_text, largest=percent(top))
         # The scale of a large pooled pattern ends below its largest weight: see `_panels`.
+        overall_max = max(float(panel.matrix.max()) for panel in self.panels)
         if overall_max > top:
-            parts.append(_(" (strongest colour above, up to {over:.3g})").format(over=overall_max))
+            scale += _(" (strongest colour above, up to {over})").format(over=percent(overall_max))
         if self.scale in {"shared", "log"} and len(self.panels) > 1:
-            parts.append(_(", same scale in all panels"))
-        blank_note = blank_note.format(blank=blank_look, least=threshold)
-        notes = ["".join(parts), blank_note]
-        if (self.masked_from < len(self.key_labels)).any():
-            notes.append(_("hatched: masked"))
-        return "; ".join(notes)
+            scale = _("{scale} in all panels").format(scale=scale)
+        even = _("even share: {share}")
+        if self.record.kind == "decoder":
+            even = _("even share in the last row: {share}")
+        return "; ".join([scale, even.format(share=percent(1 / len(self.key_labels)))])
+
+    @property
+    def has_mask(self) -> bool:
+        """Whether a causal mask hides any cell."""
+        return bool((self.masked_from < len(self.key_labels)).any())
 
     def _legend_of_differences(self) -> str:
         """Return the meaning of the colours of differences."""
         panel = max(self.panels, key=lambda panel: panel.top)
-        least, top = f"{panel.bottom:.3g}".replace("-", "−"), f"+{panel.top:.3g}"
-        template = _("difference {least} to {top}: + (red) is more attention, − (blue) less")
+        least, top = f"−{percent(-panel.bottom)}", f"+{percent(panel.top)}"
+        template = _("Difference {least} to {top}: + (red) is more attention, − (blue) less")
         parts = [template.format(least=least, top=top)]
         if self.scale == "panel" and len(self.panels) > 1:
             parts = [_("each panel has its own scale; the largest: {scale}").format(scale=parts[0])]
         elif len(self.panels) > 1:
             parts.append(_(", same scale in all panels"))
         legend = "".join(parts)
-        if (self.masked_from < len(self.key_labels)).any():
+        if self.has_mask:
             legend = "; ".join([legend, _("hatched: masked")])
         return legend
 
@@ -250,8 +269,8 @@ def check_scale(scale: str) -> None:
 def resolve(record: Attention, scale: Scale = "shared") -> Sheet:
     """Return the content of a picture of all layers and heads of a record.
 
-    The colour scale is `shared` (0 to the largest weight of all heads), `panel` (0 to the largest weight of each head),
-    `unit` (0 to 1) or `log` (the logarithm, from `LOG_LEAST` to the largest weight of all heads).
+    The colour scale is `shared` (0 to the largest weight of all heads), `panel` (0 to the largest weight of each head)
+    or `log` (the logarithm, from `LOG_LEAST` to the largest weight of all heads).
 
     Raises SelectionError: there is no such scale.
     """
@@ -435,7 +454,7 @@ def _panels(
 
     In a long text a few links are so much stronger than all others that the others would be invisible. The scale of a
     large pooled pattern therefore ends at the 99.5th percentile, or at a twentieth of the largest weight if that is
-    more.
+    more. A linear scale ends at no less than twice an even share, so that a head without preference looks flat.
     """
     panel_tops = [float(matrix.max()) for matrix in matrices]
     if center is not None:
@@ -446,6 +465,9 @@ def _panels(
             max(top / 20, float(np.quantile(weights, 0.995)))
             for top, weights in zip(panel_tops, matrices, strict=True)
         ]
+    if center is None and scale != "log":
+        least_top = min(1.0, 2 / matrices[0].shape[1])
+        panel_tops = [max(top, least_top) for top in panel_tops]
     tops = {
         "shared": [max(panel_tops)] * len(panel_tops),
         "panel": panel_tops,

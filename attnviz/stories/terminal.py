@@ -10,9 +10,10 @@ import numpy as np
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+from attnviz.render.columns import Column
 from attnviz.render.palette import levels
 from attnviz.render.terminal.screen import Screen
-from attnviz.render.terminal.table import Column, folded_table
+from attnviz.render.terminal.table import folded_table
 from attnviz.render.terminal.text import READABLE, legend, spell, wrap
 from attnviz.stories.record import Cell, Story, Table, cell_text, is_number
 from attnviz.text.messages import Message, _

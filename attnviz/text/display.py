@@ -92,6 +92,12 @@ def decimals(value: float, digits: int) -> str:
     return text if text.strip("-0.") else text.removeprefix("-")
 
 
+def percent(share: float) -> str:
+    """Return a share in percent with two significant digits or whole percents: 85%, 100%, 8.5%, 0.01%."""
+    value = 100 * share
+    return f"{value:.0f}%" if value >= 9.95 else f"{value:.2g}%"
+
+
 def hold_units(text: str, space: str = "\u00a0") -> str:
     """Return the text with non-breaking spaces between numbers and their units."""
     return re.sub(rf"(?<=\d) (?=(?:{UNITS})(?![a-zA-Z]))", space, text)
@@ -108,6 +114,29 @@ HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e가-힣]")  # a Korean syllable 
 def is_korean(text: str) -> bool:
     """Return whether most letters of a text are Korean."""
     return 2 * len(HANGUL.findall(text)) > sum(map(str.isalpha, text))
+
+
+# Pairs of Korean particles, of which the first follows a consonant and the second a vowel.
+PARTICLES = re.compile(r"([\w%])([”’\"'…)\]]*)(이/가|을/를|은/는|과/와)")
+# The last letters of English words that end in a consonant in Korean, such as 애니멀, 타임, 잇.
+CONSONANT = re.compile(r"(?:.[lmn]|.[lmn]e|ng|^.{1,2}[ptk])$", re.IGNORECASE)
+
+
+def with_particles(text: str) -> str:
+    """Return a Korean text with the particle of each pair, such as 이/가, that the sound before it takes."""
+
+    def choose(match: re.Match[str]) -> str:
+        last, marks, pair = match.groups()
+        if "가" <= last <= "힣":
+            ends_in_consonant = (ord(last) - ord("가")) % 28 > 0
+        elif last.isdigit():
+            ends_in_consonant = last in "013678"  # 영 일 삼 육 칠 팔
+        else:
+            word = re.search(r"\w+$", text[: match.start() + 1])
+            ends_in_consonant = word is not None and bool(CONSONANT.search(word[0]))
+        return f"{last}{marks}{pair[0] if ends_in_consonant else pair[2]}"
+
+    return PARTICLES.sub(choose, text) if "/" in text else text
 
 
 WIDE = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff": "UTF-32"}
@@ -131,8 +160,8 @@ def from_utf8(raw: bytes) -> str:
 
 
 def rounding(difference: float) -> str:
-    """Return a difference that comes from rounding, such as ``1.2e-07``; exactly 0 is ``0``."""
-    return f"{difference:.1e}" if difference else "0"
+    """Return a difference that comes from rounding, such as ``1e-07``; exactly 0 is ``0``."""
+    return f"{difference:.0e}" if difference else "0"
 
 
 def inert(cell: str) -> str:

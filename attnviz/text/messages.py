@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from attnviz.errors import SelectionError
+from attnviz.text.display import with_particles
 
 LANGUAGES = ("en", "ko")
 LOCALE = Path(__file__).parent.parent / "locale"
@@ -63,7 +64,7 @@ def _(message: str | Message) -> str:
         name: _(value) if isinstance(value, Message) else value
         for name, value in message.values.items()
     }
-    return found.format(**values) if values else found
+    return with_particles(found.format(**values)) if values else found
 
 
 def pgettext(context: str, message: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from attnviz.attention import SOFTMAX, Note, Receipt
 from attnviz.text.display import rounding, visible
@@ -76,10 +77,6 @@ NOTES: Templates = {
 """The notes of records. A feature has more, for what it alone does."""
 
 
-# What a receipt proves, in words.
-PROVES = {"weights": N_("weights"), "output": N_("output")}
-
-
 def sentence(note: Note, templates: Templates = NOTES) -> str:
     """Return the sentence of a note; a code without a template is returned unchanged."""
     fields = {
@@ -93,21 +90,29 @@ def sentence(note: Note, templates: Templates = NOTES) -> str:
 
 
 def proof(receipt: Receipt | None) -> str:
-    """Return the receipt in one line, the English as `str(receipt)` has it."""
+    """Return the receipt in one sentence, the English as `str(receipt)` has it."""
     if receipt is None:
         return _("not verified: this record came without a receipt")
-    n = len(receipt.layers)
-    layers = _("1 layer") if n == 1 else _("{n} layers").format(n=n)
     if receipt.native == SOFTMAX:
-        return _("verified: the model's own softmax in {layers}").format(layers=layers)
-    difference = rounding(receipt.max_difference)
-    parts = [
-        _("verified: {proves}, max difference {difference} over {layers}").format(
-            proves=_(PROVES[receipt.proves]), difference=difference, layers=layers
-        )
-    ]
+        return _("✓ verified (the model's own softmax)")
+    details = []
     if receipt.sums:
-        parts.append(_("in {sums} random sums of each row").format(sums=receipt.sums))
+        details.append(_("in {sums} random sums of each row").format(sums=receipt.sums))
     if receipt.rows:
-        parts.append(_("weights in {rows} rows of each layer").format(rows=receipt.rows))
-    return ", ".join(parts)
+        details.append(_("weights in {rows} rows of each layer").format(rows=receipt.rows))
+    return verified(receipt.max_difference, receipt.proves, details)
+
+
+def verified(
+    difference: float, proves: Literal["weights", "output"], details: Sequence[str] = ()
+) -> str:
+    """Return a receipt in one sentence; `details` say what was compared if that is not all."""
+    if proves == "weights" and not difference:
+        words = _("equal to the model's own weights")
+    elif proves == "weights":
+        words = _("largest difference {difference}").format(difference=rounding(difference))
+    else:
+        words = _("only the output; largest difference {difference}").format(
+            difference=rounding(difference)
+        )
+    return _("✓ verified ({how})").format(how=", ".join([words, *details]))

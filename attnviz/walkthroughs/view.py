@@ -239,10 +239,8 @@ class View:
         if walk.own is None or walk.difference is None:
             return _("The model has no such numbers of its own to compare with")
         words = _("The recomputed {own} matches the model's to {difference}")
-        text = words.format(own=walk.own, difference=rounding(walk.difference))
-        if walk.from_input is not None:
-            words = _(" ({difference} from the input on)")
-            text += words.format(difference=rounding(walk.from_input))
+        difference = max(walk.difference, walk.from_input or 0)
+        text = words.format(own=walk.own, difference=rounding(difference))
         return f"{text}; {proof(walk.receipt)}"
 
     @property

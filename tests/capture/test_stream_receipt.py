@@ -165,12 +165,12 @@ class TestLong:
         receipt = self.run(lambda output: output)
         assert receipt.sums == SUMS
         assert re.fullmatch(
-            r"verified: output, max difference \d\.\de-0[67] over 1 layer, in 8 random sums of each row",
+            r"✓ verified \(only the output; largest difference \de-0[67], in 8 random sums of each row\)",
             str(receipt),
         )
         assert proof(receipt) == str(receipt)
         with language("ko"):
-            assert proof(receipt).endswith(", 각 행의 무작위 합 8개로")
+            assert proof(receipt).endswith(", 각 행의 무작위 합 8개로)")
         assert self.run(lambda output: output, n=EVERY_NUMBER).sums is None
         assert self.run(lambda output: output, width=SUMS).sums is None
 

@@ -205,7 +205,7 @@ class TestHeads:
         layer = fused_layer(query, key, value)
         receipt = run_layer(layer)
         assert receipt.proves == "weights"
-        assert str(receipt).startswith("verified: weights, max difference ")
+        assert str(receipt).startswith("✓ verified (largest difference ")
         with pytest.raises(NotVerifiedError):
             run_layer(replace(layer, key=key.roll(1, dims=2)))
 
@@ -215,7 +215,7 @@ class TestHeads:
         layer = fused_layer(*(torch.randn(1, 2, 9, 16) for _ in range(3)))
         receipt = run_layer(replace(layer, attend=None))
         assert receipt.proves == "output"
-        assert str(receipt).startswith("verified: output, max difference ")
+        assert str(receipt).startswith("✓ verified (only the output; largest difference ")
 
     def test_large_scores(self) -> None:
         """Scores of 500 are rounded 30 times as much as usual ones, and pass."""

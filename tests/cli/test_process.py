@@ -58,7 +58,7 @@ def test_head_of_a_pipe(
     """Whoever reads one line gets it, and the picture's file is written all the same."""
     result = shell(f"attnviz heatmap --load {saved.name} -o a.png | head -1")
     assert (result.returncode, result.stderr) == (0, b"wrote a.png\n")
-    assert result.stdout.decode().startswith("“you” attends most to “I” (69%)")
+    assert result.stdout.decode().startswith("“you” attends most to “I”: 69%")
     assert (here / "a.png").read_bytes().startswith(b"\x89PNG")
 
 

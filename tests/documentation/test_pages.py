@@ -16,14 +16,15 @@ from tests.fixtures.receipts import without_rounding
 
 def test_differences_from_rounding() -> None:
     """Differences within the tolerance count as equal; larger ones and all other numbers do not."""
-    fine = "matches the model's to 5.5e-08 (1.3e-07 from the input on); max difference 0 over 3"
+    fine = "matches the model's to 5e-08; ✓ verified (largest difference 2e-07), 3 words"
+    assert without_rounding(fine) == without_rounding(fine.replace("5e-08", "0"))
     assert without_rounding(fine) == without_rounding(
-        fine.replace("5.5e-08", "6.1e-08").replace("1.3e-07", "0")
+        fine.replace("largest difference 2e-07", "equal to the model's own weights")
     )
     for worse in (
-        fine.replace("5.5e-08", "1.1e-05"),
-        fine.replace("over 3", "over 4"),
-        fine.replace("0 over", "1 over"),
+        fine.replace("5e-08", "2e-05"),
+        fine.replace("3 words", "4 words"),
+        fine.replace("2e-07", "1"),
     ):
         assert without_rounding(fine) != without_rounding(worse)
     assert without_rounding("weight 1.0e-07") != without_rounding("weight 2.0e-07")

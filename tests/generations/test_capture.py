@@ -390,7 +390,7 @@ class TestOwn:
         assert_equal(record.weights, chosen(weights, record))
         codes = ["reads_bytes", "row_generates_token", "generation_stopped"]
         assert [note.code for note in record.notes] == codes
-        assert record.proof == "verified: the model's own softmax in 2 layers"
+        assert record.proof == "✓ verified (the model's own softmax)"
 
     def test_its_positions_end(self) -> None:
         """Where it reads no more, the text ends, in the module's own words; a longer prompt is refused."""

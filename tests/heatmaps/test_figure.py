@@ -173,7 +173,7 @@ def test_a_sheet_names_the_clearest_link_and_rings_its_head(texts_of: Texts, sty
     """The finding stands above the sentence; the ring is round one panel only, that of the head it names."""
     made = picture_of(attend("I love all you", "toy"), style=style).figure
     shown = words(texts_of(made))
-    finding = "“you” attends most to “I” (65%): layer 0, head 4"
+    finding = "“you” attends most to “I”: 65% (layer 0, head 4)"
     assert finding in shown
     assert shown.index(finding) < shown.index("“I love all you”")
     (ring,) = rings(made)
@@ -385,7 +385,7 @@ def test_ax_says_what_it_is(fixed_record: Make) -> None:
     axes = heatmap(fixed_record(n_layers=2, n_heads=3), layer=1, head=2, ax=own_axes())
     assert axes.get_title() == "head 1.2"
     assert not axes.get_title(loc="left")
-    for part in ("made by hand", "0 to ", "verified: weights, max difference"):
+    for part in ("made by hand", "0 to ", "✓ verified ("):
         assert part in str(axes.images[0].get_label())
     assert "key" in axes.get_xlabel()
     assert "query" in axes.get_ylabel()

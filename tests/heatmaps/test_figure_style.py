@@ -99,7 +99,7 @@ def test_a_slide(make_record: Make) -> None:
     assert min(sizes(picture.figure)) >= 9  # points: 18 pixels
     assert named(picture.figure) == SIXTEEN.split()
     words = " ".join(text.get_text() for text in texts(picture.figure))
-    assert "verified: " in words
+    assert "✓ verified (" in words
     assert "The animal" in words
 
 

@@ -497,7 +497,7 @@ def test_a_page_opens_on_the_link_that_stands_out(show: Open) -> None:
     )
     assert (
         shown.inner_text("header .finding")
-        == "“it” attends most to “animal” (81%): layer 2, head 4"
+        == "“it” attends most to “animal”: 81% (layer 2, head 4)"
     )
     assert shown.inner_text(".title h2") == "head 2.4"
     assert shown.inner_text("#row-title") == "“it” attends to"
@@ -740,7 +740,7 @@ def test_pictures_that_are_saved(show: Open, fixed_record: Make) -> None:
         drawn = downloaded(shown, "SVG").decode()
         assert "xmlns=" in drawn
         if fragment:
-            assert "made by hand · head 0.1 · verified: weights, max difference 2.5e-07" in drawn
+            assert "made by hand · head 0.1 · ✓ verified (largest difference 2e-07)" in drawn
 
 
 def test_in_a_notebook(show: Open, fixed_record: Make) -> None:

@@ -16,15 +16,15 @@ from rich.cells import cell_len
 from rich.style import Style
 
 import attnviz
-from attnviz.attention import Attention, Note
+from attnviz.attention import NO_RECEIPT, Attention, Note
 from attnviz.heatmaps.api import record_of
-from attnviz.heatmaps.finding import find
+from attnviz.heatmaps.finding import find, other_heads
 from attnviz.heatmaps.terminal import draw
-from attnviz.render.palette import colours, has_blanks, levels, luminance
-from attnviz.render.sheet import AXES, Scale, Sheet, resolve
+from attnviz.render.palette import colours, levels, luminance
+from attnviz.render.sheet import Scale, Sheet, resolve
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.display import token_text
-from attnviz.text.messages import _, language
+from attnviz.text.messages import language
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,7 +126,6 @@ def test_percents_are_the_records(fixed_record: Make) -> None:
     record = fixed_record(n_layers=1, n_heads=5)
     sheet = resolve(record)
     lines = plain(sheet, Screen(width=33, colour=False))
-    assert any("percent" in line for line in lines)
     rows = rows_of(lines, sheet.query_labels)
     assert len(rows) == 5 * 6
     for head in range(5):
@@ -134,34 +133,23 @@ def test_percents_are_the_records(fixed_record: Make) -> None:
         assert found == weights_in_percent(record.pattern(0, head))
 
 
-def test_decimals_are_the_records(fixed_record: Make) -> None:
-    """One head's decimals, read back from the text, are the weights to two places."""
-    record = fixed_record()
-    sheet = resolve(record)
-    found = [re.findall(r"\d\.\d\d", row) for row in rows_of(plain(sheet), sheet.query_labels)]
-    assert found == [
-        [f"{weight:.2f}" for weight in row if weight >= 0.005] for row in record.pattern(0, 0)
-    ]
-
-
-def test_weights_that_round_to_nothing_are_blank(fixed_record: Make) -> None:
-    """Masked cells and weights below 0.005 are blank and uncoloured, and the legend says so."""
+def test_weights_that_round_to_nothing_have_no_number(fixed_record: Make) -> None:
+    """A weight below half a percent has no number; on a screen with colours its cell is painted like any other."""
     record = fixed_record("All you need is love", causal=True)
     sheet = resolve(record)
+    n_numbers = (record.pattern(0, 0) >= 0.005).sum(axis=1).tolist()
     for screen in (Screen(width=34, colour=False), PLAIN, Screen()):
         drawn = draw(sheet, screen)
         lines = [line.plain for line in drawn]
         rows = rows_of(lines, sheet.query_labels)
-        counts = [len(re.findall(r"\d\.\d\d|\d+", row)) for row in rows]
-        assert counts == (record.pattern(0, 0) >= 0.005).sum(axis=1).tolist()
-        assert "blank: below 0.005" in " ".join(" ".join(lines).split())
-        coloured = [
+        assert [len(percents(row)) for row in rows] == n_numbers
+        painted = [
             span
             for line in drawn[3:-4]
             for span in line.spans
             if isinstance(span.style, Style) and span.style.bgcolor
         ]
-        assert len(coloured) == (sum(counts) if screen.colour else 0)
+        assert len(painted) == (15 if screen.colour else 0)  # a triangle of 5 rows
 
 
 @pytest.mark.parametrize("scale", ["shared", "panel"])
@@ -171,25 +159,23 @@ def test_panels_say_their_scale(fixed_record: Make, scale: Scale) -> None:
     lines = plain(resolve(record, scale), Screen(width=120))
     text = "\n".join(lines)
     if scale == "panel":
-        assert re.findall(r"head 0\.(\d) max ([\d.]+)", text) == [
-            (str(head), f"{record.pattern(0, head).max():.3g}") for head in range(3)
+        assert re.findall(r"head 0\.(\d) max (\d+%)", text) == [
+            (str(head), f"{record.pattern(0, head).max():.0%}") for head in range(3)
         ]
-    elif scale == "shared":
-        assert f"0 to {record.weights.max():.3g}" in text
     else:
-        assert "0 to 1" in text
+        assert f"0 to {record.weights.max():.0%} in all panels; even share: 17%" in text
 
 
 def test_everything_is_said(fixed_record: Make) -> None:
-    """The sentence, model, kind, size, axes, scale, notes and the receipt are all there, however narrow."""
+    """Every word, the model, kind, axes, scale, notes and the receipt are all there, however narrow."""
     record = fixed_record(
         n_layers=2, n_heads=3, notes=(Note.of("text", text="special tokens hidden"),)
     )
     sheet = resolve(record)
     for width in (30, 80, 200):
         text = " ".join(" ".join(plain(sheet, Screen(width=width), overview=True)).split())
-        said = (sheet.sentence, sheet.model, sheet.size, _(AXES), *sheet.notes, sheet.proof)
-        for part in (*said, "blank: below 0.005"):
+        said = (record.text, sheet.model, "Rows attend to columns", *sheet.notes, sheet.proof)
+        for part in said:
             assert " ".join(part.split()) in text, part
 
 
@@ -208,7 +194,7 @@ def test_masked_cells_are_hatched(fixed_record: Make, colour: bool) -> None:
 def test_an_unverified_record_says_so(fixed_record: Make) -> None:
     """Without a receipt, the last words are that nothing was verified."""
     lines = plain(resolve(fixed_record(receipt=None)), Screen(width=120))
-    assert lines[-1].startswith("not verified")
+    assert lines[-1].endswith(NO_RECEIPT)
 
 
 def test_thumbnails_have_every_layer_and_head(fixed_record: Make) -> None:
@@ -218,52 +204,64 @@ def test_thumbnails_have_every_layer_and_head(fixed_record: Make) -> None:
     finding = find(sheet.record)
     assert finding is not None
     assert lines[0] == finding.sentence
-    place = f"{finding.layer}.{finding.head}"
-    assert (
-        f"All 3 layers x 4 heads, one row per layer (more: --head {place}, or -o FILE.html)"
-        in lines
-    )
+    assert lines[2] == other_heads(sheet.record, finding)
     named = [line.split()[1] for line in lines if re.match(r"layer \d [^,]", line)]
     assert named == ["0", "2", "5"]
-    assert any(line.split() == ["1", "3", "5", "7"] for line in lines)
+    assert any(line.split() == ["head", "1", "3", "5", "7"] for line in lines)
     rows = rows_of(lines, sheet.query_labels)
-    assert [re.findall(r"\d\.\d\d", row) for row in rows] == [
-        [f"{weight:.2f}" for weight in row if weight >= 0.005]
-        for row in sheet.record[finding.layer, finding.head]
+    shown = sheet.record[finding.layer, finding.head]
+    assert list(map(percents, rows)) == weights_in_percent(shown)
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+@pytest.mark.parametrize("colour", [True, False])
+def test_the_first_screen_answers(real_record: Attention, width: int, *, colour: bool) -> None:
+    """72 heads and 16 tokens: the answer in words, the sentence, the other heads, and the head that was named."""
+    sheet = resolve(real_record)
+    for dark in (True, False, None):
+        screen = Screen(width=width, colour=colour, dark=dark)
+        lines = plain(sheet, screen, overview=True)
+        assert len(lines) <= 40
+        assert " attends most to " in lines[0]
+        assert "animal" in lines[1]
+        assert any(" heads agree: " in line for line in lines)
+        assert any(line.startswith("More: --head ") for line in lines)
+        assert "✓ verified (" in lines[-1]
+        # Keys have no room for their names there: they are numbered as the rows are.
+        if width > 60:
+            rows = rows_of(lines, tuple(token.text for token in real_record.query_tokens))
+            assert len(rows) == 16
+
+
+@pytest.mark.parametrize(("colour", "most"), [(True, 20), (False, 26)])
+def test_four_words_fit_a_small_window(*, colour: bool, most: int) -> None:
+    """With all heads as thumbnails."""
+    sheet = resolve(attnviz.attend("I love all you", "toy"))
+    lines = plain(sheet, Screen(width=80, colour=colour), overview=True)
+    assert len(lines) <= most
+    assert [line[:7] for line in lines if line.startswith("layer ")] == [
+        "layer 0",
+        "layer 1",
+        "layer 2",
     ]
 
 
-@pytest.mark.parametrize(
-    ("width", "most", "colour"), [(60, 50, True), (80, 48, False), (80, 48, True), (200, 48, False)]
-)
-def test_the_first_screen_answers(
-    real_record: Attention, width: int, most: int, *, colour: bool
-) -> None:
-    """72 heads and 16 tokens, in one window of 50 lines: the answer in words, its head large, then all heads."""
-    sheet = resolve(real_record)
-    for dark in (True, False):
-        screen = Screen(width=width, colour=colour, dark=dark)
-        lines = plain(sheet, screen, overview=True)
-        assert len(lines) <= most
-        assert " attends most to " in lines[0]
-        contents = next(
-            place for place, line in enumerate(lines) if line.startswith("All 6 layers")
-        )
-        assert any(line.startswith("layer 0 ") for line in lines[contents:])
-        assert lines[-1].startswith("verified: ")
-        # Keys have no room for their names there: they are numbered as the rows are.
-        if width == 60:
-            continue
-        rows = rows_of(lines, tuple(token.text for token in real_record.query_tokens))
-        assert len(rows) == 16
-        above = " ".join(lines[: contents - 16])
-        assert all(f" {token.text}" in above for token in real_record.key_tokens)
-
-
-def test_four_words_fit_a_small_window() -> None:
-    """Beside the lines that say which file was written and the next prompt, 80 x 24 has room for the whole answer."""
-    sheet = resolve(attnviz.attend("I love all you", "toy"))
-    assert len(plain(sheet, Screen(width=80, colour=True), overview=True)) <= 22
+def test_the_sentence_is_shaded(fixed_record: Make) -> None:
+    """Each word has the colour of its weight for the word that is named, which is underlined."""
+    sheet = resolve(fixed_record("I love all you", n_layers=2, n_heads=3))
+    finding = find(sheet.record)
+    assert finding is not None
+    for screen in (Screen(), Screen(dark=None)):
+        line = draw(sheet, screen)[1]
+        assert line.plain == "I love all you"
+        row = sheet.record[finding.layer, finding.head][finding.query]
+        expected = [
+            screen.paint(level).bgcolor for level in levels(row, sheet.panels[0].top).tolist()
+        ]
+        assert [span.style.bgcolor for span in line.spans] == expected  # type: ignore[union-attr]
+        assert [bool(span.style.underline) for span in line.spans] == [  # type: ignore[union-attr]
+            index == finding.query for index in range(4)
+        ]
 
 
 @pytest.mark.parametrize("colour", [True, False])
@@ -275,10 +273,10 @@ def test_in_korean(fixed_record: Make, *, colour: bool) -> None:
         with language("ko"):
             korean = plain(resolve(record), screen, overview=True)
         assert max(map(cell_len, korean)) <= width
-        said = " ".join(korean).replace(record.text, "").replace(record.model, "")
-        for part in ("층 3개 x 헤드 4개", "행은 쿼리, 열은 키", "가중치 0~", "단어 조각을 합침"):
+        said = " ".join(korean).replace(record.model, "")
+        for part in ("같은 단어를 보는 헤드", "행이 열을 보는 비율: 0~", "단어 조각을 합침"):
             assert part in said
-        assert "검증됨(가중치): 층 3개에서" in said
+        assert "✓ 검증 완료 (최대 오차 " in said
         english_words = {"CLS", "SEP", "love", "all", "you", "head", "FILE", "html"}
         assert set(re.findall(r"[A-Za-z]{2,}", said)) <= english_words
         english = plain(resolve(record), screen, overview=True)
@@ -337,12 +335,12 @@ def test_columns_align_by_cell_width(fixed_record: Make) -> None:
     first = next(number for number, line in enumerate(lines) if line.startswith("0 나는"))
     header, rows = lines[first - 1], lines[first : first + 8]
     assert len({cell_len(row) for row in rows}) == 1
-    places = {
-        cell_len(row[: match.start()]) for row in rows for match in re.finditer(r"\d\.\d\d", row)
-    }
-    for place, label in zip(sorted(places), sheet.key_labels, strict=True):
+    ends = {
+        cell_len(row[: match.end()]) for row in rows for match in re.finditer(r"\d+(?!.*나)", row)
+    } - {1}
+    for end, label in zip(sorted(ends), sheet.key_labels, strict=True):
         middle = cell_len(header[: header.index(label)]) + cell_len(label) / 2
-        assert abs(middle - (place + 2)) <= 1.5
+        assert abs(middle - (end - 1)) <= 2.5
 
 
 @pytest.mark.parametrize("dark", [True, False])
@@ -355,9 +353,9 @@ def test_numbers_can_be_read_in_their_cells(
     sheet = resolve(record)
     table = colours(palette, on_dark=dark)
     matrix = sheet.panels[0].matrix
-    expected = table[levels(matrix[matrix >= 0.005], sheet.panels[0].top)]
+    shown = np.where(matrix < 0.005, 0, levels(matrix, sheet.panels[0].top))
     found = []
-    for line in draw(sheet, Screen(dark=dark, palette=palette)):
+    for line in draw(sheet, Screen(dark=dark, palette=palette))[3:-3]:
         for span in line.spans:
             style = span.style
             if isinstance(style, Style) and style.bgcolor and style.color:
@@ -367,13 +365,9 @@ def test_numbers_can_be_read_in_their_cells(
                 )
                 dimmer, lighter = sorted((float(luminance(ink)), float(luminance(ground))))
                 assert (lighter + 0.05) / (dimmer + 0.05) >= 4.5
-                if text := line.plain[span.start : span.end].strip():
-                    assert re.fullmatch(r"\d\.\d\d", text)
-                    found.append(ground)
-                else:  # of a palette that does not begin near the page
-                    assert not has_blanks(table, paper="#000000" if dark else "#ffffff")
-                    np.testing.assert_array_equal(ground, table[0])
-    np.testing.assert_array_equal(found, expected)
+                assert re.fullmatch(r"\d*", line.plain[span.start : span.end].strip())
+                found.append(ground)
+    np.testing.assert_array_equal(found, table[shown.ravel()])
 
 
 def assert_fits(sheet: Sheet, screen: Screen, *, overview: bool = False) -> list[Text]:
@@ -457,6 +451,6 @@ def test_long_sentences_are_cut_in_the_terminal(fixed_record: Make) -> None:
     """Of a long text the first lines and the last are shown, and that there are more between."""
     record = replace(fixed_record(["w"]), text=" ".join(f"word{i}" for i in range(200)))
     lines = plain(resolve(record), Screen(width=80))
-    assert lines[3] == "…"
-    assert lines[4].endswith("word199”")
-    assert len([line for line in lines if "word" in line]) == 4
+    assert lines[4] == "…"
+    assert lines[5].endswith("word199”")
+    assert len([line for line in lines if "word" in line]) == 5

@@ -79,12 +79,12 @@ def test_panels_come_layer_by_layer_with_the_models_numbers() -> None:
 @pytest.mark.parametrize(
     ("scale", "tops", "legend"),
     [
-        ("shared", [0.9, 0.9, 0.9, 0.9], "0 to 0.9, same scale"),
-        ("panel", [0.5, 0.7, 0.6, 0.9], "the largest of each panel"),
+        ("shared", [0.9, 0.9, 0.9, 0.9], "0 to 90% in all panels; even share: 33%"),
+        ("panel", [2 / 3, 0.7, 2 / 3, 0.9], "the largest of each panel"),
     ],
 )
 def test_each_scale_has_its_limits(scale: Scale, tops: list[float], legend: str) -> None:
-    """`shared` ends at the largest weight of all panels, `panel` at each panel's own; the legend says so."""
+    """`shared` ends at the largest weight of all panels, `panel` at each panel's own, or at twice an even share."""
     sheet = resolve(small(), scale)
     assert [panel.top for panel in sheet.panels] == pytest.approx(tops)
     assert legend in sheet.legend
@@ -128,7 +128,7 @@ def test_colours_of_long_texts_end_below_the_largest() -> None:
     strongest = (0.9 + 3 * 0.001) / 2
     assert small.panels[0].top == pytest.approx(strongest / 20)
     assert (
-        f"0 to {strongest / 20:.3g} (strongest colour above, up to {strongest:.3g}), "
-        "same scale in all panels" in small.legend
+        f"0 to {strongest / 20:.1%} (strongest colour above, up to {strongest:.0%}) in all panels"
+        in small.legend
     )
     assert "strongest colour" not in pool(sheet, 40, 40).legend

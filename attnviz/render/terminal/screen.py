@@ -19,9 +19,10 @@ from attnviz.render.palette import (
     MIDDLE,
     colours,
     diverging,
-    has_blanks,
     hexed,
+    in_256,
     signed_levels,
+    terminal_colours,
     text_colours,
 )
 
@@ -38,7 +39,10 @@ class Screen:
     width: int = 80  # in cells
     # Whether cells have colours of the palette (256 or 24-bit); otherwise they are shaded (16 colours or none).
     colour: bool = True
-    dark: bool = True  # whether the background is dark
+    # Whether the background is dark; None if that is unknown, and cells are those of a light one.
+    dark: bool | None = True
+    # Whether each cell can have any colour; otherwise one of 256.
+    true_colour: bool = True
     unicode: bool = True  # whether all characters can be shown
     # The encoding of the characters that can be shown, if `unicode` is false.
     encoding: str = "ascii"
@@ -62,10 +66,11 @@ class Screen:
 
     @property
     def has_blanks(self) -> bool:
-        """Whether cells of weight near 0 stay blank; otherwise they have the palette's colour of 0."""
-        return not self.colour or has_blanks(
-            colours(self.palette, on_dark=self.dark), paper="#000000" if self.dark else "#ffffff"
-        )
+        """Whether cells of weight near 0 stay blank; otherwise they have the palette's colour of 0.
+
+        A blank cell would have the colour of the terminal, which may be unknown, and look like any weight.
+        """
+        return not self.colour
 
     @property
     def fallback(self) -> str | None:
@@ -78,15 +83,15 @@ class Screen:
 
     def paint(self, level: int, *, signed: bool = False) -> Style:
         """Return a style with a level as background, of the palette or of `signed` numbers, and a readable text."""
-        return _styles(None if signed else self.palette, self.dark)[level]
+        return self._styles(signed=signed)[level]
 
     def paint_signed(self, value: float, top: float) -> Style:
         """Return a background for a signed number, red above 0 and blue below 0, on a scale up to ``top``.
 
-        Zero has no background. On a screen without colour no number has one; the printed sign is enough.
+        On a screen without colour no number has a background; the printed sign is enough.
         """
         level = int(signed_levels(np.array([value]), top)[0])
-        return _styles(None, self.dark)[level] if self.colour and level != MIDDLE else Style()
+        return self.paint(level, signed=True) if self.colour else Style()
 
     def scale_bar(self, cells: int, *, signed: bool = False) -> Text:
         """Return the colour scale from 0 upward in `cells` cells, or the shades if there are no colours, and a space.
@@ -95,23 +100,35 @@ class Screen:
         """
         if not self.colour:
             return Text("" if signed else f"[{self.shades}] ", no_wrap=True)
-        styles = _styles(None if signed else self.palette, self.dark)
+        styles = self._styles(signed=signed)
         bar = Text(no_wrap=True)
         for level in np.linspace(0, LEVELS - 1, cells).round():
             bar.append(" ", Style(bgcolor=styles[int(level)].bgcolor))
         return bar.append(" ")
 
+    def _styles(self, *, signed: bool) -> list[Style]:
+        """Return a style for each level of the palette, or of signed numbers."""
+        return _styles(None if signed else self.palette, bool(self.dark), self.true_colour)
+
 
 @functools.cache
-def _styles(palette: str | None, on_dark: bool) -> list[Style]:
+def _styles(palette: str | None, on_dark: bool, true_colour: bool) -> list[Style]:
     """Return a style for each level of a palette, or of signed numbers if `palette` is None.
 
     Each style sets the text colour and the background, so that it does not depend on the terminal's own colours.
     """
     table = diverging(on_dark=on_dark) if palette is None else colours(palette, on_dark=on_dark)
+    if true_colour:
+        return [
+            Style(color=str(text_colour), bgcolor=hexed(colour))
+            for colour, text_colour in zip(table, text_colours(table), strict=True)
+        ]
+    arms = [table] if palette is not None else [table[:MIDDLE], table[MIDDLE:]]
+    numbers = [number for arm in arms for number in in_256(arm)]
+    inks = text_colours(terminal_colours()[np.array(numbers) - 16])
     return [
-        Style(color=str(text_colour), bgcolor=hexed(colour))
-        for colour, text_colour in zip(table, text_colours(table), strict=True)
+        Style(color="color(231)" if ink == "#ffffff" else "color(16)", bgcolor=f"color({number})")
+        for number, ink in zip(numbers, inks, strict=True)
     ]
 
 
@@ -147,15 +164,18 @@ def console_here() -> Console:
 def screen_of(console: Console, palette: str, theme: ThemeName = "auto") -> Screen:
     """Return the screen that a console writes to.
 
-    With the theme ``auto`` the background is assumed to be dark, unless ``COLORFGBG`` names a light one (7 or 15) or a
-    notebook shows the output.
+    With the theme ``auto`` the background is the one that ``COLORFGBG`` names: light if it is 7 or 15. A notebook is
+    light, and all else unknown.
     """
     number = os.environ.get("COLORFGBG", "").rpartition(";")[2]
-    is_dark = number not in {"7", "15"} and not in_notebook()
+    is_dark = number not in {"7", "15"} if number.isdecimal() else None
+    if in_notebook():
+        is_dark = False
     return Screen(
         width=console.width,
         colour=console.color_system in {"256", "truecolor"} and not console.no_color,
         dark=is_dark if theme == "auto" else theme == "dark",
+        true_colour=console.color_system == "truecolor",
         unicode=console.encoding.lower().startswith("utf"),
         encoding=console.encoding,
         palette=palette,

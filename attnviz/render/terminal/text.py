@@ -39,6 +39,7 @@ MARKS = str.maketrans(
         "␣": "_",
         "●": "*",
         "○": "o",
+        "✓": "*",
     }
 )
 """Replacements, one cell wide, for symbols on a screen that lacks them."""

@@ -9,8 +9,9 @@ import numpy as np
 from rich.cells import cell_len
 from rich.text import Text
 
+from attnviz.render.columns import Column
 from attnviz.render.terminal.screen import Screen
-from attnviz.render.terminal.table import Column, folded_table
+from attnviz.render.terminal.table import folded_table
 from attnviz.render.terminal.text import READABLE, behind
 from attnviz.text.messages import _
 from attnviz.walkthroughs import wording

@@ -313,7 +313,7 @@ def test_attention_written_by_hand(x: Tensor, dropout: float) -> None:
     record = seen.attention(WORDS)
     assert np.array_equal(record.weights[0], model.weights[0].detach().numpy())
     assert (record.kind, record.model, record.text) == ("decoder", "ByHand", "I love all you .")
-    assert str(record.receipt) == "verified: the model's own softmax in 1 layer"
+    assert str(record.receipt) == "✓ verified (the model's own softmax)"
     assert bool(record.notes) == bool(dropout)
 
 

@@ -165,7 +165,7 @@ class TestInMemory:
         record = attnviz.attend("나는", model)
         assert torch.equal(torch.tensor(record.weights[0, 0]), model.weights[0])
         assert (record.kind, record.model) == ("decoder", "ByHand in memory")
-        assert record.proof == "verified: the model's own softmax in 1 layer"
+        assert record.proof == "✓ verified (the model's own softmax)"
         modes = (model.training, model.embed.training, model.drop.training)
         assert modes == (training, not training, training)
         assert not model.weights.requires_grad

@@ -12,8 +12,9 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
+from attnviz.render.columns import Column
 from attnviz.render.terminal.screen import Screen
-from attnviz.render.terminal.table import Column, folded_table, table
+from attnviz.render.terminal.table import folded_table, table
 from attnviz.render.terminal.text import legend, spell, wrap
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def test_legend(screen: Screen) -> None:
 COLUMNS = [
     Column("name", ["first", "나는 너희 모두를 사랑해"], least=8),
     Column("n", ["1", "1,234"], right=True),
-    Column("what it is", [SENTENCE, "short"], least=10, gap=4),
+    Column("what it is", [SENTENCE, "short"], least=10),
     Column("last", ["one", "two"]),
 ]
 
@@ -83,9 +84,9 @@ def test_a_wide_table_has_everything() -> None:
     """Each cell stands in its column, numbers at the right."""
     free = " " * (cell_len(SENTENCE) + 2)
     assert plain(list(table(COLUMNS, Screen(width=200)))) == [
-        f"name                         n    what it is{free[10:]}last",
-        f"first                        1    {SENTENCE}  one",
-        f"나는 너희 모두를 사랑해  1,234    short{free[5:]}two",
+        f"name                         n  what it is{free[10:]}last",
+        f"first                        1  {SENTENCE}  one",
+        f"나는 너희 모두를 사랑해  1,234  short{free[5:]}two",
     ]
 
 
@@ -100,7 +101,7 @@ def test_a_narrow_table_cuts_cells_and_then_columns(width: int, gap: int) -> Non
     assert max(map(cell_len, lines)) <= width
     assert "1,234" in lines[1]
     assert "~" in lines[1]
-    assert ("last" in titles) == (width >= 8 + 5 + 10 + 4 + 2 * gap + 4)
+    assert ("last" in titles) == (width >= 8 + 5 + 10 + 4 + 3 * gap)
 
 
 @pytest.mark.parametrize("width", range(34, 80, 5))
@@ -121,9 +122,9 @@ def rgb_of(colour: Color | None) -> tuple[int, int, int]:
 
 
 def test_a_signed_number_shows_its_sign_and_no_shade() -> None:
-    """Red above 0, blue below, nothing at 0; without colour nothing at all, and a scale of weights only."""
+    """Red above 0, blue below, black at 0; without colour nothing at all, and a scale of weights only."""
     above, zero, below = (Screen().paint_signed(value, 3.0).bgcolor for value in (3.0, 0.0, -3.0))
-    assert zero is None
+    assert rgb_of(zero) == (0, 0, 0)
     assert rgb_of(above)[0] > rgb_of(above)[2]
     assert rgb_of(below)[2] > rgb_of(below)[0]
     assert PLAIN.paint_signed(3.0, 3.0) == Style()

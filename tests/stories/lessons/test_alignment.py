@@ -105,7 +105,7 @@ def test_error_rates(
     assert [row[1] for row in tables(story)[1].rows] == pytest.approx(rates, abs=2e-3)
     assert max(rates[:2]) < rates[2] / 2
     assert f"error {rates[0]:.3f}, along the diagonal {rates[2]:.3f}" in story.title
-    assert story.receipt.count("verified: weights, max difference") == 2
+    assert story.receipt.count("✓ verified (") == 2
 
 
 def test_the_picture_says_what_went_wrong(story: Story) -> None:

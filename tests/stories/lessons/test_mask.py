@@ -73,4 +73,4 @@ def test_panels(story: Story) -> None:
         hidden = np.isnan(panel.values)
         assert np.array_equal(hidden, (KEY > QUERY) & (name == "toy-decoder"))
         assert panel.values[~hidden] == pytest.approx(patterns[head][~hidden], abs=1e-5)
-    assert story.receipt.count("verified: weights, max difference") == 2
+    assert story.receipt.count("✓ verified (") == 2

@@ -28,7 +28,7 @@ def test_title(story: Story) -> None:
     assert f"attends to animal ({rows[0].max():.2f}) if it was tired" in story.title
     assert f"to street ({rows[1].max():.2f}) if it was wide" in story.title
     assert story.title.endswith(f": toy, layer {HEAD[0]}, head {HEAD[1]}")
-    assert story.receipt.startswith("verified: weights, max difference")
+    assert story.receipt.startswith("✓ verified (")
 
 
 def test_the_row_in_both_sentences(story: Story) -> None:

@@ -46,10 +46,9 @@ def test_it_is_said_whose_calculation_it_is_and_how_it_was_checked() -> None:
     lines = lines_of(of_model(), Screen(width=200, colour=False))
     assert " attends most to " in lines[0]
     assert lines[1] == "one head · “나는 너희 모두를 사랑해”"
-    assert lines[-3] == "a note"
-    assert " ".join(lines[-2:]) == (
-        "The recomputed context matches the model's to 1.2e-08 (3.4e-08 from the input on); "
-        "verified: weights, max difference 2.5e-07 over 2 layers"
+    assert lines[-2] == "a note"
+    assert lines[-1] == (
+        "The recomputed context matches the model's to 3e-08; ✓ verified (largest difference 2e-07)"
     )
     exact = replace(of_model(), difference=0.0, from_input=None)
     assert any("matches the model's to 0;" in line for line in lines_of(exact))
