@@ -219,7 +219,7 @@ def _opened_as(comparison: HeadComparison, model: ModelSettings) -> HeadComparis
 def example_patterns(
     comparison: HeadComparison, heads: Sequence[tuple[int, int]] = ()
 ) -> tuple[dict[tuple[str, str], Attention], str]:
-    """Return the attention on the examples of some heads, or of the clearest roles, by head and role.
+    """Return the attention on the examples of some heads, or of the clearest roles, by head and sentence.
 
     A pattern that the comparison does not keep needs its model, which is opened again only if that needs no download,
     and whose weights must be those that were measured; if it is not available, return the others and the reason.
@@ -242,11 +242,10 @@ def _cards_of(comparison: HeadComparison, heads: Sequence[tuple[int, int]]) -> l
     """Return the cards with an example of these heads, or of the clearest roles."""
     from attnviz.heads.selection import clearest_card, strongest
 
+    cards = strongest(comparison)
     if heads:
         profiles = [profile for profile in map(comparison.head, heads) if profile.roles]
         cards = [clearest_card(profile, comparison) for profile in profiles]
-    else:
-        cards = strongest(comparison)
     return [card for card in cards if card.example is not None]
 
 

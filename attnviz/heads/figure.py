@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Patterns: TypeAlias = Mapping[tuple[str, str], Attention]
-"""The attention on examples, by the names of the head and the role."""
+"""The attention on examples, by the name of the head and the sentence."""
 
 Span: TypeAlias = tuple[int, int]  # the first and one-past-last character of a word
 Cells: TypeAlias = tuple[
@@ -63,7 +63,11 @@ COLUMN = 7.0  # a narrower picture has no examples
 LARGEST_LETTERS = 12.0  # points; titles are larger
 # Lengths in sizes of letters.
 ROW = 2.0  # height of a row of a table
-SWATCH, BETWEEN = 2.4, 1.6  # width of a coloured swatch, and the distance of columns
+SWATCH, CODE, BETWEEN = (
+    2.4,
+    4.6,
+    1.6,
+)  # widths of a swatch and of one with a code, distance of columns
 BESIDE, ABOVE = 3.6, 3.4  # room for the numbers of layers and of heads
 GAP = 4.0  # between a map and the table beside it
 CELL = (10.0, 4.2)  # largest width and height of a cell on a sheet
@@ -129,8 +133,9 @@ class HeadMap:
 
     colours: np.ndarray  # [layer, head, rgb]
     labels: Mapping[tuple[int, int], str]
-    # What stands in cells that are too small for the labels: the rows of the table.
-    numbers: Mapping[tuple[int, int], str]
+    # What stands in cells that are too small for the labels, and also in the table.
+    codes: Sequence[Sequence[str]] = ()  # each with a text for each row of the table
+    rows: Mapping[tuple[int, int], int] = field(default_factory=dict)  # the row of each head
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -297,22 +302,20 @@ def _draw_all(page: Page, comparison: HeadComparison, top: float, bottom: float 
 
 def _map_of_roles(comparison: HeadComparison, theme: Theme) -> HeadMap:
     """Return the map of the clearest role of each head."""
-    rows = {
-        (row[0].role.name, row[0].role.established): str(number)
-        for number, row in enumerate(by_role(comparison), 1)
-        if row[0].role is not None
-    }
     roles = {head.place: head.role for head in comparison.heads}
+    in_table = [row[0].role for row in by_role(comparison)]
+    row_of = {(role.name, role.established): n for n, role in enumerate(in_table) if role}
     colours = np.array([rgb_of(_colour(role, theme)) for role in roles.values()])
     return HeadMap(
         colours=colours.reshape(comparison.n_layers, comparison.n_heads, 3),
         labels={
             place: visible(tables.map_label(role)) if role else "" for place, role in roles.items()
         },
-        numbers={
-            place: rows[role.name, role.established] if role else ""
-            for place, role in roles.items()
-        },
+        codes=[
+            [tables.code(role) if role else "" for role in in_table],
+            [str(number) if role else "" for number, role in enumerate(in_table, 1)],
+        ],
+        rows={place: row_of[role.name, role.established] for place, role in roles.items() if role},
     )
 
 
@@ -324,7 +327,7 @@ def _map_of_words(record: Attention, theme: Theme) -> HeadMap:
         for place in np.ndindex(*received.shape[:2])
     }
     colours = theme.pixels(received.max(axis=2), 1.0, theme.colours())
-    return HeadMap(colours=colours, labels=labels, numbers={})
+    return HeadMap(colours=colours, labels=labels)
 
 
 def _map_of_changes(comparison: HeadComparison, theme: Theme) -> HeadMap:
@@ -337,7 +340,7 @@ def _map_of_changes(comparison: HeadComparison, theme: Theme) -> HeadMap:
         for place in np.ndindex(*values.shape)
     }
     colours = theme.colours()[levels(np.nan_to_num(values), top)]
-    return HeadMap(colours=colours, labels=labels, numbers={})
+    return HeadMap(colours=colours, labels=labels)
 
 
 def _colour(role: Role | None, theme: Theme) -> str:
@@ -390,7 +393,7 @@ def _draw_map_and_table(
         left = page.letters(BESIDE + GAP) + n_heads * cell[0]
         is_beside = bool(columns) and _table_width(page, columns[:-1]) <= inner - left
         columns = _fitting(page, columns, inner - left * is_beside)
-    has_labels, end = _draw_map(page, head_map, page.margin, top, cell)
+    codes, end = _draw_map(page, head_map, page.margin, top, cell)
     if comparison is not None and bottom is None:
         end = _draw_groups(
             page,
@@ -406,14 +409,17 @@ def _draw_map_and_table(
         left, table_top = left + page.letters(BESIDE + GAP) + n_heads * cell[0], top
     if bottom is not None and table_top + table_height > bottom + page.letters(1):
         columns = _first_rows(page, columns, left, table_top, bottom)
-    _draw_table(page, columns, left, table_top, numbered=not has_labels)
+    _draw_table(page, columns, left, table_top, codes)
     return max(end, table_top + page.letters(ROW) * (len(columns[0].cells) + 1))
 
 
 def _draw_map(
     page: Page, head_map: HeadMap, left: float, top: float, cell: tuple[float, float]
-) -> tuple[bool, float]:
-    """Draw a map, its labels in the largest letters in which all of them fit; return whether they do, and its end."""
+) -> tuple[Sequence[str], float]:
+    """Draw a map, its labels in the largest letters in which all of them fit, or else codes.
+
+    Return the codes for the rows of the table, if there are some on the map, and its lower end.
+    """
     (n_layers, n_heads), (width, height) = head_map.shape, cell
     left, top = left + page.letters(BESIDE), top + page.letters(ABOVE)
     right, end = left + n_heads * width, top + n_layers * height
@@ -424,11 +430,13 @@ def _draw_map(
     page.ax.hlines([top + n * height for n in range(1, n_layers)], left, right, **gap)
     page.ax.vlines([left + n * width for n in range(1, n_heads)], top, end, **gap)
 
-    labels = head_map.labels
-    texts, size = _fit(page, labels, cell)
-    if not size:
-        labels = head_map.numbers
+    codes: Sequence[str] = ()
+    texts, size = _fit(page, head_map.labels, cell)
+    for codes in head_map.codes if not size else ():
+        labels = {place: codes[row] for place, row in head_map.rows.items()}
         texts, size = _fit(page, labels, cell)
+        if size:
+            break
     inks = text_colours(head_map.colours)
     for (layer, head), text in texts.items() if size else ():
         x, y = left + (head + 0.5) * width, top + (layer + 0.5) * height
@@ -445,7 +453,7 @@ def _draw_map(
     text = visible(_("layer"))
     style = {"rotation": 90 if len(text) > 1 else 0, "va": "top", "ha": "center", "color": quiet}
     page.text(left - page.letters(BESIDE - 0.7), top, text, **style)
-    return labels is head_map.labels, end
+    return codes, end
 
 
 def _fit(
@@ -484,19 +492,21 @@ def _draw_groups(page: Page, comparison: HeadComparison, top: float, width: floa
     return top + page.letters(1.2)
 
 
-def _draw_swatch(page: Page, colour: str, x: float, middle: float, text: str = "") -> None:
+def _draw_swatch(
+    page: Page, colour: str, x: float, middle: float, text: str = "", width: float = SWATCH
+) -> None:
     """Draw a small box in the colour of a role, with an outline by which a pale one is seen on the paper."""
-    width, height = page.letters(SWATCH), page.letters(1.4)
+    length, height = page.letters(width), page.letters(1.4)
     style = {"facecolor": colour, "edgecolor": page.theme.quiet, "linewidth": 0.5}
-    page.box(x, middle - height / 2, width, height, **style)
+    page.box(x, middle - height / 2, length, height, **style)
     ink = str(text_colours(rgb_of(colour)))
-    page.text(x + width / 2, middle, text, ha="center", color=ink)
+    page.text(x + length / 2, middle, text, ha="center", color=ink)
 
 
 def _column_width(page: Page, column: Column) -> float:
     """Return the width of a column; one of roles without a title has their marks, drawn as swatches."""
     if not column.title and column.roles:
-        return page.letters(SWATCH)
+        return page.letters(CODE)
     return max(map(page.length, (column.title, *column.cells)))
 
 
@@ -534,9 +544,9 @@ def _first_rows(
 
 
 def _draw_table(
-    page: Page, columns: Sequence[Column], left: float, top: float, *, numbered: bool
+    page: Page, columns: Sequence[Column], left: float, top: float, codes: Sequence[str]
 ) -> None:
-    """Draw a table; roles that are not established are grey. `numbered` writes the rows' numbers into the swatches."""
+    """Draw a table, with the codes of its rows in the swatches; roles that are not established are grey."""
     row, roles = page.letters(ROW), columns[0].roles
     for column in columns:
         width = _column_width(page, column)
@@ -546,9 +556,9 @@ def _draw_table(
             middle = top + (number + 1.5) * row
             role = roles[number] if roles else None
             if not column.title and column.roles:
-                label = str(number + 1) if numbered and role else ""
+                label = codes[number] if codes else ""
                 mark = "?" if role and not role.established else ""
-                _draw_swatch(page, _colour(role, page.theme), left, middle, label or mark)
+                _draw_swatch(page, _colour(role, page.theme), left, middle, label or mark, CODE)
                 continue
             is_quiet = bool(roles) and not (role and role.established)
             colour = page.theme.quiet if is_quiet else page.theme.ink

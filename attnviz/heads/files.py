@@ -80,7 +80,7 @@ def _content(comparison: HeadComparison) -> dict[str, Any]:
         "examples": _by_head(comparison.examples),
         "typical": _by_head(comparison.typical),
         "patterns": {
-            head: {role: json.loads(record_files.to_json(record)) for role, record in held.items()}
+            head: {text: json.loads(record_files.to_json(record)) for text, record in held.items()}
             for head, held in _by_head(comparison.patterns).items()
         },
         "loaded": None if origin is None else origin.model,

@@ -6,8 +6,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from attnviz.heads import words
-from attnviz.heads.measures import Measure, RoleRule
+from attnviz.heads import tables, words
+from attnviz.heads.measures import Measure
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import example_of, received_by_words
@@ -41,7 +41,7 @@ def page(comparison: HeadComparison, look: Look) -> WebPage:
         "second": comparison.against is not None,
         "notes": list(map(visible, _notes(comparison))),
         "measures": list(map(_measure, measures)),
-        "rules": list(map(_rule, dict.fromkeys(role.rule for role in roles))),
+        "rules": list(map(_rule, {role.rule: role for role in roles}.values())),
         "profiles": [
             _profile(comparison, head, [measure.name for measure in measures])
             for head in comparison.heads
@@ -51,6 +51,10 @@ def page(comparison: HeadComparison, look: Look) -> WebPage:
     head = [("model", model), ("sample", sample), ("proof proved", proof)]
     if has_note:
         head.insert(2, ("note", _(words.ONE_SENTENCE)))
+    if record is None:
+        head.insert(0, ("finding", words.finding(comparison)))
+    if comparison.against is not None:
+        head.insert(1, ("finding", words.changes(comparison, comparison.against)))
     heading = [(name, visible(text)) for name, text in head]
     return WebPage(
         build(
@@ -74,10 +78,12 @@ def _measure(measure: Measure) -> dict[str, Any]:
     }
 
 
-def _rule(rule: RoleRule) -> dict[str, Any]:
+def _rule(role: Role) -> dict[str, Any]:
     """Return the data of a kind of role for the script of the page."""
+    rule = role.rule
     return {
         "name": rule.name,
+        "code": tables.code(role),
         "short": visible(_(rule.short)),
         "colour": rule.colour,
         "words": visible(_(rule.words)),

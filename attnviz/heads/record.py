@@ -212,7 +212,7 @@ class HeadComparison(Result):
     # sentence for each role (see `attnviz.heads.selection.typical`)
     examples: Mapping[tuple[str, str], tuple[Example, ...]] = field(default_factory=dict)
     typical: Mapping[tuple[str, str], Example] = field(default_factory=dict)
-    # the attention on examples, by ``layer.head`` and role, so that pictures need no model
+    # the attention on examples, by ``layer.head`` and sentence, so that pictures need no model
     patterns: Mapping[tuple[str, str], Attention] = field(default_factory=dict)
     # the relations between words that heads find, the most frequent first
     relations: tuple[Relation, ...] = ()

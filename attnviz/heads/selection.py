@@ -95,8 +95,8 @@ class RoleCard(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str]:
-        """The head and the role, by name."""
-        return self.head.name, self.role.name
+        """The name of the head and the example, which its pattern belongs to."""
+        return self.head.name, self.example.text if self.example is not None else ""
 
 
 def strongest(comparison: HeadComparison) -> list[RoleCard]:
@@ -112,7 +112,7 @@ def strongest(comparison: HeadComparison) -> list[RoleCard]:
         if role.name not in cards:
             cards[role.name] = RoleCard(head, role, example_of(comparison, head, role))
     clearest = list(cards.values())[:MOST_CARDS]
-    shown = {card.key for card in clearest}
+    shown = {(card.head.name, card.role.name) for card in clearest}
     texts = {card.example.text for card in clearest if card.example is not None}
     for head, role in pairs:
         if len(clearest) >= FEWEST_CARDS:

@@ -197,7 +197,8 @@ def test_patterns_that_are_given_are_drawn(fixed_record: Make, texts_of: Texts) 
     comparison = made()
     record = fixed_record(n_layers=2, n_heads=3)
     expected = LIGHT.pixels(record.pattern(1, 0), 1.0, colours())
-    patterns = {("1.0", "first"): record}
+    key = ("1.0", f"{KOREAN} 1.0")
+    patterns = {key: record}
     for places in ([], [(1, 0)]):
         drawn = draw(comparison, places, patterns=patterns).figure
         same = [np.array_equal(image, expected) for image in images_of(drawn)]
@@ -205,7 +206,7 @@ def test_patterns_that_are_given_are_drawn(fixed_record: Make, texts_of: Texts) 
         assert {token.text for token in record.key_tokens} <= set(expect_clear(drawn, texts_of))
     assert len(images_of(draw(comparison).figure)) == 1  # the map
     with pytest.raises(SelectionError, match=r"no (layer|head)"):
-        draw(comparison, patterns={("1.0", "first"): record.select([0], [2])})
+        draw(comparison, patterns={key: record.select([0], [2])})
 
 
 def test_the_cells_of_a_relation_are_outlined(fixed_record: Make, texts_of: Texts) -> None:
@@ -221,7 +222,7 @@ def test_the_cells_of_a_relation_are_outlined(fixed_record: Make, texts_of: Text
         replace(token, span=span) for token, span in zip(record.key_tokens, spans, strict=True)
     ]
     record = replace(record, query_tokens=tuple(tokens), key_tokens=tuple(tokens), receipt=None)
-    drawn = draw(comparison, [head.place], patterns={(head.name, head.roles[0].name): record})
+    drawn = draw(comparison, [head.place], patterns={(head.name, text): record})
     assert "Outlined: love → you" in expect_clear(drawn.figure, texts_of)
     (middle,) = outlined(drawn.figure)
     left, right, low, top = drawn.figure.axes[0].images[-1].get_extent()

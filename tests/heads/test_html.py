@@ -13,6 +13,8 @@ import attnviz
 from attnviz.capture.source import open_source
 from attnviz.heads.html import page
 from attnviz.heads.record import Example, HeadComparison
+from attnviz.heads.tables import code
+from attnviz.heads.words import finding
 from attnviz.look import Look
 from attnviz.text.messages import _
 from tests.fixtures.browser import barriers, downloaded, state
@@ -65,6 +67,19 @@ def test_numbers_are_the_comparisons(
     )
     assert line.split("\t")[1:] == [f"{value:.2f}", f"{low:.2f}–{high:.2f}"]
     assert _(head.roles[0].rule.words) in shown.inner_text(".detail")
+
+
+def test_it_opens_with_the_finding(
+    show_page: Callable[..., Page], comparison: HeadComparison
+) -> None:
+    """The finding stands first; the map has short names, and a legend names those of the map and no others."""
+    shown = show_page(page(comparison, Look()).html)
+    assert shown.locator("header p").first.inner_text() == finding(comparison)
+    roles = {head.role for head in comparison.heads if head.role is not None}
+    signs = set(shown.locator(".map .sign").all_inner_texts()) - {"·"}
+    assert signs == {code(role) for role in roles}
+    legend = set(shown.locator(".legend > span").all_inner_texts())
+    assert legend == {f"{code(role)} {_(role.rule.short)}" for role in roles}
 
 
 def test_it_sorts_and_chooses(show_page: Callable[..., Page], comparison: HeadComparison) -> None:

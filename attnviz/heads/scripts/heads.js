@@ -5,7 +5,7 @@
  *   controls: Held[], example: {text: string, score: number}|null}} HeadRole
  * @typedef {{divergence: (number|null)[], role: {rule: string, sure: boolean}|null}} HeadChange
  * @typedef {{name: string, roles: HeadRole[], word: {text: string, share: number}|null, change: HeadChange|null, values: (number|null)[][]}} Profile
- * @typedef {{name: string, short: string, colour: string, words: string}} Rule
+ * @typedef {{name: string, code: string, short: string, colour: string, words: string}} Rule
  * @typedef {{layers: number, heads: number, notes: string[], measures: {name: string, unit: string, narrow: boolean, words: string}[], rules: Rule[],
  *   profiles: Profile[], sentence: boolean, second: boolean, palette: {light: string, dark: string}}} HeadLabels
  */
@@ -31,6 +31,7 @@ class Heads {
     this.dark = matchMedia("(prefers-color-scheme: dark)");
     this.state = this.read();
     this.map = el("table", { class: "map" });
+    this.legend = el("p", { class: "legend" });
     this.table = el("table", { class: "all-heads" });
     this.detail = el("section", { class: "detail", "aria-live": "polite" });
     this.choice = el("select", { change: () => this.set({ role: this.choice.value }) });
@@ -40,7 +41,7 @@ class Heads {
     this.scroll = el("div", { class: "wide", tabindex: 0, role: "group" }, this.table);
     document.getElementById("page")?.replaceChildren(
       el("div", { class: "controls" }, ...(labels.sentence ? [] : [el("label", {}, this.label, this.choice)]), this.save),
-      this.map, this.detail, this.scroll, this.notes);
+      el("div", {}, this.map, this.legend), this.detail, this.scroll, this.notes);
     document.getElementById("page")?.setAttribute("data-ready", "1");
     addEventListener("hashchange", () => {
       this.state = this.read();
@@ -113,10 +114,11 @@ class Heads {
     return profile.roles.find((one) => !this.state.role || one.rule === this.state.role);
   }
 
-  /** A role as its short name, filled where it is established. @param {{rule: string, sure: boolean}|undefined} role */
-  sign(role) {
+  /** A role as its name or its code, filled where it is established.
+   * @param {{rule: string, sure: boolean}|undefined} role @param {"short"|"code"} [name] */
+  sign(role, name = "short") {
     const rule = role && this.rules.get(role.rule);
-    const made = el("span", { class: "sign" }, rule ? rule.short : "·");
+    const made = el("span", { class: "sign" }, rule ? rule[name] : "·");
     if (rule && role?.sure) {
       made.style.background = rule.colour;
       made.style.color = luminance(rgbOf(rule.colour.slice(1))) > 0.179 ? "#000" : "#fff";
@@ -124,10 +126,11 @@ class Heads {
     return made;
   }
 
-  /** The sign of a head: its role, or of one sentence the word that receives most. @param {Profile} profile */
-  mark(profile) {
+  /** The sign of a head: its role, or of one sentence the word that receives most.
+   * @param {Profile} profile @param {"short"|"code"} [name] */
+  mark(profile, name) {
     const { word } = profile;
-    return word ? this.shaded(el("span", { class: "sign" }, word.text), word.share) : this.sign(this.role(profile));
+    return word ? this.shaded(el("span", { class: "sign" }, word.text), word.share) : this.sign(this.role(profile), name);
   }
 
   /** What a head does, in words. @param {Profile} profile */
@@ -150,8 +153,11 @@ class Heads {
           return el("td", {}, el("button", {
             type: "button", "aria-pressed": String(isHere), tabindex: isHere || (!state.head && !layer && !head) ? 0 : -1,
             "aria-label": words, title: words, click: () => this.set({ head: isHere ? "" : profile.name }),
-          }, this.mark(profile)));
+          }, this.mark(profile, "code")));
         })))));
+    const roles = labels.sentence ? [] : labels.profiles.map((profile) => this.role(profile));
+    this.legend.replaceChildren(...labels.rules.filter((rule) => roles.some((role) => role?.rule === rule.name)).flatMap((rule) =>
+      [el("span", {}, this.sign({ rule: rule.name, sure: roles.some((role) => role?.rule === rule.name && role.sure) }, "code"), ` ${rule.short}`), " "]));
     if (focused) this.map.querySelector("[tabindex='0']")?.focus();
   }
 
