@@ -582,7 +582,12 @@ def is_trivial_link(
 
 
 def parse_head(place: object) -> tuple[int, int]:
-    """Return the layer and the head named by ``(2, 3)`` or ``"2.3"``. Raises SelectionError: it names no head."""
+    """Return the layer and the head named by ``(2, 3)``, ``"2.3"`` or ``"L2H3"``.
+
+    Raises SelectionError: it names no head.
+    """
+    if isinstance(place, str):
+        place = dotted(place)
     if isinstance(place, str) and (
         numbers := re.fullmatch(r"(-?\d{1,7})\.(-?\d{1,7})", place.strip(), re.ASCII)
     ):
@@ -594,6 +599,11 @@ def parse_head(place: object) -> tuple[int, int]:
     if isinstance(place, str) and (pair := re.fullmatch(r"(\d{1,7}),\s*(\d{1,7})", place.strip())):
         raise SelectionError(f"{displayed!r} is no head: did you mean {pair[1]}.{pair[2]}?")
     raise SelectionError(f"{displayed!r} is no head: give its layer and its number, such as 1.2")
+
+
+def dotted(head: str) -> str:
+    """Return the name of a head as ``2.3``, which papers also write ``L2H3``; other texts unchanged."""
+    return re.sub(r"^\s*L(\d{1,7})\.?H(\d{1,7})\s*$", r"\1.\2", head, flags=re.IGNORECASE)
 
 
 def normalize_selection(

@@ -336,8 +336,8 @@ def _open_substitute(
     toy = _home_built(name, device, dtype, {})
     reason = error.reason if isinstance(error, UnreachableModelError) else str(error)
     notify(
-        f'{reason}; using the home-built model "{name}" instead (the same shapes as DistilBERT: '
-        "-m toy-random-bert:d_model=768,n_heads=12)"
+        f'{reason}; using the home-built model "{name}" instead (with DistilBERT\'s shapes: '
+        "-m toy-random-bert:n_layers=6,d_model=768,n_heads=12)"
     )
     return toy
 

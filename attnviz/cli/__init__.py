@@ -77,17 +77,17 @@ def _begin(
 
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "heatmap": (heatmap.heatmap, heatmap.EXAMPLES),
-    "page": (heatmap.page, heatmap.PAGE_EXAMPLES),
-    "generate": (generate.generate, generate.EXAMPLES),
     "walkthrough": (walkthrough.walkthrough, walkthrough.EXAMPLES),
-    "verify": (walkthrough.verify, walkthrough.VERIFY_EXAMPLES),
     "compare-heads": (heads.compare_heads, heads.EXAMPLES),
+    "generate": (generate.generate, generate.EXAMPLES),
     "demo": (demo.demo, demo.EXAMPLES),
+    "page": (heatmap.page, heatmap.PAGE_EXAMPLES),
+    "verify": (walkthrough.verify, walkthrough.VERIFY_EXAMPLES),
     "models": (models.models, models.EXAMPLES),
     "doctor": (doctor.doctor, doctor.EXAMPLES),
     "train": (train.train, train.EXAMPLES),
 }
-"""The commands by name, each with its examples."""
+"""The commands by name, each with its examples; help lists the first `MAIN_COMMANDS` first."""
 
 for _name, (_command, _examples) in COMMANDS.items():
     _indented = "\n".join(f"  {line}" for line in _examples.splitlines())

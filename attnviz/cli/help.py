@@ -14,6 +14,7 @@ from attnviz.cli.options import FILES, PANELS
 from attnviz.cli.output import refuse_own_inputs
 from attnviz.text.suggest import suggest
 
+MAIN_COMMANDS = 6  # the commands that most people need
 REMOVED = {
     "head": "attnviz compare-heads --head 2.3 shows what one head does",
     "merge": "attnviz compare-heads --corpus FILE --ray ADDRESS measures a large corpus",
@@ -71,8 +72,12 @@ class CommandGroup(TyperGroup):
         commands = [
             (name, (command.help or "").split("\n")[0]) for name, command in self.commands.items()
         ]
-        with formatter.section("Commands"):
-            formatter.write_dl(commands)
+        for title, listed in (
+            ("Commands", commands[:MAIN_COMMANDS]),
+            ("More", commands[MAIN_COMMANDS:]),
+        ):
+            with formatter.section(title):
+                formatter.write_dl(listed)
         records = [parameter.get_help_record(ctx) for parameter in self.get_params(ctx)]
         with formatter.section("Options"):
             formatter.write_dl([record for record in records if record is not None])

@@ -208,9 +208,12 @@ def parse_heads(
     Raises:
         SettingsError: a text is no number, heads are of several layers, or options contradict each other.
     """
+    from attnviz.attention import dotted
+
+    head = [dotted(text) for text in head or ()]
     layers_of_heads = set()
     numbers = []
-    for text in head or ():
+    for text in head:
         if pair := re.fullmatch(r"(\d{1,7}),\s*(\d{1,7})", text.strip(), re.ASCII):
             instead = f"{pair[1]}.{pair[2]}"
             raise SettingsError(f"{text!r}: did you mean {instead} (layer.head)?", "head")
@@ -221,13 +224,12 @@ def parse_heads(
     if layers_of_heads <= {None}:
         return parse_numbers(layer, "layer"), heads
     if len(layers_of_heads) > 1:
-        typed_heads = " and ".join(head or ())
+        typed_heads = " and ".join(head)
         raise SettingsError(f"heads {typed_heads} are not of one layer: give --layer and --head")
     of_heads = [str(text) for text in layers_of_heads]
     if layer and {text.strip() for text in layer} != set(of_heads):
         raise SettingsError(
-            f"--layer {' and '.join(layer)} and --head {' and '.join(head or ())}"
-            " contradict each other"
+            f"--layer {' and '.join(layer)} and --head {' and '.join(head)} contradict each other"
         )
     return parse_numbers(of_heads, "head"), heads
 

@@ -186,7 +186,7 @@ def compare_heads(
     if isinstance(roles, HeadComparison):
         _check_same_model(roles, comparison)
     comparison = replace(comparison, origin=origin, attention=record, roles_on=roles or None)
-    return comparison if is_one_sentence else _with_patterns(comparison, source)
+    return comparison if survey.n_sentences == 1 else _with_patterns(comparison, source)
 
 
 def _can_be_sent(model: Model) -> bool:

@@ -61,13 +61,10 @@ class Writer:
 
     def column(self, column: Column) -> Column:
         """Return a column with its cells in the colours of their roles."""
-        cells: list[str | Text] = [self.say(cell) for cell in column.cells]
+        cells: list[Text | str] = [self.say(cell) for cell in column.cells]
         if column.roles:
             styles = [role_style(role, self.screen) for role in column.roles]
-            cells = [
-                Text(self.say(cell), style)
-                for cell, style in zip(column.cells, styles, strict=True)
-            ]
+            cells = [Text(str(cell), style) for cell, style in zip(cells, styles, strict=True)]
         return replace(column, title=self.say(column.title), cells=cells)
 
     def table(self, columns: Sequence[Column], *extra: Column) -> Iterator[Text]:
@@ -118,7 +115,9 @@ def draw_overview(comparison: HeadComparison, screen: Screen) -> list[Text]:
     above = [*out.prose(words.finding(comparison), "bold"), *out.prose(source), Text()]
     above += _map(comparison, out, lambda head: _label(head, out))
     above += _changes(comparison, out)
-    below = [*out.prose("; ".join(_signs(comparison)), "dim"), *_ending(comparison, out)]
+    below = out.prose("; ".join(_signs(comparison)), "dim")
+    # Where no role is established, the notes may say why.
+    below += _ending(comparison, out, has_notes=not comparison.n_established)
     more = _("More: --table (all heads, roles and notes), --head {head}, -o heads.csv")
     best_head = rows[0][0].head if rows else comparison.heads[0]
     below += out.prose(more.format(head=best_head.name), "dim")

@@ -181,8 +181,8 @@ class TestModel:
         assert record.model == model
         assert [str(warning.message) for warning in warned] == [
             "distilbert-base-uncased is not in the cache, and the hub may not be asked (HF_HUB_OFFLINE is set); using "
-            f'the home-built model "{model}" instead (the same shapes as DistilBERT: '
-            "-m toy-random-bert:d_model=768,n_heads=12)"
+            f'the home-built model "{model}" instead (with DistilBERT\'s shapes: '
+            "-m toy-random-bert:n_layers=6,d_model=768,n_heads=12)"
         ]
 
     @pytest.mark.usefixtures("offline")

@@ -54,6 +54,29 @@ def test_help_fits_the_window(typed: Callable[..., Result], columns: int) -> Non
         assert max(map(len, result.output.splitlines())) <= columns
 
 
+def test_the_most_used_commands_come_first(typed: Callable[..., Result]) -> None:
+    """All others stand under "More"."""
+    first, _more, others = typed("--help").output.partition("\nMore:\n")
+    names = ["heatmap", "walkthrough", "compare-heads", "generate", "demo", "page"]
+    assert re.findall(r"^  ([a-z-]+)  ", first, re.MULTILINE) == names
+    listed = re.findall(r"^  ([a-z-]+)  ", others.partition("Options:")[0], re.MULTILINE)
+    assert listed == [name for name in COMMANDS if name not in names]
+
+
+@pytest.mark.parametrize("head", ["1.3", "L1H3", "l1h3", "L1.H3"])
+def test_heads_as_papers_write_them(typed: Callable[..., Result], head: str) -> None:
+    """In every command that takes a head."""
+    for command in ("heatmap", "walkthrough", "generate"):
+        named = (
+            ["generate", "the dog", "-m", "toy-decoder"]
+            if command == "generate"
+            else [command, "I love", "--toy"]
+        )
+        shown = typed(*named, "--head", head)
+        assert shown.status == 0, shown.errors
+        assert shown.output == typed(*named, "--head", "1.3").output
+
+
 def test_version(typed: Callable[..., Result]) -> None:
     """The first line is the version of the package; the second has what a report of a bug needs."""
     result = typed("--version")

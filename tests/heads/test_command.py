@@ -83,7 +83,7 @@ def test_a_treebank(
     plain = numbers("--toy", "--corpus", "t.txt")
     assert plain["relations"] == []
     assert plain["estimates"] == found["estimates"]
-    shown = typed("compare-heads", "--toy", "--conllu", "t.conllu", "-o", "a.csv")
+    shown = typed("compare-heads", "--toy", "--conllu", "t.conllu", "--table", "-o", "a.csv")
     assert "Relations between words that a head is established to find" in shown.output
 
 

@@ -83,6 +83,17 @@ def test_the_picture_of_the_run(typed: Callable[..., Result], here: Path, model:
         assert (here / "a.svg").read_bytes() == (here / "b.svg").read_bytes()
 
 
+def test_no_model_is_opened_for_what_was_saved(
+    typed: Callable[..., Result], here: Path, corpus: Path, bert: Path, low_thresholds: None
+) -> None:
+    """The file has the attention on its examples, so the picture needs no model."""
+    typed("compare-heads", "-m", bert.name, "--corpus", corpus.name, "-o", "a.svg", "-o", "a.json")
+    shutil.rmtree(bert)
+    again = typed("compare-heads", "--load", "a.json", "-o", "b.svg")
+    assert (again.status, again.errors) == (0, "wrote b.svg\n")
+    assert (here / "a.svg").read_bytes() == (here / "b.svg").read_bytes()
+
+
 def refused(typed: Callable[..., Result], here: Path, *arguments: str) -> str:
     """Draw twice what is saved without patterns; why there are none, which is said once, and in the picture."""
     shown = typed("compare-heads", "--load", "a.json", *arguments, "-o", "b.svg", "-o", "c.svg")
@@ -98,11 +109,10 @@ def refused(typed: Callable[..., Result], here: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def measured(typed: Callable[..., Result], corpus: Path, bert: Path, low_thresholds: None) -> Path:
-    """The pretrained model, whose comparison is saved without the patterns of its examples."""
+    """The pretrained model, whose comparison is saved without patterns, as those of very many heads are."""
     ran = typed("compare-heads", "-m", bert.name, "--corpus", corpus.name, "-o", "a.json")
     assert ran.status == 0, ran.errors
-    saved = bert.parent / "a.json"
-    replace(attnviz.load(saved), patterns={}).save(saved)
+    replace(attnviz.load("a.json"), patterns={}).save("a.json")
     return bert
 
 

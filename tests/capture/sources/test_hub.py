@@ -78,7 +78,7 @@ def test_nobody_listens(refused: Callable[..., str], heatmap: Run, hub: Hub) -> 
     assert result.stderr.endswith("\nwrote a.npz\n")
     notice = result.stderr.splitlines()[0]
     assert '); using the home-built model "toy" instead' in notice
-    assert "-m toy-random-bert:d_model=768,n_heads=12" in notice
+    assert "-m toy-random-bert:n_layers=6,d_model=768,n_heads=12" in notice
 
 
 def test_offline_by_choice(refused: Callable[..., str], hub: Hub) -> None:
