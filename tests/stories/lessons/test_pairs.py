@@ -106,4 +106,4 @@ def test_panels(story: Story, heads: list[tuple[int, int]]) -> None:
     for panel in panels(story, Matrix):
         head = next(one for one in heads if panel.title == f"toy, layer {one[0]}, head {one[1]}")
         assert panel.values == pytest.approx(PATTERNS[head], abs=1e-5)
-    assert story.receipt.startswith("verified")
+    assert story.receipt.startswith("✓ verified")
