@@ -493,20 +493,21 @@ def _draw_groups(page: Page, comparison: HeadComparison, top: float, width: floa
 
 
 def _draw_swatch(
-    page: Page, colour: str, x: float, middle: float, text: str = "", width: float = SWATCH
+    page: Page, colour: str, x: float, middle: float, text: str = "", width: float = 0.0
 ) -> None:
     """Draw a small box in the colour of a role, with an outline by which a pale one is seen on the paper."""
-    length, height = page.letters(width), page.letters(1.4)
+    length, height = width or page.letters(SWATCH), page.letters(1.4)
     style = {"facecolor": colour, "edgecolor": page.theme.quiet, "linewidth": 0.5}
     page.box(x, middle - height / 2, length, height, **style)
     ink = str(text_colours(rgb_of(colour)))
-    page.text(x + length / 2, middle, text, ha="center", color=ink)
+    size = min(page.size, 0.9 * length / POINT / max(1.0, length_of(text)))
+    page.text(x + length / 2, middle, text, ha="center", color=ink, fontsize=size)
 
 
 def _column_width(page: Page, column: Column) -> float:
     """Return the width of a column; one of roles without a title has their marks, drawn as swatches."""
     if not column.title and column.roles:
-        return page.letters(CODE)
+        return page.letters(CODE if page.width >= COLUMN else SWATCH)
     return max(map(page.length, (column.title, *column.cells)))
 
 
@@ -558,7 +559,7 @@ def _draw_table(
             if not column.title and column.roles:
                 label = codes[number] if codes else ""
                 mark = "?" if role and not role.established else ""
-                _draw_swatch(page, _colour(role, page.theme), left, middle, label or mark, CODE)
+                _draw_swatch(page, _colour(role, page.theme), left, middle, label or mark, width)
                 continue
             is_quiet = bool(roles) and not (role and role.established)
             colour = page.theme.quiet if is_quiet else page.theme.ink
