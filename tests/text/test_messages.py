@@ -126,7 +126,7 @@ def test_fields_of_a_note() -> None:
     note = Note.of("input_truncated_tokens", kept=512, total=20000)
     assert sentence(note) == "Input truncated: 512 of 20,000 tokens"
     with language("ko"):
-        assert sentence(note) == "입력을 자름: 토큰 20,000개 가운데 512개"
+        assert sentence(note) == "입력을 잘랐습니다: 토큰 20,000개 중 512개"
     assert sentence(Note.of("text", text="a\x1b[2J")) == r"a\x1b[2J"
 
 
