@@ -102,16 +102,22 @@ def overview_table(rows: Sequence[Sequence[HeadRole]]) -> list[Column]:
         intervals,
         Column(title=_("best fixed offset"), cells=_cells(roles, _best_offset), right=True),
         Column(
-            title=_("random heads"),
-            cells=_cells(roles, lambda role: _up_to(role.control(UNTRAINED))),
+            title=_(CONTROLS[UNTRAINED].title),
+            cells=_cells(roles, lambda role: _up_to(_deciding(role, UNTRAINED))),
             right=True,
         ),
     ]
 
 
+def _deciding(role: Role, name: str) -> Control | None:
+    """Return a control if it could rule the role out: a fixed offset is what a role by position is."""
+    control = role.control(name)
+    return control if control is not None and control.rules_out else None
+
+
 def _best_offset(role: Role) -> str:
     """Return the upper end of the interval of the best fixed offset, and this offset."""
-    control = role.control(OFFSET)
+    control = _deciding(role, OFFSET)
     if control is None or control.offset is None:
         return _up_to(control)
     return f"{_up_to(control)} ({control.offset:+d})"

@@ -109,9 +109,10 @@ def draw_overview(comparison: HeadComparison, screen: Screen) -> list[Text]:
     if comparison.attention is not None:
         return draw_sentence(comparison, comparison.attention, out)
     rows = [row for row in by_role(comparison) if row[0].role and row[0].role.established]
-    source = " · ".join(
-        [words.model_names(comparison), words.description(comparison), words.sample(comparison)]
+    size = _("{layers} x {heads}").format(
+        layers=words.count_layers(comparison.n_layers), heads=words.count_heads(comparison.n_heads)
     )
+    source = " · ".join([words.model_names(comparison), size, words.sample(comparison)])
     above = [*out.prose(words.finding(comparison), "bold"), *out.prose(source), Text()]
     above += _map(comparison, out, lambda head: _label(head, out))
     above += _changes(comparison, out)
@@ -122,6 +123,14 @@ def draw_overview(comparison: HeadComparison, screen: Screen) -> list[Text]:
     best_head = rows[0][0].head if rows else comparison.heads[0]
     below += out.prose(more.format(head=best_head.name), "dim")
     room = max(3, OVERVIEW_LINES - len(above) - len(below) - 2)  # without titles and a blank line
+    if len(rows) > room:
+        # Roles that the map names come first.
+        on_map = {tables.map_code(head).partition("+")[0] for head in comparison.heads}
+        is_hidden = [tables.code(row[0].role) not in on_map for row in rows if row[0].role]
+        rows = [
+            row
+            for _hidden, row in sorted(zip(is_hidden, rows, strict=True), key=lambda pair: pair[0])
+        ]
     first_rows = rows if len(rows) <= room else rows[: room - 1]
     table = list(out.table(tables.overview_table(first_rows))) if rows else []
     if len(first_rows) < len(rows):
@@ -159,7 +168,9 @@ def _map(
     longest_word = max(
         Text(word).cell_len for cell in cells.values() for word in cell.plain.split()
     )
-    min_width, max_width = max(CELL[0], min(CELL[1], longest_word + 1)), CELL[1]
+    longest = max(cell.cell_len for cell in cells.values())
+    min_width = max(CELL[0], min(CELL[1], longest_word + 1))
+    max_width = max(min_width, min(CELL[1], longest + 3))
     # As many heads as fit side by side, in bands of about the same number of heads; -(-a // b) rounds up.
     room = out.screen.width - margin
     n_bands = -(-comparison.n_heads // max(1, room // min_width))
@@ -202,7 +213,7 @@ def _signs(comparison: HeadComparison) -> Iterator[str]:
     if max(numbers) > 1:
         yield _("+1: one more role")
     if max(numbers) > 0:
-        yield _("a role's whole interval is above its controls")
+        yield _("intervals lie above the controls")
 
 
 def _label(head: HeadProfile, out: Writer) -> Text:
@@ -243,7 +254,7 @@ def _relation_counts(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
         "Relations between words that a head is established to find: {sure} of {n}; too rare to "
         "say: {few}."
     ).format(n=len(relations), sure=doubts.count(None), few=n_too_few)
-    yield from out.prose(" ".join([text, _(words.HALVES)]), "dim")
+    yield from out.prose(text, "dim")
 
 
 def _terms(roles: Sequence[Role | None], out: Writer) -> Iterator[Text]:

@@ -135,14 +135,15 @@ def _shaded_sentence(sheet: Sheet, finding: Finding | None, screen: Screen) -> l
     is_own = sheet.record.kind != "cross"
     own_number = sheet.numbers[0][finding.query]
     line = Text()
-    before = None
+    before, segment = None, 0
     for token, label, number, level in zip(
         sheet.record.key_tokens, sheet.key_labels, sheet.numbers[1], row_levels, strict=True
     ):
         follows = before is not None and token.span is not None and token.span[0] == before[1]
+        follows &= token.segment <= segment
         if line and not follows and not label.startswith("·"):
-            line.append(" ")
-        before = token.span
+            line.append(" + " if token.segment > segment else " ")
+        before, segment = token.span, max(segment, token.segment)
         style = screen.paint(level) if screen.colour else Style()
         if is_own and number == own_number:
             style += Style(bold=True, underline=True)

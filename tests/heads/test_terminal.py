@@ -292,7 +292,7 @@ class TestOverview:
         with language("ko"):
             text = "\n".join(plain(draw_overview(made(), PLAIN)))
         assert text.startswith("0번 층 0번 헤드: 이전 토큰을 봄")
-        assert "층 2개(세로) x 헤드 3개(가로), 양방향 셀프 어텐션" in text
+        assert "층 2개 x 헤드 3개" in text
         assert "✓ 검증 완료 (최대 오차 2e-07)" in text
 
 

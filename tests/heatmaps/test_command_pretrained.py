@@ -98,13 +98,7 @@ def test_pair(typed: Callable[..., Result], here: Path, tiny_bert: str, model: s
     chosen = ["-m", "toy-random"] if model == "toy-random" else ["-m", tiny_bert]
     result = typed("heatmap", "an apple", "--pair", "a pear", *chosen, "-o", "a.json")
     assert result.status == 0
-    shaded = re.sub(r"[^a-z ]", "", result.output.splitlines()[1].lower())
-    assert [word for word in shaded.split() if word not in {"cls", "sep"}] == [
-        "an",
-        "apple",
-        "a",
-        "pear",
-    ]
+    assert " + a pear" in re.sub("[░▒▓█]", "", result.output)
     tokens = load_record(here / "a.json").query_tokens
     words = [(token.text, token.segment) for token in tokens if not token.special]
     assert words == [("an", 0), ("apple", 0), ("a", 1), ("pear", 1)]

@@ -274,7 +274,11 @@ def test_in_korean(fixed_record: Make, *, colour: bool) -> None:
             korean = plain(resolve(record), screen, overview=True)
         assert max(map(cell_len, korean)) <= width
         said = " ".join(korean).replace(record.model, "")
-        for part in ("같은 단어를 보는 헤드", "행이 열을 보는 비율: 0~", "단어 조각을 합침"):
+        for part in (
+            "같은 단어를 보는 헤드",
+            "행이 열을 보는 비율: 0~",
+            "단어 조각을 단어로 합쳤습니다",
+        ):
             assert part in said
         assert "✓ 검증 완료 (최대 오차 " in said
         english_words = {"CLS", "SEP", "love", "all", "you", "head", "FILE", "html"}
@@ -300,7 +304,7 @@ def test_heads_with_the_same_pattern(lang: str) -> None:
         first, *lines = plain(sheet, overview=True)
     expected = {
         "en": "All heads have the same pattern here",
-        "ko": "여기서는 모든 헤드의 패턴이 같음",
+        "ko": "여기서는 모든 헤드의 패턴이 같습니다",
     }
     assert first == expected[lang]
     assert not any("differs" in line for line in lines)
