@@ -23,6 +23,7 @@ LEAST_DEVIATION = 0.02
 ONE_OFFSET = 0.5
 ONE_KEY = 0.8  # ... and to one token if they stand at it in at least this share
 EVEN_SHARES = 2  # a link has at least this many times the attention that each key would have evenly
+LEAST_ROWS = 3  # with a choice of keys, for a head to have a rule of position that is worth saying
 LONGEST_WORD = 24  # in the sentence, in characters
 NO_CHANGE = N_("No weight differs")  # of a difference
 NO_LINK = N_("No clear link between two words: try a longer sentence, or one head, --head 1.3")
@@ -222,7 +223,7 @@ def head_sentence(record: Attention) -> str:
     rows = np.flatnonzero(is_seen.sum(axis=1) > 1)
     largest = record.weights[0, 0].argmax(axis=-1)[rows]
     place = _("layer {layer}, head {head}").format(layer=record.layers[0], head=record.heads[0])
-    if len(rows):
+    if len(rows) >= LEAST_ROWS:
         offsets = np.array(record.key_numbers)[largest] - record.first[0] - rows
         offset, n_offset = Counter(offsets.tolist()).most_common(1)[0]
         key, n_key = Counter(largest.tolist()).most_common(1)[0]

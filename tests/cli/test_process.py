@@ -126,7 +126,7 @@ def test_a_screen_of_ascii(
     result = shell("attnviz heatmap --load 나.json -o 너.json", PYTHONIOENCODING="ascii")
     assert result.returncode == 0
     assert result.stdout.isascii()
-    assert b"[ .:*#] weight" in result.stdout
+    assert b"[ .:*#] Rows attend to columns" in result.stdout
     assert result.stderr == b"wrote \\ub108.json\n"
 
 
@@ -149,7 +149,7 @@ def test_statuses_of_a_process(attnviz: Run, tmp_path: Path) -> None:
     """0, 1 for what went wrong, 2 for usage; a picture on standard output, all else on standard error."""
     good = attnviz("heatmap", "-m", "toy-random", "I love all you")
     assert good.returncode == 0
-    assert "\n“I love all you” · toy-random (seed 0) · " in good.stdout
+    assert "\ntoy-random (seed 0) · " in good.stdout
     assert good.stderr == "wrote outputs/heatmap-i-love-all-you-toy-random.png\n"
     assert (tmp_path / "outputs" / "heatmap-i-love-all-you-toy-random.png").is_file()
     wrong = attnviz("heatmap", "")

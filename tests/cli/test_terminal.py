@@ -146,9 +146,9 @@ def test_colours(
     )
     assert ("\x1b[48;2;" in seen.text or ";48;2;" in seen.text) == (colour == "24 bit")
     assert (";48;5;" in seen.text or "\x1b[48;5;" in seen.text) == (colour == "256")
-    assert ("[ ░▒▓█] weight" in "\n".join(seen.lines)) == (colour in {"shades", "plain"})
+    assert ("[ ░▒▓█] Rows attend" in "\n".join(seen.lines)) == (colour in {"shades", "plain"})
     assert ("\x1b" in seen.text) == (colour != "plain")
-    assert "numbers:" in " ".join(seen.lines)
+    assert "even share" in " ".join(seen.lines)
 
 
 @pytest.mark.parametrize(("columns", "widest"), [("66", 66), ("0", 80)])
@@ -177,5 +177,5 @@ def test_escape_characters_reach_no_terminal(terminal: Callable[..., Seen], here
     assert seen.errors == "wrote \\x1b[2J.json\n"
     assert "\x1b" not in "".join(plain(seen.text))
     assert "\x07" not in seen.text
-    assert r"“\x1b]0;title\x07”" in seen.lines[0]
+    assert any(r"\x1b[2J" in line for line in seen.lines)
     assert any("[red]x" in line for line in seen.lines)

@@ -287,7 +287,7 @@ def test_usage(refused: Callable[..., tuple[int, str]], arguments: str, line: st
     ("typed_name", "line"),
     [
         ("heatmop", "'heatmop': did you mean heatmap? (see attnviz --help)"),
-        ("\x1b[2J", r"'\x1b[2J': there are heatmap, page, generate, walkthrough, "),
+        ("\x1b[2J", r"'\x1b[2J': there are heatmap, walkthrough, compare-heads, "),
     ],
 )
 def test_an_unknown_command(

@@ -165,8 +165,8 @@ def test_a_text_that_is_too_long(typed: Typed, refused: Refused, here: Path) -> 
     """It is cut to what the model reads, which the first line says; with a target it is refused."""
     words = ("walkthrough", "love you " * 70, "-o", "a.md", "-o", "a.html", "-m")
     cut = "Input truncated: 128 of 140 words"
-    assert typed(*words, "toy-decoder").output.startswith(f"{cut}\n“you” attends most to ")
-    assert (here / "a.md").read_text(encoding="utf-8").startswith(f"{cut}\n\n# “you”")
+    assert typed(*words, "toy-decoder").output.startswith(f"{cut}\n“love” attends most to ")
+    assert (here / "a.md").read_text(encoding="utf-8").startswith(f"{cut}\n\n# “love”")
     page = (here / "a.html").read_text(encoding="utf-8")
     assert page.index(f'<p class="cut">{cut}</p>') < page.index('<p class="source">')
     status, said = refused(*words, "toy-seq2seq", "--target", "나는")
