@@ -53,7 +53,7 @@ function blankBelow(top, { log, signed }) {
 }
 
 /**
- * The strongest link of a pattern among those to the largest weight of a row, as Python names one first: between two
+ * The strongest link of a pattern among those to the largest weight of a row: between two
  * content words, or else two words, or else any two tokens; null where there is none.
  * @param {Float32Array} values @param {Labels} labels @returns {{row: number, column: number, weight: number} | null}
  */
@@ -91,6 +91,8 @@ class Overview {
     const { rows, columns } = axesOf(labels);
     /** @type {Map<string, {button: any, canvas: HTMLCanvasElement}>} */
     this.places = new Map();
+    /** @type {{step: number, of: Map<string, {values: Float32Array, top: number}>, shared: number} | null} */
+    this.made = null;
     this.corner = el("td");
     this.across = columns.map((head) => el("th", { scope: "col" }, head));
     this.down = rows.map((layer) => el("th", { scope: "row" }, layer));
@@ -138,7 +140,8 @@ class Overview {
     return Math.max(1, Math.ceil(Math.max(...this.labels.size) / Math.max(8, pixels / 1.5)));
   }
 
-  /** The small matrix of each head, and of means (of shrunk ones, where they are shrunk). @param {number} step */
+  /** The small matrix of each head, and of means (of shrunk ones, where they are shrunk).
+   * @param {number} step @returns {NonNullable<Overview["made"]>} */
   smalls(step) {
     if (this.made?.step !== step) {
       const of = new Map(), { labels } = this;
@@ -159,7 +162,7 @@ class Overview {
   /** Paints a head or a mean. @param {string} name @param {number} step @param {State} state @param {Colours} colours
    * @param {HTMLCanvasElement} canvas */
   paint(name, step, state, colours, canvas) {
-    const { of, shared } = this.smalls(step), { values, top } = of.get(name);
+    const { of, shared } = this.smalls(step), { values, top } = /** @type {{values: Float32Array, top: number}} */ (of.get(name));
     const end = ["shared", "log"].includes(state.scale) ? shared : top;
     return paint(values, Math.ceil(this.labels.size[1] / step), end, blankBelow(end, colours), colours, canvas);
   }
