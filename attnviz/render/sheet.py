@@ -454,7 +454,7 @@ def _panels(
 
     In a long text a few links are so much stronger than all others that the others would be invisible. The scale of a
     large pooled pattern therefore ends at the 99.5th percentile, or at a twentieth of the largest weight if that is
-    more. A linear scale ends at no less than twice an even share, so that a head without preference looks flat.
+    more. A shared scale ends at no less than twice an even share, so that a head without preference looks flat.
     """
     panel_tops = [float(matrix.max()) for matrix in matrices]
     if center is not None:
@@ -465,7 +465,7 @@ def _panels(
             max(top / 20, float(np.quantile(weights, 0.995)))
             for top, weights in zip(panel_tops, matrices, strict=True)
         ]
-    if center is None and scale != "log":
+    if center is None and scale == "shared":
         least_top = min(1.0, 2 / matrices[0].shape[1])
         panel_tops = [max(top, least_top) for top in panel_tops]
     tops = {

@@ -182,7 +182,7 @@ def test_panels_on_their_own_scale_say_its_end(
     sheet = resolve(fixed_record(n_layers=n_layers, n_heads=n_heads), "panel")
     text = words(texts_of(figure(sheet)))
     found = sorted(re.findall(r"max (\d[\d.e-]*)", text.replace(sheet.proof, "")))
-    assert found == sorted(f"{panel.top:.3g}" for panel in sheet.panels)
+    assert found == sorted(f"{panel.matrix.max():.3g}" for panel in sheet.panels)
 
 
 def test_thinned_labels_are_said(fixed_record: Make, texts_of: Texts) -> None:

@@ -80,11 +80,11 @@ def test_panels_come_layer_by_layer_with_the_models_numbers() -> None:
     ("scale", "tops", "legend"),
     [
         ("shared", [0.9, 0.9, 0.9, 0.9], "0 to 90% in all panels; even share: 33%"),
-        ("panel", [2 / 3, 0.7, 2 / 3, 0.9], "the largest of each panel"),
+        ("panel", [0.5, 0.7, 0.6, 0.9], "the largest of each panel"),
     ],
 )
 def test_each_scale_has_its_limits(scale: Scale, tops: list[float], legend: str) -> None:
-    """`shared` ends at the largest weight of all panels, `panel` at each panel's own, or at twice an even share."""
+    """`shared` ends at the largest weight of all panels, `panel` at each panel's own."""
     sheet = resolve(small(), scale)
     assert [panel.top for panel in sheet.panels] == pytest.approx(tops)
     assert legend in sheet.legend
