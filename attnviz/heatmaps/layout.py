@@ -46,7 +46,7 @@ NUMBER, SIGNED_NUMBER = 0.5, 0.36
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """What stands around the panels."""
+    """The words around the panels, and the numbers in them."""
 
     title: str | None  # `auto`, a text, or None
     finding: Finding | Change | None  # the link that the title names; None if it names none

@@ -1,4 +1,4 @@
-"""What all pictures share: styles, Matplotlib's settings, lines of text above and below, colour bars, and files.
+"""The parts that all pictures share: styles, Matplotlib's settings, lines above and below, colour bars, and files.
 
 The size of a picture, its letters and its colours are set before anything is drawn, and Matplotlib does the rest. No
 function here uses pyplot, and a picture looks the same whatever settings a notebook has.

@@ -72,7 +72,7 @@ PALE, STRONG = 0.45, 0.72  # the opacity of red and blue behind numbers; the col
 
 @dataclass(frozen=True, slots=True)
 class Pen:
-    """What everything is drawn with."""
+    """The figure, with the sizes and colours that everything is drawn with."""
 
     ax: Axes
     theme: Theme
