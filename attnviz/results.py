@@ -8,20 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attnviz.attention import MEAN_IN_DATA, Attention
+from attnviz.attention import MEAN_IN_DATA
 from attnviz.errors import FileFormatError, OutputError, SettingsError
-from attnviz.heads.record import HeadComparison
-from attnviz.heatmaps.difference import Difference
 from attnviz.look import Look
 from attnviz.result import Result
 from attnviz.storage.files import check_ending, listed, write_whole
-from attnviz.stories import told
-from attnviz.stories.record import Story
 from attnviz.text.display import visible
 from attnviz.text.messages import current_language, language
-from attnviz.walkthroughs.record import Walkthrough
 
 if TYPE_CHECKING:
+    from attnviz.attention import Attention
     from attnviz.pages import WebPage
     from attnviz.render.picture import Picture
 
@@ -89,9 +85,7 @@ def save(result: Result, path: str | os.PathLike[str], *place: Any, **options: A
     return result.save(path, *place, **options)
 
 
-def picture(
-    result: Result, look: Look, *place: Any, lang: str | None = None, **own: Any
-) -> Picture:
+def picture(result: Any, look: Look, *place: Any, lang: str | None = None, **own: Any) -> Picture:
     """Return the picture of a result; `place` chooses a part of it.
 
     `lang` is the language, None that of the result or else the current one. `own` are the keywords of its view:
@@ -99,47 +93,55 @@ def picture(
     of a comparison of heads, ``precision`` and ``blanks`` of a walkthrough.
     """
     with language(lang or result.language):
-        if isinstance(result, Attention | Difference):
-            from attnviz.heatmaps import figure
+        match type(result).__name__:
+            case "Attention":
+                from attnviz.heatmaps.figure import draw_record
 
-            if isinstance(result, Attention):
-                return figure.draw_record(result, look, *place, **own)
-            return figure.draw_difference(result, look, *place, **own)
-        if isinstance(result, HeadComparison):
-            from attnviz.heads import api
+                return draw_record(result, look, *place, **own)
+            case "Difference":
+                from attnviz.heatmaps.figure import draw_difference
 
-            return api.draw(result, look, *place, **own)
-        if isinstance(result, Walkthrough):
-            from attnviz.walkthroughs import figure as walkthrough_figure
+                return draw_difference(result, look, *place, **own)
+            case "HeadComparison":
+                from attnviz.heads import api
 
-            return walkthrough_figure.draw(result.view(look, **own), look, *place)
-        assert isinstance(result, Story)
-        from attnviz.stories.figure import draw
+                return api.draw(result, look, *place, **own)
+            case "Walkthrough":
+                from attnviz.walkthroughs import figure as of_walkthrough
 
-        return draw(told(result, current_language()), look, *place, **own)
+                return of_walkthrough.draw(result.view(look, **own), look, *place)
+            case _:
+                from attnviz.stories import figure as of_story
+                from attnviz.stories import told
+
+                return of_story.draw(told(result, current_language()), look, *place, **own)
 
 
-def web_page(result: Result, look: Look, *, lang: str | None = None, **own: Any) -> WebPage:
+def web_page(result: Any, look: Look, *, lang: str | None = None, **own: Any) -> WebPage:
     """Return the page of a result; `own` are the keywords of its view, as for `picture`."""
     with language(lang or result.language):
-        if isinstance(result, Attention | Difference):
-            from attnviz.heatmaps import html
+        match type(result).__name__:
+            case "Attention":
+                from attnviz.heatmaps import html
 
-            if isinstance(result, Attention):
                 return html.page(result, look, **own)
-            return html.difference_page(result, look, **own)
-        if isinstance(result, HeadComparison):
-            from attnviz.heads.html import page as page_of_heads
+            case "Difference":
+                from attnviz.heatmaps import html
 
-            return page_of_heads(result, look, **own)
-        if isinstance(result, Walkthrough):
-            from attnviz.walkthroughs.pages.html import page as page_of_walkthrough
+                return html.difference_page(result, look, **own)
+            case "HeadComparison":
+                from attnviz.heads.html import page as page_of_heads
 
-            return page_of_walkthrough(result.view(look, **own), look)
-        assert isinstance(result, Story)
-        from attnviz.stories.html import page as page_of_story
+                return page_of_heads(result, look, **own)
+            case "Walkthrough":
+                from attnviz.walkthroughs.pages.html import page as page_of_walkthrough
 
-        return page_of_story(told(result, current_language()), look, **own)
+                return page_of_walkthrough(result.view(look, **own), look)
+            case _:
+                from attnviz.stories import told
+                from attnviz.stories.html import page as page_of_story
+
+                return page_of_story(told(result, current_language()), look, **own)
 
 
 def write(
@@ -161,38 +163,40 @@ def write(
 
 
 def _data(
-    result: Result, ending: str, name: str, look: Look, own: dict[str, Any]
+    result: Any, ending: str, name: str, look: Look, own: dict[str, Any]
 ) -> str | bytes | Callable[[Path], object]:
     """Return the content of a file that is neither picture nor page."""
-    if isinstance(result, Attention):
-        from attnviz.storage import record_files
+    match type(result).__name__:
+        case "Attention":
+            from attnviz.storage import record_files
 
-        if result.averaged:
-            raise OutputError(f"{name}: {MEAN_IN_DATA}")
-        if ending == ".csv":
-            return record_files.csv_table(result)
-        if ending == ".json":
-            return record_files.to_json(result)
-        if ending == ".npz":
-            return record_files.npz(result)
-        return record_files.safetensors(result)
-    if isinstance(result, HeadComparison):
-        from attnviz.heads import files as heads_files
+            if result.averaged:
+                raise OutputError(f"{name}: {MEAN_IN_DATA}")
+            if ending == ".csv":
+                return record_files.csv_table(result)
+            if ending == ".json":
+                return record_files.to_json(result)
+            if ending == ".npz":
+                return record_files.npz(result)
+            return record_files.safetensors(result)
+        case "HeadComparison":
+            from attnviz.heads import files as heads_files
 
-        is_csv = ending == ".csv"
-        return heads_files.to_csv(result) if is_csv else heads_files.to_json(result)
-    if isinstance(result, Walkthrough):
-        from attnviz.walkthroughs import files as walkthrough_files
-        from attnviz.walkthroughs.pages import markdown
+            is_csv = ending == ".csv"
+            return heads_files.to_csv(result) if is_csv else heads_files.to_json(result)
+        case "Walkthrough":
+            from attnviz.walkthroughs import files as walkthrough_files
+            from attnviz.walkthroughs.pages import markdown
 
-        if ending == ".json":
-            return walkthrough_files.to_json(result, blanks=own.get("blanks", frozenset()))
-        view = result.view(look, **own)
-        return markdown.csv(view) if ending == ".csv" else markdown.markdown(view)
-    assert isinstance(result, Story)
-    from attnviz.stories.record import to_json
+            if ending == ".json":
+                return walkthrough_files.to_json(result, blanks=own.get("blanks", frozenset()))
+            view = result.view(look, **own)
+            return markdown.csv(view) if ending == ".csv" else markdown.markdown(view)
+        case _:
+            from attnviz.stories import told
+            from attnviz.stories.record import to_json
 
-    return to_json(told(result, current_language()))
+            return to_json(told(result, current_language()))
 
 
 def load(path: str | os.PathLike[str]) -> Any:

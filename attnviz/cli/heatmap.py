@@ -235,10 +235,11 @@ def _check_files(
 ) -> None:
     """Refuse files and sizes that do not go together, before any work."""
     from attnviz.attention import MEAN_IN_DATA, Attention
-    from attnviz.heatmaps.difference import Difference
 
     endings: tuple[str, ...] = Attention.ENDINGS
     if is_difference:
+        from attnviz.heatmaps.difference import Difference
+
         endings = Difference.ENDINGS
     check_outputs(paths, endings, prints_json=not is_difference)
     check_style(context, paths or [outputs() / "heatmap.png"])

@@ -17,9 +17,9 @@ from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.language_models import LanguageEncoder
 from attnviz.models.registry import TOY
 from attnviz.models.training import measure
-from attnviz.models.training.files import ModelCard, load_home_built
+from attnviz.models.training.files import Model, ModelCard, load_home_built
 from attnviz.models.training.measure import Head
-from attnviz.models.training.tasks import Model, pad_numbers
+from attnviz.models.training.tasks import pad_numbers
 from attnviz.stories.record import Matrix, StoryView
 from attnviz.text.messages import _
 from attnviz.text.notes import proof

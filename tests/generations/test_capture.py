@@ -100,7 +100,7 @@ def test_the_cache_changes_nothing(
     speaking: Callable[[str], tuple[Any, Any]], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each token is read once; where a model keeps nothing, the text is read anew, and the rows are the same."""
-    from attnviz.capture.sources import decoding
+    from attnviz.capture.sources.huggingface_decoding import PretrainedDecoding
 
     model, tokenizer = speaking(name)
     reads: list[int] = []
@@ -109,13 +109,13 @@ def test_the_cache_changes_nothing(
     )
     kept = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=NEW)
     assert reads == [n_first(kept), *[1] * (NEW - 1)]
-    usual = decoding.PretrainedDecoding.__post_init__
+    usual = PretrainedDecoding.__post_init__
 
-    def without(self: decoding.PretrainedDecoding) -> None:
+    def without(self: PretrainedDecoding) -> None:
         usual(self)
         self.cached = False
 
-    monkeypatch.setattr(decoding.PretrainedDecoding, "__post_init__", without)
+    monkeypatch.setattr(PretrainedDecoding, "__post_init__", without)
     anew = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=NEW)
     assert anew.query_tokens == kept.query_tokens
     assert_equal(anew.weights, kept.weights)

@@ -21,9 +21,8 @@ from attnviz.capture.source import open_source
 from attnviz.errors import AttnvizError
 from attnviz.heads.settings import SurveySettings
 from attnviz.models.config import LanguageConfig
-from attnviz.models.training.files import load_home_built
+from attnviz.models.training.files import load_home_built, new_model
 from attnviz.models.training.files import save as save_home_built
-from attnviz.models.training.tasks import new_model
 from attnviz.storage.corpora.corpus import read_corpus
 from attnviz.walkthroughs.homework import read as read_homework
 from tests.fixtures import mutations

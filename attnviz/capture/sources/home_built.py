@@ -34,8 +34,7 @@ from attnviz.models.language_models import (
     TranslationTransformer,
 )
 from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM
-from attnviz.models.training.files import FOLDER, file_of, load_home_built
-from attnviz.models.training.tasks import new_model
+from attnviz.models.training.files import FOLDER, file_of, load_home_built, new_model
 from attnviz.text.display import clip, token_text, visible
 from attnviz.text.words import split_words
 

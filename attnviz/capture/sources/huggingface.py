@@ -26,13 +26,9 @@ from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.sources import Source, expect_kind
 from attnviz.capture.sources.chat import render_chat
-from attnviz.capture.sources.decoding import (
-    PretrainedDecoding,
-    cannot_generate,
-    no_template,
-    room_of,
-)
+from attnviz.capture.sources.decoding import cannot_generate, no_template, room_of
 from attnviz.capture.sources.hub import Location, first_line
+from attnviz.capture.sources.huggingface_decoding import PretrainedDecoding
 from attnviz.capture.sources.interface import IsShown, native_of, show_layers, watch
 from attnviz.capture.sources.loading import (
     EXCLUSIVE,

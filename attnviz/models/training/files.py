@@ -11,16 +11,28 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from attnviz.errors import FileFormatError
-from attnviz.models.config import LanguageConfig
+from attnviz.models.config import LanguageConfig, RecurrentConfig, TranslationConfig
 from attnviz.models.language.vocabulary import SPECIAL, Vocabulary
-from attnviz.models.registry import Recipe, TrainingPlan
-from attnviz.models.training.tasks import ARCHITECTURES, Model, new_model
+from attnviz.models.language_models import LanguageDecoder, LanguageEncoder, TranslationTransformer
+from attnviz.models.registry import Architecture, Config, Recipe, TrainingPlan
+from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.storage.files import check_is_file
+
+Model: TypeAlias = LanguageEncoder | LanguageDecoder | RecurrentTranslator | TranslationTransformer
+
+ARCHITECTURES: Mapping[Architecture, tuple[type[Model], type[Config]]] = {
+    "encoder": (LanguageEncoder, LanguageConfig),
+    "decoder": (LanguageDecoder, LanguageConfig),
+    "recurrent": (RecurrentTranslator, RecurrentConfig),
+    "translation": (TranslationTransformer, TranslationConfig),
+}
+"""The model of each architecture that is trained, and its sizes."""
 
 _T = TypeVar("_T")
 
@@ -56,6 +68,13 @@ def save(path: Path, card: ModelCard, model: nn.Module) -> None:
     }
     weights = {name: tensor.half().contiguous() for name, tensor in model.state_dict().items()}
     path.write_bytes(serialize(weights, {"card": json.dumps(described, ensure_ascii=False)}))
+
+
+def new_model(plan: TrainingPlan) -> Model:
+    """Return a model with its initial weights, drawn from the seed of its recipe."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(plan.recipe.seed)
+        return ARCHITECTURES[plan.kind][0](plan.config)  # type: ignore[arg-type]  # each architecture has its own config
 
 
 def load_home_built(name: str) -> tuple[ModelCard, Model]:

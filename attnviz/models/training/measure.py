@@ -17,7 +17,8 @@ from attnviz.models.language.splits import Split
 from attnviz.models.language.vocabulary import PIECE, load_vocabulary
 from attnviz.models.language_models import LanguageDecoder, LanguageEncoder, TranslationTransformer
 from attnviz.models.seq2seq import RecurrentTranslator
-from attnviz.models.training.tasks import Model, encode_pairs, pad_numbers
+from attnviz.models.training.files import Model
+from attnviz.models.training.tasks import encode_pairs, pad_numbers
 
 Translator = RecurrentTranslator | TranslationTransformer
 Head: TypeAlias = tuple[int, int]  # a layer and a head

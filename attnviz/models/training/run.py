@@ -17,8 +17,8 @@ from torch import nn
 from attnviz.models.language.vocabulary import load_vocabulary
 from attnviz.models.registry import Recipe, TrainingPlan, training_plan
 from attnviz.models.training import files, measure
-from attnviz.models.training.files import ModelCard
-from attnviz.models.training.tasks import Model, loss_of, new_model
+from attnviz.models.training.files import Model, ModelCard, new_model
+from attnviz.models.training.tasks import loss_of
 from attnviz.storage.files import check_ending, check_writable, write_whole
 
 

@@ -6,10 +6,9 @@ Only words are targets; where heads attend is whatever helped to predict the rig
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from random import Random
-from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -19,8 +18,6 @@ from attnviz.models.attention import AttendFunction, scaled_dot_product_attentio
 from attnviz.models.config import (
     Language,
     LanguageConfig,
-    RecurrentConfig,
-    TranslationConfig,
     WordsConfig,
 )
 from attnviz.models.language import splits
@@ -28,27 +25,11 @@ from attnviz.models.language.grammar import load_grammar
 from attnviz.models.language.sentences import Pair
 from attnviz.models.language.vocabulary import SPECIAL, load_vocabulary
 from attnviz.models.language_models import LanguageDecoder, LanguageEncoder, TranslationTransformer
-from attnviz.models.registry import Architecture, Config, Recipe, TrainingPlan
+from attnviz.models.registry import Recipe, TrainingPlan
 from attnviz.models.seq2seq import RecurrentTranslator
+from attnviz.models.training.files import Model
 
 IGNORED = -100  # a target that the loss ignores
-
-Model: TypeAlias = LanguageEncoder | LanguageDecoder | RecurrentTranslator | TranslationTransformer
-
-ARCHITECTURES: Mapping[Architecture, tuple[type[Model], type[Config]]] = {
-    "encoder": (LanguageEncoder, LanguageConfig),
-    "decoder": (LanguageDecoder, LanguageConfig),
-    "recurrent": (RecurrentTranslator, RecurrentConfig),
-    "translation": (TranslationTransformer, TranslationConfig),
-}
-"""The model of each architecture that is trained, and its sizes."""
-
-
-def new_model(plan: TrainingPlan) -> Model:
-    """Return a model with its initial weights, drawn from the seed of its recipe."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(plan.recipe.seed)
-        return ARCHITECTURES[plan.kind][0](plan.config)  # type: ignore[arg-type]  # each architecture has its own config
 
 
 def loss_of(model: Model, plan: TrainingPlan, step: int) -> Tensor:

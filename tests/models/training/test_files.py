@@ -15,8 +15,7 @@ from attnviz.errors import FileFormatError
 from attnviz.models.language.vocabulary import load_vocabulary
 from attnviz.models.registry import is_random, names, trained
 from attnviz.models.training import files
-from attnviz.models.training.files import ModelCard
-from attnviz.models.training.tasks import new_model
+from attnviz.models.training.files import ModelCard, new_model
 from tests.models.training.conftest import KINDS
 
 if TYPE_CHECKING:

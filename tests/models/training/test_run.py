@@ -14,8 +14,9 @@ from attnviz.models.language.grammar import load_grammar
 from attnviz.models.language.vocabulary import load_vocabulary
 from attnviz.models.registry import Recipe
 from attnviz.models.training import files, measure
+from attnviz.models.training.files import new_model
 from attnviz.models.training.run import rate_at, take_steps, train
-from attnviz.models.training.tasks import dropping_heads, hide, loss_of, new_model
+from attnviz.models.training.tasks import dropping_heads, hide, loss_of
 from tests.models.training.conftest import KINDS
 
 if TYPE_CHECKING:
