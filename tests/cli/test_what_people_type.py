@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import threading
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -83,7 +82,7 @@ def test_a_file_that_a_loop_reads_is_left_alone(attnviz: Run, tmp_path: Path) ->
     """Its next lines are the loop's; a file given to the command alone is its sentence."""
     lines = tmp_path / "lines.txt"
     lines.write_text("I love\nyou love\n")
-    command = ("walkthrough", "--toy", "-o", "a.png")
+    command = ("walkthrough", "--toy", "-o", "a.json")
     with lines.open("rb", buffering=0) as file:
         file.read(len("I love\n"))
         in_loop = attnviz(*command, stdin=file)
@@ -93,21 +92,17 @@ def test_a_file_that_a_loop_reads_is_left_alone(attnviz: Run, tmp_path: Path) ->
         assert "I love" in attnviz(*command, stdin=file).stdout
 
 
-def test_a_silent_pipe_is_named(attnviz: Run) -> None:
+def test_a_silent_pipe_is_named(environment: Callable[..., dict[str, str]], tmp_path: Path) -> None:
     """A command that waits says for what, and goes on when the sentence comes."""
-    reading, writing = os.pipe()
-    with os.fdopen(reading) as pipe:
-
-        def type_late() -> None:
-            os.write(writing, b"I love")
-            os.close(writing)
-
-        timer = threading.Timer(8, type_late)
-        timer.start()
-        result = attnviz("heatmap", "--toy", "-o", "a.png", stdin=pipe)
-        timer.join()
-    assert result.returncode == 0
-    assert "waiting for a sentence from standard input" in result.stderr
+    command = [sys.executable, "-m", "attnviz", "heatmap", "--toy", "-o", "a.json"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=tmp_path, env=environment()
+    ) as waiting:
+        assert waiting.stderr is not None
+        assert "waiting for a sentence from standard input" in waiting.stderr.readline()
+        waiting.communicate("I love")
+    assert waiting.returncode == 0
 
 
 def test_only_the_default_folder_is_created(typed: Typed, here: Path) -> None:

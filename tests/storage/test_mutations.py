@@ -31,7 +31,7 @@ from tests.fixtures.zoo import make_tokenizer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-N = 500
+N = 150
 """How many changed files of each kind."""
 
 MOST = 3 * 2**30
@@ -134,10 +134,10 @@ KINDS: dict[str, tuple[Callable[..., bytes], Callable[[Path], object], int]] = {
     "corpus.txt": (mutations.change_bytes, _lines, N),
     "homework.json": (mutations.change_text, read_homework, N),
     "homework.yaml": (mutations.change_lines, read_homework, N),
-    "model/config.json": (mutations.change_text, _folder, 200),
-    "model/tokenizer_config.json": (mutations.change_text, _folder, 100),
-    "model/tokenizer.json": (mutations.change_text, _folder, 100),
-    "model/model.safetensors": (mutations.change_safetensors, _folder, 150),
+    "model/config.json": (mutations.change_text, _folder, 60),
+    "model/tokenizer_config.json": (mutations.change_text, _folder, 40),
+    "model/tokenizer.json": (mutations.change_text, _folder, 40),
+    "model/model.safetensors": (mutations.change_safetensors, _folder, 60),
 }
 """How each kind of file is changed and read, and how often; a model's folder is one kind."""
 

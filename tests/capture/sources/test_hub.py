@@ -25,7 +25,7 @@ AT_ONCE = 8.0
 
 
 def test_first_download_then_cache(heatmap: Run, hub: Hub, tmp_path: Path) -> None:
-    """The default model is downloaded once; after that the hub is not asked for anything, even where it is gone."""
+    """The default model is downloaded once; after that the hub is not asked for anything."""
     first = heatmap("I love all you", "-o", "first.npz")
     assert (first.returncode, first.stderr) == (0, "wrote first.npz\n")
     assert f"\n{DEFAULT} · bidirectional self-attention" in first.stdout
@@ -33,19 +33,11 @@ def test_first_download_then_cache(heatmap: Run, hub: Hub, tmp_path: Path) -> No
     assert "GET" in " ".join(hub.asked)
     hub.asked.clear()
 
-    second = heatmap("I love all you", "-m", DEFAULT, "-o", "second.npz")
-    assert (second.returncode, second.stderr, second.stdout) == (
-        0,
-        "wrote second.npz\n",
-        first.stdout,
-    )
+    again = heatmap("I love all you", "-m", DEFAULT, "-o", "again.npz")
+    assert (again.returncode, again.stderr, again.stdout) == (0, "wrote again.npz\n", first.stdout)
     assert hub.asked == []
-
-    hub.close()
-    third = heatmap("I love all you", "-o", "third.npz", HF_HUB_OFFLINE="1")
-    assert (third.returncode, third.stderr, third.stdout) == (0, "wrote third.npz\n", first.stdout)
     record = load_record(tmp_path / "first.npz")
-    assert record == load_record(tmp_path / "second.npz") == load_record(tmp_path / "third.npz")
+    assert record == load_record(tmp_path / "again.npz")
     assert " ".join(token.text for token in record.query_tokens) == "[CLS] i love all you [SEP]"
 
 
