@@ -31,7 +31,7 @@ from attnviz.render.palette import MIDDLE, levels, signed_levels
 from attnviz.render.sheet import BLANK, Panel, Sheet, blank_below, pool
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import centre, fit, fold, legend, shortened, spell, wrap
-from attnviz.text.display import percent
+from attnviz.text.display import number_text, percent
 from attnviz.text.messages import N_, _
 from attnviz.text.notes import CUT, sentence
 
@@ -493,10 +493,8 @@ def _digits(weight: float, cell: CellFormat) -> str:
     """Return the digits of a weight, or of a change with its sign; empty if they would be 0."""
     if abs(weight) < BLANK or not cell.digits:
         return ""
-    size = math.floor(100 * abs(weight) + 0.5)
-    if not cell.signed:
-        return str(size)
-    return f"-{size}" if weight < 0 else f"+{size}"
+    # the sign is not the true minus, which some terminals lack
+    return number_text(weight, signed=cell.signed).replace("−", "-")
 
 
 def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> list[Text]:

@@ -194,11 +194,13 @@ class TestViews:
 
     def test_a_picture_names_the_change(self, change: attnviz.Difference, tmp_path: Path) -> None:
         """Both inputs, the largest change first, signs in the cells and along the colour bar, both receipts."""
-        texts = all_texts(change.figure(layer=1, head=3))
+        figure = change.figure(layer=1, head=3)
+        figure.canvas.draw()
+        texts = all_texts(figure)
         shown = " ".join(" ".join(texts).split())
         assert "“it” moves from “animal” (77%) to “street” (88%): layer 1, head 3" in shown
         assert f"“{TIRED}” → “{WIDE}”" in shown
-        assert {"+.84", "−.74", "+0.5", "−0.5", "tired → wide"} <= {*texts}
+        assert {"+84", "−74", "+50%", "−50%", "tired → wide"} <= {*texts}
         assert shown.count("✓ verified (") == 2
         for ending in (".png", ".svg", ".pdf"):
             assert change.save(tmp_path / f"change{ending}").stat().st_size > 1000

@@ -50,34 +50,6 @@ def test_in_the_terminal(typed: Callable[..., Result]) -> None:
     assert re.search(r"0\.01% to \d\d%, logarithmic", shown.output)
 
 
-@pytest.mark.parametrize("head", [None, "1.2"])
-def test_in_pictures(head: str | None) -> None:
-    """The colour bar has powers of ten, on one pattern as on a sheet."""
-    record = attnviz.attend("I love all you", "toy")
-    axes = attnviz.heatmap(record, head=head, scale="log")
-    assert {"0.001", "0.01", "0.1"} <= set(all_texts(axes.figure))
-    # Each panel has the colours of the logarithm.
-    places = [tuple(map(int, head.split(".")))] if head else [(0, 0), (2, 5)]
-    panels = tiles(axes.figure)
-    for layer, number in places:
-        matrix = record[layer, number]
-        top = float(matrix.max() if head else record.weights.max())
-        wanted = LIGHT.pixels(matrix, top, colours(), log=True)
-        assert any(np.array_equal(panel, wanted) for panel in panels)
-
-
-def test_on_the_users_own_axes() -> None:
-    """Their colour bar has the same numbers."""
-    from matplotlib.figure import Figure
-
-    figure = Figure()
-    record = attnviz.attend("I love all you", "toy")
-    attnviz.heatmap(record, head="1.2", scale="log", ax=figure.subplots(), cbar=True)
-    figure.draw_without_rendering()
-    labels = [label.get_text() for label in figure.axes[1].get_yticklabels()]
-    assert {"0.001", "0.01", "0.1"} <= set(labels)
-
-
 def test_zeros_are_blank(tmp_path: Path) -> None:
     """Zeros, a row of zeros, and a head of zeros, whose scale has no length."""
     for rows in ([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0]]):
