@@ -53,7 +53,9 @@ def drawn(sheet: Sheet, suffix: str = ".png") -> bytes:
 
 def words(shown: list[tuple[str, Bbox]]) -> str:
     """All that is written in a figure, from top to bottom, lines that were wrapped joined again."""
-    return " ".join(text for text, _box in sorted(shown, key=lambda item: (-item[1].y1, item[1].x0)))
+    return " ".join(
+        text for text, _box in sorted(shown, key=lambda item: (-item[1].y1, item[1].x0))
+    )
 
 
 def names(figure: Figure) -> tuple[list[str], list[str]]:
@@ -126,7 +128,15 @@ def test_every_figure_says_what_it_is(
     record = fixed_record(n_layers=n_layers, n_heads=n_heads, notes=notes)
     sheet = resolve(record, scale)
     text = words(texts_of(draw(sheet).figure))
-    parts = (sheet.sentence, sheet.model, sheet.size, _(AXES), sheet.legend, *sheet.notes, sheet.proof)
+    parts = (
+        sheet.sentence,
+        sheet.model,
+        sheet.size,
+        _(AXES),
+        sheet.legend,
+        *sheet.notes,
+        sheet.proof,
+    )
     for part in parts:
         assert part in text, part
     if scale == "panel":

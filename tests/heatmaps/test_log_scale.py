@@ -6,13 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pytest
 
 import attnviz
 from attnviz.attention import Attention, Token
 from attnviz.render.palette import colours, levels
 from attnviz.render.theme import LIGHT
-from tests.fixtures.pictures import all_texts, tiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
