@@ -261,7 +261,7 @@ class TestViews:
         page = show_page(change.page().html)
         assert "tired → wide: “it” moves from “tired” (100%)" in page.inner_text("header")
         assert "head 0.2" in page.inner_text("h2[aria-live]")
-        assert "it → tired → wide: -0.998" in page.inner_text(".value-here")
+        assert "it → tired → wide: −99.8%" in page.inner_text(".value-here")
         assert page.locator(".thumb").count() == 4 * 7  # the means at the ends too
         assert page.locator(".tabs.view").count() == 0
         page.get_by_role("button", name="This").click()
@@ -288,7 +288,7 @@ class TestViews:
         """In every view."""
         with language("ko"):
             assert "검증" in change.sheet().proof
-        assert "빨간색" in change.page("ko").html
+        assert "빨강" in change.page("ko").html
 
 
 class TestCommand:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import attnviz
 from attnviz.attention import Attention, Token
 from attnviz.render.palette import colours, levels
 from attnviz.render.theme import LIGHT
@@ -15,8 +14,6 @@ from attnviz.render.theme import LIGHT
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from playwright.sync_api import Page
 
     from tests.fixtures.command_line import Result
 
@@ -56,14 +53,3 @@ def test_zeros_are_blank(tmp_path: Path) -> None:
         assert (drawn[matrix == 0] == 255).all()
         for ending in ("png", "html"):
             record_of(rows).save(tmp_path / f"a.{ending}", scale="log")
-
-
-def test_on_the_page(show_page: Callable[..., Page]) -> None:
-    """It opens with the scale, says so, and another scale can be chosen."""
-    record = attnviz.attend("I love all you", "toy")
-    shown = show_page(record.page(scale="log").html, "head=1.2")
-    assert "weight 0.0001 to" in shown.inner_text(".legend")
-    assert "logarithmic scale" in shown.inner_text(".legend")
-    shown.locator(".options summary").click()
-    shown.locator("label.scale select").select_option("panel")
-    assert "weight 0 to" in shown.inner_text(".legend")

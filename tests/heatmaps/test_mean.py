@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from playwright.sync_api import Page
-
     from attnviz.attention import Attention
     from tests.fixtures.command_line import Result
 
@@ -126,12 +124,3 @@ def test_one_kind_of_a_translator_has_a_mean(typed: Callable[..., Result], here:
     result = typed(*command, "--head", "mean", "-o", str(here / "a.png"))
     assert result.status == 0
     assert "mean of 4 heads" in result.output
-
-
-def test_on_the_page(show_page: Callable[..., Page]) -> None:
-    """Each layer's mean is a thumbnail, named as a mean; a click opens it."""
-    record = attnviz.attend("I love all you", "toy")
-    shown = show_page(record.mean("heads").page().html)
-    assert shown.locator(".thumbs thead th").all_inner_texts() == ["mean"]
-    shown.locator(".thumb").nth(2).click()
-    assert shown.inner_text(".title h2") == "mean over the heads of layer 2"
