@@ -37,7 +37,7 @@ from attnviz.heatmaps.layout import (
 from attnviz.look import Look
 from attnviz.releases import check_letters
 from attnviz.render.fonts import typefaces_for
-from attnviz.render.palette import DEFAULT, Palette, hexed, levels, luminance, text_colours
+from attnviz.render.palette import DEFAULT, LOG_LEAST, Palette, hexed, luminance, text_colours
 from attnviz.render.picture import (
     POINT,
     STYLES,
@@ -50,7 +50,7 @@ from attnviz.render.picture import (
     style_of,
     write_lines,
 )
-from attnviz.render.sheet import BLANK, LOG_LEAST, Sheet, resolve
+from attnviz.render.sheet import BLANK, Sheet, resolve
 from attnviz.render.theme import DARK, LIGHT, Theme, theme_of
 from attnviz.text.display import number_text
 from attnviz.text.messages import _
@@ -290,7 +290,6 @@ def _draw_cells(
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Polygon, Rectangle
 
-    is_diverging = sheet.center is not None
     n_rows, n_columns = len(sheet.query_labels), len(sheet.key_labels)
     columns, rows = (max(corner[i] for corner in corners) for i in (0, 1))
     tiles = np.zeros((rows + n_rows, columns + n_columns, 4), dtype=np.uint8)  # transparent
@@ -300,9 +299,7 @@ def _draw_cells(
     outline = _masked_outline(masked_from, n_columns)
     for panel, (column, row) in zip(sheet.panels, corners, strict=True):
         tile = tiles[row : row + n_rows, column : column + n_columns]
-        tile[..., :3] = theme.pixels(
-            panel.above_bottom, panel.span, table, log=panel.log, diverging=is_diverging
-        )
+        tile[..., :3] = theme.painted(panel.levels, panel.blanks, table)
         tile[..., 3] = 255
         left, top = column - 0.5, row - 0.5
         frames.append(Rectangle((left, top), n_columns, n_rows))
@@ -334,7 +331,7 @@ def _write_numbers(
         return
     colours = text_colours(table)
     for panel, (left, top) in zip(sheet.panels, corners, strict=True):
-        inks = colours[levels(panel.above_bottom, panel.span, log=panel.log)]
+        inks = colours[panel.levels]
         for row, column in np.argwhere(np.abs(panel.matrix) >= BLANK):
             ax.text(
                 left + column,

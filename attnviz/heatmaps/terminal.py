@@ -27,8 +27,8 @@ from attnviz.heatmaps.finding import (
     other_heads,
 )
 from attnviz.heatmaps.words import token_level_summary
-from attnviz.render.palette import MIDDLE, levels, signed_levels
-from attnviz.render.sheet import BLANK, Panel, Sheet, blank_below, pool
+from attnviz.render.palette import MIDDLE, levels
+from attnviz.render.sheet import BLANK, Panel, Sheet, pool
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import centre, fit, fold, legend, shortened, spell, wrap
 from attnviz.text.display import number_text, percent
@@ -81,7 +81,8 @@ def draw(
         notes=tuple(note for note in sheet.notes if note not in cut_notes),
         query_labels=tuple(spell(label, screen) for label in sheet.query_labels),
         key_labels=tuple(spell(label, screen) for label in sheet.key_labels),
-        has_blanks=screen.has_blanks,
+        # A blank cell would have the colour of the terminal, which may be unknown, and look like any weight.
+        has_blanks=not screen.colour,
     )
     finding = None if sheet.quantity == "difference" else finder(sheet.record)
     shows_all = full or bool(sheet.record.averaged) or len(sheet.panels) == 1
@@ -399,15 +400,10 @@ def _levels(
     panel: Panel, masked_from: Int[np.ndarray, " row"], screen: Screen, cell: CellFormat
 ) -> Int[np.ndarray, "row column"]:
     """Return the level of each weight of a panel in the palette, `NOTHING` or `MASKED`."""
-    if cell.signed:
-        signed = signed_levels(panel.matrix, panel.top).astype(int)
-        matrix_levels = signed if screen.colour else np.where(signed == MIDDLE, NOTHING, signed)
-    else:
-        matrix_levels = np.where(
-            panel.matrix < blank_below(panel.top, log=panel.log),
-            0 if screen.colour else NOTHING,
-            levels(panel.matrix, panel.top, log=panel.log).astype(int),
-        )
+    matrix_levels = panel.levels.astype(int)
+    if cell.signed and not screen.colour:
+        matrix_levels[matrix_levels == MIDDLE] = NOTHING
+    matrix_levels[panel.blanks] = 0 if screen.colour else NOTHING
     is_masked = np.arange(panel.matrix.shape[1]) >= masked_from[:, None]
     return np.where(is_masked, MASKED, matrix_levels)
 
