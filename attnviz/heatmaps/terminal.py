@@ -41,9 +41,8 @@ OVERVIEW_LINES = 40  # of one head and thumbnails of all heads, which are left o
 NOTHING = -1  # the level of a weight whose cell stays blank
 MASKED = -2  # the level of a cell that the mask hides
 BETWEEN = -3  # the level of a cell between two thumbnails
-MOST_THUMBNAIL = (
-    16  # rows and columns of a thumbnail: groups of tokens in place of tokens would show little
-)
+# Rows and columns of a thumbnail: groups of tokens in place of tokens would show little.
+MOST_THUMBNAIL = 16
 MOST_STAIRS = 3  # lines over which the keys' names may be spread if one line has no room for them
 FEW = 32  # up to this many tokens are shown one by one if the screen is wide enough, however many lines that takes
 MOST_NAMED = 6  # heads whose largest change is named
@@ -453,16 +452,12 @@ def _cell(weight: float, level: int, screen: Screen, cell: CellFormat) -> Text:
         # The sign alone, once for each quarter of the scale.
         quarters = math.floor(abs(level - MIDDLE) / MIDDLE * 4 + 0.5)
         sign = "+" if level > MIDDLE else "-"
-        return Text((sign * min(quarters, cell.width) or _small_change(screen)).ljust(cell.width))
+        small = screen.dot if screen.unicode else "."  # in ASCII the dot is a minus
+        return Text((sign * min(quarters, cell.width) or small).ljust(cell.width))
     shade = screen.shade(level)
     if cell.digits:
         return Text(_digits(weight, cell).rjust(cell.width - 1) + shade)
     return Text((screen.dot if shade == " " else shade) * cell.width)
-
-
-def _small_change(screen: Screen) -> str:
-    """Return the mark of a change that is too small for a sign; the mark of a small weight in ASCII is a minus."""
-    return screen.dot if screen.unicode else "."
 
 
 def _half_line(pair: Sequence[Sequence[int]], screen: Screen, *, signed: bool) -> Text:
@@ -507,26 +502,23 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> list[Text]:
         return []
     bands = math.ceil(len(sheet.heads) / most_across)
     across = math.ceil(len(sheet.heads) / bands)
-    halves = _thin(screen, signed=False).halves
-    for has_gaps in (True, False) if halves else (False,):  # half a line, or none: not a whole line
-        lines = []
-        for start in range(0, len(sheet.heads), across):
-            heads = range(start, min(start + across, len(sheet.heads)))
-            lines += [Text()] if start else []
-            lines += _band_of_thumbnails(sheet, screen, heads, margin, width, has_gaps=has_gaps)
-        if len(lines) <= room:
-            return lines
-    return []
+    lines = []
+    for start in range(0, len(sheet.heads), across):
+        heads = range(start, min(start + across, len(sheet.heads)))
+        lines += [Text()] if start else []
+        lines += _band_of_thumbnails(sheet, screen, heads, margin, width)
+    return lines if len(lines) <= room else []
 
 
 def _band_of_thumbnails(
-    sheet: Sheet, screen: Screen, heads: range, margin: int, width: int, *, has_gaps: bool
+    sheet: Sheet, screen: Screen, heads: range, margin: int, width: int
 ) -> Iterator[Text]:
     """Yield the thumbnails of some heads in all layers, each `width` cells wide, below the numbers of the heads.
 
-    `margin` is the width of the layers' names. Gaps between layers are one row high.
+    `margin` is the width of the layers' names. Where rows are half a line high, so are the gaps between layers.
     """
     cell = _thin(screen, signed=sheet.quantity == "difference")
+    has_gaps = cell.halves
     numbers = "".join(f"{sheet.heads[head]:<{width}}" for head in heads)
     yield Text(set_cell_size(_("head"), margin) + numbers.rstrip(), "dim", no_wrap=True)
     n_rows = len(sheet.query_labels)
