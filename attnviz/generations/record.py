@@ -33,7 +33,7 @@ class Step:
         return np.asarray(self.weights.mean(axis=(0, 1)))
 
     def top(self, n: int) -> list[tuple[Token, float]]:
-        """Return the `n` tokens that its row attends to most, with mean weights, without weights that round to 0.00."""
+        """Return the `n` tokens that its row attends to most, with mean weights, without weights below `LEAST`."""
         mean = self.mean
         order = np.argsort(-mean, kind="stable")[:n].tolist()
         return [(self.keys[key], float(mean[key])) for key in order if mean[key] >= LEAST]

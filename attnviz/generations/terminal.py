@@ -11,7 +11,7 @@ from attnviz.generations.record import LEAST, Step, whose
 from attnviz.render.sheet import KINDS
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import fit, shortened, spell, wrap
-from attnviz.text.display import visible
+from attnviz.text.display import percent, visible
 from attnviz.text.messages import _
 from attnviz.text.notes import proof, sentence
 
@@ -38,7 +38,7 @@ class StepLog:
             self._print_row("", _("token"), _("probability"), _("attends to"))
         start_width = cell_len(_row("", "", "", ""))
         attended = self._top(step, self._screen.width - start_width)
-        self._print_row(str(step.number), step.token.text, f"{step.probability:.2f}", attended)
+        self._print_row(str(step.number), step.token.text, percent(step.probability), attended)
 
     def end(self, record: Attention) -> None:
         """Print the prompt and the generated text, the notes and the receipt."""
@@ -64,9 +64,9 @@ class StepLog:
     def _top(self, step: Step, room: int) -> str:
         """Return the tokens attended to most, with weights, as many as fit in `room` character cells."""
         top = step.top(MOST_NAMED)
-        parts = [f"{spell(token.text, self._screen)} {weight:.2f}" for token, weight in top]
+        parts = [f"{spell(token.text, self._screen)} {percent(weight)}" for token, weight in top]
         if not parts:
-            return _("no token with a weight of {least} or more").format(least=LEAST)
+            return _("no token with a weight of {least} or more").format(least=percent(LEAST))
         separator = spell(" · ", self._screen)
         while len(parts) > 1 and cell_len(separator.join(parts)) > room:
             parts.pop()

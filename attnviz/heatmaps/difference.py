@@ -232,7 +232,6 @@ class Difference(OfHeads):
             model=f"{' → '.join(names)} · {kind}",
             notes=tuple(sentence(note, NOTES) for note in self.notes),
             proof=self.proof,
-            is_proved=False,
         )
 
 

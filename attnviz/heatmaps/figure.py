@@ -21,7 +21,7 @@ from attnviz.heatmaps.difference import Difference
 from attnviz.heatmaps.finding import NO_CHANGE, Change, Finder, Finding, find
 from attnviz.heatmaps.layout import (
     BAR_GAP,
-    PITCH,
+    BAR_WIDTH,
     SHORTEST_BAR,
     Layout,
     Words,
@@ -32,27 +32,27 @@ from attnviz.heatmaps.layout import (
     number_size,
     ordinal,
     panel_name,
+    step_of,
 )
 from attnviz.look import Look
 from attnviz.releases import check_letters
 from attnviz.render.fonts import typefaces_for
-from attnviz.render.palette import DEFAULT, Palette, hexed, levels, luminance, text_colours
+from attnviz.render.palette import DEFAULT, LOG_LEAST, Palette, hexed, luminance, text_colours
 from attnviz.render.picture import (
     POINT,
     STYLES,
     Picture,
     Style,
-    colour_bar,
     height_of,
     length_of,
     new_figure,
-    scale_marks,
     settings,
     style_of,
     write_lines,
 )
-from attnviz.render.sheet import BLANK, LOG_LEAST, Panel, Sheet, resolve
+from attnviz.render.sheet import BLANK, Sheet, resolve
 from attnviz.render.theme import DARK, LIGHT, Theme, theme_of
+from attnviz.text.display import number_text
 from attnviz.text.messages import _
 
 if TYPE_CHECKING:
@@ -88,41 +88,45 @@ def draw(
     if title == "auto" and not style.has_title:
         title = None
     finding: Finding | Change | None = None
-    if title == "auto" and sheet.quantity == "difference" and change is None:
-        title = _(NO_CHANGE)
     if title == "auto":
         finding = finder(sheet.record) if sheet.quantity == "weight" else change
-    table = theme.table(palette, diverging=sheet.center is not None)
-    sheet = replace(sheet, has_blanks=theme.has_blanks(table))
+        if sheet.quantity == "difference" and change is None:
+            title = _(NO_CHANGE)
+    sheet, table = _coloured(sheet, palette, theme)
     texts = [*_texts_of(sheet), finding.sentence if finding else "", title or ""]
     check_letters(texts)
     typefaces = typefaces_for(texts)
     words = Words(title=title, finding=finding, has_bar=cbar, annot=annot, typefaces=typefaces)
     layout = lay_out(sheet, style, words)
     sheet = layout.sheet
+    width, height, cell = layout.width, layout.height, layout.cell
+    columns, rows = layout.total
     with settings(style, theme, typefaces):
-        figure = new_figure(layout.width, layout.height)
-        ax = figure.add_axes(layout.box, frame_on=False, xticks=[], yticks=[])
+        figure = new_figure(width, height)
+        bottom = height - layout.top - rows * cell
+        sides = columns * cell / width, rows * cell / height
+        ax = figure.add_axes(
+            (layout.left / width, bottom / height, *sides), frame_on=False, xticks=[], yticks=[]
+        )
         _draw_cells(ax, sheet, table, theme, layout.corners)
-        columns, rows = layout.total
         ax.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5), aspect="auto")
-        size = number_size(sheet, layout.cell, annot, style)
-        if size:
-            _write_numbers(ax, sheet, table, layout.corners, size)
-        if finding is not None and len(sheet.panels) > 1:
-            _draw_ring(ax, layout, theme, finding)
+        _write_numbers(ax, sheet, table, layout.corners, number_size(sheet, cell, annot, style))
         if len(sheet.panels) == 1:
             _name_one(ax, layout, theme)
         else:
             _name_grid(ax, layout, theme)
-        bottom = layout.height - style.margin - height_of(layout.below)
+            if finding is not None:
+                _draw_ring(ax, layout, theme, finding)
+        foot = height - style.margin - height_of(layout.below)
         write_lines(figure, theme, layout.above, style.margin, style.margin)
-        write_lines(figure, theme, layout.below, style.margin, bottom)
+        write_lines(figure, theme, layout.below, style.margin, foot)
         if cbar:
-            room = bottom - layout.top - 0.1
-            length = min(max(SHORTEST_BAR, 0.6 * rows * layout.cell), LONGEST_BAR, room)
-            place = layout.right + BAR_GAP, layout.top, length
-            colour_bar(figure, theme, table, place, _marks(sheet), size=layout.small)
+            length = min(max(SHORTEST_BAR, 0.6 * rows * cell), LONGEST_BAR, foot - layout.top - 0.1)
+            left, top = layout.left + columns * cell + BAR_GAP, height - layout.top
+            bar = figure.add_axes(
+                (left / width, (top - length) / height, BAR_WIDTH / width, length / height)
+            )
+            _draw_bar(figure, sheet, table, theme, style.small, cax=bar)
     return Picture(
         figure=figure,
         title=sheet.model,
@@ -146,14 +150,8 @@ def draw_record(
     Raises SelectionError: no such layer, head or palette.
     """
     _, record = record.choose(layer, head)
-    theme = theme_of(look.theme, look.palette)
-    return draw(
-        resolve(record, look.scale),
-        look.palette,
-        style=style_of(look),
-        theme=theme,
-        finder=finder,
-    )
+    style, theme = style_of(look), theme_of(look.theme, look.palette)
+    return draw(resolve(record, look.scale), look.palette, style=style, theme=theme, finder=finder)
 
 
 def draw_difference(
@@ -197,9 +195,7 @@ def draw_on(
     if figure is None:
         raise SelectionError("the ax given belongs to no figure")
     theme, style = _theme_behind(figure), STYLES["sheet"]
-    table = theme.table(palette, diverging=sheet.center is not None)
-    sheet = replace(sheet, has_blanks=theme.has_blanks(table))
-    (panel,) = sheet.panels
+    sheet, table = _coloured(sheet, palette, theme)
     typefaces = typefaces_for([*_texts_of(sheet), title or ""])
     # The texts of the user's axes were made with the user's settings.
     text: dict[str, Any] = {"fontfamily": typefaces.families, "parse_math": False}
@@ -207,10 +203,11 @@ def draw_on(
         image = _draw_cells(ax, sheet, table, theme, [(0, 0)])
         image.set_label(sheet.description)
         if cbar:
-            _bar_beside(ax, table, panel, theme)
-        box, (n_rows, n_columns) = ax.get_window_extent(), panel.matrix.shape
-        cell = min(box.width / n_columns, box.height / n_rows) / figure.dpi
-        step = math.ceil(0.9 * PITCH * style.letters * POINT / cell)
+            _draw_bar(figure, sheet, table, theme, style.small, ax=ax)
+        box = ax.get_window_extent()
+        cell = min(box.width / len(sheet.key_labels), box.height / len(sheet.query_labels))
+        cell /= figure.dpi
+        step = step_of(0.9 * style.letters, cell)
         note = _(" (every {nth} is named)").format(nth=ordinal(step)) if step > 1 else ""
         names = _("key (attended to)") + note, _("query (attends)") + note
         subplot = ax.get_subplotspec()
@@ -221,27 +218,47 @@ def draw_on(
             )
         _name_axes(ax, sheet, style.letters, step, names, theme, **text)
         if title is not None:
-            heading = sheet.name(panel) if title == "auto" else title
+            heading = sheet.name(sheet.panels[0]) if title == "auto" else title
             ax.set_title(heading, size=style.letters + 1, color=theme.ink, **text)
-        size = number_size(sheet, cell, annot, style)
-        if size:
-            _write_numbers(ax, sheet, table, [(0, 0)], size)
+        _write_numbers(ax, sheet, table, [(0, 0)], number_size(sheet, cell, annot, style))
 
 
-def _bar_beside(ax: Axes, table: np.ndarray, panel: Panel, theme: Theme) -> None:
-    """Draw a colour bar beside the user's own axes, which give up some of their room."""
+def _coloured(sheet: Sheet, palette: Palette, theme: Theme) -> tuple[Sheet, np.ndarray]:
+    """Return the sheet as it is in the colours of a palette, and these colours."""
+    table = theme.table(palette, diverging=sheet.center is not None)
+    return replace(sheet, has_blanks=theme.has_blanks(table)), table
+
+
+def _draw_bar(
+    figure: Figure, sheet: Sheet, table: np.ndarray, theme: Theme, size: float, **place: Any
+) -> None:
+    """Draw the colour bar, with numbers of this size: on the axes `cax`, or beside `ax`, which gives up some room."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, LogNorm, Normalize
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    norm = Normalize(panel.bottom, panel.top or 1.0)
+    panel = max(sheet.panels, key=lambda panel: panel.top)
+    norm: Normalize = Normalize(panel.bottom, panel.top or 1.0)
     if panel.log:
         norm = LogNorm(LOG_LEAST, max(panel.top, 10 * LOG_LEAST))
-    bar = ax.figure.colorbar(ScalarMappable(norm, ListedColormap(table / 255)), ax=ax)
-    if panel.log:
-        bar.ax.yaxis.set_major_formatter("{x:g}")
-        bar.ax.minorticks_off()
-    bar.ax.tick_params(labelsize="small", color=theme.quiet, labelcolor=theme.quiet)
+    bar = figure.colorbar(ScalarMappable(norm, ListedColormap(table / 255)), **place)
+    if sheet.scale == "panel" and len(sheet.panels) > 1:
+        bar.set_ticks([panel.bottom, panel.top], labels=["min" if panel.bottom else "0", "max"])
+    else:
+        if not panel.log:
+            bar.locator = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
+        signed = sheet.center == 0
+        bar.formatter = FuncFormatter(lambda value, _place: _mark(value, signed=signed))
+        bar.update_ticks()
+    bar.minorticks_off()
+    bar.ax.tick_params(labelsize=size, length=2, pad=2, color=theme.quiet, labelcolor=theme.quiet)
     bar.outline.set(edgecolor=theme.frame, linewidth=0.6)
+
+
+def _mark(value: float, *, signed: bool) -> str:
+    """Return a number of a colour bar, such as ``20%``; a `signed` one with its sign, ``+20%``."""
+    sign = "−" if value < 0 else "+" if signed and value > 0 else ""
+    return f"{sign}{abs(100 * value):.4g}%"
 
 
 def check_title(title: str | None) -> str | None:
@@ -273,30 +290,23 @@ def _draw_cells(
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Polygon, Rectangle
 
-    is_diverging = sheet.center is not None
     n_rows, n_columns = len(sheet.query_labels), len(sheet.key_labels)
     columns, rows = (max(corner[i] for corner in corners) for i in (0, 1))
     tiles = np.zeros((rows + n_rows, columns + n_columns, 4), dtype=np.uint8)  # transparent
     frames, hatches = [], []
-    is_masked = (sheet.masked_from < n_columns).any()
+    masked_from = sheet.masked_from
+    is_masked = (masked_from < n_columns).any()
+    outline = _masked_outline(masked_from, n_columns)
     for panel, (column, row) in zip(sheet.panels, corners, strict=True):
         tile = tiles[row : row + n_rows, column : column + n_columns]
-        tile[..., :3] = theme.pixels(
-            panel.above_bottom, panel.span, table, log=panel.log, diverging=is_diverging
-        )
+        tile[..., :3] = theme.painted(panel.levels, panel.blanks, table)
         tile[..., 3] = 255
         left, top = column - 0.5, row - 0.5
         frames.append(Rectangle((left, top), n_columns, n_rows))
         if is_masked:
-            hatches.append(
-                Polygon(_masked_outline(sheet.masked_from, n_columns) + np.array((left, top)))
-            )
-    if len(corners) == 1:
-        tiles = tiles[..., :3]
+            hatches.append(Polygon(outline + np.array((left, top))))
     image = ax.imshow(tiles, interpolation="none")
-    for hatch in hatches:
-        hatch.set(zorder=2.5, **theme.masked)
-        ax.add_patch(hatch)
+    ax.add_collection(PatchCollection(hatches, zorder=2.5, **theme.masked))
     # a line around a panel, so that pale cells at its border have an edge
     frame: dict[str, Any] = {"facecolor": "none", "edgecolor": theme.frame, "linewidth": 0.6}
     ax.add_collection(PatchCollection(frames, zorder=3, clip_on=False, **frame))
@@ -316,10 +326,12 @@ def _write_numbers(
     corners: Sequence[tuple[int, int]],
     size: float,
 ) -> None:
-    """Write the weights into their cells, dark on pale cells and white on dark ones."""
+    """Write the weights into their cells in percent, dark on pale cells and white on dark ones; none if `size` is 0."""
+    if not size:
+        return
     colours = text_colours(table)
     for panel, (left, top) in zip(sheet.panels, corners, strict=True):
-        inks = colours[levels(panel.above_bottom, panel.span, log=panel.log)]
+        inks = colours[panel.levels]
         for row, column in np.argwhere(np.abs(panel.matrix) >= BLANK):
             ax.text(
                 left + column,
@@ -333,21 +345,11 @@ def _write_numbers(
             )
 
 
-def number_text(value: float, *, signed: bool = False) -> str:
-    """Return a number for a cell, such as ``.25``, ``1`` or ``12.5``; a `signed` one with its sign, ``+.25``."""
-    size = abs(value)
-    digits = f"{size:.2f}" if size < 9.995 else f"{size:.3g}"
-    digits = "1" if digits == "1.00" else digits.removeprefix("0")
-    if value < 0:
-        return f"−{digits}"
-    return f"+{digits}" if signed else digits
-
-
 def _draw_ring(ax: Axes, layout: Layout, theme: Theme, finding: Finding | Change) -> None:
     """Draw a ring around the panel of the link that the title names."""
     from matplotlib.patches import Rectangle
 
-    columns, rows = layout.panel
+    columns, rows = len(layout.sheet.key_labels), len(layout.sheet.query_labels)
     for panel, (left, top) in zip(layout.sheet.panels, layout.corners, strict=True):
         if (panel.layer, panel.head) == (finding.layer, finding.head):
             ring = Rectangle((left - 0.5, top - 0.5), columns, rows, fill=False)
@@ -379,18 +381,12 @@ def _name_axes(
 
 def _name_one(ax: Axes, layout: Layout, theme: Theme) -> None:
     """Name the tokens and the axes of a single pattern, its keys above it."""
-    sheet, size = layout.sheet, layout.size * POINT
-    lengths = [n * layout.cell for n in layout.panel]
-    names = [
-        name if length_of(name) * size <= length else short
-        for name, short, length in zip(
-            (_("key (attended to)"), _("query (attends)")),
-            (_("key"), _("query")),
-            lengths,
-            strict=True,
-        )
-    ]
-    _name_axes(ax, sheet, layout.label_size, layout.step, (names[0], names[1]), theme)
+    sheet = layout.sheet
+    columns, rows = layout.total
+    names = _("key (attended to)"), _("query (attends)")
+    if max(map(length_of, names)) * layout.size * POINT > min(columns, rows) * layout.cell:
+        names = _("key"), _("query")
+    _name_axes(ax, sheet, layout.label_size, layout.step, names, theme)
     ax.xaxis.tick_top()
     ax.xaxis.set_label_position("top")
     ax.tick_params(length=0, pad=2)
@@ -399,79 +395,52 @@ def _name_one(ax: Axes, layout: Layout, theme: Theme) -> None:
 
 
 def _name_grid(ax: Axes, layout: Layout, theme: Theme) -> None:
-    """Name the queries before each row of panels and the keys above the first, and layers and heads or each panel."""
-    sheet, cell = layout.sheet, layout.cell
-    pad, above = 0.5 + 0.04 / cell, layout.name_height / cell
+    """Name the queries before each row of panels and the keys above the first, and layers and heads or each panel.
+
+    The names are texts, because Matplotlib takes much longer for as many ticks.
+    """
+    sheet, step = layout.sheet, layout.step
+    columns, rows = len(sheet.key_labels), len(sheet.query_labels)
+    before, above = (-0.5 - room / layout.cell for room in (0.04, layout.name_height + 0.04))
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
     size: dict[str, Any] = {"size": layout.label_size}
-    upright: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "bottom"}
-    for index, (left, top) in enumerate(layout.corners):
-        if layout.step and index % layout.across == 0:
-            for i in range(0, len(queries), layout.step):
-                ax.text(-pad, top + i, queries[i], ha="right", va="center", **size)
-        if layout.step and index < layout.across:
-            for i in range(0, len(keys), layout.step):
-                ax.text(left + i, -pad - above, keys[i], **upright, **size)
-        name = panel_name(sheet, sheet.panels[index])
-        ax.text(left - 0.5, top - pad, name, va="bottom", size=layout.small, color=theme.quiet)
-    if not is_wrapped(sheet):
-        _number_heads(ax, layout, theme)
+    for panel, (left, top) in zip(sheet.panels, layout.corners, strict=True):
+        if step and left == 0:
+            for i in range(0, rows, step):
+                ax.text(before, top + i, queries[i], ha="right", va="center", **size)
+        if step and top == 0:
+            for i in range(0, columns, step):
+                ax.text(left + i, above, keys[i], rotation=90, ha="center", va="bottom", **size)
+        name = panel_name(sheet, panel)
+        ax.text(
+            left - 0.5, top + before, name, va="bottom", size=layout.style.small, color=theme.quiet
+        )
+    if is_wrapped(sheet):
+        return
 
-
-def _number_heads(ax: Axes, layout: Layout, theme: Theme) -> None:
-    """Number the heads along the upper edge and the layers along the left one."""
-    sheet = layout.sheet
-    left, top = (-0.5 - room / layout.cell for room in layout.edges)
+    # the numbers of the heads along the upper edge, and of the layers along the left one
+    x0, y0 = (-0.5 - room / layout.cell for room in layout.edges)
     middle, centre = ((total - 1) / 2 for total in layout.total)
     line = layout.size * POINT / layout.cell  # the height of a letter, in cells
-    (columns, rows), size = layout.panel, layout.size
-    ax.text(middle, top, _("head"), ha="center", va="top", size=size, color=theme.quiet)
+    words: dict[str, Any] = {"size": layout.size}
+    ax.text(middle, y0, _("head"), ha="center", va="top", color=theme.quiet, **words)
     name, rotation = _upward(_("layer"))
-    ax.text(left, centre, name, va="center", rotation=rotation, size=size, color=theme.quiet)
+    ax.text(x0, centre, name, va="center", rotation=rotation, color=theme.quiet, **words)
     # where panels are narrow, some numbers are left out, so that they do not touch
-    every = math.ceil((length_of(f"{sheet.heads[-1]}") + 0.6) * line / (columns + layout.gaps[0]))
-    for head, (x, _y) in [*zip(sheet.heads, layout.corners, strict=False)][::every]:
-        place = x + (columns - 1) / 2, top + 1.4 * line
-        ax.text(*place, f"{head}", ha="center", va="top", size=size)
-    for layer, (_x, y) in zip(sheet.layers, layout.corners[:: layout.across], strict=True):
-        ax.text(left + 1.4 * line, y + (rows - 1) / 2, f"{layer}", va="center", size=size)
+    every = math.ceil((length_of(f"{sheet.heads[-1]}") + 0.6) * line / layout.pitch[0])
+    for index, head in [*enumerate(sheet.heads)][::every]:
+        x = index * layout.pitch[0] + (columns - 1) / 2
+        ax.text(x, y0 + 1.4 * line, f"{head}", ha="center", va="top", **words)
+    for index, layer in enumerate(sheet.layers):
+        y = index * layout.pitch[1] + (rows - 1) / 2
+        ax.text(x0 + 1.4 * line, y, f"{layer}", va="center", **words)
 
 
 def _upward(text: str) -> tuple[str, float]:
     """Return a text to be written upward, and the angle of its rotation.
 
-    A short Korean word is hard to read on its side. It is not rotated: its syllables are placed below one another, with
-    a number, if there is one, at the bottom.
+    A short Korean word is hard to read on its side: its syllables are placed below one another instead.
     """
-    if not re.fullmatch(r"[가-힣]{1,3}( \d+)?", text):
-        return text, 90.0
-    return "\n".join(re.findall(r"[가-힣]|\d+", text)), 0.0
-
-
-def _marks(sheet: Sheet) -> dict[float, str]:
-    """Return the texts beside the colour bar, by their share of its length."""
-    if sheet.scale == "panel" and len(sheet.panels) > 1:
-        return {0.0: "0" if sheet.center is None else "min", 1.0: "max"}
-    top = max(panel.top for panel in sheet.panels)
-    if sheet.scale == "log":
-        return _log_marks(top)
-    marks = scale_marks(sheet.panels[0].bottom, top)
-    if sheet.center == 0:
-        marks = {share: _with_sign(mark) for share, mark in marks.items()}
-    return marks
-
-
-def _with_sign(mark: str) -> str:
-    """Return a number of a colour bar with its sign, such as ``+0.5``; 0 has none."""
-    return mark.replace("-", "−") if mark == "0" or mark.startswith("-") else f"+{mark}"
-
-
-def _log_marks(top: float) -> dict[float, str]:
-    """Return the powers of ten along a logarithmic colour bar, as texts by their share of its length."""
-    powers = (0.0001, 0.001, 0.01, 0.1, 1.0)
-    length = max(math.log10(top / LOG_LEAST), 1.0) if top else 1.0
-    return {
-        math.log10(power / LOG_LEAST) / length: f"{power:.4f}".rstrip("0").rstrip(".")
-        for power in powers
-        if power <= max(top, LOG_LEAST) * 1.001
-    }
+    if re.fullmatch(r"[가-힣]{1,3}", text):
+        return "\n".join(text), 0.0
+    return text, 90.0

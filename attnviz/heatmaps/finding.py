@@ -286,11 +286,10 @@ def _clearest(
 ) -> Finding:
     """Return the one of the links at these places that stands out most among the `links` of its head."""
     weights = record.weights
-    means, deviations = _statistics(weights, links)
+    of_links = weights[..., links]  # (layer, head, link)
     layers_heads = places[:2]
-    standing = (weights[places] - means[layers_heads]) / (
-        deviations[layers_heads] + LEAST_DEVIATION
-    )
+    above_mean = weights[places] - of_links.mean(axis=-1)[layers_heads]
+    standing = above_mean / (of_links.std(axis=-1)[layers_heads] + LEAST_DEVIATION)
     layer, head, query, key = (int(indices[standing.argmax()]) for indices in places)
     return Finding(
         layer=record.layers[layer],
@@ -301,16 +300,6 @@ def _clearest(
         words=(record.query_tokens[query].text, record.key_tokens[key].text),
         is_step=record.by_step,
     )
-
-
-def _statistics(
-    weights: Float[np.ndarray, "layer head query key"], links: Bool[np.ndarray, "query key"]
-) -> tuple[Float[np.ndarray, "layer head"], Float[np.ndarray, "layer head"]]:
-    """Return the mean and the standard deviation of these weights in each head."""
-    mask = links.astype(weights.dtype)
-    means = np.einsum("lhqk,qk->lh", weights, mask) / mask.sum()
-    squares = np.einsum("lhqk,lhqk,qk->lh", weights, weights, mask) / mask.sum()
-    return means, np.sqrt(np.maximum(squares - means**2, 0))
 
 
 def _first_pieces(tokens: Sequence[Token]) -> list[Token | None]:
@@ -326,18 +315,15 @@ def _first_pieces(tokens: Sequence[Token]) -> list[Token | None]:
 
 def _is_same_word(record: Attention) -> Bool[np.ndarray, "query key"]:
     """Return which queries and keys are pieces of one word; none are in cross-attention."""
-    shape = len(record.query_tokens), len(record.key_tokens)
     if record.kind == "cross":
-        return np.zeros(shape, dtype=bool)
-    return np.array(
-        [
-            [
-                row == column or (query.word is not None and query.word == key.word)
-                for column, key in zip(record.key_numbers, record.key_tokens, strict=True)
-            ]
-            for row, query in enumerate(record.query_tokens, start=record.first[0])
-        ]
+        return np.zeros(record.weights.shape[2:], dtype=bool)
+    rows = np.arange(len(record.query_tokens)) + record.first[0]
+    query_words, key_words = (
+        np.array([-1 if token.word is None else token.word for token in tokens])
+        for tokens in (record.query_tokens, record.key_tokens)
     )
+    is_one_word = (query_words[:, None] == key_words) & (key_words >= 0)
+    return np.asarray(is_one_word | (rows[:, None] == np.array(record.key_numbers)))
 
 
 def _is_content_word(token: Token | None) -> bool:

@@ -24,13 +24,7 @@ from attnviz.attention import (
     is_trivial_link,
 )
 from attnviz.errors import SelectionError
-from attnviz.heatmaps.finding import (
-    NO_CHANGE,
-    Change,
-    Finder,
-    find,
-    function_words,
-)
+from attnviz.heatmaps.finding import NO_CHANGE, Change, Finder, find
 from attnviz.heatmaps.words import merged_tokens, token_level_summary, word_groups
 from attnviz.look import Look
 from attnviz.models import registry
@@ -38,19 +32,10 @@ from attnviz.models.registry import HOME_BUILT, TOY, TOY_KOREAN
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes, planes
 from attnviz.render.palette import DEFAULT, Palette
-from attnviz.render.sheet import (
-    KINDS,
-    Scale,
-    Sheet,
-    check_scale,
-    pool,
-    pooled_note,
-    resolve,
-)
+from attnviz.render.sheet import KINDS, Scale, Sheet, check_scale, pool, resolve
 from attnviz.render.theme import ThemeName, theme_of
-from attnviz.text.display import quoted, visible
+from attnviz.text.display import quoted, visible, with_particles
 from attnviz.text.messages import N_, _
-from attnviz.text.notes import proof, sentence
 from attnviz.text.suggest import suggest
 
 if TYPE_CHECKING:
@@ -94,9 +79,8 @@ SIGNS = N_("Red: more attention here than in the other; blue: less")
 MOST_LINKS = 120_000  # about how many of the strongest weights a large page keeps exactly
 CLOSE = 1e-5
 """How close the weights computed from queries and keys must be to the model's, so that a page shows the calculation."""
-MOST_CHANGES = (
-    2**21
-)  # numbers of a page of a difference; if there are more, neighbouring tokens are pooled
+# Numbers of a page of a difference; if there are more, neighbouring tokens are pooled.
+MOST_CHANGES = 2**21
 MOST_WEIGHTS = 5 * 2**23  # of one page; if there are more, neighbouring tokens are pooled
 
 MOST_STEPS = 3  # changes that a page of a difference tells
@@ -153,6 +137,15 @@ class StoryText:
         return next((state for _, state in self.views if state.get("record", 0) == record), {})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """The content of a page: its title, what the scripts read as JSON, and the numbers that they read."""
+
+    title: str
+    labels: dict[str, Any]
+    data: bytes
+
+
 def tour(model: str, look: Look) -> WebPage:
     """Make a page to type in, in which `toy` or `toy-ko` runs."""
     theme_of(look.theme, look.palette)
@@ -160,20 +153,19 @@ def tour(model: str, look: Look) -> WebPage:
 
 
 def page(record: Attention, look: Look, *, finder: Finder = find) -> WebPage:
-    """Make one HTML page of a record."""
+    """Make one HTML page of a record, which opens on the link that stands out most.
+
+    Pages of generated texts open on the first new token, and those of pooled texts on all heads.
+    """
     theme_of(look.theme, look.palette)
     content = _explore(record, look.palette, look.scale)
-    return _page(_open_on_finding(content, record, finder), look.theme)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
-    """The content of a page, by the names of the arguments of `build`."""
-
-    title: str
-    head: list[tuple[str, str]]  # the lines below the title, each after its CSS class
-    labels: dict[str, Any]  # what the scripts read, as JSON
-    data: bytes  # the numbers that the scripts read
+    labels = content.labels
+    is_pooled = max(labels["cell"]) > 1
+    finding = None if is_pooled or labels["steps"] else finder(record)
+    if finding is not None:
+        labels["opens"] = {"head": f"{finding.layer}.{finding.head}", "query": finding.query}
+        labels["finding"] = finding.sentence
+    return _page(content, look.theme)
 
 
 def _page(
@@ -181,12 +173,19 @@ def _page(
 ) -> WebPage:
     """Build a page of this content, with the scripts and styles in `more` before those of all heatmaps.
 
-    `after` is HTML that follows it.
+    `after` is HTML that follows it. What stands above the views can also be read without scripts.
     """
+    labels = content.labels.get("records", [content.labels])[0]
+    above = [
+        ("finding", labels.get("finding", "")),
+        ("model", " · ".join(labels[name] for name in ("model", "kind", "about"))),
+        ("proof proved" if labels["proved"] else "proof", labels["proof"]),
+        *(("note", note) for note in labels["notes"]),
+    ]
     return WebPage(
         build(
             content.title,
-            content.head,
+            [line for line in above if line[1]],
             labels=content.labels,
             data=content.data,
             own=(*more, *OWN),
@@ -194,24 +193,6 @@ def _page(
             after=after,
         )
     )
-
-
-def _open_on_finding(content: Content, record: Attention, finder: Finder) -> Content:
-    """Let a page begin with the link that stands out most, and open on its head and its query.
-
-    Pages of generated texts open on the first new token, and those of pooled texts on all heads.
-    """
-    labels = content.labels
-    is_pooled = max(labels["cell"]) > 1
-    finding = None if is_pooled or labels["steps"] else finder(record)
-    if finding is None:
-        return content
-    labels = labels | {
-        "opens": {"head": f"{finding.layer}.{finding.head}", "query": finding.query},
-        "finding": finding.sentence,
-    }
-    head = [("finding", finding.sentence), *content.head]
-    return replace(content, labels=labels, head=head)
 
 
 def story(
@@ -230,8 +211,7 @@ def story(
         SelectionError: an unknown palette.
     """
     if not text.records:
-        content = _tour(TOY, palette, "shared", text)
-        content = replace(content, title=text.title)
+        content = replace(_tour(TOY, palette, "shared", text), title=text.title)
         return _page(content, theme, (*own, *MODEL), after)
     contents = [_explore(record, palette, "shared") for record in text.records]
     opens = map(text.opening_state, range(len(contents)))
@@ -255,7 +235,7 @@ def _together(
         ],
     }
     data = b"".join(content.data for content in contents)
-    return Content(title=title, head=contents[0].head, labels=labels, data=data)
+    return Content(title=title, labels=labels, data=data)
 
 
 def difference_page(difference: Difference, look: Look) -> WebPage:
@@ -282,10 +262,8 @@ def difference_page(difference: Difference, look: Look) -> WebPage:
             state |= _place_of(replace(changes[0], query=query, key=key))
         steps.append({"text": name.format(title=title), "state": state})
     opens = [_place_of(changes[0]) if changes else {}, {}, {}]
-    title = contents[0].title
-    content = _together(contents, opens, title, {"told": [], "steps": steps})
-    content.labels["records"][0]["finding"] = finding
-    content = replace(content, head=[("finding", finding), *content.head])
+    contents[0].labels["finding"] = finding
+    content = _together(contents, opens, contents[0].title, {"told": [], "steps": steps})
     return _page(content, look.theme, GUIDE)
 
 
@@ -301,142 +279,108 @@ def _changes(difference: Difference, scale: Scale) -> Content:
     sheet = difference.sheet(scale)
     most = int((MOST_CHANGES / len(sheet.panels)) ** 0.5)
     sheet = pool(sheet, most, most)
-    record = sheet.record  # the second record, of the tokens that align
-    queries, keys = record.query_tokens, record.key_tokens
-    has_same_tokens = queries == keys
-    if max(sheet.cell) > 1:
-        queries, keys = _named_tokens(sheet.query_labels), _named_tokens(sheet.key_labels)
     matrices = np.stack([panel.matrix for panel in sheet.panels]).astype("<f4")
-    labels = _labels_of(record, sheet) | {
+    labels = _labels_of(sheet) | {
         "model": sheet.model.rpartition(" · ")[0],
         "size": matrices.shape[1:],
         "tops": [float(np.abs(matrix).max()) for matrix in matrices],
-        "links": 0,
         "signed": True,
-        "queries": _describe_tokens(queries, record),
-        "keys": None if has_same_tokens else _describe_tokens(keys, record),
-        "proof": difference.proof,
         "notes": [_(SIGNS), *sheet.notes],
-        "absent": "",
-        "command": "",
-        "steps": [],
-        "scale": scale,
         "palette": palettes(signed=True),
     }
-    head = [
-        ("model", f"{sheet.model} · {sheet.size}"),
-        ("proof", sheet.proof),
-        *(("note", note) for note in (_(SIGNS), *sheet.notes)),
-    ]
-    data = planes(matrices.tobytes(), 4)
-    return Content(title=sheet.sentence, head=head, labels=labels, data=data)
+    return Content(title=sheet.sentence, labels=labels, data=planes(matrices.tobytes(), 4))
 
 
 def _explore(record: Attention, palette: Palette, scale: Scale) -> Content:
-    """Return the content of a page to explore a record; a large record is pooled."""
+    """Return the content of a page to explore a record; a large record is pooled, to groups of tokens."""
     most = int((MOST_WEIGHTS / record.weights[..., 0, 0].size) ** 0.5)
     sheet = pool(resolve(record, scale), most, most)
-    labels, data = _tokens(record) if max(sheet.cell) == 1 else _groups(record, sheet)
-    labels |= _labels_of(record, sheet)
-    labels |= {"scale": scale, "palette": palettes(palette)}
-    head = [
-        ("model", f"{sheet.model} · {sheet.size}"),
-        ("proof proved" if sheet.is_proved else "proof", sheet.proof),
-        *(("note", note) for note in sheet.notes),
-    ]
-    title = sheet.sentence or visible(record.model)
-    return Content(title=title, head=head, labels=labels, data=data)
+    packed, data = _pack_weights(
+        np.stack([panel.matrix for panel in sheet.panels]).astype("<f4", copy=False)
+    )
+    labels = _labels_of(sheet) | packed | {"palette": palettes(palette)}
+    if max(sheet.cell) > 1:
+        labels |= {
+            "absent": _(NO_VECTORS),
+            "exact": [
+                " · ".join(token_level_summary(record, panel.layer, panel.head))
+                for panel in sheet.panels
+            ],
+        }
+        if record.exact is not None and record.exact.link_keys.size:
+            sides = record.exact.query_tokens, record.exact.key_tokens
+            queries, keys = ([token.text for token in side] for side in sides)
+            labels["tokens"] = {"queries": queries, "keys": None if queries == keys else keys}
+            data += _token_links(record, record.exact)
+    else:
+        vectors, labels["absent"] = _exact_vectors(record)
+        if vectors is not None:
+            arrays = vectors.query, vectors.key, vectors.value
+            labels["vectors"] = {
+                "d_k": vectors.query.shape[-1],
+                "d_v": vectors.value.shape[-1],
+                "scaling": vectors.scaling,
+            }
+            data += planes(b"".join(array.astype("<f4").tobytes() for array in arrays), 4)
+        labels["command"] = _walkthrough_command(record)
+        if record.kind != "encoder":
+            tokens = enumerate(record.query_tokens)
+            labels["steps"] = [row for row, token in tokens if token.segment == GENERATED]
+    return Content(title=sheet.sentence or visible(record.model), labels=labels, data=data)
 
 
-def _tokens(record: Attention) -> tuple[dict[str, object], bytes]:
-    """Return the labels and the numbers of a page on which each row and column is one token."""
-    labels, data = _pack_weights(record.weights.reshape(-1, *record.weights.shape[-2:]))
-    vectors, reason = _exact_vectors(record)
-    if vectors is not None:
-        labels["vectors"], packed_vectors = _pack_vectors(vectors)
-        data += packed_vectors
-    queries, keys = record.query_tokens, record.key_tokens
-    generated_rows = [row for row, token in enumerate(queries) if token.segment == GENERATED]
-    labels |= {
-        "queries": _describe_tokens(queries, record),
-        "keys": None if queries == keys else _describe_tokens(keys, record),
-        "steps": [] if record.kind == "encoder" else generated_rows,
-        "absent": reason,
-        "command": _walkthrough_command(record),
-        "notes": [sentence(note) for note in record.notes],
-    }
-    return labels, data
+NO_TOKENS: dict[str, Any] = {
+    name: {} if name == "names" else []
+    for name in ("texts", "words", "names", "special", "segments", "glued")
+}
+# What the scripts read of every page; most pages have more.
+USUAL: dict[str, Any] = {
+    "links": 0,
+    "masked": [],
+    "first": (0, 0),
+    "cell": (1, 1),
+    "queries": NO_TOKENS,
+    "keys": None,
+    "proved": False,
+    "command": "",
+    "absent": "",
+    "steps": [],
+    "notes": [],
+}
 
 
-def _groups(record: Attention, sheet: Sheet) -> tuple[dict[str, object], bytes]:
-    """Return the labels and the numbers of a page of a pooled sheet, whose rows and columns are groups of tokens."""
-    weights = np.stack([panel.matrix for panel in sheet.panels]).astype(np.float32)
-    labels, data = _pack_weights(weights)
-    queries, keys = _named_tokens(sheet.query_labels), _named_tokens(sheet.key_labels)
-    has_same_tokens = record.query_tokens == record.key_tokens
-    # The record may be pooled already; the sheet is pooled at least as far.
-    notes = [*(note for note in record.notes if note.code != "pooled"), pooled_note(sheet)]
-    labels |= {
-        "queries": _describe_tokens(queries, record),
-        "keys": None if has_same_tokens else _describe_tokens(keys, record),
-        "steps": [],
-        "absent": _(NO_VECTORS),
-        "command": "",
-        "notes": [sentence(note) for note in notes],
-        "exact": [
-            " · ".join(token_level_summary(record, panel.layer, panel.head))
-            for panel in sheet.panels
-        ],
-    }
-    if record.exact is not None and record.exact.link_keys.size:
-        labels["tokens"] = _token_texts(record.exact)
-        data += _token_links(record, record.exact)
-    return labels, data
-
-
-def _labels_of(record: Attention, sheet: Sheet) -> dict[str, object]:
-    """Return what a page says about a record: its model, sentence, heads and receipt."""
+def _labels_of(sheet: Sheet) -> dict[str, Any]:
+    """Return what a page says about a record: its model, sentence, heads, tokens and receipt."""
+    record = sheet.record
     masked_from = sheet.masked_from.tolist()
-    return {
+    queries, keys = record.query_tokens, record.key_tokens
+    has_same_tokens = queries == keys
+    if max(sheet.cell) > 1:
+        # a group of tokens, of which nothing but the name is known
+        queries, keys = (
+            tuple(Token(text=name, piece=name) for name in names)
+            for names in (sheet.query_labels, sheet.key_labels)
+        )
+    return USUAL | {
         "model": visible(record.model),
         "kind": _(KINDS[record.kind]),
         "about": sheet.size,
         "sentence": sheet.sentence,
         "is": record.kind,
+        "queries": _describe_tokens(queries, record),
+        "keys": None if has_same_tokens else _describe_tokens(keys, record),
         # the first masked key of each query; empty if no key is masked
         "masked": masked_from if min(masked_from) < len(record.key_tokens) else [],
         # A page names a mean by a star.
         "layers": ["*"] if "layers" in record.averaged else record.layers,
         "heads": ["*"] if "heads" in record.averaged else record.heads,
-        "function_words": sorted(function_words()),
         "first": sheet.first,
         "cell": sheet.cell,
-        "proof": proof(record.receipt),
+        "proof": sheet.proof,
         "proved": sheet.is_proved,
+        "notes": sheet.notes,
+        "scale": sheet.scale,
     }
-
-
-def _pack_vectors(vectors: QKV) -> tuple[dict[str, object], bytes]:
-    """Return the sizes of queries, keys and values, and their numbers as bytes."""
-    sizes: dict[str, object] = {
-        "d_k": vectors.query.shape[-1],
-        "d_v": vectors.value.shape[-1],
-        "scaling": vectors.scaling,
-    }
-    parts = (vectors.query, vectors.key, vectors.value)
-    return sizes, planes(b"".join(part.astype("<f4").tobytes() for part in parts), 4)
-
-
-def _named_tokens(names: Sequence[str]) -> tuple[Token, ...]:
-    """Return tokens that stand for groups, of which nothing but the name is known."""
-    return tuple(Token(text=name, piece=name) for name in names)
-
-
-def _token_texts(exact: TokenStatistics) -> dict[str, object]:
-    """Return the texts of the single tokens of a pooled record; keys are None if they equal the queries."""
-    queries = [token.text for token in exact.query_tokens]
-    keys = [token.text for token in exact.key_tokens]
-    return {"queries": queries, "keys": None if queries == keys else keys}
 
 
 def _exact_vectors(record: Attention) -> tuple[QKV | None, str]:
@@ -488,7 +432,6 @@ def _pack_weights(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
     labels: dict[str, object] = {"size": [n_queries, n_keys], "tops": [float(top) for top in tops]}
     if weights.nbytes <= EXACT:
         return labels | {"links": 0}, planes(weights.astype("<f4").tobytes(), 4)
-    # k is the number of weights in each row that are kept exactly.
     k = min(n_keys, max(3, min(8, MOST_LINKS // (n_heads * n_queries))))
     strongest = np.argpartition(weights, n_keys - k, axis=-1)[..., n_keys - k :]
     order = np.argsort(-np.take_along_axis(weights, strongest, axis=-1), axis=-1, kind="stable")
@@ -576,7 +519,6 @@ def _tour(name: str, palette: str, scale: Scale, text: StoryText | None = None) 
         "the model runs in this page; on {n} sentences its weights matched Python's "
         'to within {tolerance:g}; for a receipt: attnviz heatmap -m {name} "..."'
     ).format(n=SENTENCES, tolerance=TOLERANCE, name=name)
-    sizes = _("{layers} layers x {heads} heads").format(layers=n_layers, heads=n_heads)
     toy = {
         "words": card["source"],
         "sizes": [[part, tensor.size] for part, tensor in parameters.items()],
@@ -587,48 +529,25 @@ def _tour(name: str, palette: str, scale: Scale, text: StoryText | None = None) 
         "most": config["max_length"],
         "example": example,
     }
-    labels: dict[str, object] = {
+    labels = USUAL | {
         "model": name,
         "kind": _(KINDS["encoder"]),
         "is": "encoder",
-        "masked": [],
         "sentence": example,
-        "size": [0, 0],
-        "links": 0,
-        "about": sizes,
+        "size": (0, 0),
+        "about": _("{layers} layers x {heads} heads").format(layers=n_layers, heads=n_heads),
         "layers": [*range(n_layers)],
         "heads": [*range(n_heads)],
-        "function_words": sorted(function_words()),
         "tops": [0] * (n_layers * n_heads),
-        "queries": {
-            "texts": [],
-            "words": [],
-            "names": {},
-            "special": [],
-            "segments": [],
-            "glued": [],
-        },
-        "keys": None,
-        "first": [0, 0],
-        "cell": [1, 1],
         "proof": checked,
-        "proved": False,
-        "command": "",
-        "absent": "",
-        "steps": [],
-        "notes": [],
         "toy": toy,
         "opens": text.opening_state() if text else {},
         "guide": text.guide if text else {"told": [], "steps": _guide(name)},
         "scale": scale,
         "palette": palettes(palette),
     }
-    head = [
-        ("model", f"{name} · {sizes}"),
-        ("proof", checked),
-    ]
     data = planes(b"".join(tensor.astype("<f4").tobytes() for tensor in parameters.values()), 4)
-    return Content(title=f"attnviz · {name}", head=head, labels=labels, data=data)
+    return Content(title=f"attnviz · {name}", labels=labels, data=data)
 
 
 def _guide(name: str) -> list[dict[str, object]]:
@@ -656,4 +575,4 @@ def _guide(name: str) -> list[dict[str, object]]:
         (column.format(noun=first_noun), head | {"toward": "to", "key": pronoun.noun_place}),
         (lines, head | {"view": "lines", "query": pronoun.place}),
     ]
-    return [{"text": sentence, "state": state} for sentence, state in steps]
+    return [{"text": with_particles(said), "state": state} for said, state in steps]

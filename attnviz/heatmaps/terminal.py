@@ -27,11 +27,11 @@ from attnviz.heatmaps.finding import (
     other_heads,
 )
 from attnviz.heatmaps.words import token_level_summary
-from attnviz.render.palette import MIDDLE, levels, signed_levels
-from attnviz.render.sheet import BLANK, Panel, Sheet, blank_below, pool
+from attnviz.render.palette import MIDDLE, levels
+from attnviz.render.sheet import BLANK, Panel, Sheet, pool
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import centre, fit, fold, legend, shortened, spell, wrap
-from attnviz.text.display import percent
+from attnviz.text.display import number_text, percent
 from attnviz.text.messages import N_, _
 from attnviz.text.notes import CUT, sentence
 
@@ -41,9 +41,8 @@ OVERVIEW_LINES = 40  # of one head and thumbnails of all heads, which are left o
 NOTHING = -1  # the level of a weight whose cell stays blank
 MASKED = -2  # the level of a cell that the mask hides
 BETWEEN = -3  # the level of a cell between two thumbnails
-MOST_THUMBNAIL = (
-    16  # rows and columns of a thumbnail: groups of tokens in place of tokens would show little
-)
+# Rows and columns of a thumbnail: groups of tokens in place of tokens would show little.
+MOST_THUMBNAIL = 16
 MOST_STAIRS = 3  # lines over which the keys' names may be spread if one line has no room for them
 FEW = 32  # up to this many tokens are shown one by one if the screen is wide enough, however many lines that takes
 MOST_NAMED = 6  # heads whose largest change is named
@@ -81,7 +80,8 @@ def draw(
         notes=tuple(note for note in sheet.notes if note not in cut_notes),
         query_labels=tuple(spell(label, screen) for label in sheet.query_labels),
         key_labels=tuple(spell(label, screen) for label in sheet.key_labels),
-        has_blanks=screen.has_blanks,
+        # A blank cell would have the colour of the terminal, which may be unknown, and look like any weight.
+        has_blanks=not screen.colour,
     )
     finding = None if sheet.quantity == "difference" else finder(sheet.record)
     shows_all = full or bool(sheet.record.averaged) or len(sheet.panels) == 1
@@ -399,15 +399,10 @@ def _levels(
     panel: Panel, masked_from: Int[np.ndarray, " row"], screen: Screen, cell: CellFormat
 ) -> Int[np.ndarray, "row column"]:
     """Return the level of each weight of a panel in the palette, `NOTHING` or `MASKED`."""
-    if cell.signed:
-        signed = signed_levels(panel.matrix, panel.top).astype(int)
-        matrix_levels = signed if screen.colour else np.where(signed == MIDDLE, NOTHING, signed)
-    else:
-        matrix_levels = np.where(
-            panel.matrix < blank_below(panel.top, log=panel.log),
-            0 if screen.colour else NOTHING,
-            levels(panel.matrix, panel.top, log=panel.log).astype(int),
-        )
+    matrix_levels = panel.levels.astype(int)
+    if cell.signed and not screen.colour:
+        matrix_levels[matrix_levels == MIDDLE] = NOTHING
+    matrix_levels[panel.blanks] = 0 if screen.colour else NOTHING
     is_masked = np.arange(panel.matrix.shape[1]) >= masked_from[:, None]
     return np.where(is_masked, MASKED, matrix_levels)
 
@@ -457,16 +452,12 @@ def _cell(weight: float, level: int, screen: Screen, cell: CellFormat) -> Text:
         # The sign alone, once for each quarter of the scale.
         quarters = math.floor(abs(level - MIDDLE) / MIDDLE * 4 + 0.5)
         sign = "+" if level > MIDDLE else "-"
-        return Text((sign * min(quarters, cell.width) or _small_change(screen)).ljust(cell.width))
+        small = screen.dot if screen.unicode else "."  # in ASCII the dot is a minus
+        return Text((sign * min(quarters, cell.width) or small).ljust(cell.width))
     shade = screen.shade(level)
     if cell.digits:
         return Text(_digits(weight, cell).rjust(cell.width - 1) + shade)
     return Text((screen.dot if shade == " " else shade) * cell.width)
-
-
-def _small_change(screen: Screen) -> str:
-    """Return the mark of a change that is too small for a sign; the mark of a small weight in ASCII is a minus."""
-    return screen.dot if screen.unicode else "."
 
 
 def _half_line(pair: Sequence[Sequence[int]], screen: Screen, *, signed: bool) -> Text:
@@ -493,10 +484,8 @@ def _digits(weight: float, cell: CellFormat) -> str:
     """Return the digits of a weight, or of a change with its sign; empty if they would be 0."""
     if abs(weight) < BLANK or not cell.digits:
         return ""
-    size = math.floor(100 * abs(weight) + 0.5)
-    if not cell.signed:
-        return str(size)
-    return f"-{size}" if weight < 0 else f"+{size}"
+    # the sign is not the true minus, which some terminals lack
+    return number_text(weight, signed=cell.signed).replace("−", "-")
 
 
 def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> list[Text]:
@@ -513,26 +502,23 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> list[Text]:
         return []
     bands = math.ceil(len(sheet.heads) / most_across)
     across = math.ceil(len(sheet.heads) / bands)
-    halves = _thin(screen, signed=False).halves
-    for has_gaps in (True, False) if halves else (False,):  # half a line, or none: not a whole line
-        lines = []
-        for start in range(0, len(sheet.heads), across):
-            heads = range(start, min(start + across, len(sheet.heads)))
-            lines += [Text()] if start else []
-            lines += _band_of_thumbnails(sheet, screen, heads, margin, width, has_gaps=has_gaps)
-        if len(lines) <= room:
-            return lines
-    return []
+    lines = []
+    for start in range(0, len(sheet.heads), across):
+        heads = range(start, min(start + across, len(sheet.heads)))
+        lines += [Text()] if start else []
+        lines += _band_of_thumbnails(sheet, screen, heads, margin, width)
+    return lines if len(lines) <= room else []
 
 
 def _band_of_thumbnails(
-    sheet: Sheet, screen: Screen, heads: range, margin: int, width: int, *, has_gaps: bool
+    sheet: Sheet, screen: Screen, heads: range, margin: int, width: int
 ) -> Iterator[Text]:
     """Yield the thumbnails of some heads in all layers, each `width` cells wide, below the numbers of the heads.
 
-    `margin` is the width of the layers' names. Gaps between layers are one row high.
+    `margin` is the width of the layers' names. Where rows are half a line high, so are the gaps between layers.
     """
     cell = _thin(screen, signed=sheet.quantity == "difference")
+    has_gaps = cell.halves
     numbers = "".join(f"{sheet.heads[head]:<{width}}" for head in heads)
     yield Text(set_cell_size(_("head"), margin) + numbers.rstrip(), "dim", no_wrap=True)
     n_rows = len(sheet.query_labels)

@@ -14,35 +14,25 @@ from jaxtyping import Float, UInt8
 from attnviz.errors import AttnvizWarning, SelectionError
 from attnviz.render import names
 from attnviz.render.names import PALETTES
-from attnviz.render.sheet import LOG_LEAST
 from attnviz.text.suggest import suggest
 
 if TYPE_CHECKING:
     from matplotlib.colors import Colormap
 
 DEFAULT = names.DEFAULT
-MARKERS = (
-    "o",
-    "s",
-    "^",
-    "D",
-    "v",
-    "P",
-    "X",
-    "*",
-)
+MARKERS = "os^DvPX*"
 """One shape of marker per line of a plot, for readers who see no colours."""
 
 LEVELS = 256
 MIDDLE = LEVELS // 2  # the level of 0 in the palette of signed numbers
+LOG_LEAST = 1e-4  # where a logarithmic scale begins: softmax gives few weights below it, and 0 has no logarithm
+# A colormap whose ends differ in luminance by at most this has no lighter end; an example is ``RdBu``.
 EVEN = 0.1
-"""A colormap whose ends differ in luminance by at most this has no lighter end; an example is ``RdBu``."""
+# A colormap is not monotonic if its luminance goes back by more than this; rounding to a byte changes it by less.
+TURNS = 0.004
 # Cells near 0 stay blank if the contrast ratio of the palette's first colour and the page is below this.
 NEAR = 1.5
-TURNS = 0.004
 MIDDLE_LUMINANCE = 1.05**0.5 * 0.05**0.5 - 0.05  # its contrast with black is that with white: 4.6
-"""A colormap is not monotonic if its luminance goes back by more than this; rounding to a byte changes it by less."""
-
 STEP_256 = 0.14  # in lightness, from 0 to 1: more steps would not be even in 256 colours
 NEARLY_GREY = 0.055  # a chroma, which is at most about 0.3
 # The matrices of Ottosson's OKLab: from OKLab to the cube roots of the cone responses (LMS), and from LMS to linear
@@ -92,60 +82,52 @@ def colours(palette: Palette = DEFAULT, *, on_dark: bool = False) -> Table:
     colormap whose luminance is not monotonic there is an `AttnvizWarning`. Raises SelectionError: no palette has this
     name.
     """
-    if isinstance(palette, str):
-        return _by_name(palette, on_dark=on_dark)
+    if isinstance(palette, str) and PALETTES.get(palette.removesuffix("_r")) == "attnviz":
+        table = _ramp(TEAL, ENDS[on_dark][0], LEVELS, on_dark=on_dark)
+        return table[::-1] if palette.endswith("_r") else table
     colormap = _colormap(palette)
     is_reversed = colormap.name.endswith("_r")
-    return _oriented(
-        colormap.reversed() if is_reversed else colormap, is_reversed=is_reversed, on_dark=on_dark
-    )
+    rgb = _sampled(colormap.reversed() if is_reversed else colormap)
+    light = luminance(rgb)
+    fall = float(light[0] - light[-1])
+    if (np.diff(light) * np.sign(-fall)).min() < -TURNS:
+        _tell_of_turns(colormap.name.removesuffix("_r"))
+    # A colormap whose ends have about the same luminance keeps its own order.
+    dark_first = abs(fall) > EVEN and (fall > 0) == on_dark
+    return rgb[::-1] if dark_first != is_reversed else rgb
 
 
 def in_order(palette: Palette) -> Table:
     """Return the colours of a colormap in its own order, for numbers around a center; errors are as for `colours`."""
-    colormap = _registered(palette) if isinstance(palette, str) else _colormap(palette)
-    return _fixed((colormap(np.linspace(0, 1, LEVELS))[:, :3] * 255).round().astype(np.uint8))
+    return _sampled(_colormap(palette))
+
+
+def _sampled(colormap: Colormap) -> Table:
+    table: Table = (colormap(np.linspace(0, 1, LEVELS))[:, :3] * 255).round().astype(np.uint8)
+    return table
 
 
 def _colormap(palette: Any) -> Colormap:
-    """Return a colormap, or one made of a list of colours. Raises SelectionError: it is neither."""
+    """Return a colormap by its name, itself, or made of a list of colours. Raises SelectionError: there is none."""
+    from matplotlib import colormaps
     from matplotlib.colors import Colormap, LinearSegmentedColormap
 
+    if isinstance(palette, str):
+        if palette not in colormaps:
+            _register_seaborn()
+        if palette not in colormaps:
+            raise SelectionError(f"there is no palette {palette!r}{suggest(palette, PALETTES)}")
+        palette = colormaps[palette]
     try:
-        colormap = (
-            palette
-            if isinstance(palette, Colormap)
-            else LinearSegmentedColormap.from_list("colours", palette)
-        )
-        colormap(0.0)
+        if not isinstance(palette, Colormap):
+            palette = LinearSegmentedColormap.from_list("colours", palette)
+        palette(0.0)
     except (TypeError, ValueError, IndexError, KeyError):
         raise SelectionError(
             f"{palette!r} is no colormap: give its name, itself, or a list of colours"
         ) from None
+    colormap: Colormap = palette
     return colormap
-
-
-@functools.cache
-def _by_name(name: str, *, on_dark: bool) -> Table:
-    """Return the palette of this name, which may end in ``_r``. Raises SelectionError: there is none."""
-    base = name.removesuffix("_r")
-    if PALETTES.get(base) == "attnviz":
-        table = _ramp(TEAL, ENDS[on_dark][0], LEVELS, on_dark=on_dark)
-        return table if name == base else table[::-1]
-
-    _registered(name)
-    return _oriented(_registered(base), is_reversed=name != base, on_dark=on_dark)
-
-
-def _registered(name: str) -> Colormap:
-    """Return the colormap of Matplotlib or seaborn of this name. Raises SelectionError: there is none."""
-    from matplotlib import colormaps
-
-    if name not in colormaps:
-        _register_seaborn()
-    if name not in colormaps:
-        raise SelectionError(f"there is no palette {name!r}{suggest(name, PALETTES)}")
-    return colormaps[name]
 
 
 # Whether pyplot was imported only because seaborn needs it, and not by the user.
@@ -162,20 +144,6 @@ def _register_seaborn() -> None:
         seaborn_brought_pyplot = True
 
 
-def _oriented(colormap: Colormap, *, is_reversed: bool, on_dark: bool) -> Table:
-    """Return the colours of a colormap from the end nearest to the background, or reversed if `is_reversed`.
-
-    A colormap whose ends have about the same luminance keeps its own order.
-    """
-    rgb: np.ndarray = (colormap(np.linspace(0, 1, LEVELS))[:, :3] * 255).round().astype(np.uint8)
-    light = luminance(rgb)
-    fall = float(light[0] - light[-1])
-    if (np.diff(light) * np.sign(-fall)).min() < -TURNS:
-        _tell_of_turns(colormap.name)
-    dark_first = abs(fall) > EVEN and (fall > 0) == on_dark
-    return _fixed(rgb[::-1] if dark_first != is_reversed else rgb)
-
-
 @functools.cache
 def _tell_of_turns(name: str) -> None:
     warnings.warn(
@@ -185,11 +153,10 @@ def _tell_of_turns(name: str) -> None:
     )
 
 
-@functools.cache
 def diverging(*, on_dark: bool = False) -> Table:
     """Return the colours of signed numbers: blue below 0, red above 0, and the background colour at 0 (`MIDDLE`)."""
     below, above = (_ramp(hue, ENDS[on_dark][1], MIDDLE, on_dark=on_dark) for hue in (BLUE, RED))
-    return _fixed(np.concatenate([below[-1:], below[:0:-1], above]))
+    return np.concatenate([below[-1:], below[:0:-1], above])
 
 
 def _ramp(hue: Hue, end: float, n: int, *, on_dark: bool) -> Table:
@@ -204,12 +171,8 @@ def _ramp(hue: Hue, end: float, n: int, *, on_dark: bool) -> Table:
     lab = np.stack([lightness, chroma * np.cos(angle), chroma * np.sin(angle)])
     linear = (LMS_TO_RGB @ (OKLAB_TO_LMS @ lab) ** 3).clip(0, 1).T
     channels = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
-    return _fixed((channels * 255).round().astype(np.uint8))
-
-
-def _fixed(rgb: Table) -> Table:
-    rgb.setflags(write=False)
-    return rgb
+    table: Table = (channels * 255).round().astype(np.uint8)
+    return table
 
 
 def _linear(rgb: UInt8[np.ndarray, "*colour rgb"]) -> Float[np.ndarray, "*colour rgb"]:
@@ -252,7 +215,7 @@ def terminal_colours() -> Table:
     steps = [0, 95, 135, 175, 215, 255]
     cube = [(red, green, blue) for red in steps for green in steps for blue in steps]
     greys = [(8 + 10 * n,) * 3 for n in range(24)]
-    return _fixed(np.array(cube + greys, dtype=np.uint8))
+    return np.array(cube + greys, dtype=np.uint8)
 
 
 def in_256(table: Table) -> list[int]:

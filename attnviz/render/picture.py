@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import UInt8
 
 from attnviz.errors import AttnvizWarning, SettingsError
 from attnviz.look import Look
@@ -51,6 +50,11 @@ class Style:
     # The lines below: "all" (notes and receipt), "receipt" (only the receipt) or "" (none).
     caption: str = "all"
     exact_dpi: bool = False  # whether a large PNG also has this resolution, instead of a lower one
+
+    @property
+    def small(self) -> float:
+        """The size of the smallest print."""
+        return max(self.least, 0.8 * self.letters)
 
 
 STYLES: Mapping[str, Style] = {
@@ -139,31 +143,6 @@ FALLBACKS = (
 )
 """The fonts for an SVG if attnviz's font is not installed; the first ones have letters of the same width."""
 
-OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    ".png": {
-        "metadata": {"Title": "{title}", "Description": "{description}", "Software": "attnviz"},
-        # nearly as small as at higher levels, in half the time
-        "pil_kwargs": {"compress_level": 2},
-    },
-    ".svg": {
-        "metadata": {
-            "Title": "{title}",
-            "Description": "{description}",
-            "Creator": "attnviz",
-            "Date": None,
-        }
-    },
-    ".pdf": {
-        "metadata": {
-            "Title": "{title}",
-            "Subject": "{description}",
-            "Creator": "attnviz",
-            "CreationDate": None,
-        }
-    },
-}
-"""The options for Matplotlib's `savefig`, by the file's ending; without a date, equal pictures give equal files."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
@@ -177,20 +156,23 @@ class Picture:
     typefaces: Typefaces  # the fonts, and the characters that no font has
 
     def write(self, path: Path | BytesIO, suffix: str) -> None:
-        """Write the picture into a file or buffer; `suffix` is one of `OPTIONS`. Equal pictures give equal bytes."""
-        words = {"{title}": self.title, "{description}": self.description}
-        options = dict(OPTIONS[suffix])
-        metadata = {field: words.get(text, text) for field, text in options["metadata"].items()}
+        """Write the picture into a file or buffer; equal pictures give equal bytes, without a date.
+
+        `suffix` is ``.png``, ``.svg`` or ``.pdf``.
+        """
+        metadata: dict[str, Any] = {"Title": self.title}
+        metadata["Subject" if suffix == ".pdf" else "Description"] = self.description
+        metadata["Software" if suffix == ".png" else "Creator"] = "attnviz"
+        options: dict[str, Any] = {}
+        if suffix == ".png":  # nearly as small as at higher levels, in half the time
+            options["pil_kwargs"] = {"compress_level": 2}
+        else:
+            metadata["CreationDate" if suffix == ".pdf" else "Date"] = None
         max_pixels = MOST_PIXELS if self.style.exact_dpi else USUAL_PIXELS
         dpi = min(self.style.dpi, max_pixels / max(self.figure.get_size_inches()))
         buffer = BytesIO()
         with settings(self.style, self.theme, self.typefaces):
-            self.figure.savefig(
-                buffer,
-                format=suffix.removeprefix("."),
-                dpi=dpi,
-                **{**options, "metadata": metadata},
-            )
+            self.figure.savefig(buffer, format=suffix[1:], dpi=dpi, metadata=metadata, **options)
         content = buffer.getvalue()
         if suffix == ".svg":
             content = content.replace(b"'DejaVu Sans'", FALLBACKS)
@@ -304,48 +286,4 @@ def missing_line(typefaces: Typefaces, style: Style, width: float) -> list[Line]
     """Return the line of small print about characters that no font has; there is none if all have one."""
     if not typefaces.missing:
         return []
-    return break_lines(
-        [boxes(typefaces.missing)], width, max(style.least, 6.0), is_quiet=True, most=1
-    )
-
-
-def colour_bar(
-    figure: Figure,
-    theme: Theme,
-    table: UInt8[np.ndarray, "level rgb"],
-    place: tuple[float, float, float],
-    marks: Mapping[float, str],
-    *,
-    size: float,
-) -> None:
-    """Draw a vertical colour bar, its lowest value at the bottom.
-
-    `place` is its distance from the left and the upper edge of the figure, and its length, in inches; `marks` maps
-    shares of the length to the texts beside it, in letters of `size` points.
-    """
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import ListedColormap
-
-    width, height = map(float, figure.get_size_inches())
-    left, top, length = place
-    axes = figure.add_axes(
-        (left / width, 1 - (top + length) / height, 0.12 / width, length / height)
-    )
-    bar = figure.colorbar(ScalarMappable(cmap=ListedColormap(table / 255)), cax=axes)
-    bar.set_ticks([*marks], labels=[*marks.values()])
-    bar.ax.tick_params(labelsize=size, length=2, pad=2, color=theme.quiet, labelcolor=theme.quiet)
-    bar.outline.set(edgecolor=theme.frame, linewidth=0.6)
-
-
-def scale_marks(low: float, high: float) -> dict[float, str]:
-    """Return three to six round numbers along a colour bar, as texts by their share of its length."""
-    from matplotlib.ticker import MaxNLocator
-
-    if high <= low:
-        return {0.0: f"{low:.3g}"}
-    marks = {}
-    for value in MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high):
-        share = (float(value) - low) / (high - low)
-        if -1e-6 <= share <= 1 + 1e-6:
-            marks[share] = f"{value:.4g}"
-    return marks
+    return break_lines([boxes(typefaces.missing)], width, style.small, is_quiet=True, most=1)

@@ -9,10 +9,11 @@ from itertools import product
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int, UInt8
 
 from attnviz.attention import Attention, Kind, MeanAxis, Note
 from attnviz.errors import SelectionError
+from attnviz.render.palette import LOG_LEAST, levels, signed_levels
 from attnviz.text.display import clip, percent, visible
 from attnviz.text.messages import N_, Message, _
 from attnviz.text.notes import proof, sentence
@@ -23,9 +24,6 @@ Quantity = Literal["weight", "difference"]
 TickLabels: TypeAlias = bool | Literal["auto"] | Sequence[Any]
 
 BLANK = 0.005  # cells with a weight below this stay blank, because it would be printed as 0.00
-
-# A logarithmic scale begins here: softmax gives few weights below it, and 0 has no logarithm.
-LOG_LEAST = 1e-4
 
 # A pooled pattern with at least this many rows and columns has a colour scale that ends below its largest weight.
 MANY = 64
@@ -62,14 +60,18 @@ class Panel:
         return f"{self.layer}.{self.head}"
 
     @property
-    def above_bottom(self) -> Float[np.ndarray, "query key"]:
-        """The weights, counted from the lower end of the scale."""
-        return self.matrix - self.bottom
+    def levels(self) -> UInt8[np.ndarray, "query key"]:
+        """The level of each cell in the palette."""
+        if self.center is not None:
+            return signed_levels(self.matrix - self.center, self.top - self.center)
+        return levels(self.matrix - self.bottom, self.top - self.bottom, log=self.log)
 
     @property
-    def span(self) -> float:
-        """The length of the scale, from its lower to its upper end."""
-        return self.top - self.bottom
+    def blanks(self) -> Bool[np.ndarray, "query key"]:
+        """Which cells stay blank, because their weight is near 0."""
+        if self.center is not None:
+            return np.zeros(self.matrix.shape, dtype=bool)
+        return self.matrix - self.bottom < blank_below(self.top - self.bottom, log=self.log)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +89,6 @@ class Sheet:
     scale: Scale  # `shared`, `panel` or `log`
     notes: tuple[str, ...]  # the record's notes, as sentences
     proof: str  # the receipt, in words
-    is_proved: bool  # whether there is a receipt
     # The numbers of query and key tokens; if tokens are pooled, there are fewer rows and columns.
     tokens: tuple[int, int]
     first: tuple[int, int] = (0, 0)  # the numbers of the first query token and the first key token
@@ -98,6 +99,11 @@ class Sheet:
     # Whether cells of weight near 0 stay blank; otherwise they have the colour of 0.
     has_blanks: bool = True
     quantity: Quantity = "weight"  # what the numbers of the panels are
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether there is a receipt; a difference has none of its own."""
+        return self.record.receipt is not None and self.quantity == "weight"
 
     @property
     def center(self) -> float | None:
@@ -118,8 +124,9 @@ class Sheet:
     @property
     def legend(self) -> str:
         """The meaning of the colours, in words."""
+        mask = [_("hatched: masked")] if self.has_mask else []
         if self.quantity == "difference":
-            return self._legend_of_differences()
+            return "; ".join([self._difference_words, *mask])
         blank_look = _("blank") if self.has_blanks else _("coloured as 0")
         blank_note = _("{blank}: below {least}")
         if self.scale == "panel" and len(self.panels) > 1:
@@ -130,14 +137,10 @@ class Sheet:
             threshold = LOG_LEAST
         else:
             panel = self.panels[0]
-            threshold = panel.bottom + blank_below(panel.span)
-        parts = [
-            _("Weights: {scale}").format(scale=self.scale_words),
-            blank_note.format(blank=blank_look, least=percent(threshold)),
-        ]
-        if self.has_mask:
-            parts.append(_("hatched: masked"))
-        return "; ".join(parts)
+            threshold = panel.bottom + blank_below(panel.top - panel.bottom)
+        weights = _("Weights: {scale}").format(scale=self.scale_words)
+        blanks = blank_note.format(blank=blank_look, least=percent(threshold))
+        return "; ".join([weights, blanks, *mask])
 
     @property
     def scale_words(self) -> str:
@@ -170,20 +173,18 @@ class Sheet:
         """Whether a causal mask hides any cell."""
         return bool((self.masked_from < len(self.key_labels)).any())
 
-    def _legend_of_differences(self) -> str:
-        """Return the meaning of the colours of differences."""
+    @property
+    def _difference_words(self) -> str:
+        """The ends of the scale of differences, and the meaning of its colours."""
         panel = max(self.panels, key=lambda panel: panel.top)
         least, top = f"−{percent(-panel.bottom)}", f"+{percent(panel.top)}"
         template = _("Difference {least} to {top}: + (red) is more attention, − (blue) less")
-        parts = [template.format(least=least, top=top)]
-        if self.scale == "panel" and len(self.panels) > 1:
-            parts = [_("each panel has its own scale; the largest: {scale}").format(scale=parts[0])]
-        elif len(self.panels) > 1:
-            parts.append(_(", same scale in all panels"))
-        legend = "".join(parts)
-        if self.has_mask:
-            legend = "; ".join([legend, _("hatched: masked")])
-        return legend
+        words = template.format(least=least, top=top)
+        if len(self.panels) == 1:
+            return words
+        if self.scale == "panel":
+            return _("each panel has its own scale; the largest: {scale}").format(scale=words)
+        return words + _(", same scale in all panels")
 
     @property
     def numbers(self) -> tuple[list[int], list[int]]:
@@ -297,7 +298,6 @@ def resolve(record: Attention, scale: Scale = "shared") -> Sheet:
         scale=scale,
         notes=tuple(sentence(note) for note in record.notes),
         proof=proof(record.receipt),
-        is_proved=record.receipt is not None,
         tokens=record.pooled_from or (len(record.query_tokens), len(record.key_tokens)),
     )
 
@@ -468,11 +468,7 @@ def _panels(
     if center is None and scale == "shared":
         least_top = min(1.0, 2 / matrices[0].shape[1])
         panel_tops = [max(top, least_top) for top in panel_tops]
-    tops = {
-        "shared": [max(panel_tops)] * len(panel_tops),
-        "panel": panel_tops,
-        "log": [max(panel_tops)] * len(panel_tops),
-    }[scale]
+    tops = panel_tops if scale == "panel" else [max(panel_tops)] * len(panel_tops)
     return tuple(
         Panel(
             layer=layer,

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Bool, Float, UInt8
 
 from attnviz.errors import AttnvizWarning, SettingsError
 from attnviz.render import palette as palettes
@@ -92,19 +92,23 @@ class Theme:
         table: UInt8[np.ndarray, "level channel"],
         *,
         log: bool = False,
-        diverging: bool = False,
     ) -> UInt8[np.ndarray, "row column channel"]:
-        """Return the colour of each weight; below `blank_below` it is the paper, or the colour of 0 (`has_blanks`).
+        """Return the colours of weights on a scale up to `top`; see `painted`."""
+        return self.painted(
+            levels(weights, top, log=log), weights < blank_below(top, log=log), table
+        )
 
-        On a `diverging` scale, 0 is the lowest colour and no cell stays blank.
-        """
-        rgb: np.ndarray = table[levels(weights, top, log=log)]
-        if diverging:
-            return rgb
-        blank = table[0].copy()
+    def painted(
+        self,
+        levels: UInt8[np.ndarray, "row column"],
+        blanks: Bool[np.ndarray, "row column"],
+        table: UInt8[np.ndarray, "level channel"],
+    ) -> UInt8[np.ndarray, "row column channel"]:
+        """Return the colours of levels of a palette; those of `blanks` are the paper, or that of 0 (`has_blanks`)."""
+        rgb: np.ndarray = table[levels]
+        rgb[blanks] = table[0]
         if self.has_blanks(table):
-            blank[:3] = rgb_of(self.paper)
-        rgb[weights < blank_below(top, log=log)] = blank
+            rgb[blanks, :3] = rgb_of(self.paper)
         return rgb
 
     def paler(self, colour: str) -> str:
@@ -184,20 +188,15 @@ def theme_of(name: ThemeName, palette: Palette = DEFAULT) -> Theme:
         raise SettingsError(f"{name!r} is not one of {', '.join(map(repr, THEMES))}", "theme")
     theme = THEMES[name]
     strongest = hexed(theme.colours(palette)[-1])
-    if contrast(strongest, theme.paper) < BLIND:
-        _warn_blind(palette if isinstance(palette, str) else "given", theme, strongest)
-    return theme
-
-
-def _warn_blind(palette: str, theme: Theme, strongest: str) -> None:
-    """Warn that large weights can hardly be seen, and name a palette in which they can."""
-    forward = palette.removesuffix("_r")
-    is_seen = (
-        forward != palette and contrast(hexed(theme.colours(forward)[-1]), theme.paper) >= BLIND
-    )
+    if contrast(strongest, theme.paper) >= BLIND:
+        return theme
+    shown = palette if isinstance(palette, str) else "given"
+    forward = shown.removesuffix("_r")
+    is_seen = forward != shown and contrast(hexed(theme.colours(forward)[-1]), theme.paper) >= BLIND
     warnings.warn(
-        f"in the palette {palette} the largest weight, {strongest}, hardly differs from {theme.name} paper (contrast "
+        f"in the palette {shown} the largest weight, {strongest}, hardly differs from {theme.name} paper (contrast "
         f"{contrast(strongest, theme.paper):.1f}): use {forward if is_seen else DEFAULT}",
         AttnvizWarning,
-        stacklevel=5,
+        stacklevel=4,
     )
+    return theme

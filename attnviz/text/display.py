@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import unicodedata
@@ -96,6 +97,14 @@ def percent(share: float) -> str:
     """Return a share in percent with two significant digits or whole percents: 85%, 100%, 8.5%, 0.01%."""
     value = 100 * share
     return f"{value:.0f}%" if value >= 9.95 else f"{value:.2g}%"
+
+
+def number_text(weight: float, *, signed: bool = False) -> str:
+    """Return the number in the cell of a weight, in percent: ``81``; of a `signed` change with its sign, ``+25``."""
+    size = math.floor(100 * abs(weight) + 0.5)
+    if not signed:
+        return f"{size}"
+    return f"−{size}" if weight < 0 else f"+{size}"
 
 
 def hold_units(text: str, space: str = "\u00a0") -> str:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # All lengths are in sizes of the letters.
-ROW, LEAST_COLUMN, THIN = 2.1, 2.6, 1.4  # cells; those without numbers are thin
+ROW, LEAST_COLUMN, THIN = 2.1, 2.6, 1.4  # cells; columns without numbers are thin
 PAD, GAP, LINE_GAP, STEP_GAP = 0.7, 1.2, 1.6, 3.0
 FINDING, TITLE, SIGN = 1.8, 1.15, 1.3  # the sizes of the first line, titles and signs
 BOLD = 1.12  # the width of bold letters, in that of others
@@ -237,8 +237,7 @@ class Matrix:
     @property
     def size(self) -> tuple[float, float]:
         """The width and height of the cells."""
-        height = ROW if self.is_numbered else THIN
-        return len(self.columns) * self.column_width, len(self.rows) * height
+        return len(self.columns) * self.column_width, len(self.rows) * ROW
 
     def box(self) -> Box:
         """Return the matrix as something on the sheet."""

@@ -107,7 +107,6 @@ def test_fewer_names_than_tokens() -> None:
         (["Ġbed", "ding", "Ċ", "."], ["bed", "·ding", r"\n", "."]),
         (["[CLS]", "em", "##bed", "##ding"], ["[CLS]", "em", "·bed", "·ding"]),
         (["▁She", "▁eat", "s", "</s>"], ["She", "eat", "·s", "</s>"]),
-        (["plain", "words"], ["plain", "words"]),
     ],
 )
 def test_entries_of_a_vocabulary_are_read_as_text(pieces: list[str], labels: list[str]) -> None:
@@ -158,7 +157,7 @@ def test_ends_of_the_scale(make_record: Callable[..., Attention]) -> None:
     record = make_record("a b c d", weights=weights, receipt=None)
     ax = attnviz.heatmap(record, vmin=0.15, vmax=0.3)
     blank, weak, strong, stronger = np.asarray(ax.images[0].get_array())[0].tolist()
-    assert blank == [255, 255, 255]
+    assert blank[:3] == [255, 255, 255]
     assert weak not in (blank, strong)
     assert strong == stronger
     assert "Weights: 15% to 30% (strongest colour above, up to 40%)" in words(ax)
@@ -174,16 +173,6 @@ def test_labels_of_the_ticks(make_record: Callable[..., Attention]) -> None:
         shown = words(ax).split()
         assert {*"vwxyz"} <= {*shown}
         assert "[SEP]" not in shown
-
-
-def test_size_of_a_figure(make_record: Callable[..., Attention]) -> None:
-    """A new figure has the size asked for, with one pattern or several."""
-    record = make_record()
-    for place in ((1, 2), ()):
-        ax = attnviz.heatmap(record, *place, figsize=(7, 5))
-        figure = ax.get_figure(root=True)
-        assert figure is not None
-        assert figure.get_size_inches().tolist() == [7, 5]
 
 
 @pytest.mark.usefixtures("as_installed")
@@ -279,15 +268,3 @@ def test_a_record_is_a_key(make_record: Callable[..., Attention]) -> None:
     names = {make_record(): "first", make_record(seed=8): "second"}
     assert names[make_record()] == "first"
     assert names[make_record(seed=8)] == "second"
-
-
-@pytest.mark.parametrize("ending", [".png", ".SVG", ".pdf", ".json"])
-def test_save(ending: str, make_record: Callable[..., Attention], tmp_path: Path) -> None:
-    """By its ending a record is written as itself or as its picture, the one that it shows of itself."""
-    path = tmp_path / f"record{ending}"
-    record = make_record()
-    assert record.save(path) == path
-    assert path.stat().st_size > 500
-    if ending == ".png":
-        assert path.read_bytes() == record._repr_png_()
-    assert "made by hand" in words(record.figure().axes[0])

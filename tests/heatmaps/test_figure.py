@@ -1,46 +1,47 @@
-"""Figures, by their artists and labels: what is written, what is coloured, and that nothing else is touched."""
+"""Figures of heatmaps: what a person reads and sees on them, their sizes, and that nothing else is touched."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from attnviz.attention import Attention, Note
 from attnviz.capture.attend import attend
-from attnviz.errors import SelectionError
+from attnviz.errors import AttnvizWarning, SelectionError, SettingsError
 from attnviz.heatmaps.api import heatmap
-from attnviz.heatmaps.figure import draw, draw_on
+from attnviz.heatmaps.figure import draw
 from attnviz.look import Look
 from attnviz.render.palette import colours, levels, text_colours
 from attnviz.render.picture import style_of
 from attnviz.render.sheet import AXES, Scale, Sheet, resolve
 from attnviz.render.theme import LIGHT
-from attnviz.text.display import token_text
+from attnviz.text.display import percent, token_text
 from attnviz.text.messages import _, language
-from tests.fixtures.pictures import expect_apart, picture_of, tiles
+from tests.fixtures.pictures import all_texts, expect_apart, picture_of, tiles
+from tests.programs import output, printed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
 
 Make = Callable[..., Attention]
 Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
-
-
-def figure(*given: Any, **more: Any) -> Figure:
-    """The figure of a picture."""
-    return draw(*given, **more).figure
+SENTENCE = "[CLS] The animal didn ' t cross the street because it was too tired . [SEP]"
+KOREAN = "나 ·는 오늘 아침에 밥 ·을 먹었다"
 
 
 def drawn(sheet: Sheet, suffix: str = ".png") -> bytes:
@@ -52,50 +53,57 @@ def drawn(sheet: Sheet, suffix: str = ".png") -> bytes:
 
 def words(shown: list[tuple[str, Bbox]]) -> str:
     """All that is written in a figure, from top to bottom, lines that were wrapped joined again."""
-    return " ".join(text for text, _ in sorted(shown, key=lambda item: (-item[1].y1, item[1].x0)))
+    return " ".join(
+        text for text, _box in sorted(shown, key=lambda item: (-item[1].y1, item[1].x0))
+    )
 
 
-def names(made: Figure) -> tuple[list[str], list[str]]:
+def names(figure: Figure) -> tuple[list[str], list[str]]:
     """The names along a single pattern: of its queries, and of its keys."""
-    axes = made.axes[0]
+    axes = figure.axes[0]
     queries, keys = axes.get_yticklabels(), axes.get_xticklabels()
     return [label.get_text() for label in queries], [label.get_text() for label in keys]
 
 
-@pytest.fixture
-def user_settings() -> Iterator[dict[str, Any]]:
-    """Matplotlib's settings, to be changed at will: they are put back afterwards."""
-    import matplotlib as mpl
+def sizes(figure: Figure) -> list[float]:
+    """The sizes of all letters, in points."""
+    from matplotlib.text import Text
 
-    with mpl.rc_context():
-        yield mpl.rcParams  # type: ignore[misc]  # a dictionary to all who use it
-
-
-# What is said.
+    found = figure.findobj(Text)
+    return [float(text.get_fontsize()) for text in found if text.get_text().strip()]  # type: ignore[attr-defined]
 
 
-def rings(made: Figure) -> list[Bbox]:
+def rings(figure: Figure) -> list[Bbox]:
     """The places of the rings round panels, in pixels."""
     from matplotlib.colors import to_rgba
 
     return [
         patch.get_window_extent()
-        for axes in made.axes
-        for patch in axes.findobj(lambda artist: hasattr(artist, "get_edgecolor"))
+        for patch in figure.findobj(lambda artist: hasattr(artist, "get_edgecolor"))
         if np.array_equal(patch.get_edgecolor(), to_rgba(LIGHT.accent))  # type: ignore[attr-defined]
     ]
 
 
-@pytest.mark.parametrize("style", ["sheet", "slides"])
-def test_a_sheet_names_the_clearest_link_and_rings_its_head(texts_of: Texts, style: Any) -> None:
+def own_axes() -> Axes:
+    """Axes of a figure that somebody made."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    return FigureCanvasAgg(Figure((6, 6))).figure.add_axes((0.2, 0.05, 0.7, 0.7))
+
+
+# What is said.
+
+
+def test_a_sheet_names_the_clearest_link_and_rings_its_head(texts_of: Texts) -> None:
     """The finding stands above the sentence; the ring is round one panel only, that of the head it names."""
-    made = picture_of(attend("I love all you", "toy"), style=style).figure
-    shown = words(texts_of(made))
+    figure = picture_of(attend("I love all you", "toy")).figure
+    shown = words(texts_of(figure))
     finding = "“you” attends most to “I”: 65% (layer 0, head 4)"
     assert finding in shown
     assert shown.index(finding) < shown.index("“I love all you”")
-    (ring,) = rings(made)
-    whole = made.axes[0].get_window_extent()
+    (ring,) = rings(figure)
+    whole = figure.axes[0].get_window_extent()
     across = ((ring.x0 + ring.x1) / 2 - whole.x0) / whole.width
     down = (whole.y1 - (ring.y0 + ring.y1) / 2) / whole.height
     assert (int(3 * down), int(6 * across)) == (0, 4)
@@ -110,56 +118,46 @@ def test_a_ring_needs_its_sentence(fixed_record: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_layers", "n_heads", "scale"),
-    [(1, 1, "shared"), (1, 5, "panel"), (2, 3, "panel"), (5, 1, "shared")],
+    ("n_layers", "n_heads", "scale"), [(1, 1, "shared"), (1, 5, "panel"), (2, 3, "panel")]
 )
 def test_every_figure_says_what_it_is(
     fixed_record: Make, texts_of: Texts, n_layers: int, n_heads: int, scale: Scale
 ) -> None:
-    """Sentence, model, kind, size, axes, scale, notes and receipt are all written."""
+    """Sentence, model, kind, size, axes, scale, notes and receipt are written, and the end of each panel's scale."""
     notes = tuple(Note.of("text", text=text) for text in ("tokens hidden", "cut at 6 tokens"))
     record = fixed_record(n_layers=n_layers, n_heads=n_heads, notes=notes)
     sheet = resolve(record, scale)
-    text = words(texts_of(figure(sheet)))
-    for part in (sheet.sentence, sheet.model, _(AXES), sheet.legend, *sheet.notes, sheet.proof):
-        assert part in text, part
-    assert sheet.size in text
-
-
-def test_masked_cells_are_hatched(fixed_record: Make) -> None:
-    """In each panel of a causal model, the cells above the diagonal: the hatch leaves out what a query sees."""
-    from matplotlib.patches import Polygon
-
-    drawn = figure(resolve(fixed_record("one two three", causal=True, n_heads=2)))
-    hatched = [patch for patch in drawn.findobj(Polygon) if patch.get_hatch()]
-    assert len(hatched) == 2
-    plain_figure = figure(resolve(fixed_record("one two three", n_heads=2)))
-    assert not any(patch.get_hatch() for patch in plain_figure.findobj(Polygon))
-
-
-def test_an_unverified_record_says_so(fixed_record: Make, texts_of: Texts) -> None:
-    """A picture of a record without receipt says that nothing was verified."""
-    assert "not verified" in words(texts_of(figure(resolve(fixed_record(receipt=None)))))
-
-
-def test_one_pattern_names_its_axes_and_tokens(fixed_record: Make) -> None:
-    """Rows are named after queries, columns after keys, in order, and each side says which it is."""
-    sheet = resolve(
-        fixed_record("나는 너를 사랑해", keys="I love you . </s>", layers=(3,), heads=(7,))
+    text = words(texts_of(draw(sheet).figure))
+    parts = (
+        sheet.sentence,
+        sheet.model,
+        sheet.size,
+        _(AXES),
+        sheet.legend,
+        *sheet.notes,
+        sheet.proof,
     )
-    made = figure(sheet)
-    assert names(made) == (["나는", "너를", "사랑해"], ["I", "love", "you", ".", "</s>"])
-    assert "key" in made.axes[0].get_xlabel()
-    assert "query" in made.axes[0].get_ylabel()
+    for part in parts:
+        assert part in text, part
+    if scale == "panel":
+        ends = re.findall(r"max ([\d.]+%)", text)
+        assert sorted(ends) == sorted(percent(panel.matrix.max()) for panel in sheet.panels)
+    unverified = draw(resolve(fixed_record(receipt=None))).figure
+    assert "not verified" in words(texts_of(unverified))
 
 
-def test_the_first_query_is_at_the_top(fixed_record: Make, texts_of: Texts) -> None:
-    """Reading goes down and to the right, as in text."""
-    shown = dict(texts_of(figure(resolve(fixed_record("one two", keys="three five seven")))))
-    assert shown["one"].y0 > shown["two"].y1
-    assert shown["three"].x1 < shown["five"].x1 < shown["seven"].x1
-    assert shown["one"].x1 < shown["three"].x0
-    assert shown["three"].y0 > shown["one"].y1
+def test_one_pattern_names_its_axes_and_tokens(fixed_record: Make, texts_of: Texts) -> None:
+    """Rows are queries from top to bottom, columns keys from left to right, and each side says which it is."""
+    record = fixed_record("나는 너를 사랑해", keys="I love you . </s>", layers=(3,), heads=(7,))
+    figure = draw(resolve(record)).figure
+    assert names(figure) == (["나는", "너를", "사랑해"], ["I", "love", "you", ".", "</s>"])
+    assert "key" in figure.axes[0].get_xlabel()
+    assert "query" in figure.axes[0].get_ylabel()
+    shown = dict(texts_of(figure))
+    assert shown["나는"].y0 > shown["너를"].y1
+    assert shown["I"].x1 < shown["love"].x1 < shown["you"].x1
+    assert shown["나는"].x1 < shown["I"].x0
+    assert shown["I"].y0 > shown["나는"].y1
 
 
 def test_a_sheet_names_every_layer_head_and_token(fixed_record: Make, texts_of: Texts) -> None:
@@ -167,31 +165,47 @@ def test_a_sheet_names_every_layer_head_and_token(fixed_record: Make, texts_of: 
     record = fixed_record(
         "one two", keys="three five seven", n_layers=2, n_heads=3, layers=(1, 4), heads=(6, 5, 11)
     )
-    shown = [text for text, _ in texts_of(figure(resolve(record)))]
+    shown = [text for text, _box in texts_of(draw(resolve(record)).figure)]
     for name in ("layer", "1", "4", "head", "6", "5", "11"):
         assert shown.count(name) == 1
     assert [shown.count(name) for name in ("one", "two")] == [2, 2]
     assert [shown.count(name) for name in ("three", "five", "seven")] == [3, 3, 3]
 
 
-@pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 5), (2, 3)])
-def test_panels_on_their_own_scale_say_its_end(
-    fixed_record: Make, texts_of: Texts, n_layers: int, n_heads: int
-) -> None:
-    """With `panel`, the largest weight of each is written above it; the colour bar ends at "max"."""
-    sheet = resolve(fixed_record(n_layers=n_layers, n_heads=n_heads), "panel")
-    text = words(texts_of(figure(sheet)))
-    found = sorted(re.findall(r"max (\d[\d.e-]*)", text.replace(sheet.proof, "")))
-    assert found == sorted(f"{panel.matrix.max():.3g}" for panel in sheet.panels)
+def test_pictures_in_korean(make_record: Make) -> None:
+    """Captions, axes and names of heads are Korean, upright; the sentence and the model stay as they are."""
+    from matplotlib.text import Text
+
+    figure = make_record(n_layers=3, n_heads=3).figure(lang="ko")
+    text = " ".join(all_texts(figure))
+    for part in ("행은 쿼리, 열은 키", "가중치: 0~", "양방향 셀프 어텐션", "층 3개 x 헤드 3개"):
+        assert part in text
+    layer = figure.findobj(lambda artist: isinstance(artist, Text) and artist.get_text() == "층")
+    assert [name.get_rotation() for name in layer] == [0]
+    one = " ".join(all_texts(make_record().select([0], [1]).figure(lang="ko")))
+    assert "키 (보는 대상)" in one
+    assert "쿼리 (보는 쪽)" in one
 
 
-def test_thinned_labels_are_said(fixed_record: Make, texts_of: Texts) -> None:
-    """Where there are more tokens than room for names, the picture says that only some are named."""
-    record = fixed_record([f"w{i}" for i in range(240)])
-    shown = [text for text, _ in texts_of(figure(resolve(record)))]
-    named = [text for text in shown if re.fullmatch(r"w\d+", text)]
-    assert len(named) < 480
-    assert any("is named" in text for text in shown)
+@pytest.mark.parametrize("title", [r"a_b $x^2$ \alpha & % {}", None, "auto"])
+def test_titles(make_record: Make, title: str | None) -> None:
+    """A title is shown as it is typed; None and auto have a meaning."""
+    axes = heatmap(make_record().select([0], [0]), title=title)
+    shown = all_texts(axes.figure)
+    assert ("“I love you”" in shown) == (title == "auto")
+    assert (title in shown) == (title not in {None, "auto"})
+
+
+def test_mathematics_and_tex_are_characters(fixed_record: Make) -> None:
+    """Dollar signs, backslashes, carets and percent signs are drawn as they are."""
+    labels = ["$x^2$", r"\alpha", "$$", "100%", "a_b", r"\$", "{}"]
+    notes = (Note.of("text", text="costs $5 to $9"),)
+    figure = draw(resolve(fixed_record(labels, n_heads=3, notes=notes, model="a$b$c"))).figure
+    figure.canvas.draw()
+    shown = all_texts(figure)
+    assert set(labels) <= set(shown)
+    for part in (r"“$x^2$ \alpha", "costs $5 to $9", "a$b$c"):
+        assert part in " ".join(shown)
 
 
 # What is coloured.
@@ -199,104 +213,104 @@ def test_thinned_labels_are_said(fixed_record: Make, texts_of: Texts) -> None:
 
 @pytest.mark.parametrize(
     ("n_layers", "n_heads", "scale", "palette"),
-    [
-        (1, 1, "panel", "magma"),
-        (1, 5, "panel", "viridis_r"),
-        (2, 3, "shared", "magma"),
-        (2, 3, "panel", "viridis_r"),
-    ],
+    [(1, 1, "panel", "magma"), (2, 3, "shared", "magma"), (2, 3, "panel", "viridis_r")],
 )
 def test_colours_are_the_palettes(
     fixed_record: Make, n_layers: int, n_heads: int, scale: Scale, palette: str
 ) -> None:
     """Every cell has the palette's colour of its weight on its panel's scale; below 0.005 it is blank, or that of 0."""
-    sheet = resolve(
-        fixed_record("one two three", keys="a b c d e", n_layers=n_layers, n_heads=n_heads), scale
-    )
-    made = figure(sheet, palette)
-    for panel, cells in zip(sheet.panels, tiles(made), strict=False):
+    record = fixed_record("one two three", keys="a b c d e", n_layers=n_layers, n_heads=n_heads)
+    sheet = resolve(record, scale)
+    for panel, cells in zip(sheet.panels, tiles(draw(sheet, palette).figure), strict=True):
         expected = colours(palette)[levels(panel.matrix, panel.top)]
         expected[panel.matrix < 0.005] = 255 if palette == "magma" else colours(palette)[0]
         np.testing.assert_array_equal(cells, expected)
-    image = made.axes[0].images[0]
-    assert (image.origin, image.get_interpolation()) == ("upper", "none")
 
 
-@pytest.mark.parametrize(("n_layers", "n_heads", "scale"), [(1, 1, "shared"), (2, 3, "shared")])
+@pytest.mark.parametrize("head", [None, "1.2"])
+def test_a_logarithmic_scale(head: str | None) -> None:
+    """The cells have the colours of the logarithm, and the colour bar has powers of ten."""
+    record = attend("I love all you", "toy")
+    figure = heatmap(record, head=head, scale="log").figure
+    figure.canvas.draw()
+    assert {"0.1%", "1%", "10%"} <= set(all_texts(figure))
+    matrix = record[1, 2]
+    top = float(matrix.max() if head else record.weights.max())
+    wanted = LIGHT.pixels(matrix, top, colours(), log=True)
+    assert any(np.array_equal(panel, wanted) for panel in tiles(figure))
+
+
+@pytest.mark.parametrize("n_heads", [1, 3])
 def test_the_colour_bar_is_the_panels_scale(
-    fixed_record: Make, texts_of: Texts, n_layers: int, n_heads: int, scale: Scale
+    fixed_record: Make, texts_of: Texts, n_heads: int
 ) -> None:
-    """The bar runs through the whole palette, with round numbers from 0 up where they stand on the panels' scale."""
-    sheet = resolve(fixed_record(n_layers=n_layers, n_heads=n_heads), scale)
-    made = figure(sheet)
-    shown = texts_of(made)
-    box = made.axes[1].get_window_extent()
+    """A few round percents from 0 up stand beside the bar, each where it is on the panels' scale."""
+    sheet = resolve(fixed_record(n_heads=n_heads))
+    figure = draw(sheet).figure
+    shown = texts_of(figure)
+    box = figure.axes[1].get_window_extent()
     marks = [(text, place) for text, place in shown if 0 < place.x0 - box.x1 < 30]
     assert len(marks) in range(3, 7)
     for text, place in marks:
-        share = float(text) / sheet.panels[0].top
+        share = float(text.removesuffix("%")) / 100 / sheet.panels[0].top
         assert (place.y0 + place.y1) / 2 == pytest.approx(box.y0 + share * box.height, abs=2.5)
 
 
 @pytest.mark.parametrize("palette", ["magma", "gray_r"])
 def test_numbers_in_cells_are_the_weights(fixed_record: Make, palette: str) -> None:
-    """Each cell's number is its weight to two decimals, in the ink that can be read there; 0 leaves it blank."""
-    record = fixed_record("All you need is love", causal=True)
-    sheet = resolve(record)
+    """Each cell's number is its weight in percent, in the ink that can be read there; 0 leaves it blank."""
+    sheet = resolve(fixed_record("All you need is love", causal=True))
     matrix = sheet.panels[0].matrix
-    axes = figure(sheet, palette).axes[0]
+    axes = draw(sheet, palette).figure.axes[0]
     found = {
         (round(text.get_position()[1]), round(text.get_position()[0])): text for text in axes.texts
     }
-    assert set(found) == {
-        (row, column) for row in range(5) for column in range(5) if matrix[row, column] >= 0.005
-    }
+    assert set(found) == set(zip(*np.nonzero(matrix >= 0.005), strict=True))
     inks = text_colours(colours(palette))[levels(matrix, sheet.panels[0].top)]
     for (row, column), text in found.items():
-        weight = float(matrix[row, column])
-        assert abs(float(text.get_text()) - weight) <= 0.005 + 1e-6
+        assert abs(float(text.get_text()) - 100 * float(matrix[row, column])) <= 0.5 + 1e-4
         assert text.get_color() == inks[row, column]
 
 
-# Somebody's own axes.
+def test_masked_cells_are_hatched(fixed_record: Make) -> None:
+    """Above the diagonal of a causal model lie lines of the hatch, below it and in other models none."""
+    pixels = []
+    for causal in (True, False):
+        record = fixed_record("one two three", causal=causal)
+        picture = draw(resolve(record), cbar=False, annot=False)
+        with Image.open(BytesIO(picture.png())) as image:
+            whole = np.asarray(image.convert("RGB"))
+        axes = picture.figure.axes[0].get_position()
+        rows, columns = whole.shape[:2]
+        cells = whole[
+            int((1 - axes.y1) * rows) : int((1 - axes.y0) * rows),
+            int(axes.x0 * columns) : int(axes.x1 * columns),
+        ]
+        n, m = cells.shape[0] // 3, cells.shape[1] // 3
+        corners = cells[4 : n - 4, 2 * m + 4 : -4], cells[2 * n + 4 : -4, 4 : m - 4]
+        pixels.append([len(np.unique(corner.reshape(-1, 3), axis=0)) for corner in corners])
+    assert pixels[0][0] > 1
+    assert [pixels[0][1], *pixels[1]] == [1, 1, 1]
 
 
-def own_axes(size: tuple[float, float] = (6, 6)) -> Axes:
-    """Axes of a figure that somebody made."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    made = Figure(size)
-    FigureCanvasAgg(made)
-    return made.add_axes((0.2, 0.05, 0.7, 0.7))
+# The user's own axes.
 
 
 def test_ax_is_drawn_on(fixed_record: Make) -> None:
-    """The axes given are drawn on and returned; the figure gets no others, and its other axes stay empty."""
+    """The axes given are drawn on and returned: short names in sight, the receipt in the label; others stay empty."""
     axes = own_axes()
-    figure_given = axes.figure
-    other = figure_given.add_axes((0.95, 0.0, 0.05, 0.05))
+    other = axes.figure.add_axes((0.95, 0.0, 0.05, 0.05))
     record = fixed_record(n_layers=2, n_heads=3)
     assert heatmap(record, layer=1, head=-1, ax=axes) is axes
-    assert figure_given.axes == [axes, other]
+    assert axes.figure.axes == [axes, other]
     assert not other.images
-    assert not other.texts
     expected = LIGHT.pixels(record.pattern(1, 2), float(record.weights.max()), colours())
     np.testing.assert_array_equal(tiles(axes.figure)[0], expected)
-    assert [label.get_text() for label in axes.get_yticklabels()] == [
-        token.text for token in record.query_tokens
-    ]
-
-
-def test_ax_says_what_it_is(fixed_record: Make) -> None:
-    """Above somebody's axes stand layer and head, and no more; the image keeps model, scale and receipt."""
-    axes = heatmap(fixed_record(n_layers=2, n_heads=3), layer=1, head=2, ax=own_axes())
+    assert names(axes.figure)[0] == [token.text for token in record.query_tokens]
     assert axes.get_title() == "head 1.2"
-    assert not axes.get_title(loc="left")
+    assert "key" in axes.get_xlabel()
     for part in ("made by hand", "0 to ", "✓ verified ("):
         assert part in str(axes.images[0].get_label())
-    assert "key" in axes.get_xlabel()
-    assert "query" in axes.get_ylabel()
 
 
 @pytest.mark.parametrize(
@@ -305,70 +319,61 @@ def test_ax_says_what_it_is(fixed_record: Make) -> None:
 def test_ax_has_the_numbers_wanted(
     fixed_record: Make, annot: bool | None, tokens: int, n: int
 ) -> None:
-    """Numbers where they can be read, everywhere, or nowhere."""
-    axes = own_axes()
-    sheet = resolve(fixed_record([f"w{i}" for i in range(tokens)]))
-    draw_on(axes, sheet, "teal", title=None, cbar=False, annot=annot)
-    assert len(axes.texts) == n * (sheet.panels[0].matrix >= 0.005).sum()
+    """Numbers where they can be read, everywhere, or nowhere; a colour bar if it is wanted."""
+    record = fixed_record([f"w{i}" for i in range(tokens)])
+    axes = heatmap(record, ax=own_axes(), annot=annot, cbar=tokens == 4)
+    assert len(axes.texts) == n * (record.weights >= 0.005).sum()
+    assert len(axes.figure.axes) == (2 if tokens == 4 else 1)
 
 
-def test_ax_holds_one_pattern(fixed_record: Make) -> None:
-    """Axes for more than one pattern are refused, and the error says what to give."""
-    with pytest.raises(SelectionError, match="layer 0, 3 heads: give layer and head"):
-        heatmap(fixed_record(n_layers=2, n_heads=3), layer=0, ax=own_axes())
-    with pytest.raises(SelectionError, match="ax must be the axes of a Matplotlib figure, not 'x'"):
-        heatmap(fixed_record(), layer=0, head=0, ax="x")  # type: ignore[arg-type]  # no axes
-
-
-def test_without_ax_a_figure_is_made(fixed_record: Make) -> None:
-    """A new figure for one pattern returns the pattern's axes; for a sheet, the sheet's."""
+def test_what_is_refused(fixed_record: Make) -> None:
+    """Each error says what to give instead."""
     record = fixed_record(n_layers=2, n_heads=3)
-    one = heatmap(record, layer=1, head=0)
-    assert [label.get_text() for label in one.get_xticklabels()] == [
-        token.text for token in record.key_tokens
+    cases: list[tuple[str, dict[str, Any]]] = [
+        ("layer 0, 3 heads: give layer and head", {"layer": 0, "ax": own_axes()}),
+        ("ax must be the axes of a Matplotlib figure, not 'x'", {"head": "0.0", "ax": "x"}),
+        ("no layer 2", {"layer": 2}),
+        ("no head 9", {"head": 9}),
+        ("no palette 'jets'", {"palette": "jets"}),
     ]
-    sheet = heatmap(record, layer=1)
-    assert len(tiles(sheet.figure)) == 3
+    for says, options in cases:
+        with pytest.raises(SelectionError, match=says):
+            heatmap(record, **options)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"), [({"layer": 2}, "no layer 2"), ({"head": 9}, "no head 9")]
+    ("look", "message"),
+    [
+        ({"figsize": (0.1, 3)}, "figsize is between 0.5 and 100 inches"),
+        ({"figsize": (90, 9), "dpi": 2400}, "a picture of more than 30,000 dots across"),
+        ({"style": "poster"}, "'poster' is not one of 'sheet', 'slides', 'paper'"),
+    ],
 )
-def test_what_is_not_there_is_refused(fixed_record: Make, wrong: dict[str, int], says: str) -> None:
-    """A layer or head that the record does not hold is an error that says what it holds."""
-    with pytest.raises(SelectionError, match=says):
-        heatmap(fixed_record(n_layers=2, n_heads=3), **wrong)  # type: ignore[arg-type]
-
-
-def test_an_unknown_palette_is_refused(fixed_record: Make) -> None:
-    """So is a palette that does not exist."""
-    with pytest.raises(SelectionError, match="no palette 'jets'"):
-        heatmap(fixed_record(), palette="jets")
+def test_sizes_that_make_no_picture(look: dict[str, Any], message: str) -> None:
+    """Refused in one line, before any work."""
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        style_of(Look(**look))
 
 
 # What is left alone.
 
 
 def test_nothing_global_changes(fixed_record: Make) -> None:
-    """Settings, pyplot's figures and the font manager's choices are what they were."""
+    """Settings and fonts are what they were; and whatever style a notebook uses, the file is the same."""
     import matplotlib as mpl
-    from matplotlib import pyplot as plt
+    import matplotlib.style
     from matplotlib.font_manager import fontManager
 
-    opened = plt.figure()
-    before = dict(mpl.rcParams), plt.get_fignums(), plt.gcf()
-    fonts = (
-        dict(fontManager.defaultFont),
-        dict(fontManager.defaultFamily),
-        list(fontManager.ttflist),
-    )
-    for n_heads, suffix in ((1, ".png"), (3, ".svg"), (1, ".pdf")):
-        drawn(resolve(fixed_record("나는 모두를 사랑해", n_heads=n_heads)), suffix)
+    sheets = [resolve(fixed_record("나는 사랑해", n_heads=n_heads)) for n_heads in (1, 3)]
+    before = dict(mpl.rcParams), dict(fontManager.defaultFont), dict(fontManager.defaultFamily)
+    expected = [drawn(sheet) for sheet in sheets]
     heatmap(fixed_record(), ax=own_axes())
-    assert (dict(mpl.rcParams), plt.get_fignums(), plt.gcf()) == before
-    assert (dict(fontManager.defaultFont), dict(fontManager.defaultFamily)) == fonts[:2]
-    assert fontManager.ttflist[: len(fonts[2])] == fonts[2]
-    plt.close(opened)
+    after = dict(mpl.rcParams), dict(fontManager.defaultFont), dict(fontManager.defaultFamily)
+    assert after == before
+    for style in ("dark_background", "classic"):
+        with mpl.rc_context():
+            matplotlib.style.use(style)
+            assert [drawn(sheet) for sheet in sheets] == expected
 
 
 def test_pyplot_is_not_even_imported() -> None:
@@ -386,84 +391,22 @@ print([name for name in ("matplotlib.pyplot", "seaborn", "torch", "rich") if nam
     assert found.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize(
-    ("style", "n_heads"),
-    [("dark_background", 1), ("ggplot", 2), ("fivethirtyeight", 1), ("classic", 2)],
-)
-def test_a_style_changes_nothing(
-    fixed_record: Make, user_settings: dict[str, Any], style: str, n_heads: int
-) -> None:
-    """Whatever style a notebook uses, the file is the same."""
-    import matplotlib.style
-
-    sheet = resolve(fixed_record("one two three", n_layers=n_heads, n_heads=n_heads))
-    expected = drawn(sheet)
-    assert user_settings  # put back afterwards
-    matplotlib.style.use(style)
-    assert drawn(sheet) == expected
-
-
-@pytest.mark.parametrize("n_heads", [1, 3])
-def test_mathematics_and_tex_are_characters(
-    fixed_record: Make, texts_of: Texts, n_heads: int
-) -> None:
-    """Dollar signs, backslashes, carets and percent signs are drawn as they are."""
-    labels = ["$x^2$", r"\alpha", "$$", "100%", "a_b", r"\$", "{}"]
-    made = figure(
-        resolve(
-            fixed_record(
-                labels,
-                n_heads=n_heads,
-                notes=(Note.of("text", text="costs $5 to $9"),),
-                model="a$b$c",
-            )
-        )
-    )
-    shown = [text for text, _ in texts_of(made)]
-    for label in labels:
-        assert label in shown
-    joined = " ".join(shown)
-    for part in (r"“$x^2$ \alpha", "costs $5 to $9", "a$b$c"):
-        assert part in joined
-    from matplotlib.text import Text
-
-    for text in made.findobj(Text):
-        assert isinstance(text, Text)
-        assert not text.get_text() or not (text.get_parse_math() or text.get_usetex())
-
-
 # Every size.
-
-
-def assert_clear(sheet: Sheet, texts_of: Texts) -> None:
-    """No two texts of a figure share more than a pixel, and none is outside."""
-    figure = draw(sheet).figure
-    expect_apart(texts_of(figure), figure)
 
 
 @pytest.mark.parametrize(
     ("n_layers", "n_heads", "tokens"),
-    [
-        *((1, 1, 1), (1, 1, 23), (1, 1, 60), (1, 12, 7), (2, 4, 1), (2, 4, 60), (6, 1, 3)),
-        *((6, 1, 23), (6, 12, 3), (6, 12, 23)),
-    ],
+    [(1, 1, 1), (1, 1, 60), (1, 12, 7), (2, 4, 60), (6, 1, 3), (6, 12, 3), (6, 12, 100)],
 )
 def test_texts_keep_clear(
     fixed_record: Make, texts_of: Texts, n_layers: int, n_heads: int, tokens: int
 ) -> None:
-    """Few and many panels, of few and many tokens."""
-    record = fixed_record([f"word{i}" for i in range(tokens)], n_layers=n_layers, n_heads=n_heads)
-    assert_clear(resolve(record), texts_of)
-
-
-def test_a_long_sheet_keeps_clear(fixed_record: Make, texts_of: Texts) -> None:
-    """Six layers and twelve heads of 100 long tokens: labels are thinned, the sentence is cut, all keep clear."""
-    record = fixed_record([f"internationalization{i}" for i in range(100)], n_layers=6, n_heads=12)
-    assert_clear(resolve(record), texts_of)
-
-
-SENTENCE = "The animal didn't cross the street because it was too tired ."
-KOREAN = "나 ·는 오늘 아침에 밥 ·을 먹었다"
+    """Few and many panels, of few and many long tokens; where only some are named, the picture says so."""
+    labels = [f"internationalization{i}" for i in range(tokens)]
+    figure = draw(resolve(fixed_record(labels, n_layers=n_layers, n_heads=n_heads))).figure
+    shown = texts_of(figure)
+    expect_apart(shown, figure)
+    assert any("token is named" in text for text, _box in shown) == (n_heads * tokens >= 100)
 
 
 @pytest.mark.filterwarnings("ignore::attnviz.errors.AttnvizWarning")
@@ -471,12 +414,9 @@ KOREAN = "나 ·는 오늘 아침에 밥 ·을 먹었다"
     ("size", "labels", "is_numbered"),
     [
         ({"figsize": (5, 3)}, SENTENCE, False),
-        ({"figsize": (6, 4)}, SENTENCE, True),
         ({"figsize": (10, 10)}, SENTENCE, True),
-        ({"figsize": (4, 3)}, KOREAN, True),
         ({"figsize": (10, 2.5)}, KOREAN, False),
         ({"figsize": (10, 2.5)}, "a b c d e f", True),  # narrow names, level until cells shrink
-        ({"figsize": (2.8, 4)}, SENTENCE, False),
         ({"style": "paper", "figsize": (2.5, 2.5)}, SENTENCE, False),
     ],
 )
@@ -491,61 +431,95 @@ def test_a_small_pattern_keeps_clear(
 ) -> None:
     """Names of axes are as long as there is room, and weights are written where they can be read."""
     with language(lang):
-        picture = draw(resolve(fixed_record(labels)), style=style_of(Look(**size)))
-    texts = texts_of(picture.figure)
-    expect_apart(texts, picture.figure)
-    shown = [text for text, _ in texts]
-    names = ("key", "query") if lang == "en" else ("키", "쿼리")
-    assert all(any(text.startswith(name) for text in shown) for name in names)
-    assert any(text.startswith(".") and text[1:].isdigit() for text in shown) == is_numbered
+        figure = draw(resolve(fixed_record(labels)), style=style_of(Look(**size))).figure
+    texts = texts_of(figure)
+    expect_apart(texts, figure)
+    shown = [text for text, _box in texts]
+    for name in ("key", "query") if lang == "en" else ("키", "쿼리"):
+        assert any(text.startswith(name) for text in shown)
+    assert any(text.isdigit() for text in shown) == is_numbered
+
+
+def test_a_slide(make_record: Make) -> None:
+    """1,920 x 1,080 dots, letters of 9 points at least, the sentence above and the receipt below."""
+    picture = picture_of(make_record(SENTENCE).select([1], [2]), style="slides")
+    with Image.open(BytesIO(picture.png())) as image:
+        assert image.size == (1920, 1080)
+    assert min(sizes(picture.figure)) >= 9
+    assert names(picture.figure)[0] == SENTENCE.split()
+    shown = " ".join(all_texts(picture.figure))
+    assert "✓ verified (" in shown
+    assert "The animal" in shown
+
+
+@pytest.mark.parametrize("command", [("walkthrough", "--example", "seq2seq"), ("demo", "library")])
+def test_other_pictures_for_a_slide(
+    typed: Callable[..., Any], here: Path, command: tuple[str, ...]
+) -> None:
+    """They are made as large as a slide is."""
+    result = typed(*command, "--style", "slides", "-o", "slide.png")
+    assert result.status == 0, result.errors
+    with Image.open(here / "slide.png") as image:
+        width, height = image.size
+    assert width == pytest.approx(1920, abs=1) or height == pytest.approx(1080, abs=1)
+    assert width <= 1921
+    assert height <= 1081
+
+
+def test_a_column_of_a_paper(make_record: Make, tmp_path: Path) -> None:
+    """In the PDF, as a printer gets it: 3.3 inches, TrueType alone, every token named, no title and no caption."""
+    record = make_record("[CLS] 나는 너희 모두를 love [SEP]").select([0], [0])
+    figure = picture_of(record, style="paper").figure
+    assert names(figure)[0] == ["[CLS]", "나는", "너희", "모두를", "love", "[SEP]"]
+    assert min(sizes(figure)) >= 4.5
+    shown = " ".join(all_texts(figure))
+    assert "verified" not in shown
+    assert record.model not in shown
+    record.save(tmp_path / "a.pdf", style="paper")
+    fonts = output("pdffonts", tmp_path / "a.pdf")
+    assert "Type 3" not in fonts
+    assert fonts.count("TrueType") == 2
+    assert "모두를" in printed(tmp_path / "a.pdf")
+    page = output("pdftotext", "-bbox", tmp_path / "a.pdf", "-")
+    assert float(re.findall(r'<page width="([\d.]+)', page)[0]) == pytest.approx(3.3 * 72, abs=0.1)
+
+
+def test_what_cannot_be_read_is_told(make_record: Make) -> None:
+    """Tokens without room for their names: one warning; a page too small for the words around them: an error."""
+    record = make_record(SENTENCE).select([0], [0])
+    with pytest.warns(AttnvizWarning, match=r"not every token can be named in letters of 4.5 pt"):
+        heatmap(record, style="paper", figsize=(2, 2))
+    with pytest.raises(SettingsError, match=r"1 x 1in is too small for head 0.0 of 16 tokens"):
+        heatmap(record, figsize=(1, 1))
 
 
 # The files.
 
 
-def test_png_holds_its_receipt(fixed_record: Make) -> None:
-    """The receipt, the sentence and how to read the picture travel inside the PNG."""
-    from PIL import Image
-
-    sheet = resolve(fixed_record())
+def test_files_hold_their_receipt(fixed_record: Make, tmp_path: Path) -> None:
+    """The receipt, the sentence and how to read the picture travel inside the file; words of an SVG are text."""
+    record = fixed_record("나는 너희 love")
+    sheet = resolve(record)
+    parts = (sheet.proof, sheet.sentence, _(AXES), sheet.legend)
     with Image.open(BytesIO(drawn(sheet))) as image:
-        about = image.info
-    assert about["Title"] == sheet.model
-    for part in (sheet.proof, sheet.sentence, _(AXES), sheet.legend):
-        assert part in about["Description"]
-
-
-def test_svg_holds_its_receipt(fixed_record: Make) -> None:
-    """They travel inside the SVG."""
-    sheet = resolve(fixed_record())
-    about = " ".join(element.text or "" for element in ET.fromstring(drawn(sheet, ".svg")).iter())
-    for part in (sheet.model, sheet.proof, sheet.sentence, _(AXES), sheet.legend):
-        assert part in about
-
-
-def test_pdf_holds_its_receipt(fixed_record: Make) -> None:
-    """They travel inside the PDF."""
-    sheet = resolve(fixed_record())
-    subject = re.search(rb"/Subject \((.*?)(?<!\\)\)", drawn(sheet, ".pdf"), re.DOTALL)
-    assert subject is not None
-    raw = re.sub(rb"\\(\d{3})", lambda match: bytes([int(match[1], 8)]), subject[1])
-    raw = raw.replace(rb"\n", b"\n").replace(rb"\r", b"\r")
-    raw = re.sub(rb"\\([()\\])", rb"\1", raw)
-    about = (
-        raw.decode("utf-16")
-        if raw.startswith((b"\xfe\xff", b"\xff\xfe"))
-        else raw.decode("latin-1")
-    )
-    for part in (sheet.proof, sheet.sentence, _(AXES), sheet.legend):
-        assert part in about
+        assert image.info["Title"] == sheet.model
+        assert all(part in image.info["Description"] for part in parts)
+    svg = drawn(sheet, ".svg")
+    texts = [element.text or "" for element in ET.fromstring(svg).iter()]
+    assert all(part in " ".join(texts) for part in (*parts, sheet.model))
+    assert {"나는", "너희", "love", "“나는 너희 love”"} <= set(texts)
+    assert b"sans-serif" in svg
+    assert b"Malgun Gothic" in svg
+    (tmp_path / "a.pdf").write_bytes(drawn(sheet, ".pdf"))
+    about = output("pdfinfo", tmp_path / "a.pdf")
+    assert all(part in about for part in parts)
 
 
 @pytest.mark.parametrize(("suffix", "n_heads"), [(".png", 3), (".svg", 1), (".pdf", 3)])
 def test_the_same_record_is_the_same_file(fixed_record: Make, suffix: str, n_heads: int) -> None:
     """Two equal records make the same file, byte for byte: no date, no random names."""
-    first, second = (
-        drawn(resolve(fixed_record("나는 사랑해", n_heads=n_heads)), suffix) for _ in range(2)
-    )
+    sheets = (resolve(fixed_record("나는 사랑해", n_heads=n_heads)) for _ in range(2))
+    first, second = (drawn(sheet, suffix) for sheet in sheets)
     assert first == second
 
 
@@ -555,15 +529,12 @@ raw_text = st.text(st.characters(exclude_categories=[]), min_size=1, max_size=12
 # no machine has a font for every character
 @pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
 @given(pieces=st.lists(raw_text, min_size=1, max_size=5), n_heads=st.sampled_from([1, 2]))
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_any_sentence_draws(fixed_record: Make, pieces: list[str], n_heads: int) -> None:
     """Any Unicode at all becomes a picture, as PNG and as a well-formed SVG."""
     labels = [token_text(piece, typed=piece) for piece in pieces]
-    sheet = resolve(
-        fixed_record(
-            labels, n_heads=n_heads, text="".join(pieces), pair=pieces[0], model=pieces[-1]
-        )
-    )
+    texts = {"text": "".join(pieces), "pair": pieces[0], "model": pieces[-1]}
+    sheet = resolve(fixed_record(labels, n_heads=n_heads, **texts))
     if n_heads == 1:
         assert drawn(sheet).startswith(b"\x89PNG")
     else:

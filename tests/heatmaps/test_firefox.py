@@ -32,7 +32,10 @@ def test_weights(firefox: Firefox) -> None:
     """The listed and saved weights are those of the record."""
     record = attnviz.attend("I love all you", model="toy")
     firefox.open(page(record).html, "head=1.2&query=2")
-    listed = [(name.strip(), float(weight)) for name, weight in rows(firefox, "table.row tbody tr")]
+    listed = [
+        (name.strip(), float(weight.rstrip("%")) / 100)
+        for name, weight in rows(firefox, "table.row tbody tr")
+    ]
     weights = zip(["I", "love", "all", "you"], record[1, 2][2].tolist(), strict=True)
     wanted = sorted(weights, key=lambda one: -one[1])
     assert [name for name, _ in listed] == [name for name, _ in wanted]

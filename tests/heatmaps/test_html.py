@@ -21,11 +21,11 @@ from attnviz import page
 from attnviz.attention import Attention, Note, Token
 from attnviz.errors import OutputError
 from attnviz.heatmaps import html
-from attnviz.heatmaps.finding import find
 from attnviz.heatmaps.words import hide_special, merge_words
 from attnviz.render.html import build
 from attnviz.render.palette import rgb_of
 from attnviz.render.theme import DARK, LIGHT
+from attnviz.text.display import number_text, percent
 from tests.fixtures.browser import OPTIONS, barriers, downloaded, state
 
 if TYPE_CHECKING:
@@ -91,6 +91,18 @@ def pieces(fixed_record: Make) -> Make:
     return make
 
 
+def go(shown: Page, fragment: str) -> Page:
+    """Show another view of the page that is open."""
+    shown.evaluate("fragment => { location.hash = fragment || 'find=none'; }", fragment)
+    shown.wait_for_timeout(30)
+    return shown
+
+
+def share(text: str) -> float:
+    """A percentage as a share of 1."""
+    return float(text.strip().lstrip("≈").rstrip("%")) / 100
+
+
 def table(shown: Page) -> list[dict[str, str]]:
     """The CSV of the view."""
     return [*csv.DictReader(io.StringIO(downloaded(shown, "CSV").decode("utf-8-sig"), newline=""))]
@@ -106,10 +118,7 @@ def matrix(shown: Page) -> np.ndarray:
 def listed(shown: Page) -> dict[str, float]:
     """The table of the chosen word: each token and its weight."""
     rows = shown.locator("table.row tbody tr").all_inner_texts()
-    return {
-        name.strip(): float(weight.strip().lstrip("≈"))
-        for name, weight in (row.split("\t") for row in rows)
-    }
+    return {name.strip(): share(weight) for name, weight in (row.split("\t") for row in rows)}
 
 
 def without_finding(record: Attention) -> str:
@@ -121,7 +130,7 @@ def without_finding(record: Attention) -> str:
 
 
 def test_every_weight_is_the_records(show: Open, fixed_record: Make) -> None:
-    """The saved table equals the record to the bit, head by head; drawn numbers have two decimals."""
+    """The saved table equals the record to the bit, head by head; drawn numbers are percents."""
     record = fixed_record(SENTENCE, n_layers=2, n_heads=3)
     shown = show(record, "head=")
     rows = table(shown)
@@ -129,11 +138,8 @@ def test_every_weight_is_the_records(show: Open, fixed_record: Make) -> None:
     weights = np.array([float(row["weight"]) for row in rows], dtype=np.float32)
     assert np.array_equal(weights.reshape(record.weights.shape), record.weights)
     assert {row["exact"] for row in rows} == {"1"}
-    shown = show(record, "head=1.2")
-    drawn = re.findall(r">(1?\.\d\d)</text>", downloaded(shown, "SVG").decode())
-    assert drawn == [
-        f"{weight:.2f}".lstrip("0") for weight in record[1, 2].ravel() if weight >= 0.005
-    ]
+    drawn = re.findall(r">(\d+)</text>", downloaded(go(shown, "head=1.2"), "SVG").decode())
+    assert drawn == [number_text(weight) for weight in record[1, 2].ravel() if weight >= 0.005]
 
 
 def test_a_large_record_is_rounded_and_says_so(
@@ -159,78 +165,95 @@ def test_a_large_record_is_rounded_and_says_so(
     assert [value.startswith("≈") for value in values] == [False] * 8 + [True] * 4
 
 
-@pytest.mark.parametrize("lang", ["en", "ko"])
-def test_the_sum_of_a_row_stays_on_one_line(show: Open, fixed_record: Make, lang: str) -> None:
-    """The name of the sum is not broken, however short the tokens above it are."""
-    shown = show(fixed_record("I a"), "query=0", lang=lang)
-    name = shown.locator("table.row tfoot th")
-    line_height = name.evaluate("node => parseFloat(getComputedStyle(node).lineHeight)")
-    assert name.evaluate("node => node.offsetHeight") < 2 * line_height
-
-
 def test_means_words_and_specials(show: Open, pieces: Make) -> None:
     """Means over heads and layers, merged words and hidden specials are those that Python computes."""
     record = pieces()
+    shown = show(record)
     for head, mean in (
         ("2.*", record.weights[2].mean(axis=0)),
         ("*.3", record.weights[:, 3].mean(axis=0)),
         ("*.*", record.weights.mean(axis=(0, 1))),
     ):
-        np.testing.assert_allclose(matrix(show(record, f"head={head}")), mean, atol=1e-6)
+        np.testing.assert_allclose(matrix(go(shown, f"head={head}")), mean, atol=1e-6)
     for fragment, seen in (
         ("words=1", merge_words(record)),
         ("special=1", hide_special(record)),
         ("words=1&special=1", hide_special(merge_words(record))),
     ):
-        shown = show(record, f"head=2.3&{fragment}")
+        go(shown, f"head=2.3&{fragment}")
         np.testing.assert_allclose(matrix(shown), seen[2, 3], atol=1e-6)
-        assert [row["key_token"] for row in table(shown)][: len(seen.key_tokens)] == [
-            t.text for t in seen.key_tokens
-        ]
+        names = [row["key_token"] for row in table(shown)][: len(seen.key_tokens)]
+        assert names == [token.text for token in seen.key_tokens]
 
 
 def test_sentence_pairs(show: Open, pieces: Make) -> None:
     """From the first sentence to the second: its queries and its keys alone, each special with the sentence before."""
     record = pieces("i love you", "you love me")
-    rows = table(show(record, "head=0.0&part=AB"))
-    assert [*dict.fromkeys(row["query_token"] for row in rows)] == [
-        "[CLS]",
-        "i",
-        "love",
-        "you",
-        "[SEP]",
-    ]
-    assert [*dict.fromkeys(row["key_token"] for row in rows)] == ["you", "love", "me", "[SEP]"]
-    assert np.array_equal(matrix(show(record, "head=0.0&part=BA")), record[0, 0][5:, :5])
+    shown = show(record, "head=0.0&part=AB")
+    rows = table(shown)
+    queries, keys = (
+        dict.fromkeys(row[f"{side}_token"] for row in rows) for side in ("query", "key")
+    )
+    assert [*queries] == ["[CLS]", "i", "love", "you", "[SEP]"]
+    assert [*keys] == ["you", "love", "me", "[SEP]"]
+    assert np.array_equal(matrix(go(shown, "head=0.0&part=BA")), record[0, 0][5:, :5])
 
 
 # ------------------------------------------------------------------------------------------- linked views
 
 
+def test_a_page_opens_on_the_link_that_stands_out(show: Open) -> None:
+    """The sentence says it, its head is large, its word is chosen and the words that it attends to are shaded."""
+    text = "The animal didn't cross the street because it was too tired."
+    shown = show(attnviz.attend(text, "toy"))
+    finding = "“it” attends most to “animal”: 81% (layer 2, head 4)"
+    assert shown.inner_text("header .finding") == finding
+    assert shown.inner_text(".title h2") == "head 2.4"
+    assert shown.inner_text("#row-title") == "“it” attends to"
+    assert listed(shown)["animal"] == pytest.approx(0.811, abs=5e-4)
+    assert shown.locator(".thumb[aria-current]").get_attribute("aria-label") == "head 2.4"
+    shaded = shown.get_by_role("button", name="animal", exact=True).first
+    assert shaded.evaluate("word => word.style.background") != ""
+    shown.get_by_role("button", name="All heads").click()
+    assert shown.evaluate("document.body.className") == "all"
+    shown.reload()
+    assert shown.evaluate("document.body.className") == "all"
+
+
 def test_a_choice_in_one_view_shows_in_all(show: Open, fixed_record: Make) -> None:
     """A thumbnail opens its head; a word lights its row, fills the table and the address, and the lines keep it."""
     record = fixed_record(SENTENCE, n_layers=2, n_heads=3)
+    words = SENTENCE.split()
     shown = show(without_finding(record))
-    assert shown.get_by_role("button", name="head 1.2").is_visible()
     assert not shown.locator("canvas[role=img]").is_visible()
     shown.get_by_role("button", name="head 1.2").click()
     assert shown.inner_text(".title h2") == "head 1.2"
     shown.get_by_role("button", name="love", exact=True).first.click()
     assert state(shown) == {"head": "1.2", "query": "2"}
     assert shown.inner_text("#row-title") == "“love” attends to"
-    assert listed(shown) == pytest.approx(
-        dict(zip(SENTENCE.split(), record.weights[1, 2, 2], strict=True)), abs=5e-4
+    row, column = record[1, 2][2], record[1, 2][:, 2]
+    assert listed(shown) == pytest.approx(dict(zip(words, row, strict=True)), abs=6e-4)
+    assert share(shown.inner_text("table.row tfoot td")) == pytest.approx(1)
+    name = shown.locator(
+        "table.row tfoot th"
+    )  # of the sum: on one line, however short the tokens are
+    assert name.evaluate(
+        "node => node.offsetHeight < 2 * parseFloat(getComputedStyle(node).lineHeight)"
     )
-    shaded = shown.locator(".word").nth(int(record.weights[1, 2, 2].argmax()))
-    assert shaded.evaluate("word => word.style.background") != ""
     shown.get_by_role("button", name="What attends to it").click()
     assert state(shown) == {"head": "1.2", "toward": "to", "key": "2"}
-    assert listed(shown) == pytest.approx(
-        dict(zip(SENTENCE.split(), record.weights[1, 2, :, 2], strict=True)), abs=5e-4
-    )
+    assert listed(shown) == pytest.approx(dict(zip(words, column, strict=True)), abs=6e-4)
     shown.get_by_role("button", name="Lines").click()
     assert shown.locator("svg.lines path").count() == int((record[1, 2] >= 0.005).sum())
     assert shown.locator("svg.lines text[font-weight='600']").text_content() == "love"
+    go(shown, "head=0.0&view=lines&least=.05")
+    assert shown.locator("svg.lines path").count() == int((record[0, 0] >= 0.05).sum())
+    shown.get_by_role("button", name="0.2", exact=True).click()
+    assert state(shown)["more"] == "0.2"
+    paths = shown.locator("svg.lines path")
+    colours = paths.evaluate_all("all => all.map((one) => one.getAttribute('stroke'))")
+    assert len(colours) == int((record.weights[0, [0, 2]] >= 0.05).sum())
+    assert len(set(colours)) == 2
 
 
 def test_the_pointer_reads_the_matrix(show: Open, fixed_record: Make) -> None:
@@ -243,15 +266,36 @@ def test_the_pointer_reads_the_matrix(show: Open, fixed_record: Make) -> None:
     shown.mouse.move(box["x"] + box["width"] - 45, box["y"] + box["height"] - 12)
     said = shown.locator(".value-here")
     said.filter(has_text="→").wait_for()
-    words = re.fullmatch(r"(\S+) → (\S+): ([\d.e-]+)", said.inner_text())
+    words = re.fullmatch(r"(\S+) → (\S+): ([\d.e-]+%)", said.inner_text())
     assert words is not None
-    labels = SENTENCE.split()
-    row, column = labels.index(words[1]), labels.index(words[2])
+    row, column = (SENTENCE.split().index(word) for word in words.groups()[:2])
     assert row == 5
     assert column >= 4
-    assert float(words[3]) == pytest.approx(record.weights[0, 0, row, column], abs=5e-5)
+    assert share(words[3]) == pytest.approx(record.weights[0, 0, row, column], rel=0.05)
     canvas.click(position={"x": box["width"] - 45, "y": box["height"] - 12})
     assert state(shown) == {"query": str(row), "key": str(column)}
+
+
+def test_the_scale(show: Open) -> None:
+    """It opens with the scale that Python chose, in percent, and another can be chosen."""
+    record = attnviz.attend("I love all you", "toy")
+    top = percent(float(record[1, 2].max()))
+    shown = show(record, "head=1.2", scale="log")
+    assert "Weights: 0.01% to" in shown.inner_text(".legend")
+    assert "logarithmic" in shown.inner_text(".legend")
+    shown.locator(".options summary").click()
+    shown.locator("label.scale select").select_option("panel")
+    assert shown.inner_text(".legend").startswith("Weights: 0 to ")
+    said = re.findall(r"0 to ([\d.]+)%", shown.inner_text(".legend"))[0]
+    assert f"{float(said):.0f}%" == top
+
+
+def test_a_mean(show: Open) -> None:
+    """Each layer's mean is a thumbnail, named as a mean; a click opens it."""
+    shown = show(attnviz.attend("I love all you", "toy").mean("heads"))
+    assert shown.locator(".thumbs thead th").all_inner_texts() == ["mean"]
+    shown.locator(".thumb").nth(2).click()
+    assert shown.inner_text(".title h2") == "mean over the heads of layer 2"
 
 
 def numbers_of(cells: list[str]) -> list[float]:
@@ -341,7 +385,7 @@ def test_a_generation_goes_step_by_step(show: Open, model: str) -> None:
         weights = record.weights.mean(axis=(0, 1))[at, :seen]
         found = listed(shown)
         assert len(found) == min(12, len({token.text for token in record.key_tokens[:seen]}))
-        assert max(found.values()) == pytest.approx(weights.max(), abs=6e-4)
+        assert max(found.values()) == pytest.approx(weights.max(), abs=1e-3)
         return at
 
     assert step() == 0
@@ -355,24 +399,6 @@ def test_a_generation_goes_step_by_step(show: Open, model: str) -> None:
     expect(slider).to_have_value("1")
     shown.get_by_role("button", name="Pause").click()
     assert step() >= 1
-    assert barriers(shown) == []
-    shown.get_by_role("button", name="All heads", exact=True).click() if is_decoder else None
-    shown.set_viewport_size({"width": 360, "height": 640})
-    assert shown.evaluate("document.documentElement.scrollWidth") <= 360
-
-
-def test_lines_of_several_heads(show: Open, fixed_record: Make) -> None:
-    """Chips add heads of the layer, each in its colour; a least weight leaves lines out."""
-    record = fixed_record(SENTENCE, n_layers=1, n_heads=3)
-    shown = show(record, "head=0.0&view=lines&least=.05")
-    assert shown.locator("svg.lines path").count() == int((record[0, 0] >= 0.05).sum())
-    shown.get_by_role("button", name="0.2", exact=True).click()
-    assert state(shown)["more"] == "0.2"
-    colours = shown.locator("svg.lines path").evaluate_all(
-        "all => all.map((one) => one.getAttribute('stroke'))"
-    )
-    assert len(colours) == int((record.weights[0, [0, 2]] >= 0.05).sum())
-    assert len(set(colours)) == 2
 
 
 def test_zoom(show: Open, fixed_record: Make) -> None:
@@ -469,44 +495,35 @@ def test_the_address_brings_back_what_was_seen(show: Open, fixed_record: Make) -
     assert state(shown) | {"special": None} == expected | {"special": None}
 
 
-@pytest.mark.parametrize(
-    "fragment",
-    [
+def test_an_address_by_somebody_else(show: Open, fixed_record: Make) -> None:
+    """A head that is not there, or no head at all: the page opens as without an address, and nothing runs."""
+    record = fixed_record(SENTENCE, n_layers=2, n_heads=3)
+    shown = show(record, "head=<img src=x onerror=alert(1)>")
+    opened = shown.inner_text(".title h2")
+    for fragment in (
         "head=9.9",
-        "head=<img src=x onerror=alert(1)>",
         "%",
         "__proto__=1&constructor=2",
         "query=99999&key=99999&rows=90-99&keys=5-1&part=AB",
         "x" * 5000,
         "=&=&&",
+    ):
+        assert go(shown, fragment).inner_text(".title h2") == opened, fragment
+
+
+@pytest.mark.parametrize(
+    ("sentence", "typed"),
+    [
+        ("The animal didn't cross", '"The animal didn\'t cross"'),
+        ('She said "I love"', "'She said \"I love\"'"),
+        ("I love $you", "'I love $you'"),
     ],
 )
-def test_an_address_by_somebody_else(show: Open, fixed_record: Make, fragment: str) -> None:
-    """A head that is not there, or no head at all: the page opens as without an address, and nothing runs."""
-    record = fixed_record(SENTENCE, n_layers=2, n_heads=3)
-    finding = find(record)
-    assert finding is not None
-    shown = show(record, fragment)
-    assert shown.inner_text(".title h2") == f"head {finding.layer}.{finding.head}"
-
-
-def test_a_page_opens_on_the_link_that_stands_out(show: Open) -> None:
-    """The sentence says it, its head is large, its word is chosen and the words that it attends to are shaded."""
-    shown = show(
-        attnviz.attend("The animal didn't cross the street because it was too tired.", "toy")
-    )
-    assert (
-        shown.inner_text("header .finding")
-        == "“it” attends most to “animal”: 81% (layer 2, head 4)"
-    )
-    assert shown.inner_text(".title h2") == "head 2.4"
-    assert shown.inner_text("#row-title") == "“it” attends to"
-    assert listed(shown)["animal"] == pytest.approx(0.811, abs=5e-4)
-    assert shown.locator(".thumb[aria-current]").get_attribute("aria-label") == "head 2.4"
-    shown.get_by_role("button", name="All heads").click()
-    assert shown.evaluate("document.body.className") == "all"
-    shown.reload()
-    assert shown.evaluate("document.body.className") == "all"
+def test_the_command_is_quoted_as_people_type_it(sentence: str, typed: str) -> None:
+    """In double quotation marks, unless a shell would read something else."""
+    labels = html._explore(attnviz.attend(sentence, "toy"), "teal", "shared").labels
+    assert labels["command"] == f"attnviz walkthrough -m toy {typed}"
+    assert shlex.split(labels["command"])[4] == sentence
 
 
 # ------------------------------------------------------------------------------------------- hostile text, no way out
@@ -525,74 +542,6 @@ HOSTILE = [
     "javascript:alert(1)",
     "x" * 10_000,
 ]
-
-
-def test_a_thumbnail_says_what_its_head_does(show: Open) -> None:
-    """Under the pointer, or with the focus: its strongest link between words, the same that the finding names."""
-    shown = show(
-        attnviz.attend("The animal didn't cross the street because it was too tired.", "toy")
-    )
-    tip = shown.locator(".tip")
-    assert not tip.is_visible()
-    shown.get_by_role("button", name="head 2.4").hover()
-    assert tip.inner_text() == "2.4: it → animal 81%"
-    shown.mouse.move(0, 0)
-    assert not tip.is_visible()
-    shown.get_by_role("button", name="head 0.3").focus()
-    assert tip.inner_text() == "0.3: it → street 97%"
-
-
-@pytest.mark.parametrize("width", [320, 480, 768, 1152, 1280, 1920])
-def test_headings_of_tables_are_whole_words(show: Open, width: int) -> None:
-    """No word of a heading is broken, however narrow the window is."""
-    record = attnviz.attend("I love all you", "toy")
-    shown = show(record, "head=1.2&query=3")
-    shown.set_viewport_size({"width": width, "height": 800})
-    broken = shown.evaluate(
-        """[...document.querySelectorAll("thead th")].filter((one) => one.checkVisibility()).flatMap((heading) => {
-          const nodes = document.createTreeWalker(heading, NodeFilter.SHOW_TEXT), broken = [];
-          while (nodes.nextNode()) for (const word of nodes.currentNode.data.matchAll(/\\S+/g)) {
-            const range = document.createRange();
-            range.setStart(nodes.currentNode, word.index);
-            range.setEnd(nodes.currentNode, word.index + word[0].length);
-            const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
-            if (lines.size > 1) broken.push(word[0]);
-          }
-          return broken;
-        })"""
-    )
-    assert broken == []
-
-
-def test_words_are_never_white_on_white(show: Open) -> None:
-    """The colours of a word and of its background change at once."""
-    shown = show(attnviz.attend("I love all you", "toy"), "head=1.2")
-    changed = shown.evaluate(
-        """(() => {
-          document.querySelectorAll(".word")[0].click();
-          return [...document.querySelectorAll(".word")].filter((word) => word.style.background)
-            .map((word) => getComputedStyle(word).backgroundColor === word.style.backgroundColor);
-        })()"""
-    )
-    assert changed
-    assert all(changed)
-
-
-@pytest.mark.parametrize(
-    ("sentence", "typed"),
-    [
-        ("I love all you", '"I love all you"'),
-        ("The animal didn't cross", '"The animal didn\'t cross"'),
-        ('She said "I love"', "'She said \"I love\"'"),
-        ("I love $you", "'I love $you'"),
-    ],
-)
-def test_the_command_is_quoted_as_people_type_it(show: Open, sentence: str, typed: str) -> None:
-    """In double quotation marks, unless a shell would read something else."""
-    shown = show(attnviz.attend(sentence, "toy"), "head=1.2&query=0")
-    command = f"attnviz walkthrough -m toy {typed} --head 1.2 --query 0"
-    assert shown.inner_text(".steps code") == command
-    assert shlex.split(command)[4] == sentence
 
 
 def test_hostile_texts_are_texts(show: Open, fixed_record: Make) -> None:
@@ -675,7 +624,6 @@ def test_an_old_browser_and_a_damaged_page(show: Open, fixed_record: Make) -> No
     ("fragment", "scheme"),
     [
         ("", "dark"),
-        ("head=1.2&query=1", "light"),
         ("head=1.2&query=1", "dark"),
         ("head=1.2&view=lines&more=1.1", "light"),
     ],
@@ -687,19 +635,32 @@ def test_no_barriers(show: Open, fixed_record: Make, fragment: str, scheme: str)
     assert barriers(shown) == []
 
 
-@pytest.mark.parametrize("fragment", ["", "head=1.2&query=1", "head=1.2&view=lines"])
-def test_a_telephone(show: Open, fixed_record: Make, fragment: str) -> None:
-    """At 360 pixels nothing stands beyond the edge, and a tap chooses a word."""
-    record = fixed_record(
-        "[CLS] the animal didn't cross the street because it was too tired [SEP]",
-        n_layers=6,
-        n_heads=12,
-    )
-    shown = show(record, fragment, viewport={"width": 360, "height": 740}, has_touch=True)
-    assert shown.evaluate("document.documentElement.scrollWidth") == 360
-    if fragment:
-        shown.locator(".word").nth(4).tap()
-        assert state(shown)["query"] == "4"
+def test_every_window(show: Open, fixed_record: Make) -> None:
+    """However narrow it is, nothing stands beyond the edge, no word of a heading is broken, and a tap is a click."""
+    record = fixed_record(" ".join([SENTENCE, SENTENCE]), n_layers=6, n_heads=12)
+    shown = show(record, viewport={"width": 360, "height": 740}, has_touch=True)
+    for width in (1920, 1152, 768, 360):
+        shown.set_viewport_size({"width": width, "height": 740})
+        for fragment in ("head=", "head=1.2&query=1", "head=1.2&view=lines"):
+            go(shown, fragment)
+            assert shown.evaluate("document.documentElement.scrollWidth") <= width, fragment
+            assert shown.evaluate(BROKEN) == []
+    shown.locator(".word").nth(4).tap()
+    assert state(shown)["query"] == "4"
+
+
+BROKEN = """[...document.querySelectorAll("thead th")].filter((one) => one.checkVisibility()).flatMap((heading) => {
+  const nodes = document.createTreeWalker(heading, NodeFilter.SHOW_TEXT), broken = [];
+  while (nodes.nextNode()) for (const word of nodes.currentNode.data.matchAll(/\\S+/g)) {
+    const range = document.createRange();
+    range.setStart(nodes.currentNode, word.index);
+    range.setEnd(nodes.currentNode, word.index + word[0].length);
+    const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+    if (lines.size > 1) broken.push(word[0]);
+  }
+  return broken;
+})"""
+"""The words of headings that stand on two lines."""
 
 
 @pytest.mark.parametrize("is_dark", [False, True])
@@ -817,7 +778,7 @@ def test_a_group_shows_what_its_tokens_look_at(show: Open, name: str) -> None:
     places.sort(key=lambda at: -weights[at].max())
     assert [row[0] for row in rows] == [f"{whole.query_tokens[at].text} ({at})" for at in places]
     for row, at in zip(rows, places, strict=True):
-        assert float(row[2]) == pytest.approx(weights[at].max(), abs=6e-4)
+        assert share(row[2]) == pytest.approx(weights[at].max(), rel=0.05)
         key = int(re.findall(r"\((\d+)\)$", row[1])[0])
         assert weights[at, key] == pytest.approx(weights[at].max(), abs=1e-6)
     assert barriers(shown) == []

@@ -6,19 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pytest
 
-import attnviz
 from attnviz.attention import Attention, Token
 from attnviz.render.palette import colours, levels
 from attnviz.render.theme import LIGHT
-from tests.fixtures.pictures import all_texts, tiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from playwright.sync_api import Page
 
     from tests.fixtures.command_line import Result
 
@@ -50,34 +45,6 @@ def test_in_the_terminal(typed: Callable[..., Result]) -> None:
     assert re.search(r"0\.01% to \d\d%, logarithmic", shown.output)
 
 
-@pytest.mark.parametrize("head", [None, "1.2"])
-def test_in_pictures(head: str | None) -> None:
-    """The colour bar has powers of ten, on one pattern as on a sheet."""
-    record = attnviz.attend("I love all you", "toy")
-    axes = attnviz.heatmap(record, head=head, scale="log")
-    assert {"0.001", "0.01", "0.1"} <= set(all_texts(axes.figure))
-    # Each panel has the colours of the logarithm.
-    places = [tuple(map(int, head.split(".")))] if head else [(0, 0), (2, 5)]
-    panels = tiles(axes.figure)
-    for layer, number in places:
-        matrix = record[layer, number]
-        top = float(matrix.max() if head else record.weights.max())
-        wanted = LIGHT.pixels(matrix, top, colours(), log=True)
-        assert any(np.array_equal(panel, wanted) for panel in panels)
-
-
-def test_on_the_users_own_axes() -> None:
-    """Their colour bar has the same numbers."""
-    from matplotlib.figure import Figure
-
-    figure = Figure()
-    record = attnviz.attend("I love all you", "toy")
-    attnviz.heatmap(record, head="1.2", scale="log", ax=figure.subplots(), cbar=True)
-    figure.draw_without_rendering()
-    labels = [label.get_text() for label in figure.axes[1].get_yticklabels()]
-    assert {"0.001", "0.01", "0.1"} <= set(labels)
-
-
 def test_zeros_are_blank(tmp_path: Path) -> None:
     """Zeros, a row of zeros, and a head of zeros, whose scale has no length."""
     for rows in ([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0]]):
@@ -86,14 +53,3 @@ def test_zeros_are_blank(tmp_path: Path) -> None:
         assert (drawn[matrix == 0] == 255).all()
         for ending in ("png", "html"):
             record_of(rows).save(tmp_path / f"a.{ending}", scale="log")
-
-
-def test_on_the_page(show_page: Callable[..., Page]) -> None:
-    """It opens with the scale, says so, and another scale can be chosen."""
-    record = attnviz.attend("I love all you", "toy")
-    shown = show_page(record.page(scale="log").html, "head=1.2")
-    assert "weight 0.0001 to" in shown.inner_text(".legend")
-    assert "logarithmic scale" in shown.inner_text(".legend")
-    shown.locator(".options summary").click()
-    shown.locator("label.scale select").select_option("panel")
-    assert "weight 0 to" in shown.inner_text(".legend")

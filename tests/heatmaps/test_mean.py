@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from playwright.sync_api import Page
-
     from attnviz.attention import Attention
     from tests.fixtures.command_line import Result
 
@@ -86,7 +84,6 @@ def test_in_python() -> None:
         (["--head", "mean"], ["3 layers, mean of 6 heads", "layer 2, mean", "Mean of 6 heads"]),
         (["--layer", "mean"], ["mean of 3 layers, 6 heads", "head 5, mean", "Mean of 3 layers"]),
         (["--layer", "mean", "--head", "mean"], ["mean of 3 layers x 6 heads"]),
-        (["--layer", "2", "--head", "mean"], ["layer 2, mean of 6 heads"]),
         (["--head", "3", "--layer", "mean"], ["mean of 3 layers, head 3"]),
     ],
 )
@@ -118,20 +115,3 @@ def test_refusals(
 ) -> None:
     """In one line, before anything is drawn."""
     assert answer in refused("heatmap", "I love all you", *arguments)[1]
-
-
-def test_one_kind_of_a_translator_has_a_mean(typed: Callable[..., Result], here: Path) -> None:
-    """Its three kinds of heads have none together."""
-    command = ("heatmap", "I love all you", "-m", "toy-transformer", "--kind", "cross")
-    result = typed(*command, "--head", "mean", "-o", str(here / "a.png"))
-    assert result.status == 0
-    assert "mean of 4 heads" in result.output
-
-
-def test_on_the_page(show_page: Callable[..., Page]) -> None:
-    """Each layer's mean is a thumbnail, named as a mean; a click opens it."""
-    record = attnviz.attend("I love all you", "toy")
-    shown = show_page(record.mean("heads").page().html)
-    assert shown.locator(".thumbs thead th").all_inner_texts() == ["mean"]
-    shown.locator(".thumb").nth(2).click()
-    assert shown.inner_text(".title h2") == "mean over the heads of layer 2"

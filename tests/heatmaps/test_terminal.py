@@ -16,12 +16,12 @@ from rich.cells import cell_len
 from rich.style import Style
 
 import attnviz
-from attnviz.attention import NO_RECEIPT, Attention, Note
+from attnviz.attention import Attention, Note
 from attnviz.heatmaps.api import record_of
-from attnviz.heatmaps.finding import find, other_heads
+from attnviz.heatmaps.finding import find
 from attnviz.heatmaps.terminal import draw
 from attnviz.render.palette import colours, levels, luminance
-from attnviz.render.sheet import Scale, Sheet, resolve
+from attnviz.render.sheet import Sheet, resolve
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.display import token_text
 from attnviz.text.messages import language
@@ -152,20 +152,6 @@ def test_weights_that_round_to_nothing_have_no_number(fixed_record: Make) -> Non
         assert len(painted) == (15 if screen.colour else 0)  # a triangle of 5 rows
 
 
-@pytest.mark.parametrize("scale", ["shared", "panel"])
-def test_panels_say_their_scale(fixed_record: Make, scale: Scale) -> None:
-    """The legend's number is the record's largest weight, or each panel's own is above it."""
-    record = fixed_record(n_heads=3)
-    lines = plain(resolve(record, scale), Screen(width=120))
-    text = "\n".join(lines)
-    if scale == "panel":
-        assert re.findall(r"head 0\.(\d) max (\d+%)", text) == [
-            (str(head), f"{record.pattern(0, head).max():.0%}") for head in range(3)
-        ]
-    else:
-        assert f"0 to {record.weights.max():.0%} in all panels; even share: 17%" in text
-
-
 def test_everything_is_said(fixed_record: Make) -> None:
     """Every word, the model, kind, axes, scale, notes and the receipt are all there, however narrow."""
     record = fixed_record(
@@ -191,46 +177,17 @@ def test_masked_cells_are_hatched(fixed_record: Make, colour: bool) -> None:
     assert not any("╱" in line or "masked" in line for line in unmasked)
 
 
-def test_an_unverified_record_says_so(fixed_record: Make) -> None:
-    """Without a receipt, the last words are that nothing was verified."""
-    lines = plain(resolve(fixed_record(receipt=None)), Screen(width=120))
-    assert lines[-1].endswith(NO_RECEIPT)
-
-
-def test_thumbnails_have_every_layer_and_head(fixed_record: Make) -> None:
-    """The overview names each layer once and each head above its column, then shows one head large."""
-    sheet = resolve(fixed_record(n_layers=3, n_heads=4, layers=(0, 2, 5), heads=(1, 3, 5, 7)))
-    lines = plain(sheet, Screen(width=120, colour=False), overview=True)
-    finding = find(sheet.record)
-    assert finding is not None
-    assert lines[0] == finding.sentence
-    assert lines[2] == other_heads(sheet.record, finding)
-    named = [line.split()[1] for line in lines if re.match(r"layer \d [^,]", line)]
-    assert named == ["0", "2", "5"]
-    assert any(line.split() == ["head", "1", "3", "5", "7"] for line in lines)
-    rows = rows_of(lines, sheet.query_labels)
-    shown = sheet.record[finding.layer, finding.head]
-    assert list(map(percents, rows)) == weights_in_percent(shown)
-
-
-@pytest.mark.parametrize("width", [60, 80, 200])
-@pytest.mark.parametrize("colour", [True, False])
+@pytest.mark.parametrize(("width", "colour"), [(60, True), (80, False), (200, True)])
 def test_the_first_screen_answers(real_record: Attention, width: int, *, colour: bool) -> None:
     """72 heads and 16 tokens: the answer in words, the sentence, the other heads, and the head that was named."""
     sheet = resolve(real_record)
-    for dark in (True, False, None):
-        screen = Screen(width=width, colour=colour, dark=dark)
-        lines = plain(sheet, screen, overview=True)
-        assert len(lines) <= 40
-        assert " attends most to " in lines[0]
-        assert "animal" in lines[1]
-        assert any(" heads agree: " in line for line in lines)
-        assert any(line.startswith("More: --head ") for line in lines)
-        assert "✓ verified (" in lines[-1]
-        # Keys have no room for their names there: they are numbered as the rows are.
-        if width > 60:
-            rows = rows_of(lines, tuple(token.text for token in real_record.query_tokens))
-            assert len(rows) == 16
+    lines = plain(sheet, Screen(width=width, colour=colour), overview=True)
+    assert len(lines) <= 40
+    assert " attends most to " in lines[0]
+    assert "animal" in lines[1]
+    assert any(" heads agree: " in line for line in lines)
+    assert any(line.startswith("More: --head ") for line in lines)
+    assert "✓ verified (" in lines[-1]
 
 
 @pytest.mark.parametrize(("colour", "most"), [(True, 20), (False, 26)])
@@ -264,28 +221,24 @@ def test_the_sentence_is_shaded(fixed_record: Make) -> None:
         ]
 
 
-@pytest.mark.parametrize("colour", [True, False])
-def test_in_korean(fixed_record: Make, *, colour: bool) -> None:
-    """All that is said, but for the sentence, the model and options, is in Korean; it fits and has the same numbers."""
+def test_in_korean(fixed_record: Make) -> None:
+    """All that is said, but for the sentence, the model and options, is in Korean; it has the same numbers."""
     record = fixed_record(n_layers=3, n_heads=4, notes=(Note("words_merged"),))
-    for width in (60, 80, 200):
-        screen = Screen(width=width, colour=colour)
-        with language("ko"):
-            korean = plain(resolve(record), screen, overview=True)
-        assert max(map(cell_len, korean)) <= width
-        said = " ".join(korean).replace(record.model, "")
-        for part in (
-            "같은 단어를 보는 헤드",
-            "행이 열을 보는 비율: 0~",
-            "단어 조각을 단어로 합쳤습니다",
-        ):
-            assert part in said
-        assert "✓ 검증 완료 (최대 오차 " in said
-        english_words = {"CLS", "SEP", "love", "all", "you", "head", "FILE", "html"}
-        assert set(re.findall(r"[A-Za-z]{2,}", said)) <= english_words
-        english = plain(resolve(record), screen, overview=True)
-        labels = resolve(record).query_labels
-        assert rows_of(korean, labels) == rows_of(english, labels)
+    with language("ko"):
+        korean = plain(resolve(record), overview=True)
+    assert max(map(cell_len, korean)) <= 80
+    said = " ".join(korean).replace(record.model, "")
+    for part in (
+        "같은 단어를 보는 헤드",
+        "행이 열을 보는 비율: 0~",
+        "단어 조각을 단어로 합쳤습니다",
+    ):
+        assert part in said
+    assert "✓ 검증 완료 (최대 오차 " in said
+    english_words = {"CLS", "SEP", "love", "all", "you", "head", "FILE", "html"}
+    assert set(re.findall(r"[A-Za-z]{2,}", said)) <= english_words
+    labels = resolve(record).query_labels
+    assert rows_of(korean, labels) == rows_of(plain(resolve(record), overview=True), labels)
 
 
 @pytest.fixture(scope="module")
@@ -332,23 +285,7 @@ def test_the_most_distinct_head_by_hand() -> None:
 # That it fits, aligns and can be read.
 
 
-def test_columns_align_by_cell_width(fixed_record: Make) -> None:
-    """Korean, Chinese and emoji: rows are equally wide in cells, and each key's name stands over its column."""
-    sheet = resolve(fixed_record(EAST_ASIAN))
-    lines = plain(sheet)
-    first = next(number for number, line in enumerate(lines) if line.startswith("0 나는"))
-    header, rows = lines[first - 1], lines[first : first + 8]
-    assert len({cell_len(row) for row in rows}) == 1
-    ends = {
-        cell_len(row[: match.end()]) for row in rows for match in re.finditer(r"\d+(?!.*나)", row)
-    } - {1}
-    for end, label in zip(sorted(ends), sheet.key_labels, strict=True):
-        middle = cell_len(header[: header.index(label)]) + cell_len(label) / 2
-        assert abs(middle - (end - 1)) <= 2.5
-
-
-@pytest.mark.parametrize("dark", [True, False])
-@pytest.mark.parametrize("palette", ["magma", "crest", "viridis_r"])
+@pytest.mark.parametrize(("palette", "dark"), [("magma", True), ("crest", False)])
 def test_numbers_can_be_read_in_their_cells(
     fixed_record: Make, palette: str, *, dark: bool
 ) -> None:
@@ -383,9 +320,8 @@ def assert_fits(sheet: Sheet, screen: Screen, *, overview: bool = False) -> list
     return lines
 
 
-@pytest.mark.parametrize("width", [30, 44, 80, 220])
-@pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 1), (1, 12), (3, 2)])
-@pytest.mark.parametrize("tokens", [1, 23, 110])
+@pytest.mark.parametrize("width", [30, 220])
+@pytest.mark.parametrize(("n_layers", "n_heads", "tokens"), [(1, 1, 110), (1, 12, 23), (3, 2, 110)])
 def test_every_size_fits(
     fixed_record: Make, width: int, n_layers: int, n_heads: int, tokens: int
 ) -> None:
@@ -416,7 +352,7 @@ def any_label() -> st.SearchStrategy[str]:
     overview=st.booleans(),
     scale=st.sampled_from(["shared", "panel"]),
 )
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_any_labels_on_any_width_fit(
     fixed_record: Make,
     *,
@@ -433,12 +369,6 @@ def test_any_labels_on_any_width_fit(
         labels * repeats, n_layers=sizes[0], n_heads=sizes[1], text=" ".join(labels)
     )
     assert_fits(resolve(record, scale), Screen(width=width, colour=colour), overview=overview)
-
-
-@pytest.mark.parametrize("text", ["[red]x[/red]", "[link=x]y", ":smile:", r"\[bold]"])
-def test_markup_is_shown(fixed_sheet: MakeSheet, printed: Printed, text: str) -> None:
-    """Rich markup and emoji codes in a token or the sentence are characters like any others."""
-    assert printed(fixed_sheet([text, "b"], text=text), PLAIN).count(text) >= 2
 
 
 def test_a_part_keeps_its_numbers(typed: Callable[..., Result], here: Path) -> None:

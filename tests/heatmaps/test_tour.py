@@ -225,7 +225,8 @@ def test_a_story_sets_the_views(name: str, show_page: Callable[..., Page]) -> No
         words = shown.locator(".word").all_inner_texts()
         assert f"“{words[key].strip()}”" in view.text
         lines = [line.split() for line in shown.locator("table.row tbody tr").all_inner_texts()]
-        assert [words[key].strip(), f"{row[key]:.3f}"] in lines
+        shares = [float(weight.strip("≈%")) for word, weight in lines if word == words[key].strip()]
+        assert any(share == pytest.approx(100 * row[key], rel=0.05) for share in shares)
         if numbers := re.findall(r"0[.][0-9][0-9]\b", view.text):
             assert f"{row[key]:.2f}" in numbers
         assert shown.locator("details[open] > summary").count() == bool(view.step)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,22 +104,6 @@ def test_tokens_without_a_word_stand_alone() -> None:
     assert [token.text for token in merged.key_tokens] == ["[CLS]", "[SEP]", "ab", "␣", "␣"]
 
 
-def test_every_layer_and_head_is_merged_alike() -> None:
-    """Sizes 2, 3, 5 and 7: each head of each layer is what it would be alone."""
-    rows = np.random.default_rng(5).dirichlet(np.ones(7), size=(2, 3, 5)).astype(np.float32)
-    queries = [
-        piece(text, word) for text, word in (("a", 0), ("·b", 0), ("c", 1), ("·d", 1), ("·e", 1))
-    ]
-    keys = [piece(text, word) for text, word in zip("stuvwxy", (0, 0, 0, 1, 2, 2, 3), strict=True)]
-    merged = merge_words(record(rows, queries, keys, layers=(4, 6), heads=(1, 2, 9)))
-    assert merged.weights.shape == (2, 3, 2, 4)
-    assert (merged.layers, merged.heads) == ((4, 6), (1, 2, 9))
-    for layer in range(2):
-        for head in range(3):
-            alone = merge_words(record(rows[layer, head], queries, keys))
-            np.testing.assert_array_equal(merged.weights[layer, head], alone.weights[0, 0])
-
-
 def test_cross_attention_has_words_of_two_languages() -> None:
     """Queries and keys are merged each by their own words: 3 x 5 become 2 x 3."""
     queries = [piece("너를", 0), piece("사랑", 1), piece("·해", 1)]
@@ -143,14 +126,6 @@ def test_the_text_of_a_word_is_what_was_typed() -> None:
     merged = merge_words(record(np.full((4, 4), 0.25), tokens, text="PLAYing", pair="DoGs"))
     assert [token.text for token in merged.query_tokens] == ["PLAYing", "DoGs"]
     assert [token.segment for token in merged.query_tokens] == [0, 1]
-
-
-def test_bytes_of_one_character_become_the_character() -> None:
-    """Three tokens that are the bytes of one character are that character again."""
-    tokens = [replace(piece(f"한 {part}/3", 0), span=(0, 1)) for part in (1, 2, 3)]
-    merged = merge_words(record(np.full((3, 3), 1 / 3), tokens, text="한"))
-    assert [token.text for token in merged.query_tokens] == ["한"]
-    np.testing.assert_allclose(merged.weights, 1.0, atol=1e-6)
 
 
 @given(

@@ -61,7 +61,6 @@ def sheet_of(matrix: np.ndarray, scale: Scale = "shared") -> Sheet:
         scale=scale,
         notes=("a note",),
         proof=NO_RECEIPT,
-        is_proved=False,
         tokens=(matrix.shape[0], matrix.shape[1]),
     )
 

@@ -40,7 +40,7 @@ function controlsOf(app) {
   shows.push(() => {
     leastText.textContent = say("least");
     least.value = String(app.state.least);
-    leastValue.textContent = String(app.state.least);
+    leastValue.textContent = percent(app.state.least);
   });
   const { help, helpNode } = helpOf(shows, labels.steps.length > 0);
   const sides = [labels.queries, labels.keys ?? labels.queries];

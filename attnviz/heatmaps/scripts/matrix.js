@@ -84,7 +84,7 @@ function hatchMasked(pen, { masked }, { left, above, cell, rows, keys }, colours
   }
 }
 
-/** Two decimals in each cell, where there is room. @type {typeof drawMatrix extends (a: infer A, b: infer B, c: infer C,
+/** The percent in each cell, where there is room. @type {typeof drawMatrix extends (a: infer A, b: infer B, c: infer C,
  * d: any, e: infer E, f: infer F) => void ? (pen: A, shown: B, layout: C, look: E, colours: F) => void : never} */
 function drawNumbers(pen, shown, { left, above, cell, rows, keys }, { top, least }, colours) {
   if (cell < 22) return;
@@ -92,20 +92,20 @@ function drawNumbers(pen, shown, { left, above, cell, rows, keys }, { top, least
   for (let i = rows[0]; i < rows[1]; i++) {
     for (let j = keys[0]; j < keys[1]; j++) {
       const weight = shown.values[i * n + j];
-      if (Math.abs(weight) < Math.max(least, 0.005)) continue; // it would be printed as .00
+      if (Math.abs(weight) < Math.max(least, 0.005)) continue; // it would be printed as 0
       const x = left + (j - keys[0] + 0.5) * cell, y = above + (i - rows[0] + 0.5) * cell;
       const fill = colours.inks[colours.level(weight, top)];
       const sign = weight < 0 ? "−" : colours.signed ? "+" : "";
-      pen.text(sign + Math.abs(weight).toFixed(2).replace(/^0/, ""), x, y, { size, fill, anchor: "middle" });
+      pen.text(`${sign}${Math.floor(100 * Math.abs(weight) + 0.5)}`, x, y, { size, fill, anchor: "middle" });
     }
   }
 }
 
 /** What the colours mean. @param {number} top @param {number} least @param {Colours} colours */
 function scaleOf(top, least, { hasBlanks, log, signed }) {
-  if (signed) return say("signedScaleOf", number(top, true));
-  const blank = say(hasBlanks ? "blank" : "asZero"), below = String(Number(least.toPrecision(2)));
-  return log ? say("logScaleOf", LOG_LEAST, number(top, true), blank, below) : say("scaleOf", number(top, true), blank, below);
+  if (signed) return say("signedScaleOf", percent(top));
+  const said = [percent(top), say(hasBlanks ? "blank" : "asZero"), percent(least)];
+  return log ? say("logScaleOf", percent(LOG_LEAST), ...said) : say("scaleOf", ...said);
 }
 
 /** A colour bar with what it means, `above` pixels from the top. @param {Pen} pen @param {number} top @param {number} least

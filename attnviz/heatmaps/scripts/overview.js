@@ -52,36 +52,6 @@ function blankBelow(top, { log, signed }) {
   return log ? LOG_LEAST : Math.min(0.005, top / 50);
 }
 
-/**
- * The strongest link of a pattern among those to the largest weight of a row: between two
- * content words, or else two words, or else any two tokens; null where there is none.
- * @param {Float32Array} values @param {Labels} labels @returns {{row: number, column: number, weight: number} | null}
- */
-function strongestLink(values, labels) {
-  const { queries, function_words: small } = labels, keys = labels.keys ?? queries, n = keys.texts.length;
-  const isFirst = (/** @type {Side} */ side) => side.texts.map((_, i) => !i || side.words[i] !== side.words[i - 1]);
-  const isWord = (/** @type {Side} */ side) => isFirst(side).map((first, i) =>
-    first && !side.special.includes(i) && /[\p{L}\p{N}]/u.test(side.texts[i]));
-  const isContent = (/** @type {Side} */ side) => isWord(side).map((word, i) =>
-    word && !small.includes(side.texts[i].replace(/^[·.,!?;:"'’“”()]+|[·.,!?;:"'’“”()]+$/g, "").toLowerCase()));
-  const isSame = (/** @type {number} */ row, /** @type {number} */ column) => labels.is !== "cross" && (labels.keys
-    ? queries.texts[row] === keys.texts[column] : queries.words[row] === queries.words[column]);
-  for (const isChosen of [isContent, isWord, isFirst]) {
-    const rows = isChosen(queries), columns = isChosen(keys);
-    let link = null;
-    for (let row = 0; row < rows.length; row++) {
-      if (!rows[row]) continue;
-      const weights = values.subarray(row * n, row * n + n), largest = topOf(weights, false);
-      for (let column = 0; column < n; column++) {
-        if (weights[column] !== largest || !columns[column] || isSame(row, column)) continue;
-        if (largest > (link?.weight ?? 0)) link = { row, column, weight: largest };
-      }
-    }
-    if (link) return link;
-  }
-  return null;
-}
-
 /** All heads as thumbnails: layers downward, heads across, and the means at the ends. */
 class Overview {
   /** @param {Labels} labels @param {Weights} weights @param {(head: string) => void} choose */
@@ -98,33 +68,15 @@ class Overview {
     this.down = rows.map((layer) => el("th", { scope: "row" }, layer));
     const lines = rows.map((layer, i) => el("tr", {}, this.down[i], ...columns.map((head) => {
       const name = `${layer}.${head}`, canvas = document.createElement("canvas");
-      const button = el("button", { type: "button", class: name.includes("*") ? "thumb mean" : "thumb", tabindex: -1, "aria-describedby": "thumb-tip",
-        click: () => choose(name), pointerenter: () => this.tell(name), pointerleave: () => this.tell(""),
-        focus: () => this.tell(name), blur: () => this.tell("") }, canvas);
+      const button = el("button", { type: "button", class: name.includes("*") ? "thumb mean" : "thumb", tabindex: -1, click: () => choose(name) }, canvas);
       this.places.set(name, { button, canvas });
       return el("td", {}, button);
     })));
     this.hint = el("caption");
     this.table = el("table", { class: "thumbs" }, this.hint,
       el("thead", {}, el("tr", {}, this.corner, ...this.across)), el("tbody", {}, ...lines));
-    this.tip = el("p", { class: "tip", id: "thumb-tip", role: "tooltip", hidden: true });
-    this.node = el("div", { class: "overview" }, this.table, this.tip);
+    this.node = el("div", { class: "overview" }, this.table);
     this.node.style.setProperty("--across", String(columns.length));
-  }
-
-  /** Says below a thumbnail what its head does: its strongest link between words. @param {string} name */
-  tell(name) {
-    const place = this.places.get(name);
-    this.tip.hidden = !place;
-    if (!place) return;
-    const link = !this.labels.signed && strongestLink(this.weights.of(headsOf(name, this.labels)).values, this.labels);
-    const { queries, keys } = this.labels;
-    const said = link && `${clip(queries.texts[link.row], 24)} → ${clip((keys ?? queries).texts[link.column], 24)} ${Math.round(100 * link.weight)}%`;
-    const title = name.includes("*") ? titleOf(name) : name;
-    this.tip.replaceChildren(said ? `${title}: ${said}` : title);
-    const tile = place.button.getBoundingClientRect(), around = this.node.getBoundingClientRect();
-    this.tip.style.top = `${tile.bottom - around.top + 6}px`;
-    this.tip.style.left = `${Math.max(0, Math.min(tile.left - around.left, around.width - this.tip.offsetWidth))}px`;
   }
 
   /** Shows other weights of the same heads. @param {Weights} weights */
@@ -174,7 +126,8 @@ class Overview {
     const look = `${state.scale} ${colours.dark} ${step}`;
     for (const [name, { button, canvas }] of this.places) {
       if (this.look !== look) this.paint(name, step, state, colours, canvas);
-      button.setAttribute("aria-label", titleOf(name));
+      button.title = titleOf(name);
+      button.setAttribute("aria-label", button.title);
       if (name === state.head) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
       button.tabIndex = name === holder ? 0 : -1;

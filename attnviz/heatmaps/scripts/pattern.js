@@ -78,7 +78,7 @@ function patternOf(app) {
     const room = Math.max(240, holder.clientWidth), { rows, keys } = windowOf(app);
     const cell = at.row >= 0 && at.column >= 0 ? at.row * shown.columns.length + at.column : -1;
     said.textContent = cell < 0 ? "" : `${clip(shown.rows[at.row].name, 30)} → ${clip(shown.columns[at.column].name, 30)}: ${
-      number(shown.values[cell], !shown.known || shown.known[cell] === 1, 4)}`;
+      percent(shown.values[cell], !shown.known || shown.known[cell] === 1)}`;
     if (isMatrix) {
       // The whole matrix is on the first screen, if it can be read there.
       const below = innerHeight - (canvas.getBoundingClientRect().top + scrollY) - 12;
@@ -88,7 +88,7 @@ function patternOf(app) {
       canvas.style.touchAction = zoomed(app) ? "none" : "manipulation";
       canvas.setAttribute("aria-label", say("aboutMatrix", name));
       drawMatrix(new CanvasPen(canvas, layout.width, layout.height), shown, layout, cut(app, rows, keys), at, colours);
-      const over = shown.top > at.top * 1.001 ? say("over", number(shown.top, true)) : "";
+      const over = shown.top > at.top * 1.001 ? say("over", percent(shown.top)) : "";
       const masked = shown.masked.some((/** @type {number} */ end) => end < shown.columns.length) ? `; ${say("masked")}` : "";
       legend.textContent = `${scaleOf(at.top, at.least, colours)}${over}${masked} · ${say("axes")}. ${app.weights.links ? say("rounded", app.weights.links) : say("exact")}`;
     } else {

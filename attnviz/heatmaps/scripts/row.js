@@ -52,7 +52,7 @@ class RowView {
     const sum = row >= 0 ? shown.values.subarray(row * n, row * n + n).reduce((all, one) => all + one, 0) : null;
     const exact = !shown.known;
     this.foot.replaceChildren(...(sum === null ? [] : [el("tr", {}, el("th", { scope: "row" }, say("sum")),
-      el("td", {}, number(sum, exact)))]));
+      el("td", {}, percent(sum, exact)))]));
     this.more.hidden = !of || count <= FEW;
     this.more.textContent = this.whole ? say("fewer") : say("all", count);
   }
@@ -91,7 +91,7 @@ class RowView {
       el("thead", {}, el("tr", {}, ...["query", "key", "weight"].map((one) => el("th", { scope: "col" }, say(one))))),
       el("tbody", {}, ...links.slice(0, FEW).map(([query, key, weight]) => el("tr", {},
         el("th", { scope: "row" }, ...name(queries[query], row + query)),
-        el("td", {}, ...name((keys ?? queries)[key], column + key)), el("td", {}, number(weight, true))))));
+        el("td", {}, ...name((keys ?? queries)[key], column + key)), el("td", {}, percent(weight))))));
   }
 
   /** @param {Shown} shown @param {number} i @param {number} j @param {(number|null)[]} named @param {number} top
@@ -109,7 +109,7 @@ class RowView {
         ? el("td", { class: "name" }, el("bdi", {}, clip(one.name, 40)))
         : el("th", { scope: "row" }, el("button", { type: "button", class: "link", click: choose },
           el("bdi", {}, clip(one.name, 40))))),
-      el("td", {}, el("span", { class: "value" }, number(weight, !shown.known || shown.known[at] === 1)),
+      el("td", {}, el("span", { class: "value" }, percent(weight, !shown.known || shown.known[at] === 1)),
         el("span", { class: "track" }, bar)));
   }
 }

@@ -2,7 +2,7 @@
  * @typedef {{texts: string[], words: number[], names: Record<string, string>, special: number[], segments: number[],
  *   glued: number[]}} Side the tokens of the rows, or of the columns
  * @typedef {{scale: string, model: string, kind: string, about: string, is: string, sentence: string,
- *   masked: number[], layers: (number|"*")[], heads: (number|"*")[], function_words: string[], size: [number, number], tops: number[], links: number, queries: Side,
+ *   masked: number[], layers: (number|"*")[], heads: (number|"*")[], size: [number, number], tops: number[], links: number, queries: Side,
  *   keys: Side | null, first: [number, number], cell: [number, number], proof: string, proved: boolean,
  *   command: string, absent: string, steps: number[], exact?: string[], tokens?: {queries: string[], keys: string[] | null},
  *   vectors?: {d_k: number, d_v: number, scaling: number[]},
@@ -198,8 +198,8 @@ function maskedFrom(masked, rows, columns) {
   });
 }
 
-/** A weight as a number to read; where it is rounded, it says so. */
-function number(/** @type {number} */ weight, /** @type {boolean} */ exact, /** @type {number} */ digits = 3) {
-  const text = weight > 0 && weight < 0.5 * 10 ** -digits ? weight.toExponential(1) : weight.toFixed(digits);
-  return exact ? text : `≈${text}`;
+/** A weight or a change in percent; where it is rounded, it says so. */
+function percent(/** @type {number} */ weight, /** @type {boolean} */ exact = true) {
+  const share = 100 * Math.abs(weight), text = share >= 9.95 ? share.toFixed(1) : share.toPrecision(2);
+  return `${exact ? "" : "≈"}${weight < 0 ? "−" : ""}${Number(text)}%`;
 }

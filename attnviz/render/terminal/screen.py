@@ -65,14 +65,6 @@ class Screen:
         return "╱" if self.unicode else "/"
 
     @property
-    def has_blanks(self) -> bool:
-        """Whether cells of weight near 0 stay blank; otherwise they have the palette's colour of 0.
-
-        A blank cell would have the colour of the terminal, which may be unknown, and look like any weight.
-        """
-        return not self.colour
-
-    @property
     def fallback(self) -> str | None:
         """The language of a terminal that cannot show Korean letters, English; None for all others."""
         return None if self.unicode or "가".encode(self.encoding, "ignore") else "en"
