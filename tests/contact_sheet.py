@@ -2,16 +2,12 @@
 
     python tests/contact_sheet.py
 
-writes outputs/gallery/contact-sheet.png. Light slides stand at the left, the dark ones beside them. It also photographs
-the pages of the gallery, by Chromium.
+writes outputs/gallery/contact-sheet.png. Light slides stand at the left, the dark ones beside them.
 """
 
 from __future__ import annotations
 
 import functools
-import os
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -50,24 +46,8 @@ def draw_slide(kind: Any, options: dict[str, Any], theme: str) -> Image.Image:
         return Image.open(path).convert("RGB").resize(SLIDE)
 
 
-def photograph_pages() -> None:
-    """Write a picture of the top of each page of the gallery."""
-    chromium = shutil.which("chromium-headless-shell") or "chromium"
-    with tempfile.TemporaryDirectory() as folder:
-        # The page's Korean button is drawn with the font that ships with attnviz.
-        (Path(folder) / "fonts").symlink_to(ROOT / "attnviz" / "render" / "typefaces")
-        for page in sorted(TARGET.parent.glob("*.html")):
-            picture = page.with_suffix(".png")
-            options = ["--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=1280,900"]
-            options += ["--virtual-time-budget=5000", f"--screenshot={picture}", page.as_uri()]
-            subprocess.run(
-                [chromium, *options], env=os.environ | {"XDG_DATA_HOME": folder}, check=True
-            )
-            print(f"wrote {picture.relative_to(ROOT)}")
-
-
 def main() -> None:
-    """Draw every kind of picture in both themes, write the sheet, and photograph the pages."""
+    """Draw every kind of picture in both themes, and write the sheet."""
     pairs: list[list[Image.Image]] = []
     for compute, options in KINDS:
         kind = compute()
@@ -82,7 +62,6 @@ def main() -> None:
             sheet.paste(slide, (left + column * (SLIDE[0] + GAP), top))
     sheet.save(TARGET, optimize=True)
     print(f"wrote {TARGET.relative_to(ROOT)}: {len(pairs)} pairs of slides")
-    photograph_pages()
 
 
 if __name__ == "__main__":

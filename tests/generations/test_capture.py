@@ -137,7 +137,7 @@ def test_models_with_attention_of_their_own(zoo: Zoo, name: str) -> None:
     assert whole.logits[0, -NEW - 1 : -1].argmax(dim=-1).tolist() == numbers[0, -NEW:].tolist()
 
 
-@pytest.mark.parametrize("name", ["t5", "bart_wordpiece", "marian"])
+@pytest.mark.parametrize("name", ["t5", "marian"])
 def test_translation_shows_cross_attention(zoo: Zoo, name: str) -> None:
     """Each row is that of the step that generates its token, as in the record of the whole."""
     source = zoo.source(name)
@@ -150,7 +150,7 @@ def test_translation_shows_cross_attention(zoo: Zoo, name: str) -> None:
     assert_equal(record.weights, whole.weights[:, :, :n])
 
 
-@pytest.mark.parametrize("name", ["toy-decoder", "toy-seq2seq", "toy-transformer"])
+@pytest.mark.parametrize("name", ["toy-decoder", "toy-seq2seq"])
 def test_home_built(name: str) -> None:
     """Each row is the step that chose its token, in decoders as in translators, and is called so."""
     steps: list[Step] = []
@@ -237,12 +237,10 @@ def test_bad_input(zoo: Zoo, speaking: Callable[[str], tuple[Any, Any]]) -> None
     for prompt, model, more, error, words in (
         ("", ("toy-decoder",), {}, InputError, "the prompt is empty"),
         ("I", ("toy",), {}, ModelError, "toy generates nothing: it only reads"),
-        ("I", ("toy-random",), {}, ModelError, "generates nothing"),
         ("I", (zoo.source("distilbert"),), {}, ModelError, "generates nothing"),
         ("I", (torch.nn.Linear(2, 2),), {}, ModelError, "cannot be run on this text"),
         ("a " * 23 + "b", gpt2, {}, TooLongError, "nothing can follow"),
         ("I", (), {"max_new_tokens": 0}, InputError, "at least 1 token"),
-        ("I", (), {"chat": True}, InputError, "no chat template"),
         ("I", gpt2, {"chat": True}, InputError, "no chat template"),
         ("abc", (Own(8), Words()), {"chat": True}, InputError, "has no chat template"),
         ("I", (), {"heads": [9]}, SelectionError, "there is no head 9"),
@@ -287,10 +285,6 @@ def test_chat_where_memory_cannot_be_limited(
 @pytest.mark.parametrize(
     ("template", "reason"),
     [
-        (
-            "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
-            "longer",
-        ),
         ("{{ 10 ** (10 ** 9) }}", "longer"),
         ("{{ 'a' * 10 ** 10 }}", "too much memory"),
         ("{{ 'a' * 10 ** 7 }}", "10,000,000 characters"),
@@ -306,7 +300,7 @@ def test_a_chat_template_is_bounded(
 ) -> None:
     """One that runs without end, fills the memory or fails is refused in one line."""
     if reason == "longer":
-        monkeypatch.setattr("attnviz.capture.sources.chat.SECONDS", 4)
+        monkeypatch.setattr("attnviz.capture.sources.chat.SECONDS", 2)
     model, tokenizer = speaking("llama")
     tokenizer.chat_template = template
     with pytest.raises(ModelError, match=rf"the chat template of .* cannot be used: .*{reason}"):
@@ -380,11 +374,10 @@ class TestOwn:
         assert record.receipt is not None
         assert (record.receipt.native, record.receipt.layers) == ("sdpa", (0, 1))
 
-    @pytest.mark.parametrize("prompt", ["a", "abc"])
-    def test_a_softmax_by_hand_without_a_tokenizer(self, prompt: str) -> None:
+    def test_a_softmax_by_hand_without_a_tokenizer(self) -> None:
         """The rows are the module's own softmax; the bytes of the text are the tokens."""
         model = Own(256, by_hand=True)
-        record = attnviz.generate(prompt, model, max_new_tokens=4)
+        record = attnviz.generate("abc", model, max_new_tokens=4)
         model(torch.tensor([numbers_of(record)]))
         weights = torch.cat(model.weights).detach().numpy()
         assert_equal(record.weights, chosen(weights, record))
