@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -76,12 +75,6 @@ class Role:
     def established(self) -> bool:
         """Whether no control or other doubt rules the role out: see `attnviz.heads.roles.doubt`."""
         return self.doubt is None
-
-    @property
-    def rival(self) -> Control | None:
-        """The control with the highest interval among those that could rule the role out; None if there is none."""
-        rivals = [item for item in self.controls if item.rules_out and not math.isnan(item.high)]
-        return max(rivals, key=lambda control: control.high, default=None)
 
     def control(self, name: str) -> Control | None:
         """Return a control by name; None if it was not measured."""
