@@ -16,7 +16,6 @@ from attnviz.capture.observers import Batch, Block, Sentence
 from attnviz.capture.source import open_source
 from attnviz.capture.stream import Layer, Scoring
 from attnviz.heads import relations
-from attnviz.heads.capture import survey as windows
 from attnviz.heads.capture.measure import LinkFinder, align
 from attnviz.heads.relations import candidates
 from attnviz.heads.settings import SurveySettings
@@ -24,13 +23,12 @@ from attnviz.heads.words import note_words
 from attnviz.models.language.splits import corpus_lines
 from attnviz.storage.corpora.corpus import read_corpus
 from attnviz.text.corpus import Annotation, CorpusLine, Link
-from tests.heads.surveys import survey_model, survey_parts
+from tests.heads.surveys import survey_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from attnviz.heads.relations import LinkHits
-    from attnviz.heads.survey import Survey
     from tests.fixtures.zoo import Zoo
 
 TREEBANK = Path(__file__).parents[3] / "sample_inputs" / "treebank.conllu"
@@ -257,43 +255,3 @@ def ahead(lines: Sequence[CorpusLine]) -> list[CorpusLine]:
         )
         turned.append(replace(line, annotated=replace(line.annotated, links=links)))
     return turned
-
-
-@pytest.fixture(scope="module")
-def whole() -> Survey:
-    """A comparison of the home-built encoder on few sentences, with few random models."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(windows, "SEEDS", 2)
-        return survey_model(corpus_lines(40), open_source("toy"), QUICK)
-
-
-@pytest.mark.usefixtures("whole_corpora")
-class TestParts:
-    """Batches, order and parts change nothing, controls included."""
-
-    @pytest.fixture(autouse=True)
-    def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(windows, "SEEDS", 2)
-
-    def test_order_batches_and_parts(self, whole: Survey) -> None:
-        lines, source = corpus_lines(40), open_source("toy")
-        parts = survey_parts([lines[25:], lines[:7], lines[7:25]], source, QUICK)
-        other = survey_model(lines[::-1], source, QUICK, tokens=64)
-        for one in (parts, other):
-            assert exactly(one) == exactly(whole)
-
-
-def exactly(found: Survey) -> tuple[object, ...]:
-    """All that a survey holds of relations, to compare."""
-    made, controls = found.relations, found.controls
-    assert made is not None
-    assert controls is not None
-    return (
-        [
-            (name, one.hits.tolist(), one.offsets.tolist(), one.counts.tolist(), one.lost)
-            for name, one in made.by_name.items()
-        ],
-        made.n_links,
-        [(key, one.annotation) for key, one in found.linked.items()],
-        [(key, one.names, one.hits.tolist(), one.lost) for key, one in controls.found.items()],
-    )
