@@ -95,8 +95,8 @@ def picture(
     """Return the picture of a result; `place` chooses a part of it.
 
     `lang` is the language, None that of the result or else the current one. `own` are the keywords of its view:
-    ``layer``, ``head`` and ``finder`` of a record, ``layer`` and ``head`` of a difference, ``heads`` and ``examples``
-    of a comparison of heads, ``precision`` and ``blanks`` of a walkthrough.
+    ``layer``, ``head`` and ``finder`` of a record, ``layer`` and ``head`` of a difference, ``heads`` of a
+    comparison of heads, ``precision`` and ``blanks`` of a walkthrough.
     """
     with language(lang or result.language):
         if isinstance(result, Attention | Difference):
@@ -106,9 +106,9 @@ def picture(
                 return figure.draw_record(result, look, *place, **own)
             return figure.draw_difference(result, look, *place, **own)
         if isinstance(result, HeadComparison):
-            from attnviz.heads import api
+            from attnviz.heads import figure as figure_of_heads
 
-            return api.draw(result, look, *place, **own)
+            return figure_of_heads.draw(result, look, *place, **own)
         if isinstance(result, Walkthrough):
             from attnviz.walkthroughs import figure as walkthrough_figure
 

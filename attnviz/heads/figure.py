@@ -7,9 +7,9 @@ follows from what stands on it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from attnviz.heads.selection import (
     strongest,
     strongest_links,
 )
+from attnviz.heads.settings import Place
 from attnviz.look import Look
 from attnviz.render.columns import Column
 from attnviz.render.fonts import typefaces_for
@@ -49,9 +50,6 @@ from attnviz.text.messages import N_, _
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Patterns: TypeAlias = Mapping[tuple[str, str], Attention]
-"""The attention on examples, by the name of the head and the sentence."""
 
 WIDTH, CARD_WIDTH = 13.0, 9.0  # of a sheet, and of one with a single head, in inches; at least
 NARROW = 7.0  # a narrower picture, such as one for a paper, has its parts below one another
@@ -136,27 +134,21 @@ class HeadMap:
 def draw(
     comparison: HeadComparison,
     look: Look,
-    heads: Sequence[tuple[int, int]] = (),
-    *,
-    patterns: Patterns | None = None,
-    unseen: str = "",
+    heads: Sequence[Place] = (),
 ) -> Picture:
     """Draw a comparison, or the cards of some heads; of one sentence, what each head attends to in it.
 
-    A slide or a narrow column has only the map and the roles. `patterns` has the attention on the examples; `unseen`
-    says why there are no patterns.
-
-    Raises SelectionError: there is no such head, or a pattern lacks a head.
+    A slide or a narrow column has only the map and the roles. Raises SelectionError: there is no such head, or a
+    pattern lacks a head.
     """
-    style, theme, patterns = style_of(look), theme_of(look.theme), patterns or {}
+    style, theme = style_of(look), theme_of(look.theme)
     profiles = [comparison.head(place) for place in heads]
     maps = [] if heads else _maps(comparison, style, theme)
     title = _title(comparison, profiles)
     notes = _notes(comparison, profiles, style.caption)
-    if profiles and patterns and style.caption == "all":
+    if profiles and comparison.patterns and style.caption == "all":
         notes.insert(1, _(PATTERN))
-    texts = [title, unseen, *notes, *_texts(comparison, maps, patterns)]
-    typefaces = typefaces_for(texts)
+    typefaces = typefaces_for([title, *notes, *_texts(comparison, maps)])
     is_narrow = style.width is not None and style.width < NARROW
     size = min(style.letters, NARROW_LETTERS if is_narrow else LARGEST_LETTERS)
     width = style.width or _sheet_width(maps, profiles, size, style.margin)
@@ -186,9 +178,9 @@ def draw(
         for head_map in maps:
             top = _draw_map_and_table(page, head_map, top) + page.letters(2.5)
         if profiles:
-            top = _draw_heads(page, comparison, profiles, patterns, top)
+            top = _draw_heads(page, comparison, profiles, top)
         elif style.height is None and width >= NARROW:
-            top = _draw_examples(page, comparison, patterns, unseen, top)
+            top = _draw_examples(page, comparison, top)
         if style.height is None:
             height = page.write(foot, page.margin, top) + style.margin
             figure.set_size_inches(width, height)
@@ -250,16 +242,14 @@ def _notes(comparison: HeadComparison, profiles: Sequence[HeadProfile], caption:
     return [*notes, _(words.NOT_EXPLANATION)]
 
 
-def _texts(
-    comparison: HeadComparison, maps: Sequence[HeadMap], patterns: Patterns
-) -> Iterable[str]:
+def _texts(comparison: HeadComparison, maps: Sequence[HeadMap]) -> Iterable[str]:
     """Return the other texts that a picture may have, to choose fonts."""
     yield from (_about(comparison, is_brief=False), _(PATTERN), "√→–·≤…“”")
     for item in maps:
         yield from (*item.labels.flat, *(cell for column in item.columns for cell in column.cells))
     yield from (example.text for example in comparison.typical.values())
     yield from (item.text for several in comparison.examples.values() for item in several)
-    for record in (*patterns.values(), *filter(None, [comparison.attention])):
+    for record in (*comparison.patterns.values(), *filter(None, [comparison.attention])):
         yield from (token.text for token in (*record.query_tokens, *record.key_tokens))
     yield from (words.role_score(role) for head in comparison.heads for role in head.roles)
 
@@ -454,25 +444,27 @@ class Shown:
     role: Role | None = None
     sentence: str = ""
     links: str = ""
-    record: Attention | None  # of this head alone; None if its weights are not known
+    record: Attention | None = None  # of this head alone; None if its weights are not known
     cells: Sequence[Cells] = ()  # outlined
 
 
-def _shown_role(card: RoleCard, record: Attention | None) -> Shown:
+def _shown_role(card: RoleCard, comparison: HeadComparison) -> Shown:
     """Return what is shown of a role: a sentence, and the weights with the cells of its relation outlined."""
     title = f"{card.head.name} · {words.role_name(card.role)} {words.rounded(card.role.score)}"
+    record = comparison.patterns.get(card.key)
     if card.example is None:
-        sentence = _("no example among the sentences kept")
-        return Shown(title=title, role=card.role, sentence=sentence, record=None)
-    links = link_words(card.example) if record is not None else ""
-    own = None if record is None else record.select([card.head.layer], [card.head.head])
+        return Shown(title=title, role=card.role)
+    sentence = f"“{card.example.text}”"
+    if record is None:
+        return Shown(title=title, role=card.role, sentence=sentence)
+    links = link_words(card.example)
     return Shown(
         title=title,
         role=card.role,
-        sentence=f"“{card.example.text}”",
+        sentence=sentence,
         links=_("Outlined: {links}").format(links=links) if links else "",
-        record=own,
-        cells=[] if own is None else linked_cells(card.example, own),
+        record=record.select([card.head.layer], [card.head.head]),
+        cells=linked_cells(card.example, record),
     )
 
 
@@ -495,9 +487,7 @@ def _shown_links(record: Attention) -> list[Shown]:
     return shown
 
 
-def _draw_examples(
-    page: Page, comparison: HeadComparison, patterns: Patterns, unseen: str, top: float
-) -> float:
+def _draw_examples(page: Page, comparison: HeadComparison, top: float) -> float:
     """Draw an example of each of the clearest roles, or the strongest links of one sentence; return the lower end."""
     record = comparison.attention
     if record is not None:
@@ -505,10 +495,8 @@ def _draw_examples(
         examples = _shown_links(record)
     else:
         title = _("A typical example of the clearest roles.")
-        examples = [_shown_role(card, patterns.get(card.key)) for card in strongest(comparison)]
-    if unseen:
-        title = _("Examples; their patterns are not shown: {why}").format(why=unseen)
-    elif any(shown.record for shown in examples):
+        examples = [_shown_role(card, comparison) for card in strongest(comparison)]
+    if any(shown.record for shown in examples):
         title = f"{title} {_(PATTERN)}"
     if not examples:
         return top
@@ -583,7 +571,6 @@ def _draw_heads(
     page: Page,
     comparison: HeadComparison,
     profiles: Sequence[HeadProfile],
-    patterns: Patterns,
     top: float,
 ) -> float:
     """Draw the cards of heads, two beside each other on a wide page; return their lower end.
@@ -606,7 +593,7 @@ def _draw_heads(
             if not profile.roles:
                 continue
             card = clearest_card(profile, comparison)
-            shown = replace(_shown_role(card, patterns.get(card.key)), title="")
+            shown = replace(_shown_role(card, comparison), title="")
             start = end + page.letters(1)
             if len(profiles) == 1 and n_across == 2:
                 left, start = left + width + gap, top

@@ -46,9 +46,8 @@ LONG = "Although I did not get 95 in last TOEFL, I could get in the Ph.D program
 
 
 def draw(comparison: HeadComparison, *place: Any, **options: Any) -> Picture:
-    """Draw a comparison; `options` are those of a look, and patterns."""
-    patterns, unseen = options.pop("patterns", None), options.pop("unseen", "")
-    return figure.draw(comparison, Look(**options), *place, patterns=patterns, unseen=unseen)
+    """Draw a comparison; `options` are those of a look."""
+    return figure.draw(comparison, Look(**options), *place)
 
 
 def images_of(drawn: Figure) -> list[np.ndarray]:
@@ -112,9 +111,10 @@ def test_long_words_keep_clear(texts_of: Texts, fixed_record: Make, style: str) 
     words = [f"{n}-{KOREAN}" for n in range(60)]
     record = fixed_record(tuple(words), n_layers=3, n_heads=6)
     patterns = {card.key: record for card in strongest(comparison)}
+    comparison = replace(comparison, patterns=patterns)
     with language("ko" if style == "sheet" else "en"):
         for places in ([], [(0, 0), (2, 5)]):
-            drawn = draw(comparison, places, patterns=patterns, style=style).figure
+            drawn = draw(comparison, places, style=style).figure
             expect_clear(drawn, texts_of)
 
 
@@ -180,15 +180,14 @@ def test_patterns_that_are_given_are_drawn(fixed_record: Make, texts_of: Texts) 
     record = fixed_record(n_layers=2, n_heads=3)
     expected = LIGHT.pixels(record.pattern(1, 0), 1.0, colours())
     key = ("1.0", f"{KOREAN} 1.0")
-    patterns = {key: record}
-    for places in ([], [(1, 0)]):
-        drawn = draw(comparison, places, patterns=patterns).figure
+    for places in ([], ["1.0"]):
+        drawn = draw(replace(comparison, patterns={key: record}), places).figure
         same = [np.array_equal(image, expected) for image in images_of(drawn)]
         assert sum(same) == 1
         assert {token.text for token in record.key_tokens} <= set(expect_clear(drawn, texts_of))
     assert len(images_of(draw(comparison).figure)) == 1  # the map
     with pytest.raises(SelectionError, match=r"no (layer|head)"):
-        draw(comparison, patterns={key: record.select([0], [2])})
+        draw(replace(comparison, patterns={key: record.select([0], [2])}))
 
 
 def test_the_cells_of_a_relation_are_outlined(fixed_record: Make, texts_of: Texts) -> None:
@@ -197,14 +196,18 @@ def test_the_cells_of_a_relation_are_outlined(fixed_record: Make, texts_of: Text
     head = comparison.heads[3]
     text, links = "I love all you", (((2, 6), (11, 14)),)
     example = Example(text=text, score=1.0, links=links)
-    comparison = replace(comparison, typical={(head.name, head.roles[0].measure): example})
     record = fixed_record(n_layers=2, n_heads=3)
     spans = [None, (0, 1), (2, 6), (7, 10), (11, 14), None]
     tokens = [
         replace(token, span=span) for token, span in zip(record.key_tokens, spans, strict=True)
     ]
     record = replace(record, query_tokens=tuple(tokens), key_tokens=tuple(tokens), receipt=None)
-    drawn = draw(comparison, [head.place], patterns={(head.name, text): record})
+    comparison = replace(
+        comparison,
+        typical={(head.name, head.roles[0].measure): example},
+        patterns={(head.name, text): record},
+    )
+    drawn = draw(comparison, [head.place])
     assert "Outlined: love → you" in expect_clear(drawn.figure, texts_of)
     (middle,) = outlined(drawn.figure)
     left, right, low, top = drawn.figure.axes[0].images[-1].get_extent()
@@ -259,9 +262,6 @@ def test_what_must_be_said(texts_of: Texts) -> None:
         for words in ("made by hand", "1,234 sentences", proof(comparison), "not expl"):
             assert words in shown
         assert proof(comparison) in picture.description
-    unseen = draw(comparison, unseen="the model is not here").figure
-    shown = " ".join(text for text, _ in texts_of(unseen))
-    assert "their patterns are not shown: the model is not here" in shown
 
 
 def test_the_sheet_is_legible_in_a_column(texts_of: Texts) -> None:
