@@ -152,8 +152,8 @@ def write(
         if ending in PICTURES:
             content = picture(result, look, *place, lang=lang, **own).fill
         elif ending == ".html":
-            # A page shows all heads of a comparison, and no patterns of examples.
-            of_page = {name: own[name] for name in own if name not in {"heads", "examples"}}
+            # A page shows all heads of a comparison.
+            of_page = {name: own[name] for name in own if name != "heads"}
             content = web_page(result, look, lang=lang, **of_page).html
         else:
             content = _data(result, ending, path.name, look, own)

@@ -15,10 +15,8 @@ from attnviz.attention import Attention
 from attnviz.heads import tables, words
 from attnviz.heads.measures import CHANCE
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
-from attnviz.heads.relations import FAMILY, terms_of
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import (
-    MOST,
     HeadRole,
     RoleCard,
     by_role,
@@ -32,7 +30,7 @@ from attnviz.render.columns import Column
 from attnviz.render.palette import LEVELS, levels, readable
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import table
-from attnviz.render.terminal.text import centre, fit, fold, spell, wrap
+from attnviz.render.terminal.text import centre, fit, spell, wrap
 from attnviz.text.display import HELD
 from attnviz.text.messages import _
 
@@ -42,7 +40,6 @@ OVERVIEW_LINES = 40  # most lines of the overview
 CHANGED = 6  # number of heads in the table of those that differ most from a second model
 NARROWEST_CARD = 48  # columns of a card of one head beside another
 CELL = 5, 20  # smallest and largest width of a head on a map, in characters
-CELL_LINES = 3  # most lines of a head on a map; 1 in a model of more than `MOST` heads
 REACH = 4  # largest offset of a small pattern, before and after the query
 BAR, CHART = 30, 24  # characters of the longest bar, of a link and in a card
 LABEL, CELL_WIDTH = (
@@ -169,44 +166,23 @@ def _map(
     """Draw a cell for each head, one row per layer; if there are too many heads, draw several bands."""
     margin = len(str(comparison.n_layers - 1)) + 2
     cells = {head.place: cell_of(head) for head in comparison.heads}
-    longest_word = max(
-        Text(word).cell_len for cell in cells.values() for word in cell.plain.split()
-    )
-    longest = max(cell.cell_len for cell in cells.values())
-    min_width = max(CELL[0], min(CELL[1], longest_word + 1))
-    max_width = max(min_width, min(CELL[1], longest + 3))
+    width = max(CELL[0], min(CELL[1], max(cell.cell_len for cell in cells.values()) + 3))
     # As many heads as fit side by side, in bands of about the same number of heads; -(-a // b) rounds up.
-    room = out.screen.width - margin
-    n_bands = -(-comparison.n_heads // max(1, room // min_width))
+    n_bands = -(-comparison.n_heads // max(1, (out.screen.width - margin) // width))
     n_across = -(-comparison.n_heads // n_bands)
-    width = max(min_width, min(max_width, room // n_across))
-    most_lines = CELL_LINES if len(cells) <= MOST else 1
     for start in range(0, comparison.n_heads, n_across):
         numbers = range(start, min(start + n_across, comparison.n_heads))
         titles = "".join(f"{number:<{width}}" for number in numbers)
         yield Text(" " * margin + titles.rstrip(), "dim", no_wrap=True)
         for layer in range(comparison.n_layers):
-            columns = [
-                _cell_lines(cells[layer, number], width - 1, most_lines, out.screen)
-                for number in numbers
-            ]
-            for row in range(max(map(len, columns))):
-                line = Text(f"{'' if row else layer:<{margin}}", "dim", no_wrap=True)
-                for column in columns:
-                    text = column[row] if row < len(column) else Text()
-                    line.append_text(text)
-                    line.append(" " * (width - text.cell_len))
-                line.rstrip()
-                yield line
+            line = Text(f"{layer:<{margin}}", "dim", no_wrap=True)
+            for number in numbers:
+                cell = cells[layer, number]
+                text = Text(fit(cell.plain, width - 1, out.screen), cell.style)
+                line.append_text(text).append(" " * (width - text.cell_len))
+            line.rstrip()
+            yield line
         yield Text()
-
-
-def _cell_lines(cell: Text, width: int, most: int, screen: Screen) -> list[Text]:
-    """Return a text in at most `most` lines of at most `width`; the last one has an ellipsis if it was cut."""
-    lines = [line.plain for line in fold(cell, width)]
-    if len(lines) > most:
-        lines = [*lines[: most - 1], fit(" ".join(lines[most - 1 :]), width, screen)]
-    return [Text(line, cell.style) for line in lines]
 
 
 def _label(head: HeadProfile, out: Writer) -> Text:
@@ -234,40 +210,6 @@ def _changes(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
     yield from out.prose(_("The heads that differ most:"))
     yield from out.table(tables.change_table(comparison, CHANGED))
     yield Text()
-
-
-def _relation_counts(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
-    """Yield a line with the number of relations that heads are established to find."""
-    relations = comparison.relations
-    if not relations:
-        return
-    doubts = [relation.role.doubt for relation in relations]
-    n_too_few = sum(doubt is not None and doubt.code == "too_few" for doubt in doubts)
-    text = _(
-        "Relations between words that a head is established to find: {sure} of {n}; too rare to "
-        "say: {few}."
-    ).format(n=len(relations), sure=doubts.count(None), few=n_too_few)
-    yield from out.prose(text, "dim")
-
-
-def _terms(roles: Sequence[Role | None], out: Writer) -> Iterator[Text]:
-    """Explain the roles of a table, and the terms in the names of relations."""
-    rules = [role.rule for role in roles if role is not None]
-    # "previous token: attends to the previous token" would explain nothing.
-    texts: list[str] = [
-        f"{_(rule.short)}: {_(rule.words)}"
-        for rule in rules
-        if rule.family != FAMILY.name and _(rule.short) not in _(rule.words)
-    ]
-    terms = terms_of(rules)
-    if terms:
-        texts.append(
-            _("a to b: attends from a to its b (in Universal Dependencies: {terms})").format(
-                terms=", ".join(terms)
-            )
-        )
-    if texts:
-        yield from out.prose("; ".join(texts), "dim")
 
 
 def draw_sentence(comparison: HeadComparison, record: Attention, out: Writer) -> list[Text]:
@@ -323,7 +265,7 @@ def draw_table(
     if comparison.relations:
         lines += out.prose(_("Relations between words, and the head that finds each best"))
         lines += [*out.table(tables.relation_table(comparison.relations))]
-        lines += [*_relation_counts(comparison, out), *_relation_legend(out)]
+        lines += _relation_legend(out)
     lines += [*_legend(comparison, rows, out)]
     lines += _ending(comparison, out, has_notes=True)
     return lines
@@ -362,7 +304,6 @@ def _relation_legend(out: Writer) -> Iterator[Text]:
 
 def _legend(comparison: HeadComparison, rows: Sequence[HeadRole], out: Writer) -> Iterator[Text]:
     """Explain the roles, controls and signs of the table of heads."""
-    yield from _terms(list({row.role.rule: row.role for row in rows if row.role}.values()), out)
     yield from out.prose(_(words.ESTABLISHED), "dim")
     controls = [
         f"{_(kind.title)}: {_(kind.words)}"
