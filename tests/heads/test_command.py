@@ -80,15 +80,11 @@ def test_a_treebank(numbers: Callable[..., dict[str, Any]], here: Path, treebank
     assert plain["estimates"] == found["estimates"]
 
 
-def test_one_sentence(
-    numbers: Callable[..., dict[str, Any]], typed: Callable[..., Result], here: Path
-) -> None:
+def test_one_sentence(numbers: Callable[..., dict[str, Any]], typed: Callable[..., Result]) -> None:
     """A sentence, typed or on standard input, is a corpus of one line; no role is established from one."""
     (text,) = sentences(1)
-    (here / "one.txt").write_text(text)
     found = numbers("--toy", text)
     assert numbers("--toy", "-", stdin=text.encode() + b"\n") == found
-    assert numbers("--toy", "--corpus", "one.txt") == found
     assert not any(role["doubt"] is None for head in found["heads"] for role in head["roles"])
     shown = typed("compare-heads", "--toy", text, "-o", "a.csv").output
     assert shown.startswith("Heads on one sentence · toy\n")

@@ -136,6 +136,8 @@ def test_one_sentence_shows_words(texts_of: Texts, fixed_record: Make) -> None:
         assert weight == record.weights[layer, number, tokens.index(query), tokens.index(key)]
         assert f"{query} → {key} {weight:.2f}" in shown
         assert f"Layer {layer}, head {number}" in shown
+    slide = expect_slide(made(attention=record), texts_of)
+    assert {f"{link.weight:.2f}" for link in links} <= set(slide)
 
 
 def test_cards_are_of_the_clearest_roles(texts_of: Texts) -> None:
@@ -314,22 +316,6 @@ def test_more_roles_than_a_slide_has_room_for(texts_of: Texts) -> None:
     many = replace(comparison, heads=(*heads, *comparison.heads[len(heads) :]))
     shown = expect_slide(many, texts_of)
     assert any(text.startswith("and ") and "--style sheet" in text for text in shown)
-
-
-def test_the_slide_of_one_sentence(texts_of: Texts, fixed_record: Make) -> None:
-    """The word that each head attends to most, and the strongest links."""
-    record = fixed_record(("I", "love", KOREAN * 9, "you"), n_layers=2, n_heads=3)
-    shown = expect_slide(made(attention=record), texts_of)
-    for place in np.ndindex(2, 3):
-        word = record.key_tokens[int(received_by_words(record)[place].argmax())].text
-        assert any(word.startswith(text.rstrip("…")) for text in shown if text)
-    assert {f"{link.weight:.2f}" for link in strongest_links(record)} <= set(shown)
-
-
-def test_a_head_that_is_not_there() -> None:
-    """It is refused."""
-    with pytest.raises(SelectionError, match="no layer 7"):
-        draw(made(), [(7, 0)])
 
 
 def test_files_are_the_same_each_time() -> None:

@@ -13,7 +13,6 @@ import pytest
 from rich.console import Console
 
 from attnviz.attention import Attention, Note
-from attnviz.errors import SelectionError
 from attnviz.heads.measures import rules_of
 from attnviz.heads.record import Example, HeadComparison
 from attnviz.heads.relation_words import RELATIONS
@@ -21,10 +20,9 @@ from attnviz.heads.relations import rule_of
 from attnviz.heads.selection import MOST
 from attnviz.heads.tables import code, evidence
 from attnviz.heads.terminal import bars, draw_heads, draw_overview, draw_table
-from attnviz.render.palette import luminance, readable
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.messages import LANGUAGES, _, language
-from tests.heads.comparisons_by_hand import COLOURS, KOREAN, TAKEN, compared, made
+from tests.heads.comparisons_by_hand import KOREAN, TAKEN, compared, made
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -121,23 +119,6 @@ def test_every_line_fits(shape: tuple[int, int], screen: Screen, width: int) -> 
     assert list(rows_of(comparison, screen)) == [head.name for head in heads]
 
 
-def test_the_numbers_are_the_comparisons() -> None:
-    """Score, interval and controls of each row, computed again."""
-    comparison = made()
-    rows = rows_of(comparison, WIDE)
-    for head in comparison.heads:
-        line = rows[head.name]
-        if not head.roles:
-            assert "no clear role" in line
-            continue
-        role = head.roles[0]
-        numbers = re.findall(r"(?<![\d.+-])\d+\.\d+", line.split(_(role.rule.short))[1])
-        held = [f"{one.value:.2f}" for one in role.controls if one.name != "chance"]
-        assert numbers == [f"{role.score:.2f}", f"{role.low:.2f}", f"{role.high:.2f}", *held]
-        assert ("●" if role.established else "○") in line
-        assert ("random too" in line) == (not role.established)
-
-
 def test_the_small_pattern_is_the_mean_by_offset() -> None:
     """A bar for each offset, the highest where most weight is."""
     comparison = made()
@@ -158,13 +139,6 @@ def test_of_a_large_model_heads_with_a_role_are_shown() -> None:
     assert f"Heads without a clear role, shown by --layer: {without}." in lines
     places = [(3, number) for number in range(16)]
     assert list(rows_of(comparison, PLAIN, places)) == [f"3.{number}" for number in range(16)]
-
-
-def test_heads_that_are_not_there_are_refused() -> None:
-    """The message says what there is."""
-    for place, words in (((2, 0), "no layer 2"), ((0, 3), "no head 3")):
-        with pytest.raises(SelectionError, match=words):
-            draw_heads(made(), [place], PLAIN)
 
 
 def test_relations() -> None:
@@ -303,8 +277,8 @@ class TestOverview:
         better = replace(heads[0].roles[0], score=0.97, low=0.95, high=0.99)
         heads[9] = replace(heads[9], roles=(better,))
         lines = plain(draw_overview(replace(comparison, heads=tuple(heads)), PLAIN))
-        row = next(line for line in lines if " previous token " in line and line.startswith("PREV"))
-        assert row.split()[:7] == f"PREV previous token 2.1 +2 0.97 0.95{TO}0.99".split()
+        (row,) = (line.split() for line in lines if line.startswith("PREV  "))
+        assert row == f"PREV previous token 2.1 +2 0.97 0.95{TO}0.99 — ≤0.12".split()
         assert not any("broad" in line for line in lines)  # random heads are as broad
 
     def test_of_many_roles_as_many_are_shown_as_fit(self) -> None:
@@ -328,25 +302,10 @@ class TestOverview:
         heads = tuple(replace(head, roles=()) for head in comparison.heads)
         without = plain(draw_overview(replace(comparison, heads=heads), PLAIN))
         assert "No head has an established role" in without[:5]
-
-    def test_it_is_told_in_korean(self) -> None:
         with language("ko"):
-            text = "\n".join(plain(draw_overview(made(), PLAIN)))
-        assert text.startswith("0번 층 0번 헤드: 이전 토큰을 봄")
-        assert "층 2개 x 헤드 3개" in text
-        assert "✓ 검증 완료 (최대 오차 2e-07)" in text
-
-
-@pytest.mark.parametrize("dark", [True, False])
-def test_colours_of_roles_can_be_read_and_told_apart(*, dark: bool) -> None:
-    """On black, on white, and on what terminals call by these names."""
-    shown = [readable(colour, dark=dark) for colour in COLOURS.values()]
-    for colour in shown:
-        rgb = np.array([*bytes.fromhex(colour[1:])], dtype=np.uint8)
-        for back in (0, 30) if dark else (255, 240):
-            one, other = float(luminance(rgb)), float(luminance(np.full(3, back, dtype=np.uint8)))
-            assert (max(one, other) + 0.05) / (min(one, other) + 0.05) >= 4.5
-    assert len(set(shown)) == len(COLOURS)
+            assert plain(draw_overview(made(), PLAIN))[0].startswith(
+                "0번 층 0번 헤드: 이전 토큰을 봄"
+            )
 
 
 def test_no_two_roles_have_the_same_short_name() -> None:
