@@ -26,7 +26,6 @@ class Result:
 
     __slots__ = ()
     ENDINGS: ClassVar[tuple[str, ...]]  # of the files that `save` writes
-    NOTEBOOK: ClassVar[Mapping[str, Any]] = {}  # keywords of the picture that a notebook shows
     language: str | None = None  # of the texts that it holds
 
     def figure(self, *place: Any, lang: str | None = None, **options: Any) -> Figure:
@@ -77,7 +76,7 @@ class Result:
         """Return the picture, for notebooks that show no page."""
         from attnviz import results
 
-        return results.picture(self, Look(), **self.NOTEBOOK).png()
+        return results.picture(self, Look()).png()
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[Look, dict[str, Any]]:

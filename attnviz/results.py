@@ -89,8 +89,8 @@ def picture(result: Any, look: Look, *place: Any, lang: str | None = None, **own
     """Return the picture of a result; `place` chooses a part of it.
 
     `lang` is the language, None that of the result or else the current one. `own` are the keywords of its view:
-    ``layer``, ``head`` and ``finder`` of a record, ``layer`` and ``head`` of a difference, ``heads`` and ``examples``
-    of a comparison of heads, ``precision`` and ``blanks`` of a walkthrough.
+    ``layer``, ``head`` and ``finder`` of a record, ``layer`` and ``head`` of a difference, ``heads`` of a
+    comparison of heads, ``precision`` and ``blanks`` of a walkthrough.
     """
     with language(lang or result.language):
         match type(result).__name__:
@@ -103,9 +103,9 @@ def picture(result: Any, look: Look, *place: Any, lang: str | None = None, **own
 
                 return draw_difference(result, look, *place, **own)
             case "HeadComparison":
-                from attnviz.heads import api
+                from attnviz.heads import figure as of_heads
 
-                return api.draw(result, look, *place, **own)
+                return of_heads.draw(result, look, *place, **own)
             case "Walkthrough":
                 from attnviz.walkthroughs import figure as of_walkthrough
 
@@ -154,8 +154,8 @@ def write(
         if ending in PICTURES:
             content = picture(result, look, *place, lang=lang, **own).fill
         elif ending == ".html":
-            # A page shows all heads of a comparison, and no patterns of examples.
-            of_page = {name: own[name] for name in own if name not in {"heads", "examples"}}
+            # A page shows all heads of a comparison.
+            of_page = {name: own[name] for name in own if name != "heads"}
             content = web_page(result, look, lang=lang, **of_page).html
         else:
             content = _data(result, ending, path.name, look, own)

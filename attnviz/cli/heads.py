@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from attnviz.attention import Attention
     from attnviz.capture.sources import Source
     from attnviz.heads.api import CorpusProgress
     from attnviz.heads.record import HeadComparison
@@ -184,8 +182,7 @@ def compare_heads(
 
         print_view(view, theme=theme)
     look = Look(style=style, theme=theme)
-    # The examples are computed once for all pictures.
-    own: dict[str, Any] = {"heads": cards, "examples": cache(_examples)}
+    own: dict[str, Any] = {"heads": cards}
     for path in paths:
         if path != JSON:
             write(comparison, path, look, **own)
@@ -203,18 +200,6 @@ def _default_path(
         name = f"{name} against {comparison.against.model}"
     shown = " ".join([*(f"{layer}.{head}" for layer, head in heads), corpus.shown])
     return picture_path("compare-heads", shown, name, pair=None, target=None)
-
-
-def _examples(
-    comparison: HeadComparison, heads: tuple[tuple[int, int], ...] = ()
-) -> tuple[dict[tuple[str, str], Attention], str]:
-    """Return `example_patterns`: the attention on examples, and why there is none, which is printed too."""
-    from attnviz.heads.api import example_patterns
-
-    patterns, reason = example_patterns(comparison, heads)
-    if reason:
-        sys.stderr.write(f"attnviz: the picture shows no patterns of examples: {reason}\n")
-    return patterns, reason
 
 
 def _read(text: str | None) -> str | None:

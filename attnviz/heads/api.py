@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,37 +13,25 @@ from attnviz import errors
 from attnviz.heads import files, words
 from attnviz.heads import ray as cluster
 from attnviz.heads.measures import MEASURES, Measure
-from attnviz.heads.record import HeadComparison, Origin
+from attnviz.heads.record import HeadComparison
 from attnviz.heads.settings import (
     CorpusSettings,
     ModelSettings,
-    Place,
     SurveySettings,
     check_saved,
 )
 from attnviz.heads.survey import Part
-from attnviz.look import Look
-from attnviz.models.registry import names
 from attnviz.storage.corpora.corpus import Format, read_corpus
 from attnviz.text.corpus import BadLine, CorpusLine
 from attnviz.text.display import check_text, clip, visible
 
 if TYPE_CHECKING:
-    from attnviz.attention import Attention
     from attnviz.capture.sources import Source
-    from attnviz.heads.selection import RoleCard
-    from attnviz.render.picture import Picture
 
 SAVED = {".json", ".stats"}  # the endings of comparisons; the second is refused with the reason
 TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
 """The default sentences to compare heads on."""
 OWN = 600  # number of sentences for a trained home-built model, in its own language
-Examples: TypeAlias = Callable[
-    ["HeadComparison", tuple[tuple[int, int], ...]],
-    "tuple[Mapping[tuple[str, str], Attention], str]",
-]
-"""A function that returns the patterns of the examples of some heads, or of the clearest roles, by head and role, and a
-reason if there are none."""
 Model: TypeAlias = "str | Path | ModelSettings | Source | None"
 """A model: its name or folder, its settings, or an open model; None is the default."""
 Sentences: TypeAlias = str | os.PathLike[str] | Iterable[str] | CorpusSettings | None
@@ -131,7 +119,7 @@ def compare_heads(
         roles = files.load(roles)
     if place.saved is not None:
         check_saved(named_model, settings)
-        return _opened_as(files.load(place.saved), named_model)
+        return files.load(place.saved)
     models = [model] if against is None else [model, against]
     if ray is not None and not all(map(_can_be_sent, models)):
         raise errors.SettingsError("workers open the model: give its name or folder", "ray")
@@ -170,12 +158,6 @@ def compare_heads(
     survey = surveyor.add_controls(survey)
     report(CorpusProgress(n_sentences=survey.n_sentences, stage="roles"))
     comparison = compare(survey, corpus=name, entries=entries)
-    origin = Origin(
-        model=replace(named_model, model=named_model.model or survey.model),
-        weights=survey.weights,
-        source=source,
-        trust_remote_code=named_model.trust_remote_code,
-    )
     record = None
     if is_one_sentence and texts is not None:
         from attnviz.capture.attend import attend
@@ -185,7 +167,7 @@ def compare_heads(
         roles = compare_heads(model=source, settings=settings, measures=measures, progress=progress)
     if isinstance(roles, HeadComparison):
         _check_same_model(roles, comparison)
-    comparison = replace(comparison, origin=origin, attention=record, roles_on=roles or None)
+    comparison = replace(comparison, attention=record, roles_on=roles or None)
     return comparison if survey.n_sentences == 1 else _with_patterns(comparison, source)
 
 
@@ -204,58 +186,14 @@ def _check_same_model(roles: HeadComparison, comparison: HeadComparison) -> None
             )
 
 
-def _opened_as(comparison: HeadComparison, model: ModelSettings) -> HeadComparison:
-    """Return a comparison from a file whose model is opened, for pictures, as the settings now say."""
-    if comparison.origin is None:
-        return comparison
-    origin = replace(
-        comparison.origin,
-        model=replace(comparison.origin.model, device=model.device),
-        trust_remote_code=model.trust_remote_code,
-    )
-    return replace(comparison, origin=origin)
-
-
-def example_patterns(
-    comparison: HeadComparison, heads: Sequence[tuple[int, int]] = ()
-) -> tuple[dict[tuple[str, str], Attention], str]:
-    """Return the attention on the examples of some heads, or of the clearest roles, by head and sentence.
-
-    A pattern that the comparison does not keep needs its model, which is opened again only if that needs no download,
-    and whose weights must be those that were measured; if it is not available, return the others and the reason.
-    """
-    cards = _cards_of(comparison, heads)
-    kept = {
-        card.key: comparison.patterns[card.key] for card in cards if card.key in comparison.patterns
-    }
-    missing = [card for card in cards if card.key not in kept]
-    origin = comparison.origin
-    if not missing or origin is None:
-        return kept, ""
-    try:
-        return kept | _attend_to(missing, origin.source or reopen_model(origin), comparison), ""
-    except errors.AttnvizError as error:
-        return kept, clip(str(error), 300)
-
-
-def _cards_of(comparison: HeadComparison, heads: Sequence[tuple[int, int]]) -> list[RoleCard]:
-    """Return the cards with an example of these heads, or of the clearest roles."""
+def _with_patterns(comparison: HeadComparison, source: Source) -> HeadComparison:
+    """Return the comparison with the attention on the examples of its pictures, which then need no model."""
+    from attnviz.capture.attend import attend
     from attnviz.heads.selection import clearest_card, strongest
 
     cards = strongest(comparison)
-    if heads:
-        profiles = [profile for profile in map(comparison.head, heads) if profile.roles]
-        cards = [clearest_card(profile, comparison) for profile in profiles]
-    return [card for card in cards if card.example is not None]
-
-
-def _attend_to(
-    cards: Sequence[RoleCard], source: Source, comparison: HeadComparison
-) -> dict[tuple[str, str], Attention]:
-    """Return the attention of the heads of these cards on their examples."""
-    from attnviz.capture.attend import attend
-
-    return {
+    cards += [clearest_card(head, comparison) for head in comparison.heads if head.roles]
+    patterns = {
         card.key: attend(
             card.example.text,
             source,
@@ -263,85 +201,10 @@ def _attend_to(
             layers=[card.head.layer],
             heads=[card.head.head],
         )
-        for card in cards
+        for card in {card.key: card for card in cards}.values()
         if card.example is not None
     }
-
-
-def _with_patterns(comparison: HeadComparison, source: Source) -> HeadComparison:
-    """Return the comparison with the patterns that pictures of it show.
-
-    In a model of very many heads, only those of the clearest roles: a file with all of them would be large.
-    """
-    from attnviz.heads.selection import MOST
-
-    cards = _cards_of(comparison, ())
-    if len(comparison.heads) <= MOST:
-        cards += _cards_of(comparison, [head.place for head in comparison.heads])
-    unique = list({card.key: card for card in cards}.values())
-    return replace(comparison, patterns=_attend_to(unique, source, comparison))
-
-
-def draw(
-    shown: HeadComparison,
-    look: Look,
-    heads: Sequence[Place] = (),
-    *,
-    examples: Examples | None = example_patterns,
-) -> Picture:
-    """Draw the sheet of all heads, or of some (``[(1, 2)]`` or ``["1.2"]``).
-
-    `examples` returns the patterns of examples, or the reason if there are none; None draws no patterns. Raises
-    SelectionError: there is no such head.
-    """
-    from attnviz.heads import figure
-
-    places = [shown.head(place).place for place in heads]
-    patterns, unseen = ({}, "") if examples is None else examples(shown, tuple(places))
-    return figure.draw(shown, look, places, patterns=patterns, unseen=unseen)
-
-
-def reopen_model(origin: Origin) -> Source:
-    """Open the measured model again with the same settings, without a download.
-
-    Code that comes with the model runs only if it is allowed now.
-
-    Raises UnreachableModelError: the model is not on this machine; ModelError: its code is not allowed to run, or its
-    weights differ from those measured.
-    """
-    settings = origin.model
-    name = settings.model or ""
-    shown_name = clip(visible(name), 100)
-    if not _is_here(name):
-        raise errors.UnreachableModelError(
-            f"{shown_name} is not here, and no model is downloaded for a picture"
-        )
-    if settings.trust_remote_code and not origin.trust_remote_code:
-        raise errors.ModelError(
-            f"{shown_name} comes with code of its own, which runs only with trust_remote_code"
-        )
-    source = open_model(settings)
-    if source.digest() != origin.weights:
-        raise errors.ModelError(
-            f"{visible(source.name)} is another model than was measured: its weights differ"
-        )
-    return source
-
-
-def _is_here(name: str) -> bool:
-    """Return whether a model can be opened without a request to the hub."""
-    if name.partition(":")[0] in names() or name.endswith(".safetensors"):
-        return True
-    from attnviz.capture.sources.hub import is_cached
-
-    name, _, revision = name.partition("@")
-
-    try:
-        return (bool(name) and Path(name).expanduser().is_dir()) or is_cached(
-            name, revision or None
-        )
-    except (OSError, RuntimeError, ValueError):  # the text is no valid name of a folder or model
-        return False
+    return replace(comparison, patterns=patterns)
 
 
 def _settings_of(model: Any) -> ModelSettings:

@@ -98,6 +98,7 @@ def _compare_one(
         n_bad=model_survey.n_bad,
         bad=tuple((line.number, line.reason) for line in model_survey.bad),
         differences=model_survey.worst,
+        weights=model_survey.weights,
         proves=model_survey.proves,
         measures=known_measures,
         estimates=estimates,

@@ -31,11 +31,9 @@ from attnviz.heads.record import (
     Example,
     HeadComparison,
     HeadProfile,
-    Origin,
     Role,
 )
 from attnviz.heads.relations import relation_of, rule_of
-from attnviz.heads.settings import ModelSettings
 from attnviz.heads.words import reason
 from attnviz.storage import record_files
 from attnviz.storage.encoding import from_text, to_text, with_nulls
@@ -49,7 +47,7 @@ LARGEST = 2**29  # bytes; a model of 40 layers of 40 heads has 40 MB
 # The fields of a comparison that JSON holds as they are.
 PLAIN = (
     *("model", "kind", "corpus", "n_sentences", "n_tokens", "n_bad", "bad", "differences"),
-    *("proves", "notes", "heads", "relations"),
+    *("proves", "notes", "heads", "relations", "weights"),
 )
 # Numbers that are null in a file where nothing was counted.
 MEASURED = {"value", "low", "high", "score", "divergence"}
@@ -67,7 +65,6 @@ def to_json(comparison: HeadComparison) -> str:
 
 def _content(comparison: HeadComparison) -> dict[str, Any]:
     """Return the fields of the file; those of a second model are nested under ``against``."""
-    origin = comparison.origin
     return {
         **{name: getattr(comparison, name) for name in PLAIN},
         "axes": ["layer", "head", "measure"],
@@ -83,8 +80,6 @@ def _content(comparison: HeadComparison) -> dict[str, Any]:
             head: {text: json.loads(record_files.to_json(record)) for text, record in held.items()}
             for head, held in _by_head(comparison.patterns).items()
         },
-        "loaded": None if origin is None else origin.model,
-        "weights": None if origin is None else origin.weights,
         "against": None if comparison.against is None else _content(comparison.against),
     }
 
@@ -156,10 +151,6 @@ def _read(content: dict[str, Any]) -> HeadComparison:
     fields["relations"] = tuple(
         replace(relation, role=_known(relation.role, rules)) for relation in fields["relations"]
     )
-    origin = None
-    if content["loaded"] is not None:
-        model = msgspec.convert(content["loaded"], ModelSettings)
-        origin = Origin(model=model, weights=str(content["weights"]))
     examples = msgspec.convert(content["examples"], dict[str, dict[str, tuple[Example, ...]]])
     typical = msgspec.convert(content["typical"], dict[str, dict[str, Example]])
     return HeadComparison(
@@ -173,7 +164,6 @@ def _read(content: dict[str, Any]) -> HeadComparison:
             place: record_files.rebuild(held)
             for place, held in _by_place(content["patterns"]).items()
         },
-        origin=origin,
         against=None if content["against"] is None else _read(content["against"]),
     )
 

@@ -1,160 +1,215 @@
-"""The page of all heads: a map, a sortable table, and each head."""
+"""The page of all heads: a map with the table of roles, the card of each head, and a sortable table of all measures."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from attnviz.heads import tables, words
-from attnviz.heads.measures import Measure
+from attnviz.heads.measures import GROUPS
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
-from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import example_of, received_by_words
 from attnviz.look import Look
 from attnviz.pages import WebPage
-from attnviz.render.html import build, palettes
+from attnviz.render.html import build, palettes, template
 from attnviz.text.display import clip, visible
-from attnviz.text.messages import _
+from attnviz.text.messages import _, pgettext
 
-SCRIPTS = Path(__file__).parent / "scripts"
+HERE = Path(__file__).parent
+OWN = (HERE / "scripts" / "heads.js", HERE / "scripts" / "heads.css")
 LONGEST_WORD = 24  # in the map of words, in characters
-OWN = tuple(SCRIPTS / name for name in ("heads.js", "heads.css"))
+
+Cell: TypeAlias = str | float | None
 
 
 def page(comparison: HeadComparison, look: Look) -> WebPage:
     """Return a comparison as one interactive HTML page."""
-    measures = [measure for measure in comparison.measures if measure.offset is None]
     record = comparison.attention
-    roles: list[Role] = []
-    if record is None:
-        roles += [role for head in comparison.heads for role in head.roles]
-        roles += [head.change.role for head in comparison.heads if head.change and head.change.role]
-    title = _("What each head does") if record is None else _(words.SENTENCE_TITLE)
-    model = " · ".join([words.model_names(comparison), words.description(comparison)])
-    sample, proof = words.sample(comparison), words.proof(comparison)
-    has_note = record is not None and comparison.roles_on is None
+    columns = _columns(comparison)
+    cells = [list(_cells(comparison, head)) for head in comparison.heads]
     labels = {
-        "layers": comparison.n_layers,
-        "heads": comparison.n_heads,
-        "sentence": record is not None,
-        "second": comparison.against is not None,
-        "notes": list(map(visible, _notes(comparison))),
-        "measures": list(map(_measure, measures)),
-        "rules": list(map(_rule, {role.rule: role for role in roles}.values())),
-        "profiles": [
-            _profile(comparison, head, [measure.name for measure in measures])
-            for head in comparison.heads
+        "columns": [{name: column[name] for name in ("name", "share")} for column in columns],
+        "heads": [
+            {
+                "name": head.name,
+                "roles": [role.name for role in head.roles if role.established and not record],
+                "cells": row,
+            }
+            for head, row in zip(comparison.heads, cells, strict=True)
         ],
+        "layers": comparison.n_layers,
         "palette": palettes(),
     }
-    head = [("model", model), ("sample", sample), ("proof proved", proof)]
-    if has_note:
-        head.insert(2, ("note", _(words.ONE_SENTENCE)))
-    if record is None:
-        head.insert(0, ("finding", words.finding(comparison)))
-    if comparison.against is not None:
-        head.insert(1, ("finding", words.changes(comparison, comparison.against)))
-    heading = [(name, visible(text)) for name, text in head]
+    is_sentence = record is not None
+    marks = [_mark(comparison, head) for head in comparison.heads]
+    n = comparison.n_heads
+    body = template(HERE / "templates" / "heads.html").render(
+        caption=_(words.RECEIVES_MOST) if is_sentence else _("Map of roles"),
+        map=[marks[start : start + n] for start in range(0, len(marks), n)],
+        roles=[] if is_sentence else tables.overview_table(comparison)[0],
+        signs=words.signs(comparison),
+        cards=[_card(comparison, head) for head in comparison.heads],
+        columns=columns,
+        notes=list(map(visible, _notes(comparison))),
+    )
+    colours = "\n".join(
+        f".{name} {{ --role: {colour}; }}" for name, (_name, colour) in GROUPS.items()
+    )
     return WebPage(
         build(
-            title,
-            heading,
+            _(words.SENTENCE_TITLE) if is_sentence else _("What each head does"),
+            [(name, visible(text)) for name, text in _heading(comparison)],
             labels=labels,
             data=b"",
             own=OWN,
             theme=look.theme,
+            body=body,
+            rules=colours,
         )
     )
 
 
-def _measure(measure: Measure) -> dict[str, Any]:
-    """Return the data of one measure for the script of the page."""
-    return {
-        "name": visible(measure.label),
-        "unit": measure.unit,
-        "narrow": measure.narrow,
-        "words": visible(_(measure.meaning)),
-    }
-
-
-def _rule(role: Role) -> dict[str, Any]:
-    """Return the data of a kind of role for the script of the page."""
-    rule = role.rule
-    return {
-        "name": rule.name,
-        "code": tables.code(role),
-        "short": visible(_(rule.short)),
-        "colour": rule.colour,
-        "words": visible(_(rule.words)),
-    }
-
-
-def _notes(comparison: HeadComparison) -> list[str]:
-    """Return the notes at the foot of the page."""
-    notes: list[str] = []
+def _heading(comparison: HeadComparison) -> Iterator[tuple[str, str]]:
+    """Yield the lines below the title: the findings, the model, the sentences and the receipt."""
+    if comparison.attention is None:
+        yield "finding", words.finding(comparison)
     if comparison.against is not None:
-        notes += [_(words.DIVERGENCE), words.changes(comparison, comparison.against)]
-    return [
-        *notes,
-        _(words.TOO_NARROW),
-        _(words.NOT_EXPLANATION),
-        *map(words.note_words, comparison.notes),
+        yield "finding", words.changes(comparison, comparison.against)
+    yield "model", " · ".join([words.model_names(comparison), words.description(comparison)])
+    yield "sample", words.sample(comparison)
+    if comparison.attention is not None and comparison.roles_on is None:
+        yield "note", _(words.ONE_SENTENCE)
+    yield "proof proved", words.proof(comparison)
+
+
+def _notes(comparison: HeadComparison) -> Iterator[str]:
+    """Yield the notes at the foot of the page."""
+    if comparison.against is not None:
+        yield _(words.DIVERGENCE)
+    if comparison.attention is None:
+        yield _(words.ESTABLISHED)
+    yield _(words.TOO_NARROW)
+    yield _(words.NOT_EXPLANATION)
+    yield from map(words.note_words, comparison.notes)
+
+
+def _word(comparison: HeadComparison, head: HeadProfile) -> tuple[str, float]:
+    """Return the word of a sentence that receives most of a head's attention, and its share."""
+    assert comparison.attention is not None
+    received = received_by_words(comparison.attention)[head.place]
+    key = int(received.argmax())
+    text = visible(comparison.attention.key_tokens[key].text)
+    return clip(text, LONGEST_WORD), min(float(received[key]), 1.0)
+
+
+def _mark(comparison: HeadComparison, head: HeadProfile) -> dict[str, Any]:
+    """Return what the map shows of a head: its clearest established role, or its word."""
+    if comparison.attention is not None:
+        text, share = _word(comparison, head)
+        return {"name": head.name, "code": text, "role": None, "words": f"{text} {share:.2f}"}
+    role = next((role for role in head.roles if role.established), None)
+    text = _(role.rule.words) if role else _("no established role")
+    return {"name": head.name, "code": tables.map_code(head), "role": role, "words": visible(text)}
+
+
+def _columns(comparison: HeadComparison) -> list[dict[str, Any]]:
+    """Return the columns of the table: what sorts by each and names it in CSV, its title, and what it is about."""
+    names = [("head", _(tables.HEAD), True)]
+    if comparison.attention is not None:
+        names += [("word", _("word"), True), ("share", _("share"), False)]
+    else:
+        score = pgettext("heads", "score")
+        names += [("role", _(tables.ROLE), True), ("score", score, False)]
+        names += [("interval", _(tables.INTERVAL), False)]
+    if comparison.against is not None:
+        names += [("divergence", _("JSD"), False), ("role_before", _("role before"), True)]
+    columns: list[dict[str, Any]] = [
+        {"name": name, "title": title, "about": "", "is_text": is_text, "share": name == "share"}
+        for name, title, is_text in names
     ]
+    for measure in comparison.measures:
+        if measure.offset is None:
+            about = f"{visible(_(measure.meaning))} ({measure.unit})"
+            columns.append(
+                {
+                    "name": visible(measure.name),
+                    "title": visible(measure.label),
+                    "about": about,
+                    "is_text": False,
+                    "share": measure.unit == "share",
+                }
+            )
+    return columns
 
 
-def _profile(comparison: HeadComparison, head: HeadProfile, measures: list[str]) -> dict[str, Any]:
-    """Return the data of one head for the script of the page.
-
-    Of one sentence, it has no roles, but the word that receives most of the head's attention.
-    """
-    record = comparison.attention
-    data: dict[str, Any] = {
-        "name": head.name,
-        "roles": [_role(comparison, head, role) for role in head.roles] if record is None else [],
-        "word": None,
-        "change": None,
-        "values": [list(map(_number, comparison.estimate(name, *head.place))) for name in measures],
-    }
-    if record is not None:
-        received = received_by_words(record)[head.place]
-        key = int(received.argmax())
-        data["word"] = {
-            "text": clip(visible(record.key_tokens[key].text), LONGEST_WORD),
-            "share": _number(min(float(received[key]), 1.0)),
-        }
+def _cells(comparison: HeadComparison, head: HeadProfile) -> Iterator[Cell]:
+    """Yield the cells of a head in the table."""
+    yield head.name
+    if comparison.attention is not None:
+        text, share = _word(comparison, head)
+        yield from (text, _number(share))
+    else:
+        role = head.role
+        yield visible(words.marked_role(role)) if role else ""
+        yield _number(role.score) if role else None
+        yield words.interval(role.low, role.high, narrow=role.narrow) if role else ""
     if head.change is not None:
-        change, role = head.change, head.change.role
-        data["change"] = {
-            "divergence": list(map(_number, (change.divergence, change.low, change.high))),
-            "role": role and {"rule": role.name, "sure": role.established},
-        }
-    return data
+        yield _number(head.change.divergence)
+        yield visible(words.marked_role(head.change.role)) if head.change.role else ""
+    for measure in comparison.measures:
+        if measure.offset is None:
+            yield _number(comparison.estimate(measure.name, *head.place)[0])
+
+
+def _card(comparison: HeadComparison, head: HeadProfile) -> dict[str, Any]:
+    """Return the card of a head: its roles with their evidence, and its measures."""
+    lines = []
+    if comparison.attention is not None:
+        text, share = _word(comparison, head)
+        most = _("The word that receives most of its attention: {word} ({share})")
+        lines.append(most.format(word=text, share=f"{share:.2f}"))
+    elif not head.roles:
+        lines.append(words.closest_roles(comparison, head))
+    if comparison.against is not None and head.change is not None:
+        lines.append(words.change(comparison.against, head.change))
+    _names, value, interval, *_controls, meaning = tables.measure_table(comparison, head)
+    return {
+        "name": head.name,
+        "title": visible(words.place(head) if comparison.attention else words.describe(head)),
+        "roles": []
+        if comparison.attention
+        else [_role(comparison, head, role) for role in head.roles],
+        "lines": list(map(visible, lines)),
+        "measures": [meaning, value, interval],
+    }
 
 
 def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str, Any]:
-    """Return the data of one role for the script of the page."""
+    """Return a role of a card: its name, its score beside those of the controls, and an example."""
     example = example_of(comparison, head, role)
     return {
-        "rule": role.name,
-        "score": _number(role.score),
-        "low": _number(role.low),
-        "high": _number(role.high),
-        "narrow": role.narrow,
-        "least": role.rule.threshold,
-        "sure": role.established,
-        "why": visible(words.how_sure(role)),
-        "controls": [
-            {
-                "words": visible(CONTROLS[control.name].describe(control)),
-                "value": _number(control.value),
-                "low": _number(control.low),
-                "high": _number(control.high),
-                "out": control.rules_out,
-            }
-            for control in role.controls
-        ],
-        "example": example and {"text": visible(example.text), "score": _number(example.score)},
+        "title": visible(words.marked_role(role)),
+        "evidence": [_bar(*score) for score in tables.evidence(role)],
+        "threshold": 100 * role.rule.threshold,
+        "least": words.rounded(role.rule.threshold),
+        "why": visible(words.not_established(role)) if role.doubt is not None else "",
+        "example": visible(example.text) if example is not None else "",
+    }
+
+
+def _bar(about: str, value: float, low: float, high: float) -> dict[str, Any]:
+    """Return a score as texts, and as places on a bar from 0 to 100."""
+    places = [100 * min(1.0, max(0.0, n)) if math.isfinite(n) else 0.0 for n in (value, low, high)]
+    end, start, last = (float(f"{place:.4g}") for place in places)
+    return {
+        "about": visible(about),
+        "value": words.rounded(value),
+        "interval": words.interval(low, high),
+        "end": end,
+        "low": start,
+        "high": last,
     }
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float64
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike
 from attnviz.attention import Attention, Kind, Note, indices_of, parse_head
 from attnviz.errors import SelectionError
 from attnviz.heads.measures import Measure, RoleRule
-from attnviz.heads.settings import ModelSettings, Place
+from attnviz.heads.settings import Place
 from attnviz.result import Result
 from attnviz.text.messages import N_, _
 
@@ -76,12 +75,6 @@ class Role:
     def established(self) -> bool:
         """Whether no control or other doubt rules the role out: see `attnviz.heads.roles.doubt`."""
         return self.doubt is None
-
-    @property
-    def rival(self) -> Control | None:
-        """The control with the highest interval among those that could rule the role out; None if there is none."""
-        rivals = [item for item in self.controls if item.rules_out and not math.isnan(item.high)]
-        return max(rivals, key=lambda control: control.high, default=None)
 
     def control(self, name: str) -> Control | None:
         """Return a control by name; None if it was not measured."""
@@ -175,23 +168,11 @@ class Relation:
     role: Role
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """The model that was measured, so that its patterns of examples can be drawn."""
-
-    model: ModelSettings  # how it was loaded
-    weights: str  # the digest of its weights
-    source: Any = None  # the open model; None if the measurements were loaded from a file
-    # Whether code that comes with the model may run now; the setting of the measurement does not allow it again.
-    trust_remote_code: bool = False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class HeadComparison(Result):
     """The measures and roles of all heads of a model on a corpus."""
 
     ENDINGS = (".png", ".svg", ".pdf", ".html", ".csv", ".json")
-    NOTEBOOK: ClassVar = {"examples": None}  # no model is opened for patterns of examples
 
     model: str  # the name of the model
     kind: Kind  # the kind of attention
@@ -220,7 +201,7 @@ class HeadComparison(Result):
     bad: tuple[tuple[int, str], ...] = ()  # the first of these lines: number and reason
     # caveats for the reader; `attnviz.heads.words.note_words` puts them into words
     notes: tuple[Note, ...] = ()
-    origin: Origin | None = None  # the model that was measured; None if unknown
+    weights: str | None = None  # the digest of the weights of the model; None if unknown
     # all weights, if one sentence was measured; None for several sentences, or if no model was run
     attention: Attention | None = None
     # a comparison on many sentences that gives the roles of the heads, if one sentence was measured

@@ -55,7 +55,6 @@ RELATIONS = {
     "vocative": ("clause", N_("name called")),
     "xcomp": ("verb", N_("open clause")),
 }
-OWN_RELATIONS = {"agreement", "coreference"}  # not in Universal Dependencies
 # the governors in words
 HEAD_WORDS = {
     "noun": NC_("relation", "noun"),

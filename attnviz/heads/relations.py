@@ -25,10 +25,10 @@ from attnviz.attention import Note
 from attnviz.heads import tally
 from attnviz.heads.measures import OFFSET, OFFSETS, RELATION, UNTRAINED, RoleRule
 from attnviz.heads.record import Control, Example, Relation, Role
-from attnviz.heads.relation_words import HEAD_WORDS, OWN_RELATIONS, RELATIONS
+from attnviz.heads.relation_words import HEAD_WORDS, RELATIONS
 from attnviz.heads.roles import best_of_seeds, doubt
 from attnviz.text.corpus import Annotation, universal
-from attnviz.text.messages import N_, Message, _
+from attnviz.text.messages import N_, Message
 
 WAYS = 2  # directions: the word that this word attends to most; the word that attends most to it
 FORWARD, REVERSE = range(WAYS)
@@ -223,14 +223,6 @@ def rule_of(relation: str, *, reverse: bool) -> RoleRule:
         group="reference" if relation == "coreference" else "grammar",
         family=FAMILY.name,
     )
-
-
-def terms_of(rules: Sequence[RoleRule]) -> list[str]:
-    """Return the names in Universal Dependencies of the relations of roles, such as ``adjective amod``."""
-    found = [relation_of(rule.name) for rule in rules]
-    names = [relation[0] for relation in found if relation is not None]
-    known = [name for name in names if name in RELATIONS and name not in OWN_RELATIONS]
-    return [f"{_(RELATIONS[name][1])} {name}" for name in dict.fromkeys(known)]
 
 
 def name_of(relation: str, *, reverse: bool) -> str:

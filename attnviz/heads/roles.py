@@ -53,9 +53,7 @@ class ControlKind(NamedTuple):
 CONTROLS = {
     UNTRAINED: ControlKind(N_("random"), N_("the best head of random weights")),
     OFFSET: ControlKind(NC_("control", "offset"), N_("the best fixed offset")),
-    CHANCE: ControlKind(
-        NC_("control", "chance"), N_("this head with its weights permuted at random")
-    ),
+    CHANCE: ControlKind(NC_("control", "chance"), N_("its weights on random keys")),
 }
 """The controls by name, in the order in which they are shown."""
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import Float32
 
 from attnviz.attention import Attention
-from attnviz.heads.measures import GROUPS, Group
 from attnviz.heads.record import Example, HeadComparison, HeadProfile, Role
 from attnviz.heads.relations import FAMILY
 from attnviz.text.messages import N_, Message
@@ -21,6 +20,10 @@ FEWEST, SHORT = 6, 12
 """Smallest and, if possible, largest number of words of an example, so that it fits beside its pattern. Only words with
 letters count for the smallest number."""
 MOST = 144  # largest number of heads shown without a selection: those of a base model (12 x 12)
+
+
+Cells: TypeAlias = tuple[int, int, int, int]
+"""The first and one-past-last row, and the first and one-past-last column."""
 
 
 class HeadRole(NamedTuple):
@@ -43,34 +46,20 @@ def clearest_roles(
     return rows if len(rows) <= MOST else [row for row in rows if row.role is not None]
 
 
-def role_order(comparison: HeadComparison, role: Role | None) -> tuple[int, int, str]:
-    """Return the sort key of a role: by its subject, then in the order of measures; no role comes last."""
-    if role is None:
-        return len(ABOUT), 0, ""
+def role_order(comparison: HeadComparison, role: Role) -> tuple[int, int, str]:
+    """Return the sort key of a role: by its subject, then in the order of measures."""
     if role.rule.family == FAMILY.name:
         return ABOUT.index("relation"), 0, role.name
     return ABOUT.index(role.rule.about), comparison.names.index(role.measure), role.name
 
 
-def by_role(comparison: HeadComparison) -> list[list[HeadRole]]:
-    """Return the heads of each role, the best score first.
-
-    Established roles come first, with all their heads; then roles that are the clearest role of a head but not
-    established; then the heads without a role.
-    """
-    rows: dict[tuple[bool, tuple[int, int, str]], list[HeadRole]] = {}
+def by_role(comparison: HeadComparison) -> list[list[tuple[HeadProfile, Role]]]:
+    """Return the heads of each established role, the best score first."""
+    rows: dict[tuple[int, int, str], list[tuple[HeadProfile, Role]]] = {}
     for head, role in sorted(_held_roles(comparison), key=lambda pair: -pair[1].score):
-        place = not role.established, role_order(comparison, role)
-        rows.setdefault(place, []).append(HeadRole(head, role))
-    without_role = [HeadRole(head, None) for head in comparison.heads if not head.roles]
-    groups = [rows[place] for place in sorted(rows)]
-    return [*groups, without_role] if without_role else groups
-
-
-def groups_of(comparison: HeadComparison) -> list[Group]:
-    """Return the groups of the roles that a map shows, in the order of `GROUPS`."""
-    shown = {head.role.rule.group for head in comparison.heads if head.role is not None}
-    return [group for group in GROUPS if group in shown]
+        if role.established:
+            rows.setdefault(role_order(comparison, role), []).append((head, role))
+    return [rows[place] for place in sorted(rows)]
 
 
 def _held_roles(comparison: HeadComparison) -> list[tuple[HeadProfile, Role]]:
@@ -152,6 +141,29 @@ def example_of(comparison: HeadComparison, head: HeadProfile, role: Role) -> Exa
     ranked = comparison.examples.get(place, ())
     short = [example for example in ranked if len(example.text.split()) <= SHORT]
     return next(iter([*short, *ranked]), None)
+
+
+def link_words(example: Example) -> str:
+    """Return the words that an example links, such as ``it → city``; empty for roles that are no relations."""
+    return ", ".join(
+        " → ".join(example.text[start:end] for start, end in link) for link in example.links
+    )
+
+
+def linked_cells(example: Example, record: Attention) -> list[Cells]:
+    """Return the cells of the links of an example; a link of a word without tokens has none."""
+    cells = []
+    for link in example.links:
+        ends: list[int] = []
+        for tokens, (start, end) in zip(
+            (record.query_tokens, record.key_tokens), link, strict=True
+        ):
+            spans = [token.span or (0, 0) for token in tokens]
+            inside = [n for n, span in enumerate(spans) if span[0] < end and start < span[1]]
+            ends += [inside[0], inside[-1] + 1] if inside else []
+        if len(ends) == 4:
+            cells.append((ends[0], ends[1], ends[2], ends[3]))
+    return cells
 
 
 def typical(ranked: Sequence[Example]) -> Example | None:

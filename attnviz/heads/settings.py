@@ -91,7 +91,7 @@ class SurveySettings:
 
 def check_saved(model: ModelSettings, survey: SurveySettings) -> None:
     """Raise SettingsError if a saved file is given together with settings of a new measurement."""
-    if model.model is not None:
-        raise SettingsError("a saved file is shown as it was measured: omit model")
+    if model != ModelSettings():
+        raise SettingsError("a saved file is shown as it was measured: omit model and device")
     if survey != SurveySettings():
         raise SettingsError("a saved file is shown as it was measured: omit kind and controls")

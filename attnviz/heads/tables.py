@@ -16,12 +16,12 @@ from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import (
     HeadRole,
     WordLink,
+    by_role,
     head_kinds,
     strongest_link,
     strongest_links,
 )
 from attnviz.heads.words import (
-    MARKS,
     MISSING,
     interval,
     marked_role,
@@ -31,17 +31,9 @@ from attnviz.heads.words import (
 from attnviz.render.columns import Column
 from attnviz.text.messages import N_, NC_, _, pgettext
 
-NAMED = 3  # number of heads named per role
 NO_LABEL = "·"  # the label of a head without a clear role, on a map
 HEAD, ROLE, SCORE = N_("head"), N_("role"), NC_("heads", "score")
 INTERVAL = N_("95% interval")
-
-
-def map_label(role: Role | None) -> str:
-    """Return the short name of a role, with a question mark if it is not established."""
-    if role is None:
-        return NO_LABEL
-    return _(role.rule.short) + ("" if role.established else "?")
 
 
 CODES = {
@@ -90,23 +82,39 @@ def map_code(head: HeadProfile) -> str:
     return code(established[0]) + (f"+{more}" if more else "")
 
 
-def overview_table(rows: Sequence[Sequence[HeadRole]]) -> list[Column]:
-    """Return the table of established roles, each with its best head and what could explain it away."""
-    roles = [row[0].role for row in rows]
+def overview_table(comparison: HeadComparison, most: int | None = None) -> tuple[list[Column], int]:
+    """Return the table of established roles, each with its best head and what could explain it away.
+
+    It has at most so many rows; where these are not all, those that a map names come first. Return how many are left
+    out, too.
+    """
+    rows = by_role(comparison)
+    n_hidden = 0 if most is None else max(0, len(rows) - most)
+    if n_hidden:
+        on_map = {map_code(head).partition("+")[0] for head in comparison.heads}
+        rows = sorted(rows, key=lambda row: code(row[0][1]) not in on_map)[:most]
+    roles = [row[0][1] for row in rows]
     score, intervals = _score_columns(roles)
-    return [
-        Column(title="", cells=_cells(roles, code), roles=roles),
+    columns = [
+        Column(title="", cells=list(map(code, roles)), roles=roles),
         Column(title=_(ROLE), cells=list(map(role_name, roles)), least=14, roles=roles),
-        Column(title=_(HEAD), cells=[_names(row, 1) for row in rows]),
+        Column(title=_(HEAD), cells=list(map(_best_head, rows))),
         score,
         intervals,
-        Column(title=_("best fixed offset"), cells=_cells(roles, _best_offset), right=True),
+        Column(title=_("best fixed offset"), cells=list(map(_best_offset, roles)), right=True),
         Column(
             title=_(CONTROLS[UNTRAINED].title),
-            cells=_cells(roles, lambda role: _up_to(_deciding(role, UNTRAINED))),
+            cells=[_up_to(_deciding(role, UNTRAINED)) for role in roles],
             right=True,
         ),
     ]
+    return columns, n_hidden
+
+
+def _best_head(row: Sequence[tuple[HeadProfile, Role]]) -> str:
+    """Return the name of the first head, and how many more there are: ``1.2 +4``."""
+    name = row[0][0].name
+    return f"{name} +{len(row) - 1}" if len(row) > 1 else name
 
 
 def _deciding(role: Role, name: str) -> Control | None:
@@ -121,22 +129,6 @@ def _best_offset(role: Role) -> str:
     if control is None or control.offset is None:
         return _up_to(control)
     return f"{_up_to(control)} ({control.offset:+d})"
-
-
-def role_table(rows: Sequence[Sequence[HeadRole]]) -> list[Column]:
-    """Return the table of roles, one row per group of `attnviz.heads.selection.by_role`."""
-    roles = [row[0].role for row in rows]
-    marks = [MARKS[role.established] if role else " " for role in roles]
-    names = list(map(role_name, roles))
-    does = _cells(roles, lambda role: _(role.rule.words))
-    return [
-        Column(title="", cells=marks, roles=roles),
-        Column(title=_(ROLE), cells=names, least=18, roles=roles),
-        *_score_columns(roles),
-        Column(title=_("best heads"), cells=list(map(_names, rows))),
-        Column(title=_("to beat"), cells=_cells(roles, _rival)),
-        Column(title=_("what it does"), cells=does, least=30),
-    ]
 
 
 def _cells(roles: Sequence[Role | None], text: Callable[[Role], str]) -> list[str]:
@@ -154,20 +146,14 @@ def _score_columns(roles: Sequence[Role | None]) -> list[Column]:
     ]
 
 
-def _rival(role: Role) -> str:
-    """Return the upper end of the interval of the strongest control, with its name."""
-    control = role.rival
-    if control is None:
-        return ""
-    if control.offset is None:
-        return f"{rounded(control.high)} {_(CONTROLS[control.name].title)}"
-    return _("{value} at {offset:+d}").format(value=rounded(control.high), offset=control.offset)
-
-
-def _names(row: Sequence[HeadRole], most: int = NAMED) -> str:
-    """Return the names of the first heads, and how many more there are: ``1.2 0.3 2.2 +4``."""
-    names = " ".join(head.name for head, _role in row[:most])
-    return f"{names} +{len(row) - most}" if len(row) > most else names
+def evidence(role: Role) -> list[tuple[str, float, float, float]]:
+    """Return what a role is judged by: the score of the head and of each control, with their intervals."""
+    scores = [(_("this head"), role.score, role.low, role.high)]
+    for control in role.controls:
+        if control.rules_out:
+            about = CONTROLS[control.name].describe(control)
+            scores.append((about, control.value, control.low, control.high))
+    return scores
 
 
 def head_table(comparison: HeadComparison, rows: Sequence[HeadRole]) -> list[Column]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
+import numpy as np
 from rich.style import Style
 from rich.text import Text
 
@@ -14,21 +15,23 @@ from attnviz.attention import Attention
 from attnviz.heads import tables, words
 from attnviz.heads.measures import CHANCE
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
-from attnviz.heads.relations import FAMILY, terms_of
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import (
-    MOST,
     HeadRole,
+    RoleCard,
     by_role,
+    clearest_card,
     clearest_roles,
-    example_of,
+    link_words,
+    linked_cells,
     received_by_words,
 )
 from attnviz.render.columns import Column
-from attnviz.render.palette import LEVELS, readable
+from attnviz.render.palette import LEVELS, levels, readable
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import table
-from attnviz.render.terminal.text import fit, fold, spell, wrap
+from attnviz.render.terminal.text import centre, fit, spell, wrap
+from attnviz.text.display import HELD
 from attnviz.text.messages import _
 
 WIDE = 116  # columns of a window that is wide enough for descriptions beside the roles
@@ -37,9 +40,12 @@ OVERVIEW_LINES = 40  # most lines of the overview
 CHANGED = 6  # number of heads in the table of those that differ most from a second model
 NARROWEST_CARD = 48  # columns of a card of one head beside another
 CELL = 5, 20  # smallest and largest width of a head on a map, in characters
-CELL_LINES = 3  # most lines of a head on a map; 1 in a model of more than `MOST` heads
 REACH = 4  # largest offset of a small pattern, before and after the query
-BAR = 30  # characters of the longest bar
+BAR, CHART = 30, 24  # characters of the longest bar, of a link and in a card
+LABEL, CELL_WIDTH = (
+    10,
+    6,
+)  # characters of a token beside a pattern, and of a cell of the pattern; at most
 BARS, BARS_ASCII = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
 # The full height of a small pattern is at least this weight, so that an even head looks even.
 LEAST_TOP = 0.2
@@ -65,7 +71,9 @@ class Writer:
         if column.roles:
             styles = [role_style(role, self.screen) for role in column.roles]
             cells = [Text(str(cell), style) for cell, style in zip(cells, styles, strict=True)]
-        return replace(column, title=self.say(column.title), cells=cells)
+        # A title such as "95% interval" stays in one line.
+        title = self.say(column.title).replace("% ", f"%{HELD}")
+        return replace(column, title=title, cells=cells)
 
     def table(self, columns: Sequence[Column], *extra: Column) -> Iterator[Text]:
         """Yield the lines of a table; the last columns are left out if they do not fit."""
@@ -97,9 +105,9 @@ def bars(values: Sequence[float], screen: Screen) -> str:
     )
 
 
-def bar(share: float, screen: Screen) -> str:
+def bar(share: float, screen: Screen, longest: int = BAR) -> str:
     """Return a share (0 to 1) as a horizontal bar; empty for NaN."""
-    n = 0 if math.isnan(share) else round(share * BAR)
+    n = 0 if math.isnan(share) else round(share * longest)
     return ("█" if screen.unicode else "#") * n
 
 
@@ -108,7 +116,6 @@ def draw_overview(comparison: HeadComparison, screen: Screen) -> list[Text]:
     out = Writer(screen)
     if comparison.attention is not None:
         return draw_sentence(comparison, comparison.attention, out)
-    rows = [row for row in by_role(comparison) if row[0].role and row[0].role.established]
     size = _("{layers} x {heads}").format(
         layers=words.count_layers(comparison.n_layers), heads=words.count_heads(comparison.n_heads)
     )
@@ -116,25 +123,19 @@ def draw_overview(comparison: HeadComparison, screen: Screen) -> list[Text]:
     above = [*out.prose(words.finding(comparison), "bold"), *out.prose(source), Text()]
     above += _map(comparison, out, lambda head: _label(head, out))
     above += _changes(comparison, out)
-    below = out.prose("; ".join(_signs(comparison)), "dim")
+    below = out.prose(words.signs(comparison), "dim")
     # Where no role is established, the notes may say why.
     below += _ending(comparison, out, has_notes=not comparison.n_established)
     more = _("More: --table (all heads, roles and notes), --head {head}, -o heads.csv")
-    best_head = rows[0][0].head if rows else comparison.heads[0]
+    roles = by_role(comparison)
+    best_head, _role = roles[0][0] if roles else (comparison.heads[0], None)
     below += out.prose(more.format(head=best_head.name), "dim")
     room = max(3, OVERVIEW_LINES - len(above) - len(below) - 2)  # without titles and a blank line
-    if len(rows) > room:
-        # Roles that the map names come first.
-        on_map = {tables.map_code(head).partition("+")[0] for head in comparison.heads}
-        is_hidden = [tables.code(row[0].role) not in on_map for row in rows if row[0].role]
-        rows = [
-            row
-            for _hidden, row in sorted(zip(is_hidden, rows, strict=True), key=lambda pair: pair[0])
-        ]
-    first_rows = rows if len(rows) <= room else rows[: room - 1]
-    table = list(out.table(tables.overview_table(first_rows))) if rows else []
-    if len(first_rows) < len(rows):
-        hidden = _("Roles that --table also shows: {n}").format(n=len(rows) - len(first_rows))
+    most = len(roles) if len(roles) <= room else room - 1
+    columns, n_hidden = tables.overview_table(comparison, most)
+    table = list(out.table(columns)) if roles else []
+    if n_hidden:
+        hidden = _("Roles that --table also shows: {n}").format(n=n_hidden)
         table += out.prose(hidden, "dim")
     return [*above, *table, Text(), *below]
 
@@ -165,55 +166,23 @@ def _map(
     """Draw a cell for each head, one row per layer; if there are too many heads, draw several bands."""
     margin = len(str(comparison.n_layers - 1)) + 2
     cells = {head.place: cell_of(head) for head in comparison.heads}
-    longest_word = max(
-        Text(word).cell_len for cell in cells.values() for word in cell.plain.split()
-    )
-    longest = max(cell.cell_len for cell in cells.values())
-    min_width = max(CELL[0], min(CELL[1], longest_word + 1))
-    max_width = max(min_width, min(CELL[1], longest + 3))
+    width = max(CELL[0], min(CELL[1], max(cell.cell_len for cell in cells.values()) + 3))
     # As many heads as fit side by side, in bands of about the same number of heads; -(-a // b) rounds up.
-    room = out.screen.width - margin
-    n_bands = -(-comparison.n_heads // max(1, room // min_width))
+    n_bands = -(-comparison.n_heads // max(1, (out.screen.width - margin) // width))
     n_across = -(-comparison.n_heads // n_bands)
-    width = max(min_width, min(max_width, room // n_across))
-    most_lines = CELL_LINES if len(cells) <= MOST else 1
     for start in range(0, comparison.n_heads, n_across):
         numbers = range(start, min(start + n_across, comparison.n_heads))
         titles = "".join(f"{number:<{width}}" for number in numbers)
         yield Text(" " * margin + titles.rstrip(), "dim", no_wrap=True)
         for layer in range(comparison.n_layers):
-            columns = [
-                _cell_lines(cells[layer, number], width - 1, most_lines, out.screen)
-                for number in numbers
-            ]
-            for row in range(max(map(len, columns))):
-                line = Text(f"{'' if row else layer:<{margin}}", "dim", no_wrap=True)
-                for column in columns:
-                    text = column[row] if row < len(column) else Text()
-                    line.append_text(text)
-                    line.append(" " * (width - text.cell_len))
-                line.rstrip()
-                yield line
+            line = Text(f"{layer:<{margin}}", "dim", no_wrap=True)
+            for number in numbers:
+                cell = cells[layer, number]
+                text = Text(fit(cell.plain, width - 1, out.screen), cell.style)
+                line.append_text(text).append(" " * (width - text.cell_len))
+            line.rstrip()
+            yield line
         yield Text()
-
-
-def _cell_lines(cell: Text, width: int, most: int, screen: Screen) -> list[Text]:
-    """Return a text in at most `most` lines of at most `width`; the last one has an ellipsis if it was cut."""
-    lines = [line.plain for line in fold(cell, width)]
-    if len(lines) > most:
-        lines = [*lines[: most - 1], fit(" ".join(lines[most - 1 :]), width, screen)]
-    return [Text(line, cell.style) for line in lines]
-
-
-def _signs(comparison: HeadComparison) -> Iterator[str]:
-    """Yield the meaning of the signs that the map uses, and of the table."""
-    numbers = [sum(role.established for role in head.roles) for head in comparison.heads]
-    if 0 in numbers:
-        yield _("·: no established role")
-    if max(numbers) > 1:
-        yield _("+1: one more role")
-    if max(numbers) > 0:
-        yield _("intervals lie above the controls")
 
 
 def _label(head: HeadProfile, out: Writer) -> Text:
@@ -241,40 +210,6 @@ def _changes(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
     yield from out.prose(_("The heads that differ most:"))
     yield from out.table(tables.change_table(comparison, CHANGED))
     yield Text()
-
-
-def _relation_counts(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
-    """Yield a line with the number of relations that heads are established to find."""
-    relations = comparison.relations
-    if not relations:
-        return
-    doubts = [relation.role.doubt for relation in relations]
-    n_too_few = sum(doubt is not None and doubt.code == "too_few" for doubt in doubts)
-    text = _(
-        "Relations between words that a head is established to find: {sure} of {n}; too rare to "
-        "say: {few}."
-    ).format(n=len(relations), sure=doubts.count(None), few=n_too_few)
-    yield from out.prose(text, "dim")
-
-
-def _terms(roles: Sequence[Role | None], out: Writer) -> Iterator[Text]:
-    """Explain the roles of a table, and the terms in the names of relations."""
-    rules = [role.rule for role in roles if role is not None]
-    # "previous token: attends to the previous token" would explain nothing.
-    texts: list[str] = [
-        f"{_(rule.short)}: {_(rule.words)}"
-        for rule in rules
-        if rule.family != FAMILY.name and _(rule.short) not in _(rule.words)
-    ]
-    terms = terms_of(rules)
-    if terms:
-        texts.append(
-            _("a to b: attends from a to its b (in Universal Dependencies: {terms})").format(
-                terms=", ".join(terms)
-            )
-        )
-    if texts:
-        yield from out.prose("; ".join(texts), "dim")
 
 
 def draw_sentence(comparison: HeadComparison, record: Attention, out: Writer) -> list[Text]:
@@ -330,7 +265,7 @@ def draw_table(
     if comparison.relations:
         lines += out.prose(_("Relations between words, and the head that finds each best"))
         lines += [*out.table(tables.relation_table(comparison.relations))]
-        lines += [*_relation_counts(comparison, out), *_relation_legend(out)]
+        lines += _relation_legend(out)
     lines += [*_legend(comparison, rows, out)]
     lines += _ending(comparison, out, has_notes=True)
     return lines
@@ -369,7 +304,6 @@ def _relation_legend(out: Writer) -> Iterator[Text]:
 
 def _legend(comparison: HeadComparison, rows: Sequence[HeadRole], out: Writer) -> Iterator[Text]:
     """Explain the roles, controls and signs of the table of heads."""
-    yield from _terms(list({row.role.rule: row.role for row in rows if row.role}.values()), out)
     yield from out.prose(_(words.ESTABLISHED), "dim")
     controls = [
         f"{_(kind.title)}: {_(kind.words)}"
@@ -411,7 +345,7 @@ def draw_heads(
         lines = [line for place in places for line in _card(comparison, place, out)]
     table = words.model_names(comparison)
     lines += out.prose(" · ".join([table, words.sample(comparison)]), "dim")
-    lines += _ending(comparison, out, has_notes=True)
+    lines += _ending(comparison, out)
     return [*lines, *out.prose(_(words.NOT_EXPLANATION), "dim")]
 
 
@@ -419,7 +353,16 @@ def _card(comparison: HeadComparison, place: tuple[int, int], out: Writer) -> It
     """Yield what one head does, how sure that is, with an example, its weight by offset, and its measures."""
     profile = comparison.head(place)
     yield from out.prose(words.describe(profile), "bold")
-    yield from _roles(profile, comparison, out)
+    if profile.roles:
+        yield from _evidence(profile.roles[0], out)
+        yield from _example(clearest_card(profile, comparison), comparison, out)
+    else:
+        yield from out.prose(words.closest_roles(comparison, profile))
+    for role in profile.roles[1:]:
+        also = " ".join([words.MARKS[role.established], words.role_score(role)])
+        yield from out.prose(also, role_style(role, out.screen), indent=2)
+    if comparison.against is not None and profile.change is not None:
+        yield from out.prose(words.change(comparison.against, profile.change))
     if comparison.offsets:
         reach = min(max(comparison.offsets), (out.screen.width - 1) // 2)
         text = _("Mean weight by offset, from -{reach} to +{reach}:").format(reach=reach)
@@ -431,25 +374,61 @@ def _card(comparison: HeadComparison, place: tuple[int, int], out: Writer) -> It
     yield Text()
 
 
-def _roles(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Iterator[Text]:
-    """Yield the roles of a head with a typical sentence each, and its role in a second model."""
-    if not profile.roles:
-        yield from out.prose(words.closest_roles(comparison, profile))
-    for role in profile.roles:
-        name = " ".join([words.MARKS[role.established], words.role_score(role)])
-        yield from out.prose(name, role_style(role, out.screen) + Style(bold=True), indent=2)
-        yield from out.prose(f"  {words.how_sure(role)}", indent=2)
-        example = example_of(comparison, profile, role)
-        if example is not None:
-            text = _("Typical ({score}): “{text}”").format(
-                text=example.text, score=words.rounded(example.score)
-            )
-            yield from out.prose(" ".join([" ", text]), indent=2)
-    if comparison.against is not None and profile.change is not None:
-        change = profile.change
-        text = _("In {second}: {role}; JSD {divergence} nats").format(
-            second=comparison.against.model,
-            role=words.marked_role(change.role),
-            divergence=words.with_interval(change.divergence, change.low, change.high),
-        )
-        yield from out.prose(text)
+def _evidence(role: Role, out: Writer) -> Iterator[Text]:
+    """Chart the score of a role beside its controls and its threshold, and say why it is not established."""
+    scores = tables.evidence(role)
+    style = role_style(role, out.screen)
+    longest = max(8, min(CHART, out.screen.width - 48))  # the other columns are as wide as 48
+    charts = [Text(bar(score[1], out.screen, longest), style) for score in scores]
+    threshold = " " * round(role.rule.threshold * longest) + ("│" if out.screen.unicode else "|")
+    yield from out.table(
+        [
+            Column("", [*(name for name, *_rest in scores), _("threshold")], least=20),
+            Column(
+                _(tables.SCORE),
+                [words.rounded(n) for n in (*(score[1] for score in scores), role.rule.threshold)],
+                right=True,
+            ),
+            Column(
+                _(tables.INTERVAL),
+                [*(words.interval(low, high) for _name, _value, low, high in scores), ""],
+                right=True,
+            ),
+        ],
+        Column("", [*charts, threshold]),
+    )
+    if role.doubt is not None:
+        yield from out.prose(words.not_established(role))
+
+
+def _example(card: RoleCard, comparison: HeadComparison, out: Writer) -> Iterator[Text]:
+    """Yield a typical sentence, and the head's weights on it with the cells of its relation in brackets."""
+    if card.example is None:
+        return
+    yield from out.prose(f"“{card.example.text}”")
+    record = comparison.patterns.get(card.key)
+    if record is None:
+        return
+    queries = [fit(token.text, LABEL, out.screen) for token in record.query_tokens]
+    margin = max(Text(label).cell_len for label in queries) + 1
+    width = min(CELL_WIDTH, (out.screen.width - margin) // len(record.key_tokens))
+    if width < len("[99]"):
+        return
+    links = link_words(card.example)
+    text = _("Weights in percent; in brackets: {links}") if links else _("Weights in percent:")
+    yield from out.prose(text.format(links=links))
+    keys = [centre(fit(token.text, width - 1, out.screen), width) for token in record.key_tokens]
+    yield Text(" " * margin + "".join(keys).rstrip(), "dim", no_wrap=True)
+    weights = record.pattern(*card.head.place)
+    shades, most = levels(weights, 1.0), 99 if width == len("[99]") else 100
+    is_linked = np.zeros(weights.shape, bool)
+    for first_row, last_row, first_column, last_column in linked_cells(card.example, record):
+        is_linked[first_row:last_row, first_column:last_column] = True
+    for row, label in enumerate(queries):
+        line = Text(label + " " * (margin - Text(label).cell_len), no_wrap=True)
+        for column, weight in enumerate(weights[row]):
+            number = str(min(most, round(100 * float(weight))))
+            text = centre(f"[{number}]" if is_linked[row, column] else number, width)
+            style = out.screen.paint(int(shades[row, column])) if out.screen.colour else ""
+            line.append(text, style)
+        yield line

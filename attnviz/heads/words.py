@@ -6,7 +6,7 @@ import math
 
 from attnviz.attention import Note
 from attnviz.heads.measures import rules_of
-from attnviz.heads.record import NO_ROLE, HeadComparison, HeadProfile, Role
+from attnviz.heads.record import NO_ROLE, HeadChange, HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.text.display import decimals, visible
 from attnviz.text.messages import N_, _, ngettext
@@ -196,21 +196,9 @@ def short_reason(doubt: Note | None) -> str:
     return _(SHORT_DOUBTS[doubt.code])
 
 
-def how_sure(role: Role) -> str:
-    """Return whether a role is established, and the controls that decide it."""
-    if role.doubt is not None:
-        return _("Not established: {why}").format(why=reason(role.doubt))
-    controls = [
-        ": ".join(
-            [
-                CONTROLS[control.name].describe(control),
-                with_interval(control.value, control.low, control.high),
-            ]
-        )
-        for control in role.controls
-        if control.rules_out
-    ]
-    return _("Established: above {controls}").format(controls="; ".join(controls))
+def not_established(role: Role) -> str:
+    """Return that a role is not established, and why."""
+    return _("Not established: {why}").format(why=reason(role.doubt))
 
 
 def role_name(role: Role | None) -> str:
@@ -235,10 +223,14 @@ def role_score(role: Role) -> str:
     )
 
 
+def place(profile: HeadProfile) -> str:
+    """Return the layer and the number of a head."""
+    return _("Layer {layer}, head {head}").format(layer=profile.layer, head=profile.head)
+
+
 def describe(profile: HeadProfile) -> str:
     """Return the layer and number of a head, and what it does."""
-    place = _("Layer {layer}, head {head}").format(layer=profile.layer, head=profile.head)
-    title = f"{place}: {profile.words}"
+    title = f"{place(profile)}: {profile.words}"
     if profile.role and not profile.role.established:
         return _("{title} (not established)").format(title=title)
     return title
@@ -259,6 +251,26 @@ def closest_roles(comparison: HeadComparison, profile: HeadProfile) -> str:
         for score, rule in measured[:CLOSEST]
     ]
     return _("No clear role; closest: {roles}").format(roles=", ".join(roles))
+
+
+def signs(comparison: HeadComparison) -> str:
+    """Return the meaning of the signs of a map, and of the table of roles."""
+    n_roles = [sum(role.established for role in head.roles) for head in comparison.heads]
+    texts = [_("·: no established role")] if 0 in n_roles else []
+    if max(n_roles) > 1:
+        texts.append(_("+1: one more role"))
+    if max(n_roles) > 0:
+        texts.append(_("intervals lie above the controls"))
+    return "; ".join(texts)
+
+
+def change(second: HeadComparison, of_head: HeadChange) -> str:
+    """Return the role of a head in a second model, and how far the head is from the one there."""
+    return _("In {second}: {role}; JSD {divergence} nats").format(
+        second=second.model,
+        role=marked_role(of_head.role),
+        divergence=with_interval(of_head.divergence, of_head.low, of_head.high),
+    )
 
 
 def changes(comparison: HeadComparison, second: HeadComparison) -> str:

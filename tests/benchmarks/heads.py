@@ -119,7 +119,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=2000)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--recipe", type=int, default=40)
+    parser.add_argument("--recipe", type=int, default=40, help="sentences of the recipe; 0: none")
     parser.add_argument("--memory", type=int, nargs="*", default=[200, 2000])
     parser.add_argument("--peak", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -157,8 +157,7 @@ def main() -> None:
             surveyor().add_controls(surveyor().measure_all(lines).whole()), corpus="benchmark"
         )
     )
-    few = lines[:: max(1, len(lines) // options.recipe)][: options.recipe]
-    by_recipe = seconds(lambda: recipe(source, few)) * len(lines) / len(few)
+    few = lines[:: max(1, len(lines) // max(1, options.recipe))][: options.recipe]
     n_tokens = sum(int(batch.real.sum()) for batch in batches)
     print(
         f"{len(lines):,} sentences, {n_tokens:,} tokens, {len(batches)} batches, {options.threads} threads"
@@ -171,9 +170,11 @@ def main() -> None:
     print(
         f"all of it, with controls and roles      {whole:8.2f} s   {whole / median(forward):6.2f}"
     )
-    print(
-        f"output_attentions=True and numpy        {by_recipe:8.2f} s   {by_recipe / median(passed):6.1f} x as long"
-    )
+    if few:
+        by_recipe = seconds(lambda: recipe(source, few)) * len(lines) / len(few)
+        print(
+            f"output_attentions=True and numpy        {by_recipe:8.2f} s   {by_recipe / median(passed):6.1f} x as long"
+        )
     for n in options.memory:
         command = [sys.executable, __file__, "--peak", str(n)]
         said = subprocess.run(command, check=True, capture_output=True, text=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.errors import InputError, SelectionError, SettingsError
+from attnviz.errors import SelectionError, SettingsError
 from attnviz.heads.capture import survey as capture
 from attnviz.heads.files import to_csv, to_json
 from attnviz.heads.settings import SurveySettings
@@ -91,12 +91,6 @@ def test_a_head_is_named_in_any_way(comparison: HeadComparison) -> None:
             comparison.head(none)  # type: ignore[arg-type]
     with pytest.raises(SelectionError, match="there is no layer 9"):
         comparison.estimate("previous", "9.0")
-
-
-def test_no_text_among_the_sentences() -> None:
-    """Something else in the list is refused in one line."""
-    with pytest.raises(InputError, match="the text must be a string, not NoneType"):
-        attnviz.compare_heads([None], model="toy")  # type: ignore[list-item]  # no text
 
 
 def test_a_comparison_is_pickled(tmp_path: Path) -> None:

@@ -57,14 +57,7 @@ def missed(
         ("--load a.json --against toy", "as it was measured: omit the second model"),
         ("--load a.json --corpus a.txt", "give one of a corpus and a saved comparison"),
         ("--corpus a --sort entropy", "no option --sort: --table shows all heads"),
-        ("--corpus a --role previous", "no option --role: --table shows the role of each head"),
-        ("--corpus a --threshold broad=0.3", "no option --threshold: -o FILE.json has every"),
-        ("--corpus a --controls 9", "no option --controls: compare_heads(..., settings="),
         ("--corpus a --shard 1/2", "no option --shard: --ray ADDRESS shares a large corpus"),
-        ("--corpus a --checkpoint b", "no option --checkpoint: --ray ADDRESS shares a large"),
-        ("--corpus a --truncate", "no option --truncate: a text that is too long is cut"),
-        ("--corpus a --dtype float64", "no option --dtype: in Python, open the model"),
-        ("--corpus a --width 8cm", "no option --width: --style paper fits a column"),
     ],
 )
 def test_usage(missed: Callable[..., tuple[int, str]], arguments: str, words: str) -> None:
@@ -72,22 +65,6 @@ def test_usage(missed: Callable[..., tuple[int, str]], arguments: str, words: st
     status, said = missed("compare-heads", *TOY, *shlex.split(arguments))
     assert (status, words in said) == (2, True), said
     assert said.endswith("(see attnviz compare-heads --help)")
-
-
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        (
-            "head 1.2",
-            "no command 'head': attnviz compare-heads --head 2.3 shows what one head does",
-        ),
-        ("merge a.stats b.stats -o c.stats", "no command 'merge': attnviz compare-heads --corpus"),
-    ],
-)
-def test_removed_commands(missed: Callable[..., tuple[int, str]], command: str, words: str) -> None:
-    """What they did is named."""
-    status, said = missed(*command.split())
-    assert (status, words in said) == (2, True), said
 
 
 def test_layers_and_heads_that_are_not_there(refused: Callable[..., tuple[int, str]]) -> None:
@@ -134,22 +111,10 @@ def test_a_head_that_is_not_there_is_missed_early(
             "I".encode("utf-16"),
             "a.txt is not UTF-8, but looks like UTF-16: save it as UTF-8",
         ),
-        ("a.jsonl", b"{}\n", "a.jsonl holds JSON lines, which are not read: write one sentence"),
-        ("a.gz", b"I love you\n", "a.gz is compressed: decompress it first"),
-        (
-            "a.conllu",
-            TREE.replace("\t", " ").encode(),
-            f"a.conllu: {NONE}: line 2: 1 column where there must be 10",
-        ),
         (
             "a.conllu",
             TREE.replace("\t0\troot", "\tx\troot").encode(),
             f"a.conllu: {NONE}: line 1: Failed parsing field 'head'",
-        ),
-        (
-            "a.conllu",
-            b"I love you\n",
-            f"a.conllu: {NONE}: line 1: 1 column where there must be 10, separated by tabs",
         ),
     ],
 )

@@ -82,15 +82,6 @@ def test_the_link_of_each_kind_in_its_best_head(one: HeadComparison) -> None:
     assert max(map(len, shown_lines.splitlines())) <= 80
 
 
-def test_without_the_words_of_the_lecture() -> None:
-    """Another sentence has no such links, and no head is named."""
-    other = attnviz.compare_heads("The cat sat", model="toy", settings=SurveySettings(controls=5))
-    assert other.attention is not None
-    for each in head_kinds(other, other.attention):
-        assert each.link is None
-        assert each.role is None
-
-
 def test_the_command_measures_roles_on_many_sentences(
     typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:

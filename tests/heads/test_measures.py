@@ -6,14 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from attnviz.capture.batching import join
 from attnviz.capture.observers import Batch, WeightCollector
 from attnviz.capture.source import open_source
-from attnviz.heads.capture import rows as heads
 from attnviz.heads.capture.measure import BatchMeasures, EmbeddingFinder, MeasureCollector
 from attnviz.heads.measures import measures_of
 from tests.fixtures.zoo import ROTARY, SENTENCES
@@ -46,48 +42,45 @@ def measured(source: Source, batch: Batch) -> BatchMeasures:
     return observer.result()
 
 
-def vectors_of(source: Source, ids: list[int | None]) -> np.ndarray:
-    """The model's own vectors of some tokens, found by their name."""
+def vectors_of(source: Source) -> np.ndarray:
+    """The model's own vectors of all tokens, found by their name."""
     model = source._model  # type: ignore[attr-defined]
     (table,) = (
         module.weight
         for path, module in model.named_modules()
         if path in {"embedding.table", "embeddings.word_embeddings"}
     )
-    return np.asarray(table.detach().double().numpy()[ids])
+    return np.asarray(table.detach().double().numpy())
 
 
 @pytest.mark.parametrize(
     ("name", "texts", "causal", "windows"),
     [
-        ("real", TEXTS, False, ()),
-        ("toy", TEXTS, False, ()),
+        ("real", TEXTS[:3], False, ()),
         ("toy-decoder", TEXTS, True, ()),
-        ("gpt2", SENTENCES[:3], True, ()),
-        ("llama", SENTENCES[:3], True, ()),
         ("mistral", SENTENCES[:3], True, (0, 1, 2)),
-        ("gemma2", SENTENCES[:3], True, (0, 2)),
         ("gpt_oss", SENTENCES[:3], True, (0, 2)),
     ],
 )
 def test_each_measure_equals_its_formula(
     name: str, texts: Sequence[str], causal: bool, windows: tuple[int, ...], zoo: Zoo
 ) -> None:
-    """Over all layers, heads, sentences and measures: 1e-6, in a padded batch; rows of some layers see a window."""
+    """Of heads of all layers, each measure in a padded batch: 1e-6; rows of some layers see a window."""
     source = open_source(name) if name.startswith("toy") else zoo.source(name)
-    has_vectors = name in {"real", "toy", "toy-decoder"}  # those of the others are not compared
+    has_vectors = name in {"real", "toy-decoder"}  # those of the others are not compared
+    vectors = vectors_of(source) if has_vectors else np.zeros(0)
     batch = source.encode(texts)
     keep, alone = WeightCollector(), MeasureCollector()
     source.stream(batch, [keep, alone])
     found = measured(source, batch) if has_vectors else alone.result()
     for index, sentence in enumerate(batch.sentences):
         weights, tokens = keep.weights(index).astype(np.float64), sentence.tokens
-        for layer, head in np.ndindex(*weights.shape[:2]):
+        for layer, head in [*np.ndindex(*weights.shape[:2])][:: 5 if name == "real" else 1]:
             window = ROTARY["sliding_window"] if layer in windows else None
             sees = reach(len(tokens), causal=causal, window=window)
             ranked = None
             if has_vectors:
-                ranked = ranks(tokens, vectors_of(source, [token.id for token in tokens]), sees)
+                ranked = ranks(tokens, vectors[[token.id for token in tokens]], sees)
             expected = every(weights[layer, head], tokens, sees, ranked=ranked)
             assert set(expected) == set(NAMES)
             for at, measure in enumerate(NAMES):
@@ -125,47 +118,3 @@ def test_cross_attention_has_no_offsets() -> None:
     assert {"entropy", "entropy_share", "confidence", "first", "sink"} <= counted
     assert not counted & {*["self", "previous", "next", "same_word", "induction", "distance"]}
     assert not [name for name in counted if name.startswith(("offset", "peak"))]
-
-
-@settings(max_examples=40)
-@given(
-    weights=st.integers(2, 7).flatmap(
-        lambda n: st.lists(
-            st.lists(st.floats(0.001, 1.0), min_size=n, max_size=n), min_size=n, max_size=n
-        )
-    ),
-    causal=st.booleans(),
-)
-def test_measures_stay_in_their_bounds(weights: list[list[float]], *, causal: bool) -> None:
-    """Shares in [0, 1], entropy in [0, ln n], its share in [0, 1], distance below the length."""
-    a = torch.tensor(weights)
-    n = len(weights)
-    visible = torch.ones(n, n).tril().bool() if causal else torch.ones(n, n, dtype=torch.bool)
-    a = a * visible
-    a = (a / a.sum(dim=-1, keepdim=True))[None, None]
-    none = torch.zeros(1, n, dtype=torch.bool)
-    marks = heads.Marks(
-        queries=~none,
-        keys=~none,
-        first=torch.arange(n)[None] == 0,
-        separator=none,
-        punctuation=none,
-        end=none,
-        ids=torch.arange(n)[None] % 3,
-        square=True,
-    )
-    rows = heads.rows_of(a, visible[None], 0, marks)
-    targets = heads.keys_of_shares(
-        rows, [one.compute for one in measures_of() if one.takes == "keys" and one.compute]
-    )
-    every_share = heads.weight_on(targets, rows) / targets.counts[:, None].clamp_min(1)
-    assert -1e-6 <= float(every_share.min()) <= float(every_share.max()) <= 1 + 1e-5
-    for one in measures_of():
-        if one.takes != "rows":
-            continue
-        assert one.compute is not None
-        name, (total, count) = one.name, one.compute(rows)
-        if count:
-            mean = float(total / count)
-            largest = {"entropy": np.log(n), "distance": n}.get(name, 1.0)
-            assert -1e-6 <= mean <= largest + 1e-5, name

@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import attnviz
-from attnviz.errors import InputError, ModelError, SettingsError
+from attnviz.errors import ModelError, SettingsError
 from attnviz.heads import ray as cluster
 from attnviz.heads.files import to_json
 from attnviz.heads.measures import MEASURES
 from attnviz.heads.ray import Job, Worker
 from attnviz.heads.settings import ModelSettings, SurveySettings
-from attnviz.text.corpus import CorpusLine
+from attnviz.text.corpus import BadLine, CorpusLine
 from tests.fixtures.command_line import sentences
 
 if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from attnviz.heads.record import HeadComparison
 
@@ -78,47 +77,63 @@ def numbers(comparison: HeadComparison) -> dict[str, Any]:
     return content
 
 
-def test_a_killed_worker(
-    attnviz: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
-) -> None:
-    """Its block is measured again: the numbers are those of one run, and nothing else is on standard output."""
-    shutil.copy(SAMPLE, tmp_path / "gpt.py")
-    with (tmp_path / "gpt.py").open("a") as file:
-        file.write(KILLED_ONCE)
-    letters = "abcdefgh"
-    words = [one + two + three for one in letters for two in letters for three in letters]
-    (tmp_path / "corpus.txt").write_text("".join(f"{word} q{word}\n" for word in words))
-    run = ["compare-heads", "-m", "gpt.py:killed_once", "--corpus", "corpus.txt", "-o", "-"]
-    shared = attnviz(*run, "--ray", "local", timeout=600)  # Ray is slow to start on a busy machine
-    assert shared.returncode == 0, shared.stderr
-    assert (tmp_path / "killed").exists()
-    found = json.loads(shared.stdout)
-    assert found["n_sentences"] == 512
-    expect_same(found, json.loads(attnviz(*run).stdout))
+@pytest.fixture(scope="class")
+def ray_here() -> Iterator[None]:
+    """Ray on this machine, started once for all tests: that takes long."""
+    with cluster.connect("local"):
+        assert sys.stdout is sys.stderr  # Ray prints there that a worker was lost
+        yield
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ray's own
-def test_any_number_of_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one sentence a block, the numbers are those of one process; lines that cannot be used are counted."""
-    monkeypatch.setattr(cluster, "SENTENCES", 1)
-    monkeypatch.setattr(cluster, "BLOCKS", 64)
-    settings = SurveySettings(controls=2)
-    corpus = tmp_path / "corpus.txt"
-    with cluster.connect("local"):
-        for n_blocks in (1, 2, 8, 64):
-            corpus.write_text("".join(f"{n} cats see {n % 7} dogs\n" for n in range(n_blocks)))
-            one = attnviz.compare_heads(corpus, "toy-random", settings=settings)
-            shared = attnviz.compare_heads(corpus, "toy-random", settings=settings, ray="local")
-            expect_same(numbers(shared), numbers(one))
+@pytest.mark.usefixtures("ray_here")
+class TestWorkers:
+    """Two workers on this machine."""
+
+    @pytest.mark.filterwarnings("ignore:running the code")
+    def test_a_killed_worker(self, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Its block is measured again: the numbers are those of one run."""
+        monkeypatch.setattr(cluster, "SENTENCES", 8)
+        shutil.copy(SAMPLE, here / "gpt.py")
+        with (here / "gpt.py").open("a") as file:
+            file.write(KILLED_ONCE)
+        words = [one + two + three for one in "abcd" for two in "abcd" for three in "abcd"]
+        (here / "corpus.txt").write_text("".join(f"{word}\n" for word in words))
+        arguments: dict[str, Any] = {
+            "sentences": here / "corpus.txt",
+            "model": "gpt.py:killed_once",
+            "settings": SurveySettings(controls=2),
+        }
+        shared = attnviz.compare_heads(**arguments, ray="local")
+        assert (here / "killed").exists()
+        assert shared.n_sentences == len(words)
+        expect_same(numbers(shared), numbers(attnviz.compare_heads(**arguments)))
+
+    def test_many_blocks(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """With one sentence a block, the numbers are those of one process; lines that cannot be used are counted."""
+        monkeypatch.setattr(cluster, "SENTENCES", 1)
+        monkeypatch.setattr(cluster, "BLOCKS", 64)
+        settings, corpus = SurveySettings(controls=2), tmp_path / "corpus.txt"
         # The toy knows none of the words of the first line and of the last, each a block of its own.
         corpus.write_bytes(b"\xff\nxyzzy\n\0\n" + "\n".join(sentences(12)).encode() + b"\nplugh\n")
         one = attnviz.compare_heads(corpus, "toy", against="toy", settings=settings)
         shared = attnviz.compare_heads(corpus, "toy", against="toy", settings=settings, ray="local")
         assert (shared.n_sentences, shared.n_bad) == (12, 4)
         expect_same(numbers(shared), numbers(one))
-        corpus.write_text("xyzzy\nplugh\n")
-        with pytest.raises(InputError, match=r"corpus\.txt: there is no sentence .*: line 1"):
-            attnviz.compare_heads(corpus, "toy", ray="local")
+
+
+@pytest.mark.parametrize(("n_lines", "n_blocks"), [(1, 8), (300, 2), (5000, 16)])
+def test_blocks_are_the_lines(n_lines: int, n_blocks: int) -> None:
+    """In their order, each line in one block; no block but the last has few sentences."""
+    lines: list[CorpusLine | BadLine] = [
+        CorpusLine(number=n, text="I") if n % 5 else BadLine(number=n, reason="")
+        for n in range(1, n_lines + 1)
+    ]
+    blocks = cluster._blocks(lines, n_blocks)
+    assert [line for block in blocks for line in block] == lines
+    assert len(blocks) <= n_blocks + 1
+    for block in blocks[:-1]:
+        assert sum(isinstance(line, CorpusLine) for line in block) >= cluster.SENTENCES
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from attnviz.heads import relations, tally
 from attnviz.heads.compare import compare
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.words import reason
-from attnviz.models.language import splits
 from attnviz.models.language.splits import corpus_lines
 from attnviz.text.corpus import BadLine, CorpusLine
 from tests.heads.surveys import survey_model, survey_parts, with_thresholds
@@ -24,11 +23,8 @@ pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")
 
 
 def sentences(n: int) -> list[CorpusLine]:
-    """So many sentences that `toy` knows."""
-    made = splits.sentences("test")
-    return [
-        CorpusLine(number=number, text=" ".join(next(made).words)) for number in range(1, n + 1)
-    ]
+    """So many sentences of the language of `toy`, with the links between their words."""
+    return corpus_lines(n)
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +68,28 @@ def test_parts_make_the_whole(whole: Survey, order: tuple[int, ...]) -> None:
         assert np.array_equal(one[1], other[1])
         smooth = [at for at, measure in enumerate(names) if not measure.startswith("peak")]
         assert np.abs(one[0] - other[0])[..., smooth].max() < 1e-4
+    assert links_of(merged) == links_of(whole)
     heads, again = (
         [(head.name, [role.name for role in head.roles]) for head in compare(one, corpus="").heads]
         for one in (whole, merged)
     )
     assert heads == again
+
+
+def links_of(found: Survey) -> tuple[object, ...]:
+    """All that a survey holds of relations, to compare."""
+    made, controls = found.relations, found.controls
+    assert made is not None
+    assert controls is not None
+    return (
+        [
+            (name, one.hits.tolist(), one.offsets.tolist(), one.counts.tolist(), one.lost)
+            for name, one in made.by_name.items()
+        ],
+        made.n_links,
+        [(key, one.annotation) for key, one in found.linked.items()],
+        [(key, one.names, one.hits.tolist(), one.lost) for key, one in controls.found.items()],
+    )
 
 
 def test_long_sentences_are_the_same_in_any_batch() -> None:

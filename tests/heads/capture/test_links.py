@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import torch
 
 from attnviz.attention import Token
-from attnviz.capture.observers import Batch, Block, Sentence
 from attnviz.capture.source import open_source
-from attnviz.capture.stream import Layer, Scoring
 from attnviz.heads import relations
-from attnviz.heads.capture import survey as windows
 from attnviz.heads.capture.measure import LinkFinder, align
 from attnviz.heads.relations import candidates
 from attnviz.heads.settings import SurveySettings
@@ -24,13 +20,11 @@ from attnviz.heads.words import note_words
 from attnviz.models.language.splits import corpus_lines
 from attnviz.storage.corpora.corpus import read_corpus
 from attnviz.text.corpus import Annotation, CorpusLine, Link
-from tests.heads.surveys import survey_model, survey_parts
+from tests.heads.surveys import survey_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from attnviz.heads.relations import LinkHits
-    from attnviz.heads.survey import Survey
     from tests.fixtures.zoo import Zoo
 
 TREEBANK = Path(__file__).parents[3] / "sample_inputs" / "treebank.conllu"
@@ -51,48 +45,10 @@ def tokens_of(*pieces: str) -> tuple[Token, ...]:
     return tuple(made)
 
 
-def said(words: Sequence[str], *links: tuple[int, int]) -> Annotation:
-    """Words with a space between them, and which depends on which."""
+def spans_of(*words: str) -> tuple[tuple[int, int], ...]:
+    """The characters of words with a space between them."""
     starts = accumulate((len(word) + 1 for word in words), initial=0)
-    return Annotation(
-        words=tuple((start, start + len(word)) for word, start in zip(words, starts, strict=False)),
-        links=tuple(Link(query=query, key=key, relation=f"{query}>{key}") for query, key in links),
-    )
-
-
-def shown(
-    tokens: Sequence[tuple[Token, ...]],
-    given: Sequence[Annotation | None],
-    layers: Sequence[np.ndarray],
-    *,
-    rows: int = 99,
-) -> tuple[LinkHits, ...]:
-    """Return the links found if each layer has these weights [batch, head, query, key], shown in blocks of rows."""
-    n = max(map(len, tokens))
-    real = torch.tensor([[place < len(row) for place in range(n)] for row in tokens])
-    batch = Batch(
-        sentences=tuple(Sentence(text="", pair=None, tokens=row) for row in tokens),
-        inputs={},
-        real=real,
-        real_keys=real,
-        kind="encoder",
-    )
-    observer = LinkFinder(given)
-    observer.begin(batch)
-    for number, weights in enumerate(layers):
-        query = torch.zeros(*weights.shape[:3], 2)
-        output = query.transpose(1, 2)
-        observer.observe_layer(
-            Layer(
-                number=number, query=query, key=query, value=query, output=output, scoring=Scoring()
-            )
-        )
-        for first in range(0, n, rows):
-            part = torch.tensor(weights[:, :, first : first + rows], dtype=torch.float32)
-            observer.observe(
-                Block(layer=number, first_row=first, n_rows=n, n_keys=n, causal=False, seen=part)
-            )
-    return observer.result()
+    return tuple((start, start + len(word)) for word, start in zip(words, starts, strict=False))
 
 
 class TestAligning:
@@ -100,7 +56,7 @@ class TestAligning:
 
     def test_a_word_in_pieces(self) -> None:
         tokens = tokens_of("[CLS]", "un", "##break", "##able", "glass", "[SEP]")
-        tokens_in, words_in = align(tokens, said(["unbreakable", "glass"]).words)
+        tokens_in, words_in = align(tokens, spans_of("unbreakable", "glass"))
         assert tokens_in == [None, 0, 0, 0, 1, None]
         assert words_in == [0, 1]
 
@@ -117,50 +73,6 @@ class TestAligning:
         tokens_in, words_in = align(tokens_of("didn", "##'", "##t", "go"), ((0, 3), (3, 6), (7, 9)))
         assert tokens_in == [0, 0, 0, 1]
         assert words_in == [None, None, 1]
-
-
-class TestGuesses:
-    """Guesses from constructed attention, known by hand."""
-
-    def test_each_way(self) -> None:
-        """One head looks from each word at the word before, the other from each at the word after."""
-        before = np.eye(4, k=-1)
-        after = np.eye(4, k=1)
-        weights = np.stack([before, after])[None]
-        tokens = tokens_of("a", "b", "c", "d")
-        (found,) = shown([tokens], [said("abcd", (1, 0), (1, 2))], [weights])
-        assert found.names == ("1>0", "1>2")
-        assert found.distances.tolist() == [-1, 1]
-        assert found.hits[:, 0, 0].tolist() == [
-            [True, False],
-            [False, True],
-        ]  # b looks at a, or at c
-        assert found.hits[:, 1, 0].tolist() == [
-            [False, True],
-            [True, False],
-        ]  # a looks at b, or c does
-
-    def test_pieces_are_summed_over_keys_and_averaged_over_queries(self) -> None:
-        """To "bcd" in three pieces 3 x 0.2 is more than 0.4; from it, its three rows count alike."""
-        tokens = tokens_of("a", "b", "##c", "##d", "e")
-        weights = np.zeros((1, 1, 5, 5))
-        weights[0, 0, 0] = [0, 0.2, 0.2, 0.2, 0.4]
-        weights[0, 0, 1] = [0.1, 0, 0, 0, 0.9]
-        weights[0, 0, 2:4] = [0.9, 0, 0, 0, 0.1]  # two of three rows: on a
-        (found,) = shown([tokens], [said(["a", "bcd", "e"], (0, 1), (1, 0), (2, 0))], [weights])
-        assert found.hits[:, 0, 0, 0].tolist() == [True, True, False]
-        assert found.hits[:, 1, 0, 0].tolist() == [
-            True,
-            True,
-            True,
-        ]  # e is looked at with 0.4 by a, 1.1 / 3 by bcd
-
-    def test_no_weight_on_another_word_is_no_guess(self) -> None:
-        tokens = tokens_of("[CLS]", "a", "b")
-        weights = np.zeros((1, 1, 3, 3))
-        weights[:, :, :, 0] = 1
-        (found,) = shown([tokens], [said("ab", (0, 1), (1, 0))], [weights])
-        assert not found.hits.any()
 
 
 def words_by_hand(weights: np.ndarray, owner: Sequence[int | None], n_words: int) -> np.ndarray:
@@ -257,43 +169,3 @@ def ahead(lines: Sequence[CorpusLine]) -> list[CorpusLine]:
         )
         turned.append(replace(line, annotated=replace(line.annotated, links=links)))
     return turned
-
-
-@pytest.fixture(scope="module")
-def whole() -> Survey:
-    """A comparison of the home-built encoder on few sentences, with few random models."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(windows, "SEEDS", 2)
-        return survey_model(corpus_lines(40), open_source("toy"), QUICK)
-
-
-@pytest.mark.usefixtures("whole_corpora")
-class TestParts:
-    """Batches, order and parts change nothing, controls included."""
-
-    @pytest.fixture(autouse=True)
-    def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(windows, "SEEDS", 2)
-
-    def test_order_batches_and_parts(self, whole: Survey) -> None:
-        lines, source = corpus_lines(40), open_source("toy")
-        parts = survey_parts([lines[25:], lines[:7], lines[7:25]], source, QUICK)
-        other = survey_model(lines[::-1], source, QUICK, tokens=64)
-        for one in (parts, other):
-            assert exactly(one) == exactly(whole)
-
-
-def exactly(found: Survey) -> tuple[object, ...]:
-    """All that a survey holds of relations, to compare."""
-    made, controls = found.relations, found.controls
-    assert made is not None
-    assert controls is not None
-    return (
-        [
-            (name, one.hits.tolist(), one.offsets.tolist(), one.counts.tolist(), one.lost)
-            for name, one in made.by_name.items()
-        ],
-        made.n_links,
-        [(key, one.annotation) for key, one in found.linked.items()],
-        [(key, one.names, one.hits.tolist(), one.lost) for key, one in controls.found.items()],
-    )
