@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from attnviz.errors import OutputError, SelectionError
+from attnviz.render.theme import DARK, LIGHT
 from attnviz.stories import DEMOS, tell
 from attnviz.stories.record import Matrix, Table, cell_text, to_json, typeset
 from attnviz.text.display import hold_units
@@ -127,17 +128,23 @@ def test_the_page_of_a_story(
 
 
 def test_charts_need_no_script(told: Callable[..., Story]) -> None:
-    """They are in the page as SVG, for light and dark; ids are unique, and no style needs to be allowed."""
+    """They are in the page as SVG, with the colours of the page; ids are unique, and no style needs to be allowed."""
     story = told("library")
     page = story.page().html
     assert page == story.page().html
     markup = page[page.index("<main") : page.index("</main>")]
-    assert markup.count("<svg") == 2 * len(story.picture)
+    assert markup.count("<svg") == len(story.picture)
     assert all(typeset(panel.title) in markup for panel in story.picture)
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     assert set(re.findall(r'(?:href="|url\()#([\w-]+)', markup)) <= set(ids)
     assert " style=" not in markup
+    light, dark = page.split("figure {\n")[1:]
+    for theme, rules in ((LIGHT, light), (DARK, dark)):
+        names = {name: getattr(theme, name) for name in ("frame", "grid", "shade", "hatch")}
+        names |= {f"series-{number}": colour for number, colour in enumerate(theme.series)}
+        assert all(f"--{name}: {colour};" in rules for name, colour in names.items())
+    assert set(re.findall(r"var\(--([\w-]+)\)", markup)) <= {"ink", "faint", "paper", *names}
     evil = replace(story, title="1 < 2 <script>", receipt="<b>", parts=("<i>&</i> `<u>`",))
     page = evil.page().html
     assert "<script>" not in page[: page.index("</main>")]
