@@ -12,7 +12,7 @@ from jaxtyping import Float64
 
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.text.display import rounding, visible
-from attnviz.text.messages import _
+from attnviz.text.messages import N_, _
 from attnviz.text.notes import CUT, proof, sentence
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.calculation import spell_out
@@ -189,10 +189,10 @@ class View:
             words = _("Score {score} takes all the attention")
             return words.format(score=format_number(score, self.digits))
         if len(grid.columns) > 1 and np.ptp(grid.values[row]) < ALIKE:
-            words = _("“{query}” attends equally to all keys ({weight} each)")
+            found = N_("“{query}” attends equally to all keys ({weight} each)")
         else:
-            words = _("“{query}” attends most to “{key}” ({weight})")
-        text = words.format(query=grid.rows[row], key=grid.columns[key], weight=f"{weight:.2f}")
+            found = N_("“{query}” attends most to “{key}” ({weight})")
+        text = _(found.format(query=grid.rows[row], key=grid.columns[key], weight=f"{weight:.2f}"))
         if len(names) > 1:
             number = head if walk.layer is None else f"{walk.layer}.{head}"
             text += _(", head {n}").format(n=number)
@@ -239,8 +239,9 @@ class View:
         if walk.own is None or walk.difference is None:
             return _("The model has no such numbers of its own to compare with")
         words = _("The recomputed {own} matches the model's to {difference}")
+        own = _("context") if walk.own == "context" else walk.own
         difference = max(walk.difference, walk.from_input or 0)
-        text = words.format(own=walk.own, difference=rounding(difference))
+        text = words.format(own=own, difference=rounding(difference))
         return f"{text}; {proof(walk.receipt)}"
 
     @property

@@ -93,8 +93,10 @@ def build_story() -> Story:
         in_head_0.append((_("{name}, fused").format(name=name), *fused_row))
         in_head_0.append((_("{name}, alone").format(name=name), *separate_row))
     return Story(
-        title=_("“{word}” attends most to “{most}” ({weight:.2f})").format(
-            word=WORDS[QUERY], most=WORDS[int(row.argmax())], weight=float(row.max())
+        title=_(
+            N_("“{word}” attends most to “{most}” ({weight:.2f})").format(
+                word=WORDS[QUERY], most=WORDS[int(row.argmax())], weight=float(row.max())
+            )
         ),
         receipt=_(
             "verified: max difference {proved} between weights times values and the head's own "

@@ -155,7 +155,7 @@ def _worksheet(view: View, keys: KeyTable) -> Section:
     if keys.query is not None:
         rows.insert(0, ("q", (vector(keys.query, 0), *others)))
     if keys.context is not None:
-        rows.append(("context", (*others, vector(keys.context, 0))))
+        rows.append((_("context"), (*others, vector(keys.context, 0))))
     titles = tuple(column.title for column in keys.columns)
     table = PageTable(corner="", columns=titles, rows=tuple(rows))
     sentence = "; ".join(formulas(view, keys))

@@ -100,7 +100,7 @@ def _side_by_side(view: View, keys: KeyTable) -> DiagramPart:
     if keys.context is not None:
         context = _row(view, keys.context)
         formula = _("context = sum of the alignment vectors")
-        rows.append(("context", (PageCell(formula, span=width - len(context)), *context)))
+        rows.append((_("context"), (PageCell(formula, span=width - len(context)), *context)))
     headings = tuple(
         (n_columns, column.formula.partition(" = ")[2])
         for column, n_columns in zip(keys.columns, widths, strict=True)

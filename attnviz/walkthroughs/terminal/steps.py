@@ -118,7 +118,7 @@ def _query_and_keys(view: ScreenView, table: KeyTable) -> Iterator[Text]:
     yield Text()
     yield from _keys(view, table)
     if table.context is not None:
-        yield from _vector(view, "context", table.context)
+        yield from _vector(view, _("context"), table.context)
     if worked := in_numbers(view, table):
         yield Text()
         yield from view.wrap(worked)
