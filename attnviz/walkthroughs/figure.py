@@ -36,7 +36,16 @@ from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.hand import NEARLY_ZERO, TINY, format_number
 from attnviz.walkthroughs.operations import KEYS_PLACE, MATRIX
 from attnviz.walkthroughs.texts import BEFORE, BY_KEY
-from attnviz.walkthroughs.view import BLANK, DIGITS, Cut, GridView, StepView, View, query_weights
+from attnviz.walkthroughs.view import (
+    BLANK,
+    DIGITS,
+    Cut,
+    GridView,
+    StepView,
+    View,
+    query_weights,
+    stack,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -372,7 +381,11 @@ class Sheet:
     def step(self, step: StepView, parts: Sequence[tuple[str, GridView]]) -> Box:
         """Return a step with its matrices side by side, in as many lines as they need."""
         if step.heads and all(len(grid.values) == 1 for _sign, grid in parts):
-            parts = [("", _stack(step))]
+            results = [head.result for head in step.heads]
+            numbers = [grid.name.rpartition("_")[2] for grid in results]
+            rows = tuple(_("head {n}").format(n=number) for number in numbers)
+            name = results[0].name.rpartition("_")[0]
+            parts = [("", replace(stack(results, rows), name=name))]
         is_attention = step.step.name in {*BY_KEY, "context"}
         most_rows = self.most_tokens if is_attention else min(FEW_ROWS, self.most_tokens)
         boxes: list[Box] = []
@@ -403,7 +416,7 @@ class Sheet:
                 grid=grid,
                 rows=shorten(n_rows, most_rows if is_vector else min(most_rows, most), strongest),
                 columns=columns,
-                digits=self.digits(is_vector=is_vector),
+                digits=self.view.digits_of(grid),
                 title=title or f"{grid.name}{shape}",
                 outlined=("row", strongest[0]) if strongest else None,
                 is_numbered=is_vector or n_rows == 1 or len(columns) <= MOST_NUMBERED,
@@ -414,10 +427,6 @@ class Sheet:
             return box
         top = box.top + (ROW - before.height) / 2
         return group([(0.0, top, before), (before.width + GAP, 0.0, box)])
-
-    def digits(self, *, is_vector: bool) -> int:
-        """Return the digits of numbers; vectors have many, so they get one less unless the user chose them."""
-        return self.view.digits - (is_vector and self.view.digits == DIGITS)
 
     def comparison(
         self,
@@ -491,7 +500,7 @@ class Sheet:
                     self.most_in_vector if grid is transposed else self.most_tokens,
                 ),
                 columns=columns,
-                digits=self.digits(is_vector=grid is transposed),
+                digits=self.view.digits_of(keys) if grid is transposed else self.view.digits,
                 title=title,
                 outlined=("column", self.strongest[0]) if self.strongest else None,
                 is_numbered=shape[0] == 1 or len(columns) <= MOST_NUMBERED,
@@ -530,19 +539,6 @@ def _numbers(steps: Sequence[StepView]) -> str:
     text = str(first) if last == first else f"{first}–{last}"
     last_of_heads = (steps[-1].heads or steps[-1:])[-1].number
     return text if last_of_heads == last else f"{text}, … {last_of_heads}"
-
-
-def _stack(step: StepView) -> GridView:
-    """Return the results of several heads, one row each, as one matrix with a row for each head."""
-    grids = [head.result for head in step.heads]
-    numbers = [grid.name.rpartition("_")[2] for grid in grids]
-    return replace(
-        grids[0],
-        name=grids[0].name.rpartition("_")[0],
-        values=np.vstack([grid.values for grid in grids]),
-        rows=tuple(_("head {n}").format(n=number) for number in numbers),
-        blanks=frozenset((i, column) for i, grid in enumerate(grids) for _, column in grid.blanks),
-    )
 
 
 def grids_to_draw(steps: Sequence[StepView]) -> dict[int, list[tuple[str, GridView]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -127,6 +128,10 @@ class View:
     def digits(self) -> int:
         """The number of digits after the point."""
         return DIGITS if self.precision is None else self.precision
+
+    def digits_of(self, grid: GridView) -> int:
+        """Return the digits of a matrix; vectors have many numbers, so they get one less unless the user chose."""
+        return self.digits - (self.precision is None and grid.has_vectors)
 
     @property
     def full_digits(self) -> int:
@@ -374,6 +379,13 @@ def _join_heads(views: list[StepView]) -> StepView:
         formula=re.sub(r"_\d+(?!\d)", "", views[0].formula),  # names without the head's number
         parts=tuple(("", view.result) for view in views),
     )
+
+
+def stack(grids: Sequence[GridView], names: tuple[str, ...]) -> GridView:
+    """Return grids of one row each as one grid, with these names for its rows."""
+    blanks = frozenset((row, column) for row, grid in enumerate(grids) for _, column in grid.blanks)
+    values = np.vstack([grid.values for grid in grids])
+    return replace(grids[0], values=values, rows=names, blanks=blanks)
 
 
 def query_weights(walk: Walkthrough) -> Grid | None:

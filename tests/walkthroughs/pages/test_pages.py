@@ -131,7 +131,7 @@ def test_an_exercise_is_one_table() -> None:
     assert "Name: ____" in plain
     assert "Fill in the blanks; round to 3 decimals" in plain
     ((heads, rows),) = markdown_tables(text)
-    assert heads == ["", "k", "score", "scaled", "weight", "value", "alignment"]
+    assert heads == ["key", "k", "score", "scaled", "weight", "value", "alignment"]
     assert str(rows).count("____") == len(walk.blanks())
     given = [[int(value) for value in row[1][1:-1].split(",")] for row in rows[:-1]]
     assert given == [*walk.grids["q"].values.tolist(), *walk.grids["K"].values.tolist()]
