@@ -94,15 +94,10 @@ def test_results(operation: str, operands: Any, number: float | None, expected: 
 @pytest.mark.parametrize(
     ("operation", "values"),
     [
-        ("projection", (A, K)),
         ("dot", (A, K[:, :2])),
         ("add", (A, ROW)),
-        ("general", (A, SQUARE, K[:, :2])),
         ("additive", (A, K, SQUARE, SQUARE[:2], ROW)),
-        ("weigh", (ROW, K)),
         ("mask", (A, K)),
-        ("softmax", (A, ROW)),
-        ("concatenate", (A, A, K)),
         ("norm", (A, ROW, B)),
         ("split", (A, ROW)),
         ("gru", (A, A, SQUARE, ROW, SQUARE, ROW)),
