@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from attnviz.heatmaps.html import story as with_views
 from attnviz.look import Look, Palette
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes, template
-from attnviz.render.theme import DARK, LIGHT, theme_of
+from attnviz.render.theme import LIGHT, theme_of
 from attnviz.stories.figure import NAMED, draw_alone
 from attnviz.stories.record import (
     Cell,
@@ -37,6 +38,14 @@ from attnviz.text.messages import _
 
 HERE = Path(__file__).parent
 OWN = (HERE / "scripts" / "story.js", HERE / "scripts" / "story.css")
+COLOURS = {
+    LIGHT.ink: "var(--ink)",
+    LIGHT.quiet: "var(--faint)",
+    LIGHT.paper: "var(--paper)",
+    **{colour: f"var(--series-{number})" for number, colour in enumerate(LIGHT.series)},
+    **{getattr(LIGHT, name): f"var(--{name})" for name in ("frame", "grid", "shade", "hatch")},
+}
+"""The colours of a drawing, as a page names them; `story.css` has those of `Theme` for light and for dark pages."""
 MINUS, MISSING = "\u2212", "\u2013"
 
 
@@ -110,7 +119,7 @@ def _shade(cell: Cell, table: Table) -> float | None:
 
 
 def _panel(panel: Panel, number: int, palette: Palette) -> dict[str, Any]:
-    """Return a panel for the template: its drawings for light and for dark pages, and its numbers as a table."""
+    """Return a panel for the template: its drawing, and its numbers as a table."""
     note, numbers = "", _numbers(panel)
     if isinstance(panel, Matrix):
         note = _("Hatched cells are masked.") if np.isnan(panel.values).any() else ""
@@ -118,68 +127,60 @@ def _panel(panel: Panel, number: int, palette: Palette) -> dict[str, Any]:
     elif any(series.low for series in panel.series):
         note = _("Bands are 95% intervals.")
     title = _typeset(panel.title)
-    drawings = []
-    for theme in (LIGHT, DARK):
-        file = BytesIO()
-        draw_alone(panel, theme, palette).write(file, ".svg")
-        drawings.append(
-            _inline(file.getvalue(), title, f"on-{theme.name}", f"p{number}{theme.name}-")
-        )
+    file = BytesIO()
+    draw_alone(panel, palette).write(file, ".svg")
     return {
         "title": title,
         "note": note,
-        "drawings": drawings,
+        "drawing": _inline(file.getvalue(), title, f"p{number}-"),
         "numbers": numbers,
         "summary": _("The numbers"),
     }
 
 
-def _inline(svg: bytes, label: str, name: str, prefix: str) -> str:
+def _inline(svg: bytes, label: str, prefix: str) -> str:
     """Return an SVG of Matplotlib's as an element of a page.
 
     The page's content security policy allows no styles within elements, so that they become attributes. Fonts are those
-    of the page, and ids begin with `prefix`, because they must be unique in it.
+    of the page, and so are colours, but in the parts that are only for light or for dark pages. Ids begin with
+    `prefix`, because they must be unique in the page.
     """
     root = ElementTree.fromstring(svg)
-    ids = {element.attrib["id"] for element in root.iter() if "id" in element.attrib}
-    used = set(re.findall(r"#([\w.-]+)", svg.decode())) & ids
+    used = set(re.findall(r"#([\w.-]+)", svg.decode()))
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag.rpartition("}")[2] in {"metadata", "style", "title"}:
                 parent.remove(child)
-    for element in root.iter():
-        element.tag = element.tag.rpartition("}")[2]
-        attributes = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
-        element.attrib.clear()
-        element.attrib.update(_attributes(attributes, used, prefix))
+    _clean(root, used, prefix, COLOURS)
     # The viewBox alone scales the drawing to the width that it has in the page.
     root.attrib.pop("height", None)
-    root.attrib |= {"class": name, "role": "img", "aria-label": label}
+    root.attrib |= {"role": "img", "aria-label": label}
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def _attributes(
-    attributes: Mapping[str, str], used: set[str], prefix: str
-) -> Iterator[tuple[str, str]]:
-    """Yield the attributes of an element of an SVG, those of its style too."""
-    for name, value in attributes.items():
-        if name == "id":
-            if value in used:
-                yield name, prefix + value
-        elif name == "style":
-            for declaration in filter(None, map(str.strip, value.split(";"))):
-                key, _colon, text = declaration.partition(":")
-                if key == "font":  # of older Matplotlib: size and families together
-                    size = re.search(r"[\d.]+px", text)
-                    key, text = "font-size", size[0] if size else "10px"
-                if key != "font-family":
-                    yield key, re.sub(r"url\(#", f"url(#{prefix}", text.strip())
-        else:
-            value = re.sub(r"url\(#", f"url(#{prefix}", value)
-            yield (
-                name,
-                prefix.join(["#", value[1:]]) if name == "href" and value[0] == "#" else value,
-            )
+def _clean(element: Element, used: set[str], prefix: str, colours: Mapping[str, str]) -> None:
+    """Replace the styles, colours and ids of an element and of those within it; see `_inline`."""
+    attributes = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
+    for declaration in attributes.pop("style", "").split(";"):
+        key, _colon, text = map(str.strip, declaration.partition(":"))
+        if key == "font":  # of older Matplotlib: size and families together
+            size = re.search(r"[\d.]+px", text)
+            key, text = "font-size", size[0] if size else "10px"
+        if key and key != "font-family":
+            attributes[key] = text
+    name = attributes.pop("id", "")
+    if name in {"on-light", "on-dark"}:
+        attributes["class"] = name
+        colours = {}
+    elif name in used:
+        attributes["id"] = prefix + name
+    element.tag = element.tag.rpartition("}")[2]
+    element.attrib.clear()
+    for key, value in attributes.items():
+        text = re.sub(r"url\(#", f"url(#{prefix}", colours.get(value, value))
+        element.set(key, re.sub("^#", f"#{prefix}", text) if key == "href" else text)
+    for child in element:
+        _clean(child, used, prefix, colours)
 
 
 def _numbers(panel: Panel) -> dict[str, Any] | None:

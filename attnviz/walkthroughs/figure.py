@@ -8,7 +8,7 @@ of its query meets the column of its key.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +18,7 @@ import numpy as np
 from attnviz.errors import AttnvizWarning
 from attnviz.look import Look
 from attnviz.render.fonts import BASE, typefaces_for
-from attnviz.render.palette import hexed, levels, signed_levels, text_colours
+from attnviz.render.palette import hexed, levels, text_colours
 from attnviz.render.picture import (
     LEADING,
     POINT,
@@ -36,7 +36,16 @@ from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.hand import NEARLY_ZERO, TINY, format_number
 from attnviz.walkthroughs.operations import KEYS_PLACE, MATRIX
 from attnviz.walkthroughs.texts import BEFORE, BY_KEY
-from attnviz.walkthroughs.view import BLANK, DIGITS, Cut, GridView, StepView, View, query_weights
+from attnviz.walkthroughs.view import (
+    BLANK,
+    DIGITS,
+    Cut,
+    GridView,
+    StepView,
+    View,
+    query_weights,
+    stack,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,19 +62,11 @@ LONGEST_NAME = 14  # characters
 MOST_KEYS, MOST_TOKENS = 24, 48  # the most keys of one query, and tokens of several
 MOST_NUMBERED = 16  # the most columns of a matrix with numbers
 FEW_ROWS = 6  # the most rows of the matrices before and after attention
-# The most numbers of a vector, and the most tokens, until the matrices of a step fit.
-CUTS = ((8, 48), (6, 48), (5, 48), (4, 48), (4, 16), (4, 12), (4, 9), (4, 7), (4, 5))
+MOST_NUMBERS = 8  # of a vector
 SMALL = (6, 8)  # rows and columns of the largest given matrices that are drawn, unlike weights
 MOST_JOINED = 3  # vectors that are drawn before their concatenation
-# Of a slide: steps without matrices, the most tokens, and the most numbers of a vector, until the letters are large.
-SLIDES = (
-    ((), 24, 8),
-    (("alignment",), 16, 8),
-    (("alignment",), 16, 5),
-    (("alignment",), 12, 4),
-    (("alignment",), 8, 4),
-    (("alignment",), 6, 4),
-)
+# Of a slide: the most tokens, and the most numbers of a vector, until the letters are large.
+SLIDES = ((24, 8), (16, 8), (16, 5), (12, 4), (8, 4), (6, 4))
 LARGE = 9.5  # points
 PALE, STRONG = 0.45, 0.72  # the opacity of red and blue behind numbers; the colour of bars
 
@@ -102,6 +103,8 @@ class Box:
     height: float
     texts: Sequence[str]
     draw: Callable[[Pen, float, float], None]
+    left: float = 0.0  # of a matrix: where its cells begin
+    top: float = 0.0
 
 
 def words(text: str, kind: Literal["", "bold", "quiet", "number"] = "", size: float = 1.0) -> Box:
@@ -162,7 +165,7 @@ def flow(boxes: Sequence[Box], width: float, gap: float, line_gap: float = LINE_
     return group(places)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
     """A matrix in colour, with its numbers and names."""
 
@@ -174,15 +177,8 @@ class Matrix:
     outlined: tuple[str, int] | None = None  # "row" or "column", and its index
     is_numbered: bool = True
     has_bars: bool = False  # whether weights are bars above their numbers
-    least_column: float = LEAST_COLUMN  # the least width of a column
 
-    @cached_property
-    def numbers(self) -> list[list[str]]:
-        """The texts of the cells."""
-        rows = self.rows if self.is_numbered else ()
-        return [[self._number(row, column) for column in self.columns] for row in rows]
-
-    def _number(self, row: int | None, column: int | None) -> str:
+    def number(self, row: int | None, column: int | None) -> str:
         """Return the text of a cell; dots for a row or column left out, a line for a blank."""
         if row is None or column is None:
             return "⋮" if row is None else "…"
@@ -196,124 +192,102 @@ class Matrix:
         text = f"{value:.{self.digits}f}"
         return text.removeprefix("-") if float(text) == 0 else text
 
-    @cached_property
+    def numbers(self) -> list[list[str]]:
+        """Return the texts of the cells."""
+        return [[self.number(row, column) for column in self.columns] for row in self.rows]
+
     def column_width(self) -> float:
-        """The width of a column."""
+        """Return the width of a column."""
         if not self.is_numbered:
             return THIN
-        longest = max(length_of(text) for texts in self.numbers for text in texts)
-        return max(self.least_column, longest + PAD)
+        longest = max(length_of(text) for texts in self.numbers() for text in texts)
+        return max(LEAST_COLUMN, longest + PAD)
 
-    @cached_property
-    def row_names(self) -> list[str]:
-        """The names of the rows that are drawn."""
-        names = [clip(name, LONGEST_NAME) for name in self.grid.rows]
-        return ["⋮" if row is None else names[row] for row in self.rows if names]
-
-    @cached_property
-    def column_names(self) -> list[str]:
-        """The names of the columns that are drawn."""
-        names = [clip(name, LONGEST_NAME) for name in self.grid.columns]
-        return ["…" if column is None else names[column] for column in self.columns if names]
-
-    @cached_property
-    def left(self) -> float:
-        """The width of the names of the rows, which may be bold."""
-        return max((BOLD * length_of(name) + 0.6 for name in self.row_names), default=0.0)
-
-    @cached_property
-    def is_upright(self) -> bool:
-        """Whether the names of the columns are too long to be written across."""
-        return any(BOLD * length_of(name) > self.column_width for name in self.column_names)
-
-    @cached_property
-    def top(self) -> float:
-        """The height of what stands above the cells: the title, bars and the names of the columns."""
-        height = 0.2 + LEADING * bool(self.title) + BAR * self.has_bars
-        if self.is_upright:
-            return height + BOLD * max(map(length_of, self.column_names)) + 0.4
-        return height + LEADING * bool(self.column_names)
-
-    @property
-    def size(self) -> tuple[float, float]:
-        """The width and height of the cells."""
-        return len(self.columns) * self.column_width, len(self.rows) * ROW
-
-    def box(self) -> Box:
-        """Return the matrix as something on the sheet."""
-        width, height = self.size
-        texts = [
-            self.title,
-            *self.row_names,
-            *self.column_names,
-        ]
-        texts += [number for numbers in self.numbers for number in numbers]
-        return Box(
-            self.left + max(width, length_of(self.title)), self.top + height, texts, self.draw
-        )
-
-    def draw(self, pen: Pen, left: float, top: float) -> None:
-        """Draw the matrix."""
-        left += self.left
-        pen.write(left, top + LEADING / 2, self.title, color=pen.theme.quiet)
-        top += self.top
-        width, height = self.size
-        pixels, inks = self._colours(pen)
-        extent = left, left + width, top + height, top
-        pen.ax.imshow(pixels, extent=extent, aspect="auto", interpolation="none")
-        pen.outline(extent, pen.theme.frame, 0.6)
-        row_height = height / len(self.rows)
-        xs = [left + self.column_width * (j + 0.5) for j in range(len(self.columns))]
-        ys = [top + row_height * (i + 0.5) for i in range(len(self.rows))]
-        for i, numbers in enumerate(self.numbers):
-            for j, number in enumerate(numbers):
-                pen.write(xs[j], ys[i], number, color=inks[i, j], ha="center")
-        if self.has_bars:
-            heights = BAR * np.nan_to_num(self._values()[0])
-            table = pen.theme.colours(pen.palette)
-            colour = hexed(table[round(STRONG * (len(table) - 1))])
-            pen.ax.bar(xs, -heights, 0.6 * self.column_width, top - 0.1, color=colour)
-        for y, name, row in zip(ys, self.row_names, self.rows, strict=False):
-            look = bold(name) if self.outlined == ("row", row) else {}
-            pen.write(left - 0.5, y, name, ha="right", **look)
-        for x, name, column in zip(xs, self.column_names, self.columns, strict=False):
-            look = bold(name) if self.outlined == ("column", column) else {}
-            rotation = 90.0 if self.is_upright else 0.0
-            pen.write(x, top - 0.3, name, ha="center", va="bottom", rotation=rotation, **look)
-        if self.outlined is None:
-            return
-        axis, index = self.outlined
-        if axis == "row":
-            first = top + self.rows.index(index) * row_height
-            extent = left, left + width, first + row_height, first
-        else:
-            first = left + self.columns.index(index) * self.column_width
-            extent = first, first + self.column_width, top + height, top
-        pen.outline(extent, pen.theme.accent, 1.8)
-
-    def _values(self) -> np.ndarray:
-        """Return the numbers of the cells; NaN for numbers left out and for blanks."""
+    def values(self) -> np.ndarray:
+        """Return the numbers of the cells; NaN for numbers left out, for blanks and for infinity."""
         values = np.full((len(self.rows), len(self.columns)), np.nan)
         for i, row in enumerate(self.rows):
             for j, column in enumerate(self.columns):
                 if row is not None and column is not None and (row, column) not in self.grid.blanks:
                     values[i, j] = self.grid.values[row, column]
-        return values
+        return np.where(np.isfinite(values), values, np.nan)
 
-    def _colours(self, pen: Pen) -> tuple[np.ndarray, np.ndarray]:
-        """Return the colours of the cells, red, green, blue and opacity, and the colours of their numbers."""
-        values = self._values()
-        has_colour = np.isfinite(values) & (not self.has_bars)
-        finite = np.where(has_colour, values, 0.0)
-        largest = float(np.abs(finite).max(initial=0.0))
+    def box(self, column_width: float = 0.0, left: float = 0.0) -> Box:
+        """Return the matrix with columns, and names of rows, that have at least these widths."""
+        row_names = _names(self.grid.rows, self.rows, "⋮")
+        column_names = _names(self.grid.columns, self.columns, "…")
+        # Names may be bold.
+        left = max([left, *(BOLD * length_of(name) + 0.6 for name in row_names)])
+        column_width = max(column_width, self.column_width())
+        longest = BOLD * max(map(length_of, column_names), default=0.0)
+        is_upright = longest > column_width
+        top = 0.2 + LEADING * bool(self.title) + BAR * self.has_bars
+        top += longest + 0.4 if is_upright else LEADING * bool(column_names)
+        width, height = len(self.columns) * column_width, len(self.rows) * ROW
+        numbers = self.numbers() if self.is_numbered else []
+
+        def draw(pen: Pen, x: float, y: float) -> None:
+            pen.write(x + left, y + LEADING / 2, self.title, color=pen.theme.quiet)
+            x, y = x + left, y + top
+            xs = [x + column_width * (j + 0.5) for j in range(len(self.columns))]
+            ys = [y + ROW * (i + 0.5) for i in range(len(self.rows))]
+            inks = self._colour(pen, (x, x + width, y + height, y), xs)
+            for i, texts in enumerate(numbers):
+                for j, text in enumerate(texts):
+                    pen.write(xs[j], ys[i], text, color=inks[i, j], ha="center")
+            for middle, name, row in zip(ys, row_names, self.rows, strict=False):
+                look = bold(name) if self.outlined == ("row", row) else {}
+                pen.write(x - 0.5, middle, name, ha="right", **look)
+            for middle, name, column in zip(xs, column_names, self.columns, strict=False):
+                look = bold(name) if self.outlined == ("column", column) else {}
+                look |= {"va": "bottom", "rotation": 90.0 if is_upright else 0.0}
+                pen.write(middle, y - 0.3, name, ha="center", **look)
+            if self.outlined is not None:
+                axis, index = self.outlined
+                if axis == "row":
+                    first = y + self.rows.index(index) * ROW
+                    extent = x, x + width, first + ROW, first
+                else:
+                    first = x + self.columns.index(index) * column_width
+                    extent = first, first + column_width, y + height, y
+                pen.outline(extent, pen.theme.accent, 1.8)
+
+        texts = [self.title, *row_names, *column_names, *(text for row in numbers for text in row)]
+        right = left + max(width, length_of(self.title))
+        return Box(right, top + height, texts, draw, left, top)
+
+    def _colour(
+        self, pen: Pen, extent: tuple[float, float, float, float], xs: Sequence[float]
+    ) -> np.ndarray:
+        """Draw the cells, or bars with their middles at `xs`; return the colours of their numbers."""
+        from matplotlib.colors import ListedColormap
+
+        pen.outline(extent, pen.theme.frame, 0.6)
+        values = self.values()
         inks = np.full(values.shape, pen.theme.ink)
+        largest = float(np.abs(values[~np.isnan(values)]).max(initial=0.0)) or 1.0
+        table, low, opacity = pen.theme.diverging(), -largest, PALE
         if self.grid.is_weights:
-            table, level, opacity = pen.theme.colours(pen.palette), levels(finite, largest), 255
-            inks = np.where(has_colour, text_colours(table)[level], inks)
-        else:
-            table, level = pen.theme.diverging(), signed_levels(finite, largest)
-            opacity = round(PALE * 255)
-        return np.dstack([table[level], np.where(has_colour, opacity, 0).astype(np.uint8)]), inks
+            table, low, opacity = pen.theme.colours(pen.palette), 0.0, 1.0
+        if self.has_bars:
+            heights = BAR * np.nan_to_num(values[0])
+            width = 0.6 * (extent[1] - extent[0]) / len(xs)
+            colour = hexed(table[round(STRONG * (len(table) - 1))])
+            pen.ax.bar(xs, -heights, width, extent[3] - 0.1, color=colour)
+            return inks
+        look: dict[str, Any] = {"aspect": "auto", "interpolation": "none", "alpha": opacity}
+        look |= {"extent": extent, "vmin": low, "vmax": largest}
+        pen.ax.imshow(np.ma.masked_invalid(values), ListedColormap(table / 255), **look)
+        if self.grid.is_weights:
+            shades = text_colours(table)[levels(np.nan_to_num(values), largest)]
+            inks = np.where(np.isnan(values), inks, shades)
+        return inks
+
+
+def _names(names: Sequence[str], cut: Cut, dots: str) -> list[str]:
+    """Return the names of the rows or columns that are drawn; there are none if they have only numbers."""
+    names = [clip(name, LONGEST_NAME) for name in names]
+    return [dots if number is None else names[number] for number in cut if names]
 
 
 def shorten(n: int, most: int, first: Sequence[int] = ()) -> Cut:
@@ -344,8 +318,10 @@ class Sheet:
     steps: Sequence[StepView]
     width: float = WIDEST
     most_tokens: int = MOST_TOKENS
-    most_in_vector: int = CUTS[0][0]
-    without: Collection[str] = ()  # the names of steps whose formulas are enough
+    most_in_vector: int = MOST_NUMBERS
+    is_slide: bool = (
+        False  # whether the formula of the alignment and the results of other steps are enough
+    )
 
     @cached_property
     def strongest(self) -> list[int]:
@@ -358,31 +334,28 @@ class Sheet:
 
     def boxes(self) -> list[Box]:
         """Return a box for each step, or for several that need only formulas or have the same columns."""
-        grids = grids_to_draw([step for step in self.steps if step.step.name not in self.without])
+        steps = [
+            step for step in self.steps if not (self.is_slide and step.step.name == "alignment")
+        ]
+        grids = grids_to_draw(steps)
         by_key = [step for step in self.steps if step.is_by_key and step.step.operation != "weigh"]
         formulas: list[StepView] = []
         boxes: list[Box] = []
         for step in self.steps:
-            parts = [
-                (sign, grid)
-                for sign, grid in grids.get(step.number, [])
-                if not (self.without and grid is not step.result)
-                or step.heads
-                or step.step.operation in KEYS_PLACE
-            ]
             if step in by_key[1:]:
-                continue  # beside the first one
+                continue  # below the first one
+            parts = grids.get(step.number, [])
+            is_comparison = step.step.operation in KEYS_PLACE and not step.heads
+            if self.is_slide and not is_comparison and not step.heads:
+                parts = [(sign, grid) for sign, grid in parts if grid is step.result]
             if not parts:
-                if formulas and (step.step.name in BEFORE) != (formulas[0].step.name in BEFORE):
-                    boxes.append(self.formulas(formulas))
-                    formulas = []
                 formulas.append(step)
                 continue
             aside = [self.formulas(formulas)] if formulas else []
             formulas = []
-            if step.step.operation in KEYS_PLACE and not step.heads:
+            if is_comparison:
                 boxes.append(self.comparison(step, parts, by_key[1:], aside))
-            elif self.without:  # there is more room below than beside
+            elif self.is_slide:  # there is more room below than beside
                 boxes.append(below([*aside, self.step(step, parts)], LINE_GAP))
             else:
                 boxes += [*aside, self.step(step, parts)]
@@ -405,73 +378,54 @@ class Sheet:
         return f"{formula}   {result.values.shape}" if result.has_vectors else formula
 
     def step(self, step: StepView, parts: Sequence[tuple[str, GridView]]) -> Box:
-        """Return a step with its matrices side by side, which are cut until they fit."""
+        """Return a step with its matrices side by side, in as many lines as they need."""
         if step.heads and all(len(grid.values) == 1 for _sign, grid in parts):
-            parts = [("", _stack(step))]
+            results = [head.result for head in step.heads]
+            numbers = [grid.name.rpartition("_")[2] for grid in results]
+            rows = tuple(_("head {n}").format(n=number) for number in numbers)
+            name = results[0].name.rpartition("_")[0]
+            parts = [("", replace(stack(results, rows), name=name))]
         is_attention = step.step.name in {*BY_KEY, "context"}
-        for most_in_vector, most_tokens in CUTS:
-            most_tokens = min(most_tokens, self.most_tokens)
-            most_rows = most_tokens if is_attention else min(FEW_ROWS, most_tokens)
-            boxes: list[Box] = []
-            left = 0.0
-            for sign, grid in parts:
-                title = self.formula(step) if grid is step.result and not step.heads else ""
-                cuts = most_rows, most_tokens, min(most_in_vector, self.most_in_vector)
-                has_names = not boxes or bool(step.heads) or grid.rows != parts[0][1].rows
-                box = self.matrix(grid, cuts, title, sign if boxes else "", has_names=has_names)
-                if left and left + box.width > self.width:
-                    left, box = 0.0, self.matrix(grid, cuts, title, sign)
-                boxes.append(box)
-                left += box.width + GAP
-            drawn = flow(boxes, self.width, GAP)
-            is_one_line = drawn.height == max(box.height for box in boxes)
-            if drawn.width <= self.width and (is_one_line or most_in_vector == CUTS[-1][0]):
-                break
+        most_rows = self.most_tokens if is_attention else min(FEW_ROWS, self.most_tokens)
+        boxes: list[Box] = []
+        for sign, grid in parts:
+            title = self.formula(step) if grid is step.result and not step.heads else ""
+            narrow = replace(self, most_in_vector=4) if step.heads and len(parts) > 1 else self
+            boxes.append(narrow.matrix(grid, most_rows, title, sign if boxes else ""))
         has_formula = bool(step.heads) or step.result not in [grid for _sign, grid in parts]
-        return below([_heading(step, self.width, has_formula=has_formula), drawn], 0.6)
+        heading = _heading(step, self.width, has_formula=has_formula)
+        return below([heading, flow(boxes, self.width, GAP)], 0.6)
 
-    def matrix(
-        self,
-        grid: GridView,
-        cuts: tuple[int, int, int],
-        title: str = "",
-        sign: str = "",
-        *,
-        has_names: bool = True,
-    ) -> Box:
-        """Return a matrix with the sign before it; `cuts` are the most rows, columns, and numbers of a vector.
+    def matrix(self, grid: GridView, most_rows: int, title: str = "", sign: str = "") -> Box:
+        """Return a matrix with the sign before it, shortened until it is no wider than the sheet.
 
         In a matrix with a row for each key of the only query, the largest weight is outlined.
         """
         n_rows, n_columns = grid.values.shape
-        most_rows, most_columns, most_in_vector = cuts
         weights = query_weights(self.view.walk)
-        is_by_key = weights is not None and (n_rows, grid.rows) == (
-            weights.values.size,
-            weights.columns,
-        )
-        strongest = self.strongest if is_by_key and n_rows > 1 else []
-        rows = shorten(n_rows, most_rows, strongest)
-        columns = shorten(n_columns, most_in_vector if grid.has_vectors else most_columns)
-        shape = f" {grid.values.shape}" if grid.has_vectors else ""
-        matrix = Matrix(
-            grid=grid if has_names else replace(grid, rows=()),
-            rows=rows,
-            columns=columns,
-            digits=self.digits(is_vector=grid.has_vectors),
-            title=title or f"{grid.name}{shape}",
-            outlined=("row", strongest[0]) if strongest else None,
-            is_numbered=grid.has_vectors or n_rows == 1 or len(columns) <= MOST_NUMBERED,
-        )
-        if not sign:
-            return matrix.box()
+        is_by_key = n_rows > 1 and weights is not None and grid.rows == weights.columns
+        strongest = self.strongest if is_by_key else []
         before = words(sign, "quiet", SIGN)
-        top = matrix.top + (ROW - before.height) / 2
-        return group([(0.0, top, before), (before.width + GAP, 0.0, matrix.box())])
-
-    def digits(self, *, is_vector: bool) -> int:
-        """Return the digits of numbers; vectors have many, so they get one less unless the user chose them."""
-        return self.view.digits - (is_vector and self.view.digits == DIGITS)
+        is_vector = grid.has_vectors
+        most_columns = self.most_in_vector if is_vector else self.most_tokens
+        shape = f" {grid.values.shape}" if is_vector else ""
+        for most in range(most_columns, 3, -1):
+            columns = shorten(n_columns, most)
+            box = Matrix(
+                grid=grid,
+                rows=shorten(n_rows, most_rows if is_vector else min(most_rows, most), strongest),
+                columns=columns,
+                digits=self.view.digits_of(grid),
+                title=title or f"{grid.name}{shape}",
+                outlined=("row", strongest[0]) if strongest else None,
+                is_numbered=is_vector or n_rows == 1 or len(columns) <= MOST_NUMBERED,
+            ).box()
+            if before.width + GAP + box.width <= self.width:
+                break
+        if not sign:
+            return box
+        top = box.top + (ROW - before.height) / 2
+        return group([(0.0, top, before), (before.width + GAP, 0.0, box)])
 
     def comparison(
         self,
@@ -490,8 +444,7 @@ class Sheet:
         n_keys = len(keys.values)
         most = self.most_tokens if len(step.result.values) > 1 else MOST_KEYS
         while True:
-            cuts = self.most_tokens, self.most_tokens, self.most_in_vector
-            left = flow([self.matrix(grid, cuts) for grid in given], self.width, GAP)
+            left = flow([self.matrix(grid, self.most_tokens) for grid in given], self.width, GAP)
             columns = shorten(n_keys, most, self.strongest)
             stack, scores_top = self.below_keys(step, following, keys, columns)
             is_narrow = self.width < NARROW
@@ -546,7 +499,7 @@ class Sheet:
                     self.most_in_vector if grid is transposed else self.most_tokens,
                 ),
                 columns=columns,
-                digits=self.digits(is_vector=grid is transposed),
+                digits=self.view.digits_of(keys) if grid is transposed else self.view.digits,
                 title=title,
                 outlined=("column", self.strongest[0]) if self.strongest else None,
                 is_numbered=shape[0] == 1 or len(columns) <= MOST_NUMBERED,
@@ -554,8 +507,8 @@ class Sheet:
             )
             for _heading, grid, title in rows
         ]
-        column_width = max(matrix.column_width for matrix in matrices)
-        left = max(matrix.left for matrix in matrices)
+        column_width = max(matrix.column_width() for matrix in matrices)
+        left = max(matrix.box().left for matrix in matrices)
         places: list[tuple[float, float, Box]] = []
         top = scores_top = 0.0
         for (heading, grid, _title), matrix in zip(rows, matrices, strict=True):
@@ -564,8 +517,8 @@ class Sheet:
                 top += heading.height + 0.4
             if grid.name == step.step.result:
                 scores_top = top
-            box = replace(matrix, least_column=column_width).box()
-            places.append((left - matrix.left, top, box))
+            box = matrix.box(column_width, left)
+            places.append((0.0, top, box))
             top += box.height + LINE_GAP
         return group(places), scores_top
 
@@ -587,59 +540,40 @@ def _numbers(steps: Sequence[StepView]) -> str:
     return text if last_of_heads == last else f"{text}, … {last_of_heads}"
 
 
-def _stack(step: StepView) -> GridView:
-    """Return the results of several heads, one row each, as one matrix with a row for each head."""
-    grids = [head.result for head in step.heads]
-    numbers = [grid.name.rpartition("_")[2] for grid in grids]
-    return replace(
-        grids[0],
-        name=grids[0].name.rpartition("_")[0],
-        values=np.vstack([grid.values for grid in grids]),
-        rows=tuple(_("head {n}").format(n=number) for number in numbers),
-        blanks=frozenset((i, column) for i, grid in enumerate(grids) for _, column in grid.blanks),
-    )
-
-
 def grids_to_draw(steps: Sequence[StepView]) -> dict[int, list[tuple[str, GridView]]]:
     """Return the matrices to draw of each step, by its number; each matrix is drawn only once.
 
-    A result that a step of attention needs is drawn with that step. Model weights are not drawn, since their shapes
-    are enough. If several heads have many rows, only their weights and contexts are drawn.
+    A result that a step of attention needs is drawn with that step. Of large matrices before and after attention the
+    shapes are enough. If several heads have many rows, only their weights and contexts are drawn.
     """
-    needed_later = {
+    before = [step for step in steps if step.step.name in BEFORE and not step.heads]
+    are_small = all(_is_small(grid) for step in before for _sign, grid in step.parts)
+    of_attention = {
         name for step in steps if step.step.name not in BEFORE for name in step.step.operands
     }
     results = {step.step.result for step in steps}
-    drawn_names: set[str] = set()
-    grids: dict[int, list[tuple[str, GridView]]] = {}
+
+    def is_shown(step: StepView, grid: GridView) -> bool:
+        name, is_result = step.step.name, grid.name == step.result.name
+        if name in BEFORE and not are_small:
+            return False
+        if step.heads:
+            return len(grid.values) <= FEW_ROWS or name in {"softmax", "context"}
+        if name in BEFORE:
+            return not (is_result and grid.name in of_attention)
+        if is_result or grid.name in results:
+            return True
+        if name in {*BY_KEY, "context"}:
+            return name != "mask"  # the result of a mask shows the mask
+        return _is_small(grid) and len(step.inputs) <= MOST_JOINED
+
+    drawn: set[str] = set()
+    grids = {}
     for step in steps:
-        inputs = [grid for _, grid in step.parts if grid.name not in results]
-        has_weights = len(inputs) > MOST_JOINED or not all(map(_is_small, inputs))
-        grids[step.number] = [
-            (sign, grid)
-            for sign, grid in step.parts
-            if grid.name not in drawn_names
-            and _is_shown(step, grid, grid.name in needed_later, has_weights and grid in inputs)
-        ]
-        drawn_names |= {grid.name for _, grid in grids[step.number]}
-    before = [step for step in steps if step.step.name in BEFORE]
-    if not any(grids[step.number] for step in before if not step.heads):
-        grids |= {step.number: [] for step in before}  # of large matrices the shapes are enough
+        shown = [(sign, grid) for sign, grid in step.parts if is_shown(step, grid)]
+        grids[step.number] = [(sign, grid) for sign, grid in shown if grid.name not in drawn]
+        drawn |= {grid.name for _sign, grid in shown}
     return grids
-
-
-def _is_shown(step: StepView, grid: GridView, is_needed_later: bool, is_of_model: bool) -> bool:
-    """Return whether a step draws one of its grids, which no earlier step draws."""
-    name, is_result = step.step.name, grid.name == step.result.name
-    if step.heads:
-        return len(grid.values) <= FEW_ROWS or name in {"softmax", "context"}
-    if name in BEFORE:
-        return _is_small(grid) and not is_of_model and not (is_result and is_needed_later)
-    if is_result:
-        return True
-    if name in {*BY_KEY, "context"}:
-        return name != "mask"  # the result of a mask shows the mask
-    return not is_of_model
 
 
 def _is_small(grid: GridView) -> bool:
@@ -689,8 +623,8 @@ def _contents(view: View, style: Style) -> tuple[Box, float]:
         sheet = Sheet(view=view, steps=steps, width=room / (style.letters * POINT))
         return _page(view, style, sheet), style.letters
     room_below = style.height - 2 * style.margin
-    layouts: list[tuple[float, Box]] = []
-    for without, most_tokens, most_in_vector in SLIDES:
+    letters, contents = 0.0, below([])
+    for most_tokens, most_in_vector in SLIDES:
         for width in (60.0, 75.0, 90.0, 105.0, 120.0):
             sheet = Sheet(
                 view=view,
@@ -698,16 +632,14 @@ def _contents(view: View, style: Style) -> tuple[Box, float]:
                 width=width,
                 most_tokens=most_tokens,
                 most_in_vector=most_in_vector,
-                without=without,
+                is_slide=True,
             )
             page = _page(view, style, sheet)
-            layouts.append((min(room / page.width, room_below / page.height) / POINT, page))
-        large = [layout for layout in layouts if layout[0] >= LARGE]
-        if large:
-            letters, contents = max(large, key=lambda layout: len(layout[1].texts))
+            size = min(room / page.width, room_below / page.height) / POINT
+            if size > letters:
+                letters, contents = size, page
+        if letters >= LARGE:
             break
-    else:
-        letters, contents = max(layouts, key=lambda layout: layout[0])
     if letters < style.least:
         warnings.warn(
             f"the letters are {letters:.1f} pt: show less, such as fewer words, or a larger picture",

@@ -154,8 +154,9 @@ class Walkthrough(Result):
         Raises SettingsError: the precision is out of range.
         """
         from attnviz.walkthroughs.view import View
+        from attnviz.walkthroughs.wording import in_language
 
-        return View(walk=self, precision=precision, blanks=blanks)
+        return View(walk=in_language(self), precision=precision, blanks=blanks)
 
     def blanks(self) -> frozenset[tuple[str, int, int]]:
         """Return the cells (grid, row, column) for a learner to fill in: all that are computed from the scores on.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from jaxtyping import Float64
 
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.text.display import rounding, visible
-from attnviz.text.messages import _
+from attnviz.text.messages import N_, _
 from attnviz.text.notes import CUT, proof, sentence
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.calculation import spell_out
@@ -128,6 +129,10 @@ class View:
         """The number of digits after the point."""
         return DIGITS if self.precision is None else self.precision
 
+    def digits_of(self, grid: GridView) -> int:
+        """Return the digits of a matrix; vectors have many numbers, so they get one less unless the user chose."""
+        return self.digits - (self.precision is None and grid.has_vectors)
+
     @property
     def full_digits(self) -> int:
         """The number of digits after the point where there is room: in arithmetic and in the tables of each step."""
@@ -189,10 +194,10 @@ class View:
             words = _("Score {score} takes all the attention")
             return words.format(score=format_number(score, self.digits))
         if len(grid.columns) > 1 and np.ptp(grid.values[row]) < ALIKE:
-            words = _("“{query}” attends equally to all keys ({weight} each)")
+            found = N_("“{query}” attends equally to all keys ({weight} each)")
         else:
-            words = _("“{query}” attends most to “{key}” ({weight})")
-        text = words.format(query=grid.rows[row], key=grid.columns[key], weight=f"{weight:.2f}")
+            found = N_("“{query}” attends most to “{key}” ({weight})")
+        text = _(found.format(query=grid.rows[row], key=grid.columns[key], weight=f"{weight:.2f}"))
         if len(names) > 1:
             number = head if walk.layer is None else f"{walk.layer}.{head}"
             text += _(", head {n}").format(n=number)
@@ -239,8 +244,9 @@ class View:
         if walk.own is None or walk.difference is None:
             return _("The model has no such numbers of its own to compare with")
         words = _("The recomputed {own} matches the model's to {difference}")
+        own = _("context") if walk.own == "context" else walk.own
         difference = max(walk.difference, walk.from_input or 0)
-        text = words.format(own=walk.own, difference=rounding(difference))
+        text = words.format(own=own, difference=rounding(difference))
         return f"{text}; {proof(walk.receipt)}"
 
     @property
@@ -373,6 +379,13 @@ def _join_heads(views: list[StepView]) -> StepView:
         formula=re.sub(r"_\d+(?!\d)", "", views[0].formula),  # names without the head's number
         parts=tuple(("", view.result) for view in views),
     )
+
+
+def stack(grids: Sequence[GridView], names: tuple[str, ...]) -> GridView:
+    """Return grids of one row each as one grid, with these names for its rows."""
+    blanks = frozenset((row, column) for row, grid in enumerate(grids) for _, column in grid.blanks)
+    values = np.vstack([grid.values for grid in grids])
+    return replace(grids[0], values=values, rows=names, blanks=blanks)
 
 
 def query_weights(walk: Walkthrough) -> Grid | None:

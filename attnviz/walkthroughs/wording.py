@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from attnviz.text.messages import _, pgettext
+from attnviz.text.messages import N_, _, pgettext
 from attnviz.walkthroughs.operations import CELLS, OPERATIONS, factor
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.texts import BIAS, BY_KEY, TEXTS, WEIGHTS, Text
 
 MOST_LISTED = 6  # most operands that a formula lists; if there are more, the first two and the last
+ROW_NAMES = {
+    "key": N_("key {n}"),
+    "query": N_("query"),
+    "encoder": N_("encoder {n}"),
+    "decoder": N_("decoder"),
+}
+"""The names of rows and columns in examples and exercises, by their first word."""
+NAMED_HERE = {"title_exercise", "title_seq2seq", "title_seq2seq_word"}
 # Names whose number is not that of a head.
 COUNTED = ("gain", "shift", "norm", "residual")
 
@@ -29,6 +37,25 @@ class Operand:
 
     def __str__(self) -> str:
         return self.text
+
+
+def in_language(walk: Walkthrough) -> Walkthrough:
+    """Return a calculation by hand with its rows and columns in the language of the view, such as 키 0 for key 0."""
+    if walk.model or walk.title.code not in NAMED_HERE:
+        return walk
+
+    def say(names: tuple[str, ...]) -> tuple[str, ...]:
+        kinds = [name.partition(" ")[::2] for name in names]
+        return tuple(
+            _(ROW_NAMES[kind]).format(n=number) if kind in ROW_NAMES else name
+            for name, (kind, number) in zip(names, kinds, strict=True)
+        )
+
+    grids = {
+        name: replace(grid, rows=say(grid.rows), columns=say(grid.columns))
+        for name, grid in walk.grids.items()
+    }
+    return replace(walk, grids=grids)
 
 
 def explain(name: str) -> tuple[str, str]:

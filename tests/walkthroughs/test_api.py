@@ -59,26 +59,10 @@ def test_the_same_as_on_the_command_line(
     assert printed == json.loads(to_json(attnviz.walkthrough(**called_so)))
 
 
-def test_a_source_that_is_open() -> None:
-    """A model is loaded once, for many walkthroughs."""
-    source = attnviz.open_source("toy-seq2seq")
-    second = attnviz.walkthrough("I love all you", source, query=1)
-    named = attnviz.walkthrough("I love all you", "toy-seq2seq", query=1)
-    assert to_json(second) == to_json(named)
-    with pytest.raises(SettingsError, match="the model is loaded already: dtype cannot be chosen"):
-        attnviz.walkthrough(model=source, dtype="float64")
-    with pytest.raises(TypeError, match="has no 'causal' any more: attnviz demo mask shows"):
-        attnviz.walkthrough(model=source, causal=True)  # type: ignore[call-arg]
-
-
 def test_it_shows_itself() -> None:
     """In one line, as a picture, and as a table of what the query makes of each key."""
     walk = attnviz.walkthrough(example="seq2seq")
     assert repr(walk) == "<Walkthrough 'seq2seq': 5 steps>"
-    one = attnviz.walkthrough(model="toy", head="1.2")
-    assert repr(one) == "<Walkthrough of 'toy' (encoder), head 1.2: 'I love all you', 11 steps>"
-    whole = attnviz.walkthrough(model="toy", whole_layer=True)
-    assert repr(whole).startswith("<Walkthrough of 'toy' (encoder), layer 0: ")
     frame = walk.to_frame()
     assert list(frame.columns) == ["scores", "weights"]
     assert frame["scores"].tolist() == [15, 60, 15, 35]

@@ -54,32 +54,6 @@ def test_toy_alone(typed: Typed, here: Path) -> None:
     )
 
 
-def test_where_it_begins(typed: Typed) -> None:
-    """At the link that heatmap names, also of one head or of a head of all layers; a chosen word needs its layer."""
-    sentence = "The animal didn't cross the street because it was too tired."
-    for options, heads in ((), None), (("--head", "1.3"), "1.3"), (("--head", "2"), 2):
-        link = find(attend(sentence, "toy", heads=heads))
-        assert link is not None
-        lines = typed("walkthrough", "--toy", sentence, *options, "-o", "a.json").output
-        assert f"toy, head {link.layer}.{link.head}: the query “{link.words[0]}”" in lines
-    refused = typed("walkthrough", "--toy", sentence, "--head", "2", "--query", "it")
-    assert "head 2 is that of every layer: give one, such as 0.2" in refused.errors
-
-
-def test_every_step(typed: Typed) -> None:
-    """With --full all steps in order, the proof last."""
-    result = typed("walkthrough", "--toy", "--full", "-o", "a.json")
-    lines = result.output.splitlines()
-    titles = [line.partition(". ")[0] for line in lines if line[:1].isdigit() and ". " in line[:5]]
-    assert titles == [str(number) for number in range(1, 13)]
-    proof = " ".join(lines[-2:])
-    assert "The recomputed context matches the model's to " in proof
-    assert "✓ verified (" in proof
-    korean = typed("walkthrough", "--toy", "--lang", "ko", "-o", "a.json").output
-    assert korean.startswith("“")
-    assert "스코어" in korean
-
-
 def test_examples(typed: Typed) -> None:
     """S10 to every digit; the shapes of S2."""
     output = typed("walkthrough", "--example", "seq2seq", "--full", "-o", "a.json").output
@@ -91,13 +65,6 @@ def test_examples(typed: Typed) -> None:
     assert not re.search(r"\d\.\d{4}", output)
     assert "(1, 4, 5)" in output
     assert "(1, 4, 4)" in output
-
-
-def test_shapes_of_distilbert_without_a_network(typed: Typed) -> None:
-    """A model with random weights has its tokens, and the shape of its output."""
-    model = "toy-random-bert:d_model=768,n_heads=12"
-    output = typed("walkthrough", "I am full", "-m", model, "-o", "a.csv").output
-    assert "[CLS] i am full [SEP]: last_hidden_state (5, 768); 2 layers of 12 heads" in output
 
 
 def test_exercise(typed: Typed, here: Path) -> None:

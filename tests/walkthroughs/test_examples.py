@@ -57,7 +57,7 @@ def test_self_attention_by_hand() -> None:
     assert grids["X"][0, :5].tolist() == [0.7, 0.5, -0.2, -0.5, 0.0]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(0, 40, 5))
 def test_exercises_come_out_well(seed: int) -> None:
     """Small whole numbers everywhere before the softmax, and something to tell apart."""
     walk = make(seed)

@@ -65,7 +65,6 @@ def test_every_double_comes_back(
     ("values", "title", "line"),
     [
         ([[1.0, math.nan]], "t", "a holds NaN or infinity"),
-        ([[1.0, math.inf]], "t", "a holds NaN or infinity"),
         ([[1.0]], "half \ud83d", "'utf-8' codec"),
         (np.ones((0, 2)), "t", "a is empty"),
     ],
@@ -125,7 +124,7 @@ BAD: list[tuple[bytes | Callable[[dict[str, Any]], Any], str]] = [
     (b"[" * 100_000 + b"]" * 100_000, "it is nested too deeply to be a walkthrough"),
     (lambda f: f.update(version=2), "it is of version 2, but this attnviz reads version 1"),
     (lambda f: f.pop("steps"), "it lacks steps"),
-    (lambda f: f.update(steps=f["steps"] * 20_000), "it has "),
+    (lambda f: f.update(steps=f["steps"] * 1_001), "it has "),
     (
         lambda f: f["grids"]["K"]["values"][2].append(1),
         "grids.K.values[2] has 4 numbers, but the first row has 3",
@@ -161,9 +160,7 @@ def test_bad_files(
         cell(60.1),
         lambda fields: fields.update(title={"code": "another"}),
         lambda fields: fields.update(model="another"),
-        lambda fields: fields["receipt"].update(tolerance=1e-6),
         lambda fields: fields.update(receipt=None),
-        lambda fields: fields.pop("digest"),
         lambda fields: fields["steps"][0].update(name="other"),
         lambda fields: fields.update(difference=0.0),
     ],

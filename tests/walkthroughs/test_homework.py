@@ -15,7 +15,6 @@ import torch
 from attnviz.attention import Note
 from attnviz.errors import FileFormatError
 from attnviz.walkthroughs.homework import FIELDS, read
-from attnviz.walkthroughs.verify import verify
 from attnviz.walkthroughs.view import View
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def softmax(scores: ArrayLike) -> np.ndarray:
 @pytest.mark.parametrize(
     "more", ["", "causal: true", "mask: [[1, 0, 1], [1, 1, 0], [0, 0, 1]]", "scale: none"]
 )
-@pytest.mark.parametrize(("query", "row"), [("LOVE", 1), ("-1", 2), (0, 0)])
+@pytest.mark.parametrize(("query", "row"), [("LOVE", 1), (0, 0)])
 def test_one_row_from_the_input_on(tmp_path: Path, more: str, query: str | int, row: int) -> None:
     """One word is followed, through the alignment vectors, to the same numbers that all at once come to."""
     text = f"{INPUT}bq: [1, -1]\nWo: [[1, 0], [0, 1], [1, 1]]\nwords: [I, love, you]\n{more}"
@@ -75,17 +74,6 @@ def test_one_row_from_the_input_on(tmp_path: Path, more: str, query: str | int, 
         assert one.grids[name].values == pytest.approx(whole.grids[name].values[row : row + 1])
     context = whole.grids["context"].values[row]
     assert one.grids["alignment"].values.sum(axis=0) == pytest.approx(context)
-
-
-@pytest.mark.parametrize("text", [DIRECT.partition("values")[0], INPUT.partition("Wv")[0]])
-def test_without_values(tmp_path: Path, text: str) -> None:
-    """The weights need none: the calculation ends there, says so, and can be verified."""
-    walk = read_text(tmp_path, text)
-    whole = read_text(tmp_path, DIRECT if "keys" in text else INPUT)
-    assert walk.steps[-1].name == "softmax"
-    assert walk.grids["weights"].values.tolist() == whole.grids["weights"].values.tolist()
-    assert (walk.notes, whole.notes) == ((Note("no_values"),), ())
-    assert verify(walk.save(tmp_path / "walk.json")).fault == ""
 
 
 @pytest.mark.parametrize("query", [None, 1])
@@ -157,11 +145,10 @@ def test_causal(tmp_path: Path) -> None:
     assert "mask" not in read_text(tmp_path, INPUT + "causal: false").grids
 
 
-@pytest.mark.parametrize("ascii_only", [True, False])
-def test_json(tmp_path: Path, *, ascii_only: bool) -> None:
+def test_json(tmp_path: Path) -> None:
     """Tabs, emoji spelled as halves and numbers with exponents are JSON like any other."""
     fields = {"query": [1e1, -2.5], "keys": [[1, 2]], "title": "🙂 \\ud83d 한", "words": ["a\\/b"]}
-    text = json.dumps(fields, indent="\t", ensure_ascii=ascii_only)
+    text = json.dumps(fields, indent="\t", ensure_ascii=True)
     walk = read_text(tmp_path, text.replace("10.0", "1e1"))
     assert walk.title == Note.of("text", text="🙂 \\ud83d 한")
     assert walk.grids["K"].rows == ("a\\/b",)
@@ -197,10 +184,8 @@ BAD = [
     (DIRECT + "vaules: [[1]]", "line 8: vaules is not known: did you mean values?"),
     (DIRECT + "query: [1]", "line 8: query is there twice"),
     (DIRECT.replace("[2, 0, 1, 2]", "[2, 0, 1]"), "line 2: keys[1] has 3 numbers, but row 0 has 4"),
-    (DIRECT.replace("[2, 0, 1, 2]", "[2]"), "line 2: keys[1] has 1 number, but row 0 has 4"),
     (DIRECT.replace(THREE, "'3', 0]"), f'{NOT_TEXT} "3"'),
     (DIRECT.replace(THREE, ".nan, 0]"), f'{NOT_TEXT} ".nan"'),
-    (DIRECT.replace(THREE, "1e999, 0]"), f"{NOT_TEXT} Infinity"),
     (DIRECT.replace(QUERY, "[1e308, 9, 9, 9]"), "step scores leaves the range of numbers"),
     (DIRECT.replace(QUERY, "[1, 2]"), f"step scores (dot): {CLASH} q (1, 2), K (2, 4)"),
     (DIRECT + "words: [a]", "line 8: words has 1 word, but keys has 2 rows"),
@@ -212,7 +197,6 @@ BAD = [
     (DIRECT + "mask: [[0, 0]]", "all keys are masked: the query of row 0 has"),
     (DIRECT + "causal: true\nmask: [[1, 1]]", "line 8: causal and mask do not go together"),
     (DIRECT + "n_heads: 0", "line 8: n_heads must be a whole number from 1 to 128, not 0"),
-    (DIRECT + "n_heads: 20000", "line 8: n_heads must be a whole number from 1 to 128"),
     (DIRECT + "n_heads: 3", "there is no part 0 of 4 columns divided"),
     (DIRECT + "weights: [0.5, 0.5]", "line 1: query is of no use beside"),
     (MIXED + "[0.8, 0.4]", "line 2: weights must be from 0 to 1 and sum to 1: row 0 sums to 1.2"),
@@ -228,7 +212,6 @@ BAD = [
     ('{"query": [1],\n "keys": [["1"]]}', 'keys[0][0] must be a number, not "1"'),
     (SAVED, "it was saved by attnviz, not typed by hand: attnviz verify reads"),
     ('{"query": [1],\n "query": [1]}', "it is not JSON: 'query' is there twice"),
-    ('{"query": [1,]}', "it is not JSON: "),
     ('{"a": ' + "[" * 100_000, "it is nested too deeply to be numbers"),
 ]
 

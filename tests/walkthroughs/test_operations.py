@@ -13,7 +13,7 @@ import torch
 from torch.nn import functional
 
 from attnviz.errors import RecordError
-from attnviz.walkthroughs.calculation import Calculation, compute, spell_out
+from attnviz.walkthroughs.calculation import compute, spell_out
 from attnviz.walkthroughs.operations import OPERATIONS
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from tests.walkthroughs.by_hand import note, walks
@@ -94,19 +94,10 @@ def test_results(operation: str, operands: Any, number: float | None, expected: 
 @pytest.mark.parametrize(
     ("operation", "values"),
     [
-        ("projection", (A, K)),
-        ("projection", (A, SQUARE, A)),
-        ("projection", (A, SQUARE, ROW[:, :2])),
         ("dot", (A, K[:, :2])),
-        ("add", (A, K)),
         ("add", (A, ROW)),
-        ("general", (A, SQUARE, K[:, :2])),
         ("additive", (A, K, SQUARE, SQUARE[:2], ROW)),
-        ("weigh", (A, K)),
-        ("weigh", (ROW, K)),
         ("mask", (A, K)),
-        ("softmax", (A, ROW)),
-        ("concatenate", (A, A, K)),
         ("norm", (A, ROW, B)),
         ("split", (A, ROW)),
         ("gru", (A, A, SQUARE, ROW, SQUARE, ROW)),
@@ -131,7 +122,6 @@ HUGE = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 1e300]])
         ("times", (A,), None, r"step made \(times\) needs a number"),
         ("guess", (A,), None, "there is no operation 'guess'"),
         ("times", (HUGE,), 1e300, "row 1, column 2 is not finite"),
-        ("norm", (np.zeros((1, 3)), ROW, ROW), 0.0, "row 0, column 0 is not finite"),
         (
             "softmax",
             (np.array([[0, 1], [-np.inf, -np.inf]]),),
@@ -139,7 +129,6 @@ HUGE = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 1e300]])
             "all keys are masked: the query of row 1 ",
         ),
         ("row", (K,), 4.0, "there is no row 4: there are 4, counted from 0"),
-        ("row", (K,), -1.0, "there is no row -1: there are 4, counted from 0"),
         ("row", (K,), 0.5, "there is no row 0.5: there are 4, counted from 0"),
     ],
 )
@@ -192,24 +181,11 @@ def test_what_is_written_comes_to_what_is_said(name: str, step: CalculationStep)
         assert (sign, rough_sign) in {("≈", "≈"), ("=", "≈"), ("=", "=")}
 
 
-@pytest.mark.parametrize(("width", "written"), [(4, "60 / sqrt(4) = 30"), (3, "60·0.500 = 30")])
-def test_a_root_is_written_as_one(width: int, written: str) -> None:
-    """60 divided by the root of 4 is 30, exactly: but only where queries and keys are 4 wide."""
-    c = Calculation()
-    c.give("q", Grid(values=np.array([[6.0, *[0.0] * (width - 1)]])))
-    c.give("K", Grid(values=np.array([[10.0, *[0.0] * (width - 1)]])))
-    c.step("scores", "s", "dot", "q", "K")
-    c.step("scaled", "r", "times", "s", number=0.5)
-    assert spell_out(c.finish(note("made")), c.steps[1], 0, 0, 3) == written
-
-
 @pytest.mark.parametrize(
     ("operation", "operands", "written"),
     [
         ("dot", ([[10, 5, 10]], [[0, 1, 1], [5, 0, 1]]), "10·0 + 5·1 + 10·1 = 15"),
-        ("dot", ([[10, 5, 10]], [[5, 0, 1]]), "10·5 + 5·0 + 10·1 = 60"),
         ("sum", ([[1 / 3], [1 / 3]],), "0.333 + 0.333 ≈ 0.667"),  # a third is only near 0.333
-        ("sum", ([[0.1], [0.2]],), "0.100 + 0.200 = 0.300"),
         (
             "dot",
             ([[*range(1, 49)]], [[1] * 48]),
@@ -221,7 +197,6 @@ def test_a_root_is_written_as_one(width: int, written: str) -> None:
             ([[800, 801]],),
             "exp(800 - 801) / (exp(800 - 801) + exp(801 - 801)) ≈ 0.269",
         ),
-        ("mask", ([[1.5]], [[1]]), "1.500 + 0 = 1.500"),
         ("mask", ([[2.5]], [[0]]), "2.500 + (-∞) = -∞"),
     ],
 )

@@ -25,24 +25,21 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
-@pytest.mark.parametrize("name", TEXTS)
-def test_every_step_and_grid_is_explained(name: str, lang: str) -> None:
+def test_every_step_and_grid_is_explained(lang: str) -> None:
     """A title and a sentence in either language."""
-    with language(lang):
-        title, said = explain(name)
-    assert title
-    assert said.endswith((".", "다.", "니다."))
-    assert bool(re.search("[가-힣]", title + said)) == (lang == "ko")
+    for name in TEXTS:
+        with language(lang):
+            title, said = explain(name)
+        assert title
+        assert said.endswith((".", "다.", "니다."))
+        assert bool(re.search("[가-힣]", title + said)) == (lang == "ko")
 
 
 @pytest.mark.parametrize(
     ("name", "english", "korean"),
     [
         ("K_3", "Keys K, head 3", "키 K, 헤드 3"),
-        ("gain_2", "Gain, 2", "게인, 2"),
-        ("Wq", "Weights Wq", "가중치 Wq"),
         ("K_cross_3", "Keys K, cross attention, head 3", "키 K, 크로스 어텐션, 헤드 3"),
-        ("Wo_cross", "Weights Wo, cross attention", "가중치 Wo, 크로스 어텐션"),
         ("own_name", "own name", "own name"),
     ],
 )
@@ -56,7 +53,6 @@ def test_grids_of_heads_and_strange_names(name: str, english: str, korean: str) 
 FORMULAS = [
     ("add", ("q", "b"), (1, 3), None, "q + b", "(1, 3) + (1, 3)"),
     ("projection", ("q", "M", "d"), (1, 2), None, "q M + d", "(1, 3) (3, 2) + (1, 2)"),
-    ("projection", ("q", "M"), (1, 2), None, "q M", "(1, 3) (3, 2)"),
     ("dot", ("q", "K"), (1, 5), None, "q K^T", "(1, 3) (3, 5)"),
     ("general", ("q", "W", "K"), (1, 5), None, "q W K^T", "(1, 3) (3, 3) (3, 5)"),
     (
@@ -68,19 +64,13 @@ FORMULAS = [
         "tanh((1, 3) (3, 7) + (5, 3) (3, 7)) (7, 1)",
     ),
     ("times", ("s",), (1, 5), 3**-0.5, "s / sqrt(3)", "(1, 5) / sqrt(3)"),
-    ("times", ("s",), (1, 5), 0.3, "s * 0.3", "(1, 5) * 0.3"),
-    ("softmax", ("s",), (1, 5), None, "softmax(s)", "softmax((1, 5))"),
     ("softmax", ("s", "n"), (1, 5), None, "softmax(s and n)", "softmax((1, 5) and (1, 1))"),
     ("weigh", ("s", "A"), (5, 2), None, "s^T * A", "(5, 1) * (5, 2)"),
     ("sum", ("A",), (1, 2), None, "sum of the rows of A", "sum of the rows of (5, 2)"),
-    ("concatenate", ("q", "d"), (1, 5), None, "[q; d]", "[(1, 3); (1, 2)]"),
     ("concatenate", ("d",) * 8, (1, 16), None, "[d; d; …; d]", "[(1, 2); (1, 2); …; (1, 2)]"),
     ("row", ("K",), (1, 3), 2.0, "row 2 of K", "row 2 of (5, 3)"),
     ("relu", ("q",), (1, 3), None, "max(0, q)", "max(0, (1, 3))"),
 ]
-
-
-KOREAN = {"sum": "r = A의 행의 합", "row": "r = K의 2번 행"}
 
 
 @pytest.mark.parametrize(
@@ -103,8 +93,6 @@ def test_formulas_have_the_names_and_shapes_of_the_grids(
     grids["r"] = Grid(values=np.zeros(shape))
     walked = Walkthrough(title=note("made"), grids=grids, steps=(before, step))
     assert formula_of(walked, step) == f"r = {formula}"
-    with language("ko"):
-        assert formula_of(walked, step) == KOREAN.get(operation, f"r = {formula}")
     assert shapes_of(walked, step) == f"{shape} = {shapes}"
 
 

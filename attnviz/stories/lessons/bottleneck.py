@@ -33,8 +33,6 @@ STUDENT = 4.302653
 
 Kinds: TypeAlias = Mapping[str, Sequence[RecurrentTranslator]]
 """The models of each kind, one per seed."""
-Results: TypeAlias = Mapping[str, Sequence[Float[Tensor, "seed sentence"]]]
-"""For each kind and group of lengths, 1 for each sentence translated without an error, and 0 for the others."""
 
 
 def open_kinds() -> Kinds:
@@ -77,50 +75,19 @@ def share(values: Float[Tensor, "seed sentence"]) -> Estimate:
     )
 
 
-def difference(first: Estimate, second: Estimate) -> Estimate:
-    """Return the difference of two shares with its 95% interval.
-
-    Source: Newcombe 1998, "Interval Estimation for the Difference between Independent Proportions", method 10.
-    """
-    mean = first.mean - second.mean
-    return Estimate(
-        mean,
-        mean - math.hypot(first.mean - first.low, second.high - second.mean),
-        mean + math.hypot(first.high - first.mean, second.mean - second.low),
-    )
-
-
-def compare(kinds: Kinds, groups: Sequence[Sequence[Pair]]) -> Results:
-    """Return, for each kind of model and each group, which sentences are translated without an error."""
-    return {
-        kind: [
-            torch.stack([hits(model, pairs).exact.double() for model in models]) for pairs in groups
-        ]
-        for kind, models in kinds.items()
-    }
-
-
-def gaps(results: Results) -> tuple[Estimate, Estimate]:
-    """Return the share of translations without an error, with minus without attention, for short and long sentences."""
-    half = len(LENGTHS) // 2
-    differences = []
-    for part in (slice(half), slice(half, None)):
-        with_attention, without = (
-            share(torch.cat(list(results[kind][part]), dim=1)) for kind in (WITH, WITHOUT)
-        )
-        differences.append(difference(with_attention, without))
-    return differences[0], differences[1]
-
-
 def build_story() -> Story:
     """Measure six models on six groups of sentence lengths."""
     groups, kinds = unseen_pairs(), open_kinds()
-    results = compare(kinds, groups)
     spans = [
         _("{first} to {last}").format(first=lengths[0], last=lengths[-1]) for lengths in LENGTHS
     ]
-    estimates = {kind: [share(group) for group in groups] for kind, groups in results.items()}
-    shorter, longer = gaps(results)
+    estimates = {
+        kind: [
+            share(torch.stack([hits(model, pairs).exact.double() for model in models]))
+            for pairs in groups
+        ]
+        for kind, models in kinds.items()
+    }
     model, other_model = kinds[WITH][0], kinds[WITHOUT][0]
     return Story(
         title=_(
@@ -164,10 +131,9 @@ def build_story() -> Story:
             ),
             _(
                 "A state of a fixed size holds only so much of a sentence; attention lets the decoder "
-                "fetch each part when it is needed. With attention the share of faultless sentences "
-                "is larger by {shorter} on the shorter half of the lengths, and by {longer} on the "
-                "longer half. The 95% intervals allow for other seeds and other sentences."
-            ).format(shorter=shorter.shown(), longer=longer.shown()),
+                "fetch each part when it is needed. The 95% intervals allow for other seeds and other "
+                "sentences."
+            ),
         ],
         picture=[
             Lines(

@@ -123,12 +123,6 @@ def means(shares: Float[Tensor, "sample distance"]) -> list[Estimate]:
     return [Estimate(m, max(m - e, 1e-6), m + e) for m, e in zip(centres, errors, strict=True)]
 
 
-def ends(shares: Float[Tensor, "model sentence distance"]) -> tuple[str, str]:
-    """Return the smallest and the largest share of a model at the first word, as percentages."""
-    firsts = shares.mean(dim=1)[:, -1]
-    return percent(firsts.min()), percent(firsts.max())
-
-
 def build_story() -> Story:
     """Compare the gradients along untrained chains, trained chains and attention, by distance from the end."""
     pairs = sentence_pairs()
@@ -147,7 +141,7 @@ def build_story() -> Story:
         _("without attention, along the chain"): torch.stack(chains_alone),
     }
     trained = {name: means(shares.mean(dim=0)) for name, shares in shares_of.items()}
-    attention_ends, chain_ends, alone_ends = map(ends, shares_of.values())
+    at_first = [percent(estimates[-1].mean) for estimates in trained.values()]
     last = [f"{100 * estimates[-1].mean:.2g}%" for estimates in untrained.values()]
     return Story(
         title=_(
@@ -158,7 +152,7 @@ def build_story() -> Story:
             rnn=last[0],
             gru=last[1],
             lstm=last[2],
-            attention=percent(next(iter(trained.values()))[-1].mean),
+            attention=at_first[0],
         ),
         receipt=_(
             "Gradients by automatic differentiation: {n_untrained} untrained networks of each kind, "
@@ -205,21 +199,11 @@ def build_story() -> Story:
                 [(i, *(estimates[i].shown() for estimates in trained.values())) for i in IN_TABLE],
             ),
             _(
-                "Of what the last word gets, the first of {length} words gets {chain_low} to "
-                "{chain_high} along the chain in the {n} models with attention, and {alone_low} to "
-                "{alone_high} in those without: training can keep a chain open. Along attention, "
-                "which reaches every word in one step, it gets {attention_low} to {attention_high}. "
-                "`attnviz demo bottleneck` shows what it costs to go without attention."
-            ).format(
-                length=LENGTH,
-                n=len(kinds[WITH]),
-                chain_low=chain_ends[0],
-                chain_high=chain_ends[1],
-                alone_low=alone_ends[0],
-                alone_high=alone_ends[1],
-                attention_low=attention_ends[0],
-                attention_high=attention_ends[1],
-            ),
+                "Of what the last word gets, the first of {length} words gets {chain} along the chain "
+                "with attention and {alone} without: training can keep a chain open. Along attention, "
+                "which reaches every word in one step, it gets {attention}. `attnviz demo bottleneck` "
+                "shows what it costs to go without attention."
+            ).format(length=LENGTH, chain=at_first[1], alone=at_first[2], attention=at_first[0]),
         ],
         picture=[
             _chart(_("Before training"), untrained),

@@ -84,17 +84,11 @@ def build_story() -> Story:
     fused_difference = small((fused - separate).abs().max())
 
     row, score_row = weights[0, QUERY], scores[0, QUERY]
-    d_model = fused.shape[-1] // 3
-    in_head_0 = []
-    for i, name in enumerate([_("query"), _("key"), _("value")]):
-        # The first D_K components of each projection are those of head 0.
-        columns = slice(i * d_model, i * d_model + D_K)
-        fused_row, separate_row = (row[0, QUERY, columns].tolist() for row in (fused, separate))
-        in_head_0.append((_("{name}, fused").format(name=name), *fused_row))
-        in_head_0.append((_("{name}, alone").format(name=name), *separate_row))
     return Story(
-        title=_("“{word}” attends most to “{most}” ({weight:.2f})").format(
-            word=WORDS[QUERY], most=WORDS[int(row.argmax())], weight=float(row.max())
+        title=_(
+            N_("“{word}” attends most to “{most}” ({weight:.2f})").format(
+                word=WORDS[QUERY], most=WORDS[int(row.argmax())], weight=float(row.max())
+            )
         ),
         receipt=_(
             "verified: max difference {proved} between weights times values and the head's own "
@@ -166,14 +160,6 @@ def build_story() -> Story:
                 width=fused.shape[-1],
                 shape=_shape(fused),
                 difference=fused_difference,
-            ),
-            Table(
-                _("“{word}” in head 0, from the fused projection and from each alone").format(
-                    word=WORDS[QUERY]
-                ),
-                [_("projection"), *map(_, COMPONENTS)],
-                in_head_0,
-                digits=4,
             ),
         ],
         picture=[

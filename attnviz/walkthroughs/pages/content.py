@@ -13,7 +13,7 @@ from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.hand import one_format
 from attnviz.walkthroughs.keys import KeyTable, formulas, key_table
 from attnviz.walkthroughs.texts import BEFORE
-from attnviz.walkthroughs.view import BLANK, Cut, GridView, StepView, View, cut
+from attnviz.walkthroughs.view import BLANK, Cut, GridView, View, cut
 
 # A table with more than MOST columns or MOST_ROWS rows shows only the first and last of them.
 MOST, FIRST, LAST = 24, 9, 3  # columns; FIRST and LAST are also for rows without names
@@ -66,9 +66,9 @@ def lay_out(view: View) -> Iterator[Section]:
     """
     steps = view.step_views()
     by_key = [step for step in steps if step.is_by_key]
-    keys = key_table(view) if view.blanks else None
-    if keys is not None and keys.query is not None and keys.context is not None:
-        yield _worksheet(view, keys)
+    keys = key_table(view, steps)
+    if view.blanks and keys and keys.query and keys.context:
+        yield _section_by_key(view, keys)
         return
     for step in steps:
         kind: Literal["before", "step"] = "before" if step.step.name in BEFORE else "step"
@@ -96,8 +96,8 @@ def lay_out(view: View) -> Iterator[Section]:
             remark=_remark(view, result),
             hand=step.hand,
         )
-        if len(by_key) > 1 and step is by_key[-1]:
-            yield _section_by_key(view, by_key)
+        if keys is not None and len(by_key) > 1 and step is by_key[-1]:
+            yield _section_by_key(view, keys)
 
 
 def _remark(view: View, grid: GridView) -> str:
@@ -116,31 +116,8 @@ def _table(view: View, grid: GridView) -> PageTable:
     )
 
 
-def _section_by_key(view: View, steps: Sequence[StepView]) -> Section:
-    """Return a table with one row per key: its score, weight and alignment vector."""
-    writers = [cell_writer(view, step.result) for step in steps]
-
-    def cells(key: int) -> tuple[PageCell, ...]:
-        row = []
-        for step, write in zip(steps, writers, strict=True):
-            numbers = write(key)
-            if step.result.is_upright:
-                row.append(numbers[0])
-            else:
-                row.append(PageCell(f"[{', '.join(cell.text for cell in numbers)}]"))
-        return tuple(row)
-
-    labels = max((step.result.labels for step in steps), key=len)
-    table = PageTable(
-        corner=_("key"),
-        columns=tuple(step.column for step in steps),
-        rows=rows_of(view, labels, cells, True),
-    )
-    return Section(kind="keys", title=_("Key by key"), table=table)
-
-
-def _worksheet(view: View, keys: KeyTable) -> Section:
-    """Return one table with the query, a row per key, and the context, for a learner to fill in."""
+def _section_by_key(view: View, keys: KeyTable) -> Section:
+    """Return one table with the query, a row per key, and the context."""
     others = [PageCell("")] * (len(keys.columns) - 1)
 
     def vector(grid: GridView, row: int) -> PageCell:
@@ -148,18 +125,18 @@ def _worksheet(view: View, keys: KeyTable) -> Section:
         texts = ", ".join(cell.text for cell in cells)
         return cells[0] if grid.is_upright else PageCell(f"[{texts}]")
 
-    rows = [
-        (name, tuple(vector(column.grid, key) for column in keys.columns))
-        for key, name in enumerate(keys.keys)
-    ]
+    def cells(key: int) -> tuple[PageCell, ...]:
+        return tuple(vector(column.grid, key) for column in keys.columns)
+
+    rows = list(rows_of(view, keys.keys, cells, True))
     if keys.query is not None:
         rows.insert(0, ("q", (vector(keys.query, 0), *others)))
     if keys.context is not None:
-        rows.append(("context", (*others, vector(keys.context, 0))))
+        rows.append((_("context"), (*others, vector(keys.context, 0))))
     titles = tuple(column.title for column in keys.columns)
-    table = PageTable(corner="", columns=titles, rows=tuple(rows))
+    table = PageTable(corner=_("key"), columns=titles, rows=tuple(rows))
     sentence = "; ".join(formulas(view, keys))
-    return Section(title=_("Key by key"), sentence=sentence, table=table)
+    return Section(kind="keys", title=_("Key by key"), sentence=sentence, table=table)
 
 
 def rows_of(

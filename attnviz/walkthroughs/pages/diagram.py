@@ -18,7 +18,7 @@ from attnviz.walkthroughs.pages.content import (
     rows_of,
 )
 from attnviz.walkthroughs.texts import BY_KEY
-from attnviz.walkthroughs.view import DIGITS, Cut, GridView, View, cut
+from attnviz.walkthroughs.view import Cut, GridView, View, cut
 
 # Of a vector with more than MOST_NUMBERS numbers, only the first and the last are shown.
 MOST_NUMBERS, FIRST, LAST = 5, 3, 1
@@ -35,11 +35,6 @@ class DiagramPart:
     # the width, in cells, and the formula of each heading; empty if each column has its own heading
     headings: tuple[tuple[int, str], ...] = ()
     largest: int | None = None  # the row of the key with the largest weight
-
-    @property
-    def width(self) -> int:
-        """The number of columns of cells."""
-        return sum(width for width, _formula in self.headings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,17 +65,12 @@ def _cut(grid: GridView) -> Cut:
     return cut(grid.values.shape[1], MOST_NUMBERS, FIRST, LAST)
 
 
-def _digits(view: View, grid: GridView) -> int:
-    """Return the digits of a matrix; vectors have many numbers, so they get one digit less unless the user chose."""
-    return view.digits - (view.precision is None and grid.has_vectors and view.digits == DIGITS)
-
-
 def _side_by_side(view: View, keys: KeyTable) -> DiagramPart:
     """Return one table with the query above the keys, a row per key, and the context below the alignment vectors."""
     grids = [column.grid for column in keys.columns]
     cuts = [_cut(grid) for grid in grids]
     writers = [
-        cell_writer(view, grid, columns, _digits(view, grid))
+        cell_writer(view, grid, columns, view.digits_of(grid))
         for grid, columns in zip(grids, cuts, strict=True)
     ]
     query = () if keys.query is None else _row(view, keys.query)
@@ -100,7 +90,7 @@ def _side_by_side(view: View, keys: KeyTable) -> DiagramPart:
     if keys.context is not None:
         context = _row(view, keys.context)
         formula = _("context = sum of the alignment vectors")
-        rows.append(("context", (PageCell(formula, span=width - len(context)), *context)))
+        rows.append((_("context"), (PageCell(formula, span=width - len(context)), *context)))
     headings = tuple(
         (n_columns, column.formula.partition(" = ")[2])
         for column, n_columns in zip(keys.columns, widths, strict=True)
@@ -124,7 +114,7 @@ def _mark(cells: Sequence[PageCell], widths: Sequence[int]) -> tuple[PageCell, .
 
 
 def _row(view: View, grid: GridView) -> tuple[PageCell, ...]:
-    return cell_writer(view, grid, _cut(grid), _digits(view, grid))(0)
+    return cell_writer(view, grid, _cut(grid), view.digits_of(grid))(0)
 
 
 def _matrices(view: View) -> Iterator[DiagramPart]:
@@ -159,6 +149,6 @@ def _table(view: View, grid: GridView) -> PageTable:
         corner=grid.name,
         columns=tuple(GAP if column is None else names[column] for column in columns),
         rows=rows_of(
-            view, grid.labels, cell_writer(view, grid, columns, _digits(view, grid)), grid.rows
+            view, grid.labels, cell_writer(view, grid, columns, view.digits_of(grid)), grid.rows
         ),
     )

@@ -62,7 +62,7 @@ def _paragraph(text: str) -> str:
 def csv(view: View) -> str:
     """Return the numbers as CSV, one line per number, in full precision; rows and columns count from 0.
 
-    Given numbers have no step; blanks have an empty value. The language and the precision of the view are ignored.
+    Given numbers have no step; blanks have an empty value. The precision of the view is ignored.
     """
     walk, text = view.walk, StringIO()
     writer = tables.writer(text, lineterminator="\n")

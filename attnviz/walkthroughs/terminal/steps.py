@@ -26,7 +26,7 @@ from attnviz.walkthroughs.terminal.tables import (
     rows_of,
 )
 from attnviz.walkthroughs.texts import BY_KEY
-from attnviz.walkthroughs.view import GridView, StepView, View, query_weights
+from attnviz.walkthroughs.view import GridView, StepView, View, query_weights, stack
 
 INDENT = 3  # columns that the lines of a step are indented by
 MOST_KEYS = 24  # if there are more keys, only those with the largest weights are shown
@@ -118,7 +118,7 @@ def _query_and_keys(view: ScreenView, table: KeyTable) -> Iterator[Text]:
     yield Text()
     yield from _keys(view, table)
     if table.context is not None:
-        yield from _vector(view, "context", table.context)
+        yield from _vector(view, _("context"), table.context)
     if worked := in_numbers(view, table):
         yield Text()
         yield from view.wrap(worked)
@@ -195,8 +195,8 @@ def _weights_of_heads(view: ScreenView, grids: Sequence[GridView]) -> Iterator[T
     for keys in dict.fromkeys(grid.columns for grid in grids):
         group = [grid for grid in grids if grid.columns == keys]
         if len(group[0].values) == 1:
-            stack = _stack(group, tuple(grid.name.removeprefix("weights_") for grid in group))
-            yield from draw_grid(view, stack)
+            names = tuple(grid.name.removeprefix("weights_") for grid in group)
+            yield from draw_grid(view, stack(group, names))
         else:
             blocks = [ColumnGroup(view, grid, rows_of(grid), title=grid.name) for grid in group]
             yield from draw_table(blocks)
@@ -215,7 +215,7 @@ def _steps(view: ScreenView, steps: Sequence[StepView], only: int | None = None)
         if step.step.operation == "concatenate" and len(given_grids) > 1 and has_single_rows:
             shape = f"({len(given_grids)} x {given_grids[0].values.shape[1]})"
             yield from _explain(view, "contexts", shape)
-            yield from draw_grid(view, _stack(given_grids, step.inputs))
+            yield from draw_grid(view, stack(given_grids, step.inputs))
             given_grids = []
         for grid in given_grids:
             yield from _explain(view, grid.name, str(grid.values.shape))
@@ -234,13 +234,6 @@ def _explain(view: ScreenView, name: str, shape: str) -> Iterator[Text]:
     yield Text()
     yield from view.wrap(f"{title} {shape}", "bold")
     yield from view.wrap(sentence, indent=INDENT)
-
-
-def _stack(grids: Sequence[GridView], names: tuple[str, ...]) -> GridView:
-    """Return grids of one row each as one grid, with these names for its rows."""
-    blanks = frozenset((row, column) for row, grid in enumerate(grids) for _, column in grid.blanks)
-    values = np.vstack([grid.values for grid in grids])
-    return replace(grids[0], values=values, rows=names, blanks=blanks)
 
 
 def _step(view: ScreenView, step: StepView) -> Iterator[Text]:

@@ -75,17 +75,8 @@ def test_trained_models(story: Story) -> None:
     assert chain.high[-1] < alone.low[-1] < alone.high[-1]
     assert chain.high[-1] < 0.5 < attention.low[-1]
     assert f"{100 * attention.values[-1]:.1f}%" in story.title
+    shares = [f"{100 * series.values[-1]:.1f}%" for series in (chain, alone)]
+    assert f"{shares[0]} along the chain with attention and {shares[1]} without" in told(story)
     for row in tables(story)[1].rows:
         shown = [str(cell).split()[0] for cell in row[1:]]
         assert shown == [f"{series.values[int(row[0])]:.3f}" for series in panel.series]
-
-
-def test_the_ends_are_those_of_single_models(story: Story) -> None:
-    """The text tells the smallest and the largest share of the models of a kind."""
-    pairs = gradients.sentence_pairs()
-    shares = []
-    for seed in range(3):
-        model = open_model(f"bottleneck-without-{seed}", RecurrentTranslator)[1]
-        norms = gradients.gradient_norms(model, pairs)[0]
-        shares.append(float(norms[:, -1].mean() / norms[:, 0].mean()))
-    assert f"{100 * min(shares):.1f}% to {100 * max(shares):.1f}% in those without" in told(story)

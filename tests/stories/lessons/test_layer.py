@@ -7,9 +7,9 @@ import pytest
 
 from attnviz.stories.common import words_of
 from attnviz.stories.lessons import layer
-from attnviz.stories.record import Bars, Matrix, Story
+from attnviz.stories.record import Story
 from tests.stories.lessons import by_hand
-from tests.stories.parts import panels, tables, told
+from tests.stories.parts import tables, told
 
 STEPS = [one.steps for one in by_hand.read("toy", words_of(layer.SENTENCE))]
 
@@ -50,25 +50,6 @@ def test_sentences(story: Story) -> None:
     path = [between_words(STEPS[0][0]), *(between_words(steps[-1]) for steps in STEPS)]
     assert path == sorted(path)
     assert f"{path[0]:.2f} before the 3 layers, {path[-1]:.2f} after" in story.title
-
-
-def test_the_norm_makes_vectors_equally_long() -> None:
-    """Their length is sqrt(d_model) before the learned factors and shift."""
-    weights, _card = by_hand.open_model("toy")
-    name = f"encoder.layers.{len(STEPS) - 1}.feed_forward_norm"
-    plain = (STEPS[-1][-1] - weights[f"{name}.bias"]) / weights[f"{name}.weight"]
-    assert np.linalg.norm(plain, axis=1) == pytest.approx(plain.shape[1] ** 0.5, rel=1e-4)
-
-
-def test_picture(story: Story) -> None:
-    """Cosines before and after, and the lengths at each step."""
-    (bars,) = panels(story, Bars)
-    for series, steps in zip(bars.series, STEPS, strict=True):
-        lengths = [np.linalg.norm(x, axis=1).mean() for x in steps]
-        assert series.values == pytest.approx(lengths, abs=2e-5)
-    ends = STEPS[0][0], STEPS[-1][-1]
-    for panel, x in zip(panels(story, Matrix), ends, strict=True):
-        assert panel.values == pytest.approx(cosines(x, x), abs=2e-5)
 
 
 def test_receipt(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:

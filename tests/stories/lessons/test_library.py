@@ -28,14 +28,6 @@ def search(title: str, factor: float = 1.0) -> tuple[list[float], list[float], l
     )
 
 
-def test_keys_and_values(story: Story) -> None:
-    """The first tables are the vectors, whose keys have one length."""
-    keys, values = tables(story)[:2]
-    assert {title: tuple(row) for title, *row in keys.rows} == KEYS
-    assert {title: tuple(row) for title, *row in values.rows} == VALUES
-    assert len({sum(number**2 for number in key) for key in KEYS.values()}) == 1
-
-
 @pytest.mark.parametrize("index", [0, 1])
 def test_searches(story: Story, index: int) -> None:
     """Each book's score, weight and pages; the last row is their sum, which the sentences tell."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attnviz.stories.record import Matrix, Story
-from tests.stories.parts import panels, tables, told
+from tests.stories.parts import panels, tables
 
 FREQUENCIES = 10_000.0 ** (-np.arange(0, 512, 2) / 512)
 
@@ -46,11 +46,3 @@ def test_picture(story: Story) -> None:
     ):
         np.testing.assert_allclose(panel.values, expected, atol=1e-6)
     assert f"{similar[0, 1]:.3f} for neighbours, {similar[0, 63]:.3f} at a" in story.title
-
-
-def test_wavelengths(story: Story) -> None:
-    """From 2 pi to 10000 times that, nearly."""
-    assert f"takes {math.tau:.2f} positions for a turn, the other {100 * math.tau:.0f}." in told(
-        story
-    )
-    assert f"to {math.tau / FREQUENCIES[-1]:,.0f} positions a turn" in told(story)

@@ -89,14 +89,3 @@ def test_other_constructions(story: Story) -> None:
         for one in part:
             assert set(one.words) <= set(vocabulary)
             assert " ".join(one.words) not in seen
-
-
-def test_the_shares_are_those_of_the_card(story: Story) -> None:
-    """The head's, that of random weights and that of the fixed offset."""
-    names = (
-        "reference head attends to the right noun",
-        "best head with random weights attends to the right noun",
-        "best fixed offset is right",
-    )
-    for row, name in zip(tables(story)[1].rows, names, strict=False):
-        assert row[1] == f"{100 * QUALITY[name]:.1f}%"

@@ -20,15 +20,6 @@ def as_complex(vector: torch.Tensor) -> np.ndarray:
     return numbers
 
 
-def test_rotation_is_a_complex_product() -> None:
-    """Each pair times e^(i position speed)."""
-    word = rotary.random_vectors()[0]
-    rotated = rotary.rotate(word.expand(rotary.N, rotary.D))
-    for position in (0, 1, 7, rotary.N - 1):
-        expected = as_complex(word) * np.exp(1j * position * SPEEDS)
-        assert as_complex(rotated[position]) == pytest.approx(expected, abs=1e-12)
-
-
 def test_parity_with_llama() -> None:
     """The library's own, which pairs a number with the one half a vector further on."""
     from transformers import LlamaConfig

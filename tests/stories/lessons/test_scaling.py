@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from attnviz.stories.lessons.scaling import WIDTHS, experiment, measure
-from attnviz.stories.record import Lines, Series, Story
-from tests.stories.parts import panels, tables, told
+from attnviz.stories.record import Story
+from tests.stories.parts import tables, told
 
 
 def test_variance() -> None:
@@ -71,18 +71,3 @@ def test_claims(story: Story) -> None:
     assert f"{scaled_median / median:.0f} times smaller than with scaling" in told(story)
     assert f"{mean / scaled_mean:.1f} times larger" in told(story)
     assert slopes[:, 2] == pytest.approx(slopes[:, 4], rel=0.15)
-
-
-def test_picture(story: Story) -> None:
-    """The lines are the tables' columns, each inside its interval."""
-    columns = [
-        column for table in tables(story) for column in list(zip(*table.rows, strict=True))[1:]
-    ]
-    drawn: list[Series] = []
-    for panel in panels(story, Lines):
-        assert list(panel.x) == WIDTHS
-        drawn += panel.series
-    for series, column in zip(drawn, columns, strict=True):
-        assert tuple(series.values) == column
-        assert (np.array(series.low) < series.values).all()
-        assert (np.array(series.high) > series.values).all()

@@ -41,15 +41,6 @@ def moved(pair: Pair) -> np.ndarray:
     return shares
 
 
-@pytest.mark.parametrize("pair", [SHORT, LONG])
-def test_the_pairs_are_the_same_words(pair: Pair) -> None:
-    """One bag of words, two orders; and each word is found again."""
-    first, second = ([word.lower() for word in words_of(sentence)] for sentence in pair)
-    assert first != second
-    assert sorted(first) == sorted(second)
-    assert word_order.same_words(first, second) == places(first, second)
-
-
 @pytest.mark.parametrize(("row", "pair"), [(0, SHORT), (1, LONG)])
 def test_differences(story: Story, row: int, pair: Pair) -> None:
     """Without positions only rounding; with them those of the formulas."""
@@ -86,15 +77,3 @@ def test_the_head_shown_is_the_one_that_moves_most_elsewhere(story: Story) -> No
     for panel, sentence in zip(panels(story, Matrix), LONG, strict=True):
         expected = by_hand.patterns("toy", words_of(sentence))[layer, head]
         assert panel.values == pytest.approx(expected, abs=1e-5)
-
-
-def test_other_pairs() -> None:
-    """Never the pair shown, each of the same words, with "not" in the other clause."""
-    texts = word_order.other_pairs(10)
-    assert len(texts) == 20
-    for first, second in zip(texts[::2], texts[1::2], strict=True):
-        words = words_of(first), words_of(second)
-        assert sorted(words[0]) == sorted(words[1])
-        assert words[0] != words[1]
-        assert {first, second}.isdisjoint(LONG)
-        assert all(one[one.index("not") - 1] in {"did", "could"} for one in words)

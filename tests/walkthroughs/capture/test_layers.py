@@ -41,7 +41,7 @@ ENCODERS: Names = [
 ]
 DECODERS: Names = [("toy-transformer", "cross"), ("toy-transformer", "decoder")]
 PRETRAINED: Names = [
-    *((name, None) for name in ("real", "distilbert", "gpt2", "llama", "modernbert", "gemma2")),
+    *((name, None) for name in ("distilbert", "gpt2", "llama", "modernbert", "gemma2")),
     *(("bart_wordpiece", "cross"), ("t5", "decoder")),
 ]
 LAYERS = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +35,6 @@ def html(walk: Walkthrough, **view: Any) -> str:
 
 GALLERY = Path(__file__).parents[3] / "outputs" / "gallery"
 BAD = "</script><img src=x onerror=alert(1)>"
-# ------------------------------------------------------------------------------- what a cell is made of, by arithmetic
 
 
 def dependents(walk: Walkthrough, step: CalculationStep, place: int) -> np.ndarray:
@@ -73,16 +71,13 @@ def changes(walk: Walkthrough, step: CalculationStep, place: int) -> np.ndarray:
     return found
 
 
-CASES = [(name, step) for name in ("layer", "general", "additive") for step in WALKS[name].steps]
-
-
-@pytest.mark.parametrize(
-    ("name", "step"), CASES, ids=[f"{name}-{step.name}" for name, step in CASES]
-)
-def test_a_cell_is_made_of_what_changes_it(name: str, step: CalculationStep) -> None:
+@pytest.mark.parametrize("name", ["layer", "general", "additive"])
+def test_a_cell_is_made_of_what_changes_it(name: str) -> None:
     """Of every operation: no other cell changes it, and each of these does, where it is no 0 and not masked."""
     walk = WALKS[name]
-    for place, operand in enumerate(step.operands):
+    operands = [(step, place) for step in walk.steps for place in range(len(step.operands))]
+    for step, place in operands:
+        operand = step.operands[place]
         said = dependents(walk, step, place)
         if operand == "n_heads":
             assert said.all()
@@ -95,8 +90,6 @@ def test_a_cell_is_made_of_what_changes_it(name: str, step: CalculationStep) -> 
         )
         assert (seen == said).all() if not dead else seen.any()
 
-
-# ------------------------------------------------------------------------------------------------ in a real browser
 
 SEE_ALL = """() => {
     const cells = [...document.querySelectorAll(".steps td[tabindex]")], place = new Map();
@@ -129,7 +122,7 @@ DIAGRAM = """() => [...document.querySelectorAll("#diagram td[tabindex]")].map((
 """Chooses every number of the diagram: its text, its address and its arithmetic."""
 
 
-@pytest.mark.parametrize(("name", "lang"), [*zip(WALKS, cycle(("ko", "en")), strict=False)])
+@pytest.mark.parametrize(("name", "lang"), [("layer", "en"), ("seq2seq", "ko"), ("additive", "en")])
 def test_the_arithmetic_is_that_of_the_terminal(show_page: Open, name: str, lang: str) -> None:
     """Of every number of every step, letter for letter; what is given says so."""
     walk = WALKS[name]
@@ -147,7 +140,7 @@ def test_the_arithmetic_is_that_of_the_terminal(show_page: Open, name: str, lang
             assert one["lit"] == []
 
 
-@pytest.mark.parametrize("name", ["seq2seq", "self-attention", "additive"])
+@pytest.mark.parametrize("name", ["seq2seq", "self-attention"])
 def test_the_diagram_has_the_arithmetic_of_the_steps(show_page: Open, name: str) -> None:
     """The page begins with it; each of its numbers is one of the walkthrough's, shorter, with its own arithmetic."""
     walk = WALKS[name]
@@ -187,15 +180,6 @@ def test_a_number_of_the_diagram_opens_beside_it(show_page: Open) -> None:
     panel.get_by_role("button", name="x", exact=True).click()
     assert shown.locator("details").first.evaluate("fold => fold.open")
     assert shown.evaluate("document.activeElement.closest('details') !== null")
-
-
-def test_what_is_folded_is_printed(show_page: Open) -> None:
-    """Projections are unfolded for printing, and folded again."""
-    shown = show_page(html(example("self-attention")))
-    fold = shown.locator("details")
-    for event, is_open in (("beforeprint", True), ("afterprint", False)):
-        shown.evaluate("name => dispatchEvent(new Event(name))", event)
-        assert fold.evaluate("fold => fold.open") is is_open
 
 
 def test_the_way_down_to_the_input(show_page: Open) -> None:
@@ -274,7 +258,7 @@ def test_hostile_names_are_texts(show_page: Open) -> None:
 
 @pytest.mark.parametrize(
     ("fragment", "width", "scheme"),
-    [("", 1280, "light"), ("cell=weights.0.1", 1280, "dark"), ("cell=weights.0.1", 360, "light")],
+    [("", 1280, "light"), ("cell=weights.0.1", 360, "dark")],
 )
 def test_no_barriers(show_page: Open, fragment: str, width: int, scheme: str) -> None:
     """axe-core finds no violation, whether a number is chosen or none."""
@@ -298,9 +282,6 @@ def test_an_exercise_gives_nothing_away(show_page: Open) -> None:
             assert text == "This step has blanks for you to fill in"
         else:
             assert ("given" in text) == (name not in steps)
-    assert "for you to fill in" not in " ".join(
-        one["text"] for one in see_cells(show_page(html(walk)))
-    )
 
 
 def test_the_picture_of_the_gallery(show_page: Open, request: pytest.FixtureRequest) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from attnviz.text.messages import language
-from attnviz.walkthroughs.examples import example, make
+from attnviz.walkthroughs.examples import make
 from attnviz.walkthroughs.files import to_json
 from attnviz.walkthroughs.pages import markdown as pages_markdown
 from attnviz.walkthroughs.pages.markdown import COLUMNS
@@ -131,27 +131,12 @@ def test_an_exercise_is_one_table() -> None:
     assert "Name: ____" in plain
     assert "Fill in the blanks; round to 3 decimals" in plain
     ((heads, rows),) = markdown_tables(text)
-    assert heads == ["", "k", "score", "scaled", "weight", "value", "alignment"]
+    assert heads == ["key", "k", "score", "scaled", "weight", "value", "alignment"]
     assert str(rows).count("____") == len(walk.blanks())
     given = [[int(value) for value in row[1][1:-1].split(",")] for row in rows[:-1]]
     assert given == [*walk.grids["q"].values.tolist(), *walk.grids["K"].values.tolist()]
     assert not re.search("seed|model", text)
     assert "____" not in str(markdown_tables(markdown(walk)))
-
-
-def test_some_blanks_stay_blank() -> None:
-    """Cells that a teacher chooses are empty wherever they are shown, and no arithmetic gives them away."""
-    walk = example("self-attention")
-    empty = frozenset({("scores", 0, 1), ("weights", 2, 2), ("context", 3, 0)})
-    found = {heads[0]: rows for heads, rows in markdown_tables(markdown(walk, blanks=empty))}
-    for name in ("scores", "scaled", "weights", "context"):
-        blanks = {
-            (name, row, column)
-            for row, cells in enumerate(found[name])
-            for column, cell in enumerate(cells[1:])
-            if cell == "____"
-        }
-        assert blanks == {cell for cell in empty if cell[0] == name}
 
 
 # ------------------------------------------------------------------------------------- what would be obeyed
