@@ -58,7 +58,7 @@ def words(shown: list[tuple[str, Bbox]]) -> str:
     )
 
 
-def names(figure: Figure) -> tuple[list[str], list[str]]:
+def names(figure: Any) -> tuple[list[str], list[str]]:
     """The names along a single pattern: of its queries, and of its keys."""
     axes = figure.axes[0]
     queries, keys = axes.get_yticklabels(), axes.get_xticklabels()
@@ -69,8 +69,8 @@ def sizes(figure: Figure) -> list[float]:
     """The sizes of all letters, in points."""
     from matplotlib.text import Text
 
-    found = figure.findobj(Text)
-    return [float(text.get_fontsize()) for text in found if text.get_text().strip()]  # type: ignore[attr-defined]
+    texts = [artist for artist in figure.findobj(Text) if isinstance(artist, Text)]
+    return [float(text.get_fontsize()) for text in texts if text.get_text().strip()]
 
 
 def rings(figure: Figure) -> list[Bbox]:
@@ -180,8 +180,8 @@ def test_pictures_in_korean(make_record: Make) -> None:
     text = " ".join(all_texts(figure))
     for part in ("행은 쿼리, 열은 키", "가중치: 0~", "양방향 셀프 어텐션", "층 3개 x 헤드 3개"):
         assert part in text
-    layer = figure.findobj(lambda artist: isinstance(artist, Text) and artist.get_text() == "층")
-    assert [name.get_rotation() for name in layer] == [0]
+    artists = [artist for artist in figure.findobj(Text) if isinstance(artist, Text)]
+    assert [artist.get_rotation() for artist in artists if artist.get_text() == "층"] == [0]
     one = " ".join(all_texts(make_record().select([0], [1]).figure(lang="ko")))
     assert "키 (보는 대상)" in one
     assert "쿼리 (보는 쪽)" in one
