@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Int
 
 from attnviz.attention import Attention, HeadChoice, LayerChoice
 from attnviz.errors import SelectionError, SettingsError
@@ -295,15 +294,16 @@ def _draw_cells(
     tiles = np.zeros((rows + n_rows, columns + n_columns, 4), dtype=np.uint8)  # transparent
     frames, hatches = [], []
     masked_from = sheet.masked_from
-    is_masked = (masked_from < n_columns).any()
-    outline = _masked_outline(masked_from, n_columns)
+    # the outline of masked cells: down along the first one of each row, and back up on the right
+    steps = [(column, row + i) for row, column in enumerate(masked_from) for i in (0, 1)]
+    outline = np.array([*steps, (n_columns, n_rows), (n_columns, 0)])
     for panel, (column, row) in zip(sheet.panels, corners, strict=True):
         tile = tiles[row : row + n_rows, column : column + n_columns]
         tile[..., :3] = theme.painted(panel.levels, panel.blanks, table)
         tile[..., 3] = 255
         left, top = column - 0.5, row - 0.5
         frames.append(Rectangle((left, top), n_columns, n_rows))
-        if is_masked:
+        if (masked_from < n_columns).any():
             hatches.append(Polygon(outline + np.array((left, top))))
     image = ax.imshow(tiles, interpolation="none")
     ax.add_collection(PatchCollection(hatches, zorder=2.5, **theme.masked))
@@ -311,12 +311,6 @@ def _draw_cells(
     frame: dict[str, Any] = {"facecolor": "none", "edgecolor": theme.frame, "linewidth": 0.6}
     ax.add_collection(PatchCollection(frames, zorder=3, clip_on=False, **frame))
     return image
-
-
-def _masked_outline(masked_from: Int[np.ndarray, " row"], n_columns: int) -> np.ndarray:
-    """Return the outline of a panel's masked cells: down along the first one of each row, and back up on the right."""
-    steps = [(column, row + i) for row, column in enumerate(masked_from) for i in (0, 1)]
-    return np.array([*steps, (n_columns, len(masked_from)), (n_columns, 0)])
 
 
 def _write_numbers(
@@ -424,7 +418,9 @@ def _name_grid(ax: Axes, layout: Layout, theme: Theme) -> None:
     line = layout.size * POINT / layout.cell  # the height of a letter, in cells
     words: dict[str, Any] = {"size": layout.size}
     ax.text(middle, y0, _("head"), ha="center", va="top", color=theme.quiet, **words)
-    name, rotation = _upward(_("layer"))
+    name = _("layer")
+    # The one Korean syllable is hard to read on its side.
+    rotation = 0.0 if len(name) == 1 else 90.0
     ax.text(x0, centre, name, va="center", rotation=rotation, color=theme.quiet, **words)
     # where panels are narrow, some numbers are left out, so that they do not touch
     every = math.ceil((length_of(f"{sheet.heads[-1]}") + 0.6) * line / layout.pitch[0])
@@ -434,13 +430,3 @@ def _name_grid(ax: Axes, layout: Layout, theme: Theme) -> None:
     for index, layer in enumerate(sheet.layers):
         y = index * layout.pitch[1] + (rows - 1) / 2
         ax.text(x0 + 1.4 * line, y, f"{layer}", va="center", **words)
-
-
-def _upward(text: str) -> tuple[str, float]:
-    """Return a text to be written upward, and the angle of its rotation.
-
-    A short Korean word is hard to read on its side: its syllables are placed below one another instead.
-    """
-    if re.fullmatch(r"[가-힣]{1,3}", text):
-        return "\n".join(text), 0.0
-    return text, 90.0

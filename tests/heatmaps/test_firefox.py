@@ -28,10 +28,12 @@ def rows(firefox: Firefox, selector: str) -> list[list[str]]:
     return [line.split("\t") for line in lines]
 
 
-def test_weights(firefox: Firefox) -> None:
-    """The listed and saved weights are those of the record."""
+def test_a_record(firefox: Firefox) -> None:
+    """Listed and saved weights are the record's; a thumbnail opens its head, keys move, the calculation is numpy's."""
     record = attnviz.attend("I love all you", model="toy")
-    firefox.open(page(record).html, "head=1.2&query=2")
+    vectors = record.vectors
+    assert vectors is not None
+    firefox.open(page(record).html, "head=1.2&query=2&step=context")
     listed = [
         (name.strip(), float(weight.rstrip("%")) / 100)
         for name, weight in rows(firefox, "table.row tbody tr")
@@ -40,47 +42,28 @@ def test_weights(firefox: Firefox) -> None:
     wanted = sorted(weights, key=lambda one: -one[1])
     assert [name for name, _ in listed] == [name for name, _ in wanted]
     np.testing.assert_allclose([one for _, one in listed], [one for _, one in wanted], atol=6e-4)
-    firefox.see(BUTTON.format("CSV"))
-    saved = csv.DictReader(io.StringIO(firefox.file("*.csv").decode("utf-8-sig"), newline=""))
-    assert [np.float32(row["weight"]) for row in saved] == record[1, 2].ravel().tolist()
-
-
-def test_views(firefox: Firefox) -> None:
-    """A thumbnail opens its head, keys move to others, lines and text follow; the address keeps it."""
-    record = attnviz.attend("I love all you", model="toy")
-    firefox.open(page(record).html)
-    firefox.click("button[aria-label='head 1.1']")
-    firefox.press("\ue014")  # the arrow to the right
-    firefox.press("l")
-    assert firefox.see("document.querySelector('.title h2').innerText") == "head 1.2"
-    assert firefox.see("document.querySelectorAll('svg.lines path').length") == int(
-        (record[1, 2] >= 0.005).sum()
-    )
-    firefox.click(".word", 1)
-    address = firefox.see("location.hash").removeprefix("#")
-    assert sorted(address.split("&")) == ["head=1.2", "query=1", "view=lines"]
-    shaded = firefox.see(
-        "[...document.querySelectorAll('.word')].map((word) => word.style.background)"
-    )
-    assert len(set(shaded)) == len(shaded) == 4
-    firefox.press("m")
-    drawn = "document.querySelector('.drawing canvas').getContext('2d').getImageData(0, 0, 999, 999).data"
-    assert firefox.see(f"new Set({drawn}).size") > 50
-
-
-def test_calculation(firefox: Firefox) -> None:
-    """Of the chosen row each score and weight, as numpy computes them."""
-    record = attnviz.attend("I love all you", model="toy")
-    vectors = record.vectors
-    assert vectors is not None
-    firefox.open(page(record).html, "head=1.2&query=2&step=context")
     products = vectors.key[1, 2] @ vectors.query[1, 2, 2]
-    wanted = np.stack([products, products * vectors.scaling[1], record[1, 2][2]], axis=1)
+    steps = np.stack([products, products * vectors.scaling[1], record[1, 2][2]], axis=1)
     shown = [
         [float(one.replace("\N{MINUS SIGN}", "-")) for one in row[-3:]]
         for row in rows(firefox, STEPS)
     ]
-    np.testing.assert_allclose(shown, wanted, atol=6e-4)
+    np.testing.assert_allclose(shown, steps, atol=6e-4)
+    firefox.see(BUTTON.format("CSV"))
+    saved = csv.DictReader(io.StringIO(firefox.file("*.csv").decode("utf-8-sig"), newline=""))
+    assert [np.float32(row["weight"]) for row in saved] == record[1, 2].ravel().tolist()
+    firefox.click("button[aria-label='head 1.1']")
+    firefox.press("\ue014")  # the arrow to the right
+    firefox.press("l")
+    assert firefox.see("document.querySelector('.title h2').innerText") == "head 1.2"
+    lines = firefox.see("document.querySelectorAll('svg.lines path').length")
+    assert lines == int((record[1, 2] >= 0.005).sum())
+    firefox.click(".word", 1)
+    backgrounds = "[...document.querySelectorAll('.word')].map((word) => word.style.background)"
+    assert len(set(firefox.see(backgrounds))) == 4
+    firefox.press("m")
+    drawn = "document.querySelector('.drawing canvas').getContext('2d').getImageData(0, 0, 999, 999).data"
+    assert firefox.see(f"new Set({drawn}).size") > 50
 
 
 def test_the_model_in_the_page(firefox: Firefox) -> None:
