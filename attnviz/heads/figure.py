@@ -61,7 +61,7 @@ BESIDE, ABOVE = 3.6, 3.4  # room for the numbers of layers and of heads
 GAP = 4.0  # between a map and the table beside it
 CELL = (4.6, 9.0, 4.2)  # least and largest width, and largest height, of a cell on a sheet
 # Characters of a token beside a pattern, of a word in a map, and of a cell of a table.
-LABEL, WORD, LONGEST_CELL = 11, 12, 48
+LABEL, WORD, LONGEST_CELL, LONGEST_ON_SLIDE = 11, 12, 48, 24
 ACROSS = 4  # examples in a row
 MOST_CHANGED = 12  # heads in the table of those that differ most from a second model
 PATTERN = N_("Rows are queries, columns are keys; the stronger the colour, the larger the weight.")
@@ -122,7 +122,6 @@ class HeadMap:
     colours: np.ndarray  # [layer, head, rgb]
     labels: np.ndarray  # [layer, head]: a text, which may have several lines
     columns: Sequence[Column] = ()
-    about: str = ""  # a line above the map
 
     @property
     def longest(self) -> float:
@@ -131,11 +130,7 @@ class HeadMap:
         return max([1.0, *map(length_of, lines)])
 
 
-def draw(
-    comparison: HeadComparison,
-    look: Look,
-    heads: Sequence[Place] = (),
-) -> Picture:
+def draw(comparison: HeadComparison, look: Look, heads: Sequence[Place] = ()) -> Picture:
     """Draw a comparison, or the cards of some heads; of one sentence, what each head attends to in it.
 
     A slide or a narrow column has only the map and the roles. Raises SelectionError: there is no such head, or a
@@ -237,6 +232,8 @@ def _notes(comparison: HeadComparison, profiles: Sequence[HeadProfile], caption:
     heads = profiles or comparison.heads
     if not profiles and comparison.attention is None:
         notes.append(words.signs(comparison))
+    if not profiles and comparison.against is not None:
+        notes.append(_(words.DIVERGENCE))
     if any(role.narrow for head in heads for role in head.roles):
         notes.append(_(words.TOO_NARROW))
     return [*notes, _(words.NOT_EXPLANATION)]
@@ -280,7 +277,7 @@ def _map_of_roles(comparison: HeadComparison, theme: Theme) -> HeadMap:
     return HeadMap(
         colours=colours.reshape(*shape, 3),
         labels=np.array(labels).reshape(shape),
-        columns=_clipped(tables.overview_table(comparison)[0]),
+        columns=tables.overview_table(comparison)[0],
     )
 
 
@@ -289,7 +286,7 @@ def _map_of_words(record: Attention, theme: Theme, *, is_slide: bool) -> HeadMap
     received = received_by_words(record)
     texts = [clip(visible(token.text), 8 if is_slide else WORD) for token in record.key_tokens]
     colours = theme.pixels(received.max(axis=2), 1.0, theme.colours())
-    columns = _clipped(tables.link_table(record), 2 * WORD) if is_slide else []
+    columns = tables.link_table(record) if is_slide else []
     return HeadMap(
         colours=colours, labels=np.array(texts)[received.argmax(axis=2)], columns=columns
     )
@@ -304,26 +301,18 @@ def _map_of_changes(comparison: HeadComparison, theme: Theme) -> HeadMap:
     return HeadMap(
         colours=theme.colours()[levels(np.nan_to_num(values), largest)].reshape(*shape, 3),
         labels=np.array(labels).reshape(shape),
-        columns=_clipped(tables.change_table(comparison, MOST_CHANGED)),
-        about=_(words.DIVERGENCE),
+        columns=tables.change_table(comparison, MOST_CHANGED),
     )
-
-
-def _clipped(columns: Sequence[Column], longest: int = LONGEST_CELL) -> list[Column]:
-    """Return columns whose texts can be drawn, and are not long."""
-    return [
-        replace(column, cells=[clip(visible(cell), longest) for cell in column.cells])
-        for column in columns
-    ]
 
 
 def _draw_map_and_table(page: Page, head_map: HeadMap, top: float) -> float:
     """Draw a map, and its table beside it or, where there is no room, below it; return their lower end."""
-    if head_map.about and page.bottom is None:
-        top = page.paragraph([head_map.about], page.margin, top, page.inner, is_quiet=True)
-        top += page.letters(0.8)
     n_layers, n_heads = head_map.labels.shape
-    columns = list(head_map.columns)
+    longest = LONGEST_CELL if page.bottom is None else LONGEST_ON_SLIDE
+    columns = [
+        replace(column, cells=[clip(visible(cell), longest) for cell in column.cells])
+        for column in head_map.columns
+    ]
     room = page.inner - page.letters(BESIDE)
     if page.bottom is not None:
         columns = _fitting(page, columns, 0.45 * page.inner)
