@@ -91,7 +91,8 @@ class Page:
     def text(self, x: float, y: float, text: str, **style: Any) -> None:
         """Write a text; by default in the usual letters and left-aligned."""
         usual: dict[str, Any] = {"fontsize": self.size, "va": "center"}
-        self.ax.text(x, y, text, **(usual | style))
+        # Texts of an Axes also get a clip path, which takes time.
+        self.ax.figure.text(x, y, text, transform=self.ax.transData, **(usual | style))
 
     def write(self, lines: Iterable[Line], left: float, top: float) -> float:
         """Write lines below one another; return their lower end."""
@@ -244,10 +245,11 @@ def _texts(comparison: HeadComparison, maps: Sequence[HeadMap]) -> Iterable[str]
     yield from (_about(comparison, is_brief=False), _(PATTERN), "√→–·≤…“”")
     for item in maps:
         yield from (*item.labels.flat, *(cell for column in item.columns for cell in column.cells))
-    yield from (example.text for example in comparison.typical.values())
-    yield from (item.text for several in comparison.examples.values() for item in several)
+    cards = strongest(comparison)
+    cards += [clearest_card(head, comparison) for head in comparison.heads if head.roles]
+    yield from {card.example.text for card in cards if card.example is not None}
     for record in (*comparison.patterns.values(), *filter(None, [comparison.attention])):
-        yield from (token.text for token in (*record.query_tokens, *record.key_tokens))
+        yield from {token.text for token in (*record.query_tokens, *record.key_tokens)}
     yield from (words.role_score(role) for head in comparison.heads for role in head.roles)
 
 
