@@ -351,15 +351,22 @@ def _draw_map(page: Page, head_map: HeadMap, top: float, cell: tuple[float, floa
     fitting = 0.92 * width / head_map.longest, height / (1.25 * n_lines)
     size = min(1.2 * page.size, min(fitting) / POINT)
     inks = text_colours(head_map.colours)
+    xs = [left + (head + 0.5) * width for head in range(n_heads)]
+    ys = [top + (layer + 0.5) * height for layer in range(n_layers)]
+    without = np.argwhere(head_map.labels == tables.NO_LABEL)
+    dots: dict[str, Any] = {"color": page.theme.ink, "markersize": 1.2, "markeredgewidth": 0}
+    page.ax.plot(
+        [xs[head] for _layer, head in without], [ys[layer] for layer, _head in without], "o", **dots
+    )
     for (layer, head), label in np.ndenumerate(head_map.labels) if size >= page.least else ():
-        x, y = left + (head + 0.5) * width, top + (layer + 0.5) * height
-        ink = inks[layer, head]
-        page.text(x, y, label, ha="center", fontsize=size, color=ink, linespacing=1.1)
+        if label != tables.NO_LABEL:
+            look = {"color": inks[layer, head], "fontsize": size, "linespacing": 1.1}
+            page.text(xs[head], ys[layer], label, ha="center", **look)
     step = max(1, math.ceil(page.letters(1.8) / width))
     for head in range(0, n_heads, step):
-        page.text(left + (head + 0.5) * width, top - page.letters(0.9), str(head), ha="center")
+        page.text(xs[head], top - page.letters(0.9), str(head), ha="center")
     for layer in range(0, n_layers, max(1, math.ceil(page.letters(1.2) / height))):
-        page.text(left - page.letters(0.6), top + (layer + 0.5) * height, str(layer), ha="right")
+        page.text(left - page.letters(0.6), ys[layer], str(layer), ha="right")
     quiet = page.theme.quiet
     page.text(left, top - page.letters(2.4), visible(_("head, counted from 0")), color=quiet)
     text = visible(_("layer"))
