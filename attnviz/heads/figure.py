@@ -61,7 +61,7 @@ BESIDE, ABOVE = 3.6, 3.4  # room for the numbers of layers and of heads
 GAP = 4.0  # between a map and the table beside it
 CELL = (4.6, 9.0, 4.2)  # least and largest width, and largest height, of a cell on a sheet
 # Characters of a token beside a pattern, of a word in a map, and of a cell of a table.
-LABEL, WORD, LONGEST_CELL = 11, 12, 48
+LABEL, WORD, LONGEST_CELL, LONGEST_ON_SLIDE = 11, 12, 48, 24
 ACROSS = 4  # examples in a row
 MOST_CHANGED = 12  # heads in the table of those that differ most from a second model
 PATTERN = N_("Rows are queries, columns are keys; the stronger the colour, the larger the weight.")
@@ -91,7 +91,8 @@ class Page:
     def text(self, x: float, y: float, text: str, **style: Any) -> None:
         """Write a text; by default in the usual letters and left-aligned."""
         usual: dict[str, Any] = {"fontsize": self.size, "va": "center"}
-        self.ax.text(x, y, text, **(usual | style))
+        # Texts of an Axes also get a clip path, which takes time.
+        self.ax.figure.text(x, y, text, transform=self.ax.transData, **(usual | style))
 
     def write(self, lines: Iterable[Line], left: float, top: float) -> float:
         """Write lines below one another; return their lower end."""
@@ -122,7 +123,6 @@ class HeadMap:
     colours: np.ndarray  # [layer, head, rgb]
     labels: np.ndarray  # [layer, head]: a text, which may have several lines
     columns: Sequence[Column] = ()
-    about: str = ""  # a line above the map
 
     @property
     def longest(self) -> float:
@@ -131,11 +131,7 @@ class HeadMap:
         return max([1.0, *map(length_of, lines)])
 
 
-def draw(
-    comparison: HeadComparison,
-    look: Look,
-    heads: Sequence[Place] = (),
-) -> Picture:
+def draw(comparison: HeadComparison, look: Look, heads: Sequence[Place] = ()) -> Picture:
     """Draw a comparison, or the cards of some heads; of one sentence, what each head attends to in it.
 
     A slide or a narrow column has only the map and the roles. Raises SelectionError: there is no such head, or a
@@ -237,6 +233,8 @@ def _notes(comparison: HeadComparison, profiles: Sequence[HeadProfile], caption:
     heads = profiles or comparison.heads
     if not profiles and comparison.attention is None:
         notes.append(words.signs(comparison))
+    if not profiles and comparison.against is not None:
+        notes.append(_(words.DIVERGENCE))
     if any(role.narrow for head in heads for role in head.roles):
         notes.append(_(words.TOO_NARROW))
     return [*notes, _(words.NOT_EXPLANATION)]
@@ -247,10 +245,11 @@ def _texts(comparison: HeadComparison, maps: Sequence[HeadMap]) -> Iterable[str]
     yield from (_about(comparison, is_brief=False), _(PATTERN), "√→–·≤…“”")
     for item in maps:
         yield from (*item.labels.flat, *(cell for column in item.columns for cell in column.cells))
-    yield from (example.text for example in comparison.typical.values())
-    yield from (item.text for several in comparison.examples.values() for item in several)
+    cards = strongest(comparison)
+    cards += [clearest_card(head, comparison) for head in comparison.heads if head.roles]
+    yield from {card.example.text for card in cards if card.example is not None}
     for record in (*comparison.patterns.values(), *filter(None, [comparison.attention])):
-        yield from (token.text for token in (*record.query_tokens, *record.key_tokens))
+        yield from {token.text for token in (*record.query_tokens, *record.key_tokens)}
     yield from (words.role_score(role) for head in comparison.heads for role in head.roles)
 
 
@@ -280,7 +279,7 @@ def _map_of_roles(comparison: HeadComparison, theme: Theme) -> HeadMap:
     return HeadMap(
         colours=colours.reshape(*shape, 3),
         labels=np.array(labels).reshape(shape),
-        columns=_clipped(tables.overview_table(comparison)[0]),
+        columns=tables.overview_table(comparison)[0],
     )
 
 
@@ -289,7 +288,7 @@ def _map_of_words(record: Attention, theme: Theme, *, is_slide: bool) -> HeadMap
     received = received_by_words(record)
     texts = [clip(visible(token.text), 8 if is_slide else WORD) for token in record.key_tokens]
     colours = theme.pixels(received.max(axis=2), 1.0, theme.colours())
-    columns = _clipped(tables.link_table(record), 2 * WORD) if is_slide else []
+    columns = tables.link_table(record) if is_slide else []
     return HeadMap(
         colours=colours, labels=np.array(texts)[received.argmax(axis=2)], columns=columns
     )
@@ -304,26 +303,18 @@ def _map_of_changes(comparison: HeadComparison, theme: Theme) -> HeadMap:
     return HeadMap(
         colours=theme.colours()[levels(np.nan_to_num(values), largest)].reshape(*shape, 3),
         labels=np.array(labels).reshape(shape),
-        columns=_clipped(tables.change_table(comparison, MOST_CHANGED)),
-        about=_(words.DIVERGENCE),
+        columns=tables.change_table(comparison, MOST_CHANGED),
     )
-
-
-def _clipped(columns: Sequence[Column], longest: int = LONGEST_CELL) -> list[Column]:
-    """Return columns whose texts can be drawn, and are not long."""
-    return [
-        replace(column, cells=[clip(visible(cell), longest) for cell in column.cells])
-        for column in columns
-    ]
 
 
 def _draw_map_and_table(page: Page, head_map: HeadMap, top: float) -> float:
     """Draw a map, and its table beside it or, where there is no room, below it; return their lower end."""
-    if head_map.about and page.bottom is None:
-        top = page.paragraph([head_map.about], page.margin, top, page.inner, is_quiet=True)
-        top += page.letters(0.8)
     n_layers, n_heads = head_map.labels.shape
-    columns = list(head_map.columns)
+    longest = LONGEST_CELL if page.bottom is None else LONGEST_ON_SLIDE
+    columns = [
+        replace(column, cells=[clip(visible(cell), longest) for cell in column.cells])
+        for column in head_map.columns
+    ]
     room = page.inner - page.letters(BESIDE)
     if page.bottom is not None:
         columns = _fitting(page, columns, 0.45 * page.inner)
@@ -360,15 +351,22 @@ def _draw_map(page: Page, head_map: HeadMap, top: float, cell: tuple[float, floa
     fitting = 0.92 * width / head_map.longest, height / (1.25 * n_lines)
     size = min(1.2 * page.size, min(fitting) / POINT)
     inks = text_colours(head_map.colours)
+    xs = [left + (head + 0.5) * width for head in range(n_heads)]
+    ys = [top + (layer + 0.5) * height for layer in range(n_layers)]
+    without = np.argwhere(head_map.labels == tables.NO_LABEL)
+    dots: dict[str, Any] = {"color": page.theme.ink, "markersize": 1.2, "markeredgewidth": 0}
+    page.ax.plot(
+        [xs[head] for _layer, head in without], [ys[layer] for layer, _head in without], "o", **dots
+    )
     for (layer, head), label in np.ndenumerate(head_map.labels) if size >= page.least else ():
-        x, y = left + (head + 0.5) * width, top + (layer + 0.5) * height
-        ink = inks[layer, head]
-        page.text(x, y, label, ha="center", fontsize=size, color=ink, linespacing=1.1)
+        if label != tables.NO_LABEL:
+            look = {"color": inks[layer, head], "fontsize": size, "linespacing": 1.1}
+            page.text(xs[head], ys[layer], label, ha="center", **look)
     step = max(1, math.ceil(page.letters(1.8) / width))
     for head in range(0, n_heads, step):
-        page.text(left + (head + 0.5) * width, top - page.letters(0.9), str(head), ha="center")
+        page.text(xs[head], top - page.letters(0.9), str(head), ha="center")
     for layer in range(0, n_layers, max(1, math.ceil(page.letters(1.2) / height))):
-        page.text(left - page.letters(0.6), top + (layer + 0.5) * height, str(layer), ha="right")
+        page.text(left - page.letters(0.6), ys[layer], str(layer), ha="right")
     quiet = page.theme.quiet
     page.text(left, top - page.letters(2.4), visible(_("head, counted from 0")), color=quiet)
     text = visible(_("layer"))

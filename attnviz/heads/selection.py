@@ -26,24 +26,17 @@ Cells: TypeAlias = tuple[int, int, int, int]
 """The first and one-past-last row, and the first and one-past-last column."""
 
 
-class HeadRole(NamedTuple):
-    """A head with the role to show; the role is None if the head has no clear one."""
-
-    head: HeadProfile
-    role: Role | None
-
-
-def clearest_roles(
+def shown_heads(
     comparison: HeadComparison, places: Collection[tuple[int, int]] | None = None
-) -> list[HeadRole]:
-    """Return the heads at these places with their clearest roles, in the order of the model.
+) -> list[HeadProfile]:
+    """Return the heads at these places, in the order of the model.
 
     None stands for all heads; if there are more than `MOST`, for those with a role.
     """
-    rows = [HeadRole(head, head.role) for head in comparison.heads]
+    heads = comparison.heads
     if places is not None:
-        return [row for row in rows if row.head.place in places]
-    return rows if len(rows) <= MOST else [row for row in rows if row.role is not None]
+        return [head for head in heads if head.place in places]
+    return [head for head in heads if head.roles or len(heads) <= MOST]
 
 
 def role_order(comparison: HeadComparison, role: Role) -> tuple[int, int, str]:

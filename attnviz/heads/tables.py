@@ -14,7 +14,6 @@ from attnviz.heads.record import Control, HeadComparison, HeadProfile, Relation,
 from attnviz.heads.relations import relation_of
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import (
-    HeadRole,
     WordLink,
     by_role,
     head_kinds,
@@ -156,9 +155,9 @@ def evidence(role: Role) -> list[tuple[str, float, float, float]]:
     return scores
 
 
-def head_table(comparison: HeadComparison, rows: Sequence[HeadRole]) -> list[Column]:
-    """Return the table of heads with their roles."""
-    heads, roles = [head for head, _role in rows], [role for _head, role in rows]
+def head_table(comparison: HeadComparison, heads: Sequence[HeadProfile]) -> list[Column]:
+    """Return the table of heads with their clearest roles."""
+    roles = [head.role for head in heads]
     columns = [
         Column(title=_(HEAD), cells=[head.name for head in heads]),
         Column(title=_(ROLE), cells=list(map(marked_role, roles)), least=22, roles=roles),

@@ -17,14 +17,13 @@ from attnviz.heads.measures import CHANCE
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import (
-    HeadRole,
     RoleCard,
     by_role,
     clearest_card,
-    clearest_roles,
     link_words,
     linked_cells,
     received_by_words,
+    shown_heads,
 )
 from attnviz.render.columns import Column
 from attnviz.render.palette import LEVELS, levels, readable
@@ -140,12 +139,11 @@ def draw_overview(comparison: HeadComparison, screen: Screen) -> list[Text]:
     return [*above, *table, Text(), *below]
 
 
-def _heading(title: str, comparison: HeadComparison, out: Writer, answer: str = "") -> list[Text]:
-    """Return the first lines of every view: title, the result in a sentence, model, corpus."""
+def _heading(title: str, comparison: HeadComparison, out: Writer) -> list[Text]:
+    """Return the first lines of a table, and of the heads on one sentence: title, model and corpus."""
     title = " · ".join([title, words.model_names(comparison)])
     return [
         *out.prose(title, "bold"),
-        *(out.prose(answer, "bold") if answer else []),
         *out.prose(words.description(comparison)),
         *out.prose(words.sample(comparison)),
         Text(),
@@ -253,10 +251,10 @@ def draw_table(
 ) -> list[Text]:
     """Draw the table of all heads, or of those at these places, and all relations."""
     out = Writer(screen)
-    rows = clearest_roles(comparison, places)
+    heads = shown_heads(comparison, places)
     lines = _heading(_("What each head does"), comparison, out)
-    lines += _head_lines(comparison, rows, out)
-    if hidden := len(comparison.heads) - len(rows):
+    lines += _head_lines(comparison, heads, out)
+    if hidden := len(comparison.heads) - len(heads):
         text = _("Heads not shown: {n:,}.")
         if places is None:
             text = _("Heads without a clear role, shown by --layer: {n:,}.")
@@ -266,22 +264,23 @@ def draw_table(
         lines += out.prose(_("Relations between words, and the head that finds each best"))
         lines += [*out.table(tables.relation_table(comparison.relations))]
         lines += _relation_legend(out)
-    lines += [*_legend(comparison, rows, out)]
+    lines += [*_legend(comparison, heads, out)]
     lines += _ending(comparison, out, has_notes=True)
     return lines
 
 
 def _head_lines(
-    comparison: HeadComparison, rows: Sequence[HeadRole], out: Writer
+    comparison: HeadComparison, heads: Sequence[HeadProfile], out: Writer
 ) -> Iterator[Text]:
     """Yield the table of heads, with a small pattern by offset if all its offsets were measured."""
-    columns = list(map(out.column, tables.head_table(comparison, rows)))
+    columns = list(map(out.column, tables.head_table(comparison, heads)))
     if set(range(-REACH, REACH + 1)) <= set(comparison.offsets):
         patterns: list[Text | str] = [
             Text(
-                bars(_by_offset(comparison, head, REACH), out.screen), role_style(role, out.screen)
+                bars(_by_offset(comparison, head, REACH), out.screen),
+                role_style(head.role, out.screen),
             )
-            for head, role in rows
+            for head in heads
         ]
         columns.insert(1, Column(f"-{REACH}  0  +{REACH}", patterns))
     yield from table(columns, out.screen, gap=1 if out.screen.width < WIDE else 2)
@@ -302,7 +301,9 @@ def _relation_legend(out: Writer) -> Iterator[Text]:
     yield Text()
 
 
-def _legend(comparison: HeadComparison, rows: Sequence[HeadRole], out: Writer) -> Iterator[Text]:
+def _legend(
+    comparison: HeadComparison, heads: Sequence[HeadProfile], out: Writer
+) -> Iterator[Text]:
     """Explain the roles, controls and signs of the table of heads."""
     yield from out.prose(_(words.ESTABLISHED), "dim")
     controls = [
@@ -314,7 +315,7 @@ def _legend(comparison: HeadComparison, rows: Sequence[HeadRole], out: Writer) -
     if comparison.against is not None:
         yield from out.prose(_(words.DIVERGENCE), "dim")
         yield from out.prose(words.changes(comparison, comparison.against), "dim")
-    if any(row.role and row.role.narrow for row in rows):
+    if any(head.role and head.role.narrow for head in heads):
         yield from out.prose(_(words.TOO_NARROW), "dim")
     pattern = _(
         "Small pattern: mean weight by offset, 0 the token itself; its height is the largest of "

@@ -86,7 +86,7 @@ def test_other_pages(firefox: Firefox) -> None:
     steps = attnviz.walkthrough("I love all you", model="toy", query="love")
     assert isinstance(found, HeadComparison)
     for text, wanted in (
-        (page(found).html, "head 0.0"),
+        (page(found).html, "Layer 0, head 0"),
         (page(made).html, "love"),
         (steps.page().html, "softmax"),
     ):
