@@ -165,7 +165,7 @@ def flow(boxes: Sequence[Box], width: float, gap: float, line_gap: float = LINE_
     return group(places)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Matrix:
     """A matrix in colour, with its numbers and names."""
 
@@ -192,15 +192,17 @@ class Matrix:
         text = f"{value:.{self.digits}f}"
         return text.removeprefix("-") if float(text) == 0 else text
 
+    @cached_property
     def numbers(self) -> list[list[str]]:
-        """Return the texts of the cells."""
+        """The texts of the cells."""
         return [[self.number(row, column) for column in self.columns] for row in self.rows]
 
+    @cached_property
     def column_width(self) -> float:
-        """Return the width of a column."""
+        """The width of a column."""
         if not self.is_numbered:
             return THIN
-        longest = max(length_of(text) for texts in self.numbers() for text in texts)
+        longest = max(length_of(text) for texts in self.numbers for text in texts)
         return max(LEAST_COLUMN, longest + PAD)
 
     def values(self) -> np.ndarray:
@@ -218,13 +220,13 @@ class Matrix:
         column_names = _names(self.grid.columns, self.columns, "…")
         # Names may be bold.
         left = max([left, *(BOLD * length_of(name) + 0.6 for name in row_names)])
-        column_width = max(column_width, self.column_width())
+        column_width = max(column_width, self.column_width)
         longest = BOLD * max(map(length_of, column_names), default=0.0)
         is_upright = longest > column_width
         top = 0.2 + LEADING * bool(self.title) + BAR * self.has_bars
         top += longest + 0.4 if is_upright else LEADING * bool(column_names)
         width, height = len(self.columns) * column_width, len(self.rows) * ROW
-        numbers = self.numbers() if self.is_numbered else []
+        numbers = self.numbers if self.is_numbered else []
 
         def draw(pen: Pen, x: float, y: float) -> None:
             pen.write(x + left, y + LEADING / 2, self.title, color=pen.theme.quiet)
@@ -319,9 +321,8 @@ class Sheet:
     width: float = WIDEST
     most_tokens: int = MOST_TOKENS
     most_in_vector: int = MOST_NUMBERS
-    is_slide: bool = (
-        False  # whether the formula of the alignment and the results of other steps are enough
-    )
+    # whether of the alignment the formula is enough, and of steps after the scores the result
+    is_slide: bool = False
 
     @cached_property
     def strongest(self) -> list[int]:
@@ -446,19 +447,19 @@ class Sheet:
         while True:
             left = flow([self.matrix(grid, self.most_tokens) for grid in given], self.width, GAP)
             columns = shorten(n_keys, most, self.strongest)
-            stack, scores_top = self.below_keys(step, following, keys, columns)
+            below_keys, scores_top = self.below_keys(step, following, keys, columns)
             is_narrow = self.width < NARROW
             room = self.width if is_narrow else self.width - left.width - STEP_GAP
-            if stack.width <= room or most <= 3:
+            if below_keys.width <= room or most <= 3:
                 break
             most = min(most, n_keys) - 1
         heading = _heading(step)
         if is_narrow:
-            return below([*formulas, heading, left, stack], LINE_GAP)
+            return below([*formulas, heading, left, below_keys], LINE_GAP)
         above = below(formulas or [heading])
         x = max(left.width + GAP, above.width + STEP_GAP if formulas else 0.0)
         top = max(heading.height + 0.6 + scores_top, above.height + LINE_GAP)
-        places = [(0.0, 0.0, above), (0.0, top, left), (x, top - scores_top, stack)]
+        places = [(0.0, 0.0, above), (0.0, top, left), (x, top - scores_top, below_keys)]
         if formulas:
             places.append((x, top - scores_top - heading.height - 0.6, heading))
         return group(places)
@@ -475,29 +476,15 @@ class Sheet:
             columns=keys.rows,
             blanks=frozenset((column, row) for row, column in keys.blanks),
         )
-        shape = self.view.grid(step.step.result).values.shape
-        title = f"{transposed.name} {transposed.values.shape}"
-        rows: list[tuple[Box | None, GridView, str]] = [(None, transposed, title)]
-        for other in (step, *following):
-            heading = None if other is step else _heading(other, self.width, has_formula=True)
-            # A mask is not drawn, since its result shows it.
-            given = [name for name in other.inputs if other is not step and name != "mask"]
-            for name in (*given, other.step.result):
-                grid = replace(self.view.grid(name), columns=())
-                if heading and grid.values.shape == (1, 1) != shape:  # an extra score, a sink
-                    number = f"{name} = {format_number(grid.values.item(), self.view.digits)}"
-                    heading = flow([heading, words(number, "quiet")], self.width, PAD)
-                if grid.values.shape == shape:
-                    title = name if name in given else self.formula(step) if other is step else ""
-                    rows.append((heading, grid, title))
-                    heading = None
-        matrices = [
-            Matrix(
+        scores = self.view.grid(step.step.result)
+        shape = scores.values.shape
+        matrices: list[tuple[Box | None, Matrix]] = []
+
+        def add(grid: GridView, title: str, heading: Box | None = None) -> None:
+            most_rows = self.most_in_vector if grid is transposed else self.most_tokens
+            matrix = Matrix(
                 grid=grid,
-                rows=shorten(
-                    len(grid.values),
-                    self.most_in_vector if grid is transposed else self.most_tokens,
-                ),
+                rows=shorten(len(grid.values), most_rows),
                 columns=columns,
                 digits=self.view.digits_of(keys) if grid is transposed else self.view.digits,
                 title=title,
@@ -505,17 +492,29 @@ class Sheet:
                 is_numbered=shape[0] == 1 or len(columns) <= MOST_NUMBERED,
                 has_bars=grid.is_weights and shape[0] == 1 and not grid.blanks,
             )
-            for _heading, grid, title in rows
-        ]
-        column_width = max(matrix.column_width() for matrix in matrices)
-        left = max(matrix.box().left for matrix in matrices)
+            matrices.append((heading, matrix))
+
+        add(transposed, f"{transposed.name} {transposed.values.shape}")
+        add(replace(scores, columns=()), self.formula(step))
+        for other in following:
+            heading: Box | None = _heading(other, self.width, has_formula=True)
+            for name in (*other.inputs, other.step.result):
+                grid = replace(self.view.grid(name), columns=())
+                if heading and grid.values.shape == (1, 1) != shape:  # an extra score, a sink
+                    number = f"{name} = {format_number(grid.values.item(), self.view.digits)}"
+                    heading = flow([heading, words(number, "quiet")], self.width, PAD)
+                elif name != "mask":  # which its result shows
+                    add(grid, name if name in other.inputs else "", heading)
+                    heading = None
+        column_width = max(matrix.column_width for _heading, matrix in matrices)
+        left = max(matrix.box().left for _heading, matrix in matrices)
         places: list[tuple[float, float, Box]] = []
         top = scores_top = 0.0
-        for (heading, grid, _title), matrix in zip(rows, matrices, strict=True):
+        for heading, matrix in matrices:
             if heading is not None:
                 places.append((0.0, top, heading))
                 top += heading.height + 0.4
-            if grid.name == step.step.result:
+            if matrix.grid.name == step.step.result:
                 scores_top = top
             box = matrix.box(column_width, left)
             places.append((0.0, top, box))

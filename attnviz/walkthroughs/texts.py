@@ -194,16 +194,7 @@ NOTES: Templates = {
         "keeps them"
     ),
     "model_shapes": N_(
-        "{tokens}: last_hidden_state {shape}; {layers} layers of {heads} heads, each {d} wide"
-    ),
-    "model_shapes_one_layer": N_(
-        "{tokens}: last_hidden_state {shape}; 1 layer of {heads} heads, each {d} wide"
-    ),
-    "model_shapes_one_head": N_(
-        "{tokens}: last_hidden_state {shape}; {layers} layers of 1 head, {d} wide"
-    ),
-    "model_shapes_one_of_each": N_(
-        "{tokens}: last_hidden_state {shape}; 1 layer of 1 head, {d} wide"
+        "{tokens}: last_hidden_state {shape}; {layers} x {heads} heads (layers x heads), each {d} wide"
     ),
     "output_left_out": N_("The output projection ({shape} numbers) is left out"),
     "other_score": N_(

@@ -21,10 +21,7 @@ from attnviz.walkthroughs.capture.inputs import LARGEST_PROJECTION
 from attnviz.walkthroughs.capture.run import HeadRun, numbers
 from attnviz.walkthroughs.record import Grid
 
-MOST_WORDS, LEAST = (
-    10,
-    0.01,
-)  # the number of most likely words that are shown, and their probabilities
+MOST_WORDS, LEAST = 10, 0.01  # of the likely words that are shown, and their probability
 
 
 def write_output(calculation: Calculation, run: HeadRun) -> list[Note]:

@@ -253,10 +253,7 @@ def _shapes(run: HeadRun, receipt: Receipt) -> list[Note]:
     layers = len(receipt.layers)
     tokens = clip(" ".join(run.queries), MOST_TOKENS)
     shape = str(shapes[-1])
-    code = "model_shapes"
-    if 1 in (layers, heads):
-        code += "_one_layer" if heads > 1 else "_one_head" if layers > 1 else "_one_of_each"
-    return [Note.of(code, tokens=tokens, layers=layers, heads=heads, d=d, shape=shape)]
+    return [Note.of("model_shapes", tokens=tokens, layers=layers, heads=heads, d=d, shape=shape)]
 
 
 def find_query(tokens: Sequence[Token], wanted: str | int | None, kind: Kind = "encoder") -> int:
