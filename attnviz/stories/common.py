@@ -21,6 +21,7 @@ from attnviz.models.training.files import Model, ModelCard, load_home_built
 from attnviz.models.training.measure import Head
 from attnviz.models.training.tasks import pad_numbers
 from attnviz.stories.record import Matrix, StoryView
+from attnviz.text import display
 from attnviz.text.messages import N_, _
 from attnviz.text.notes import proof
 from attnviz.text.words import split_words
@@ -55,10 +56,10 @@ class Estimate(NamedTuple):
 def row_view(record: Attention, head: Head, query: int, number: int = 0) -> StoryView:
     """Return a view of one row of a record; `number` is the index of the record in the story."""
     row = record.pattern(*head)[query]
-    words = N_("“{word}” attends most to “{at}” ({weight:.2f}).").format(
+    words = N_("“{word}” attends most to “{at}” ({weight}).").format(
         word=record.query_tokens[query].text,
         at=record.key_tokens[int(row.argmax())].text,
-        weight=row.max(),
+        weight=display.percent(row.max()),
     )
     return StoryView(text=_(words), sentence=record.text, record=number, head=head, query=query)
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from attnviz.models.attention import attention_scores, scaled_dot_product_attention
 from attnviz.stories.record import Bars, Lines, Matrix, Series, Story, Table
+from attnviz.text.display import percent
 from attnviz.text.messages import N_, _
 
 TOPICS = (N_("Korea"), N_("cooking"), N_("history"), N_("animals"), N_("space"))
@@ -88,8 +89,8 @@ def build_story() -> Story:
             _search_table(exact, scores[0], weights[0], results[0]),
             _(
                 "A dictionary would return only the book “{exact}”. Attention gives it the largest "
-                "weight, {best:.2f}, but mixes in the others: {found}."
-            ).format(exact=exact, best=best, found=exact_result),
+                "weight, {best}, but mixes in the others: {found}."
+            ).format(exact=exact, best=percent(best), found=exact_result),
             _search_table(absent, scores[1], weights[1], results[1]),
             _(
                 "For “{absent}” a dictionary would return nothing. Attention mixes the books nearest "

@@ -16,6 +16,7 @@ from attnviz.models.language_models import LanguageDecoder
 from attnviz.models.training.measure import Head
 from attnviz.stories import common
 from attnviz.stories.record import Bars, Series, Story, StoryView, Table
+from attnviz.text.display import percent
 from attnviz.text.messages import _
 
 SENTENCE = "She is eating a green apple"
@@ -159,11 +160,11 @@ def build_story() -> Story:
         views=[
             StoryView(
                 text=_(
-                    "In toy, {head}, “{word}” gives {weight:.2f} of its weight to later words."
+                    "In toy, {head}, “{word}” gives {weight} of its weight to later words."
                 ).format(
                     head=common.head_name(ahead_head),
                     word=words[ROW],
-                    weight=toy_ahead[ahead_head][ROW],
+                    weight=percent(toy_ahead[ahead_head][ROW]),
                 ),
                 head=ahead_head,
                 query=ROW,

@@ -16,6 +16,7 @@ from attnviz.models.attention import scaled_dot_product_attention
 from attnviz.models.language_models import LanguageEncoder, Reading
 from attnviz.stories import common
 from attnviz.stories.record import Bars, Matrix, Series, Story, StoryView, Table
+from attnviz.text.display import percent
 from attnviz.text.messages import _
 
 SHORT = "The animal didn't cross the street because it was too tired."
@@ -130,8 +131,8 @@ def build_story() -> Story:
             row,
             replace(
                 row,
-                text=_("Without it, “{word}” gives the padding {weight:.2f} of its weight.").format(
-                    word=words[query], weight=on_padding[1][head][query]
+                text=_("Without it, “{word}” gives the padding {weight} of its weight.").format(
+                    word=words[query], weight=percent(on_padding[1][head][query])
                 ),
                 record=1,
             ),

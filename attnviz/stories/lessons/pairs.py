@@ -18,6 +18,7 @@ from attnviz.models.registry import TOY
 from attnviz.models.training.measure import Head
 from attnviz.stories import common
 from attnviz.stories.record import Bars, Series, Story, StoryView, Table
+from attnviz.text.display import percent
 from attnviz.text.messages import _
 
 SENTENCE = "She is eating a green apple"
@@ -106,7 +107,7 @@ def build_story() -> Story:
         query, key = WORDS.index(word), WORDS.index(other)
         weight = float(weights[layer, head, query, key])
         top = int(weights[layer, head, query].argmax())
-        here.append(f"{WORDS[top]} {weights[layer, head, query, top]:.2f}")
+        here.append(f"{WORDS[top]} {percent(weights[layer, head, query, top])}")
         low = common.Estimate.of_share(test_rates[way].there, n).low
         is_clear = low > max(
             test_rates[way].elsewhere, common.Estimate.of_share(random_rates[way], n).high
@@ -124,8 +125,8 @@ def build_story() -> Story:
             )
         )
         if way in best_ways:
-            text = _("In {head}, “{word}” gives {weight:.2f} of its weight to “{other}”.").format(
-                head=common.head_name(heads[way]), word=word, other=other, weight=weight
+            text = _("In {head}, “{word}” gives {weight} of its weight to “{other}”.").format(
+                head=common.head_name(heads[way]), word=word, other=other, weight=percent(weight)
             )
             views.append(
                 StoryView(text=text, sentence=SENTENCE, head=heads[way], query=query, key=key)

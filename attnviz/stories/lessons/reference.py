@@ -17,6 +17,7 @@ from attnviz.models.training import measure
 from attnviz.models.training.measure import Head
 from attnviz.stories import common
 from attnviz.stories.record import Bars, Series, Story, StoryView, Table
+from attnviz.text.display import percent
 from attnviz.text.messages import _
 
 TIRED = "The animal didn't cross the street because it was too tired."
@@ -151,15 +152,15 @@ def build_story() -> Story:
 
     return Story(
         title=_(
-            "“it” attends to {first} ({weight:.2f}) if it was tired, to {second} "
-            "({other_weight:.2f}) if it was wide: {name}, {head}"
+            "“it” attends to {first} ({weight}) if it was tired, to {second} "
+            "({other_weight}) if it was wide: {name}, {head}"
         ).format(
             name=TOY,
             head=common.head_name(head),
             first=words[0][tops[0]],
-            weight=rows[0][tops[0]],
+            weight=percent(rows[0][tops[0]]),
             second=words[1][tops[1]],
-            other_weight=rows[1][tops[1]],
+            other_weight=percent(rows[1][tops[1]]),
         ),
         receipt=common.receipt_of(records[0]),
         parts=[
