@@ -174,7 +174,8 @@ def test_sentences_set_the_views_of_records(
         assert shown.inner_text(".pattern h2") == "head {}.{}".format(*view.head)
         row = record.pattern(*view.head)[view.query]
         first = shown.locator("table.row tbody tr").first.inner_text().split()
-        assert first == [record.key_tokens[int(row.argmax())].text, f"{row.max():.3f}"]
+        assert first[0] == record.key_tokens[int(row.argmax())].text
+        assert float(first[1].strip("≈%")) == pytest.approx(100 * row.max(), rel=0.05)
         assert f"“{record.query_tokens[view.query].text}”" in view.text
         if view.record:
             fragment = shown.evaluate("location.hash.slice(1)")
