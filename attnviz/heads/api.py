@@ -208,12 +208,10 @@ def _with_patterns(comparison: HeadComparison, source: Source) -> HeadComparison
 
 
 def _settings_of(model: Any) -> ModelSettings:
-    """Return the settings of a model; for a model in memory, they have only its name."""
+    """Return the settings of a model; those of a model in memory are only looked at to refuse it."""
     if isinstance(model, ModelSettings):
         return model
-    name = model if isinstance(model, (str, os.PathLike)) else getattr(model, "name", None)
-    name = name or getattr(getattr(model, "config", None), "name_or_path", None)
-    return ModelSettings(model=str(name) if name else None)
+    return ModelSettings(model=None if model is None else str(model))
 
 
 def _opener(model: Any, tokenizer: object, opening: Opening) -> Callable[[], Source]:

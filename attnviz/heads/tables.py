@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -130,15 +130,12 @@ def _best_offset(role: Role) -> str:
     return f"{_up_to(control)} ({control.offset:+d})"
 
 
-def _cells(roles: Sequence[Role | None], text: Callable[[Role], str]) -> list[str]:
-    """Return a text for each role, empty without one."""
-    return ["" if role is None else text(role) for role in roles]
-
-
 def _score_columns(roles: Sequence[Role | None]) -> list[Column]:
-    """Return the columns of the score and its interval."""
-    scores = _cells(roles, lambda role: rounded(role.score))
-    intervals = _cells(roles, lambda role: interval(role.low, role.high, narrow=role.narrow))
+    """Return the columns of the score and its interval; their cells are empty without a role."""
+    scores = ["" if role is None else rounded(role.score) for role in roles]
+    intervals = [
+        "" if role is None else interval(role.low, role.high, narrow=role.narrow) for role in roles
+    ]
     return [
         Column(title=_(SCORE), cells=scores, right=True),
         Column(title=_(INTERVAL), cells=intervals, right=True),

@@ -34,7 +34,6 @@ from attnviz.text.display import HELD
 from attnviz.text.messages import _
 
 WIDE = 116  # columns of a window that is wide enough for descriptions beside the roles
-READABLE = 110  # longest line of prose; after longer lines it is hard to find the next one
 OVERVIEW_LINES = 40  # most lines of the overview
 CHANGED = 6  # number of heads in the table of those that differ most from a second model
 NARROWEST_CARD = 48  # columns of a card of one head beside another
@@ -62,7 +61,7 @@ class Writer:
 
     def prose(self, text: str, style: str | Style = "", indent: int = 0) -> list[Text]:
         """Return a text in lines of readable length; all lines but the first are indented."""
-        return wrap(self.say(text), self.screen, style, first=0, indent=indent, most=READABLE)
+        return wrap(self.say(text), self.screen, style, first=0, indent=indent)
 
     def column(self, column: Column) -> Column:
         """Return a column with its cells in the colours of their roles."""
@@ -84,14 +83,8 @@ def role_style(role: Role | None, screen: Screen) -> Style:
     """Return the style of a role: in its colour, italic if it is not established; dim without a role."""
     if role is None:
         return Style(dim=True)
-    return Style(
-        color=_colour_on(screen, role.rule.colour), italic=None if role.established else True
-    )
-
-
-def _colour_on(screen: Screen, colour: str) -> str | None:
-    """Return a colour, made readable on a screen; None if the screen has no colours."""
-    return readable(colour, dark=screen.dark) if screen.colour else None
+    colour = readable(role.rule.colour, dark=screen.dark) if screen.colour else None
+    return Style(color=colour, italic=None if role.established else True)
 
 
 def bars(values: Sequence[float], screen: Screen) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import shutil
 import socket
@@ -20,7 +21,6 @@ from attnviz.heads.measures import MEASURES
 from attnviz.heads.ray import Job, Worker
 from attnviz.heads.settings import ModelSettings, SurveySettings
 from attnviz.text.corpus import BadLine, CorpusLine
-from tests.fixtures.command_line import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,8 +36,7 @@ def killed_once():
     """The model; the first worker that runs it a fifth time is killed as by kill -9."""
     torch.manual_seed(0)
     model, folder, n_runs = GPT(), Path(__file__).parent, 0
-    is_worker = (folder / "opened").exists()  # the command opens the model before its workers
-    (folder / "opened").touch()
+    is_worker = (folder / "driver").read_text() != str(os.getpid())
 
     def count(*_):
         nonlocal n_runs
@@ -77,9 +76,9 @@ def numbers(comparison: HeadComparison) -> dict[str, Any]:
     return content
 
 
-@pytest.fixture(scope="class")
+@pytest.fixture
 def ray_here() -> Iterator[None]:
-    """Ray on this machine, started once for all tests: that takes long."""
+    """Ray on this machine."""
     with cluster.connect("local"):
         assert sys.stdout is sys.stderr  # Ray prints there that a worker was lost
         yield
@@ -87,39 +86,26 @@ def ray_here() -> Iterator[None]:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ray's own
 @pytest.mark.usefixtures("ray_here")
-class TestWorkers:
-    """Two workers on this machine."""
-
-    @pytest.mark.filterwarnings("ignore:running the code")
-    def test_a_killed_worker(self, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Its block is measured again: the numbers are those of one run."""
-        monkeypatch.setattr(cluster, "SENTENCES", 8)
-        shutil.copy(SAMPLE, here / "gpt.py")
-        with (here / "gpt.py").open("a") as file:
-            file.write(KILLED_ONCE)
-        words = [one + two + three for one in "abcd" for two in "abcd" for three in "abcd"]
-        (here / "corpus.txt").write_text("".join(f"{word}\n" for word in words))
-        arguments: dict[str, Any] = {
-            "sentences": here / "corpus.txt",
-            "model": "gpt.py:killed_once",
-            "settings": SurveySettings(controls=2),
-        }
-        shared = attnviz.compare_heads(**arguments, ray="local")
-        assert (here / "killed").exists()
-        assert shared.n_sentences == len(words)
-        expect_same(numbers(shared), numbers(attnviz.compare_heads(**arguments)))
-
-    def test_many_blocks(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """With one sentence a block, the numbers are those of one process; lines that cannot be used are counted."""
-        monkeypatch.setattr(cluster, "SENTENCES", 1)
-        monkeypatch.setattr(cluster, "BLOCKS", 64)
-        settings, corpus = SurveySettings(controls=2), tmp_path / "corpus.txt"
-        # The toy knows none of the words of the first line and of the last, each a block of its own.
-        corpus.write_bytes(b"\xff\nxyzzy\n\0\n" + "\n".join(sentences(12)).encode() + b"\nplugh\n")
-        one = attnviz.compare_heads(corpus, "toy", against="toy", settings=settings)
-        shared = attnviz.compare_heads(corpus, "toy", against="toy", settings=settings, ray="local")
-        assert (shared.n_sentences, shared.n_bad) == (12, 4)
-        expect_same(numbers(shared), numbers(one))
+@pytest.mark.filterwarnings("ignore:running the code")
+def test_a_killed_worker(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its block is measured again: the numbers are those of one run, also of two models and of bad lines."""
+    monkeypatch.setattr(cluster, "SENTENCES", 8)
+    shutil.copy(SAMPLE, here / "gpt.py")
+    with (here / "gpt.py").open("a") as file:
+        file.write(KILLED_ONCE)
+    words = [one + two + three for one in "abcd" for two in "abcd" for three in "abcd"]
+    (here / "driver").write_text(str(os.getpid()))
+    (here / "corpus.txt").write_bytes(b"\xff\n" + "\n".join(words).encode() + b"\n\0\n")
+    arguments: dict[str, Any] = {
+        "sentences": here / "corpus.txt",
+        "model": "gpt.py:killed_once",
+        "against": "gpt.py:killed_once",
+        "settings": SurveySettings(controls=2),
+    }
+    shared = attnviz.compare_heads(**arguments, ray="local")
+    assert (here / "killed").exists()
+    assert (shared.n_sentences, shared.n_bad) == (len(words), 2)
+    expect_same(numbers(shared), numbers(attnviz.compare_heads(**arguments)))
 
 
 @pytest.mark.parametrize(("n_lines", "n_blocks"), [(1, 8), (300, 2), (5000, 16)])

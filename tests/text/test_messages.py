@@ -83,7 +83,7 @@ def test_a_text_is_looked_up_where_it_is_shown() -> None:
     assert _(message).format(layer=2, head=3) == "layer 2, head 3"
     with language("ko"):
         assert _(message).format(layer=2, head=3) == "2번 층 3번 헤드"
-        assert _(inside) == "가장 잘 맞는 고정 거리 (-1)"
+        assert _(inside) == "가장 잘 맞는 고정 위치 (-1)"
         assert (current_language(), _("no such message")) == ("ko", "no such message")
         with language(None):
             assert current_language() == "ko"
