@@ -80,7 +80,7 @@ def test_each_measure_equals_its_formula(
             sees = reach(len(tokens), causal=causal, window=window)
             ranked = None
             if has_vectors:
-                ranked = ranks(tokens, vectors[[token.id for token in tokens]], sees)
+                ranked = ranks(tokens, vectors[[token.id or 0 for token in tokens]], sees)
             expected = every(weights[layer, head], tokens, sees, ranked=ranked)
             assert set(expected) == set(NAMES)
             for at, measure in enumerate(NAMES):

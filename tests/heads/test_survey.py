@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")
 
 
-def sentences(n: int) -> list[CorpusLine]:
+def sentences(n: int) -> tuple[CorpusLine, ...]:
     """So many sentences of the language of `toy`, with the links between their words."""
     return corpus_lines(n)
 

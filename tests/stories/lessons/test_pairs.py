@@ -10,6 +10,7 @@ import pytest
 from attnviz.stories.lessons import pairs
 from attnviz.stories.lessons.pairs import WAYS, WORDS
 from attnviz.stories.record import Bars, Story
+from attnviz.text.display import percent
 from tests.stories.lessons import by_hand
 from tests.stories.parts import panels, tables, told
 
@@ -81,6 +82,6 @@ def test_the_title_says_where_the_claim_fails(story: Story, heads: list[tuple[in
     rows = tables(story)[0].rows
     for row, (word, _other), head in zip(rows, WAYS, heads, strict=True):
         weights = PATTERNS[head][WORDS.index(word)]
-        assert row[7] == f"{WORDS[weights.argmax()]} {weights.max():.2f}"
+        assert row[7] == f"{WORDS[weights.argmax()]} {percent(weights.max())}"
     assert str(rows[0][7]).startswith("a ")
     assert f"→{rows[0][7]}" in story.title

@@ -12,6 +12,7 @@ from attnviz.models.training import files
 from attnviz.stories.common import words_of
 from attnviz.stories.lessons import reference
 from attnviz.stories.record import Bars, Matrix, Story
+from attnviz.text.display import percent
 from tests.stories.lessons import by_hand
 from tests.stories.parts import panels, tables, told
 
@@ -25,8 +26,8 @@ def test_title(story: Story) -> None:
     """The noun with the largest weight in each sentence, and the weight."""
     rows = [pattern[reference.IT] for pattern in PATTERNS]
     assert [w[row.argmax()] for w, row in zip(SENTENCES, rows, strict=True)] == ["animal", "street"]
-    assert f"attends to animal ({rows[0].max():.2f}) if it was tired" in story.title
-    assert f"to street ({rows[1].max():.2f}) if it was wide" in story.title
+    assert f"attends to animal ({percent(rows[0].max())}) if it was tired" in story.title
+    assert f"to street ({percent(rows[1].max())}) if it was wide" in story.title
     assert story.title.endswith(f": toy, layer {HEAD[0]}, head {HEAD[1]}")
     assert story.receipt.startswith("✓ verified (")
 
