@@ -70,10 +70,10 @@ def pictures(fixed_record: Callable[..., Attention], theme: Name) -> dict[str, F
         "walkthrough": picture_of(walk, theme=theme),
         "walkthrough of a model": picture_of(of_model(), theme=theme),
         "exercise": picture_of(walk, blanks=walk.blanks(), theme=theme),
-        "roles": picture_of(every_role, theme=theme, examples=None),
-        "roles on a slide": picture_of(every_role, theme=theme, style="slides", examples=None),
-        "heads on a sentence": picture_of(sentence, theme=theme, examples=None),
-        "page of a head": picture_of(every_role, ["1.1"], theme=theme, examples=None),
+        "roles": picture_of(every_role, theme=theme),
+        "roles on a slide": picture_of(every_role, theme=theme, style="slides"),
+        "heads on a sentence": picture_of(sentence, theme=theme),
+        "page of a head": picture_of(every_role, ["1.1"], theme=theme),
         "story": picture_of(STORY, theme=theme),
     }
     return {kind: picture.figure for kind, picture in drawn.items()}
