@@ -204,12 +204,13 @@ def test_figures_of_the_trained_models_are_the_measured_ones() -> None:
         assert figures == [f"{100 * quality[what]:.1f}%" for what in names]
     quality = files.load_card(files.FOLDER / "toy.safetensors").quality
     layer, head = quality["reference layer"], quality["reference head"]
-    figures = [row[1] for row in rows[rows.index(["`toy`", ""]) + 2 :][:6]]
-    measured = [
-        value
+    words, *measured = [
+        f"{100 * value:.1f}%"
         for what, value in quality.items()
         if what not in {"reference layer", "reference head"}
     ]
-    assert figures == [f"{100 * value:.1f}%" for value in measured]
-    assert f"| head {layer:.0f}.{head:.0f} attends from *it* to the right noun |" in text
+    assert f"`toy` correctly predicts {words} of the hidden words" in text
+    header = next(index for index, row in enumerate(rows) if row[0] == "encoder")
+    assert [row[1] for row in rows[header + 2 :][: len(measured)]] == measured
+    assert rows[header][1] == f"`toy`: *it*, head {layer:.0f}.{head:.0f}"
     assert f"--head {layer:.0f}.{head:.0f} -o outputs/gallery/toy.png" in README.text
