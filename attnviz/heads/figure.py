@@ -468,18 +468,15 @@ def _shown_role(card: RoleCard, comparison: HeadComparison) -> Shown:
 
 def _shown_links(record: Attention) -> list[Shown]:
     """Return the strongest links of a sentence, each outlined in the pattern of its head."""
-    queries = [token.text for token in record.query_tokens]
-    keys = [token.text for token in record.key_tokens]
     shown = []
     for link in strongest_links(record):
-        query, key = queries.index(link.query), keys.index(link.key)
         title = _("Layer {layer}, head {head}").format(layer=link.layer, head=link.head)
         shown.append(
             Shown(
                 title=title,
                 links=f"{link.words} {words.rounded(link.weight)}",
                 record=record.select([link.layer], [link.head]),
-                cells=[(query, query + 1, key, key + 1)],
+                cells=[(link.row, link.row + 1, link.column, link.column + 1)],
             )
         )
     return shown

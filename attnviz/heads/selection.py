@@ -194,6 +194,8 @@ class WordLink(NamedTuple):
     weight: float
     layer: int
     head: int
+    row: int  # of the query
+    column: int  # of the key
 
     @property
     def words(self) -> str:
@@ -205,7 +207,7 @@ def strongest_link(record: Attention, layer: int, head: int) -> WordLink | None:
     """Return the largest weight of a head between two words; None if there is no link."""
     for query, key, weight in record.links(record.layers[layer], record.heads[head], 1):
         texts = record.query_tokens[query].text, record.key_tokens[key].text
-        return WordLink(*texts, weight, layer, head)
+        return WordLink(*texts, weight, layer, head, query, key)
     return None
 
 
@@ -258,8 +260,9 @@ def _best_link(record: Attention, start: str, end: str) -> WordLink | None:
     to_end = [key for key, text in enumerate(keys) if text.casefold() == end.casefold()]
     if len(from_start) != 1 or len(to_end) != 1:
         return None
-    weights = record.weights[:, :, from_start[0], to_end[0]]
+    row, column = from_start[0], to_end[0]
+    weights = record.weights[:, :, row, column]
     layer, head = divmod(int(weights.argmax()), weights.shape[1])
     return WordLink(
-        queries[from_start[0]], keys[to_end[0]], float(weights[layer, head]), layer, head
+        queries[row], keys[column], float(weights[layer, head]), layer, head, row, column
     )

@@ -120,7 +120,7 @@ def test_long_words_keep_clear(texts_of: Texts, fixed_record: Make, style: str) 
 
 def test_one_sentence_shows_words(texts_of: Texts, fixed_record: Make) -> None:
     """In each cell the word that receives most; below, the strongest links, outlined in the patterns of their heads."""
-    record = fixed_record(("I", "love", "all", "you"), n_layers=2, n_heads=3)
+    record = fixed_record(("the", "cat", "the", "dog"), n_layers=2, n_heads=3)
     drawn = draw(made(attention=record)).figure
     shown = expect_clear(drawn, texts_of)
     received = received_by_words(record)
@@ -132,9 +132,14 @@ def test_one_sentence_shows_words(texts_of: Texts, fixed_record: Make) -> None:
     links = strongest_links(record)
     assert len(outlined(drawn)) == len(links) > 0
     tokens = [token.text for token in record.key_tokens]
-    for query, key, weight, layer, number in links:
-        assert weight == record.weights[layer, number, tokens.index(query), tokens.index(key)]
-        assert f"{query} → {key} {weight:.2f}" in shown
+    assert any(link.row != tokens.index(link.query) for link in links)  # the second of equal words
+    for link, middle, image in zip(links, outlined(drawn), drawn.axes[0].images[1:], strict=True):
+        left, right, low, top = image.get_extent()
+        column = int((middle[0] - left) / (right - left) * len(tokens))
+        row = int((middle[1] - top) / (low - top) * len(tokens))
+        assert (tokens[row], tokens[column]) == (link.query, link.key)
+        assert link.weight == record.weights[link.layer, link.head, row, column]
+        assert f"{link.words} {link.weight:.2f}" in shown
         assert f"Layer {layer}, head {number}" in shown
     slide = expect_slide(made(attention=record), texts_of)
     assert {f"{link.weight:.2f}" for link in links} <= set(slide)
