@@ -30,7 +30,7 @@ from attnviz.render.palette import LEVELS, levels, readable
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import table
 from attnviz.render.terminal.text import centre, fit, spell, wrap
-from attnviz.text.display import HELD
+from attnviz.text.display import HELD, number_text
 from attnviz.text.messages import _
 
 WIDE = 116  # columns of a window that is wide enough for descriptions beside the roles
@@ -40,10 +40,8 @@ NARROWEST_CARD = 48  # columns of a card of one head beside another
 CELL = 5, 20  # smallest and largest width of a head on a map, in characters
 REACH = 4  # largest offset of a small pattern, before and after the query
 BAR, CHART = 30, 24  # characters of the longest bar, of a link and in a card
-LABEL, CELL_WIDTH = (
-    10,
-    6,
-)  # characters of a token beside a pattern, and of a cell of the pattern; at most
+# The most characters of a token beside a pattern, and of a cell of the pattern.
+LABEL, CELL_WIDTH = 10, 6
 BARS, BARS_ASCII = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
 # The full height of a small pattern is at least this weight, so that an even head looks even.
 LEAST_TOP = 0.2
@@ -406,23 +404,26 @@ def _example(card: RoleCard, comparison: HeadComparison, out: Writer) -> Iterato
     queries = [fit(token.text, LABEL, out.screen) for token in record.query_tokens]
     margin = max(Text(label).cell_len for label in queries) + 1
     width = min(CELL_WIDTH, (out.screen.width - margin) // len(record.key_tokens))
-    if width < len("[99]"):
+    weights = record.pattern(*card.head.place)
+    shades = levels(weights, 1.0)
+    is_linked = np.zeros(weights.shape, bool)
+    for first_row, last_row, first_column, last_column in linked_cells(card.example, record):
+        is_linked[first_row:last_row, first_column:last_column] = True
+    numbers = [
+        [f"[{number_text(weight)}]" if marked else number_text(weight) for weight, marked in row]
+        for row in (zip(*cells, strict=True) for cells in zip(weights, is_linked, strict=True))
+    ]
+    # Brackets set a number apart from its neighbours, as a space does.
+    if width < max(len(number) + (number[0] != "[") for row in numbers for number in row):
         return
     links = link_words(card.example)
     text = _("Weights in percent; in brackets: {links}") if links else _("Weights in percent:")
     yield from out.prose(text.format(links=links))
     keys = [centre(fit(token.text, width - 1, out.screen), width) for token in record.key_tokens]
     yield Text(" " * margin + "".join(keys).rstrip(), "dim", no_wrap=True)
-    weights = record.pattern(*card.head.place)
-    shades, most = levels(weights, 1.0), 99 if width == len("[99]") else 100
-    is_linked = np.zeros(weights.shape, bool)
-    for first_row, last_row, first_column, last_column in linked_cells(card.example, record):
-        is_linked[first_row:last_row, first_column:last_column] = True
-    for row, label in enumerate(queries):
+    for label, row, row_shades in zip(queries, numbers, shades, strict=True):
         line = Text(label + " " * (margin - Text(label).cell_len), no_wrap=True)
-        for column, weight in enumerate(weights[row]):
-            number = str(min(most, round(100 * float(weight))))
-            text = centre(f"[{number}]" if is_linked[row, column] else number, width)
-            style = out.screen.paint(int(shades[row, column])) if out.screen.colour else ""
-            line.append(text, style)
+        for number, shade in zip(row, row_shades, strict=True):
+            style = out.screen.paint(int(shade)) if out.screen.colour else ""
+            line.append(centre(number, width), style)
         yield line

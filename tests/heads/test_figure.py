@@ -140,7 +140,7 @@ def test_one_sentence_shows_words(texts_of: Texts, fixed_record: Make) -> None:
         assert (tokens[row], tokens[column]) == (link.query, link.key)
         assert link.weight == record.weights[link.layer, link.head, row, column]
         assert f"{link.words} {link.weight:.2f}" in shown
-        assert f"Layer {layer}, head {number}" in shown
+        assert f"Layer {link.layer}, head {link.head}" in shown
     slide = expect_slide(made(attention=record), texts_of)
     assert {f"{link.weight:.2f}" for link in links} <= set(slide)
 

@@ -239,6 +239,12 @@ def test_the_example_of_a_card(fixed_record: Callable[..., Attention], screen: S
         expected = [f"{round(100 * float(n))}" for n in record.weights[1, 0, number]]
         expected[4] = f"[{expected[4]}]" if number == 2 else expected[4]
         assert (label, cells) == (token.text, expected)
+    whole = np.broadcast_to(np.eye(6, dtype=np.float32)[[0, 1, 4, 3, 2, 5]], (2, 3, 6, 6))
+    comparison = replace(comparison, patterns={(head.name, text): replace(record, weights=whole)})
+    for width in range(30, 80):  # a narrow window shows no smaller number for 100%
+        shown = " ".join(plain(draw_heads(comparison, [head.place], replace(screen, width=width))))
+        assert ("[100]" in shown) == ("Weights in percent" in shown)
+    assert "[100]" in shown
 
 
 def test_a_head_beside_a_second_model() -> None:
