@@ -41,6 +41,7 @@ LEAST_POOLED = 8  # rows and columns that a panel keeps, however small it is
 PIXELS_AN_INCH = 80  # for cells of a grid: no reader can tell more of them apart
 SENTENCE_LINES = 3  # a longer sentence is cut in the title; its tokens are all in the picture
 MOST_STEP = 3  # on a page of a given width at least every third token is named, or none
+FEWER = "show fewer heads (--head) or fewer tokens (--rows, --keys)"
 # Sizes of the numbers, in cells: "81" is 1.3 times as long as its letters are high, "+25" 2.1 times.
 NUMBER, SIGNED_NUMBER = 0.5, 0.4
 
@@ -148,7 +149,8 @@ def lay_out(sheet: Sheet, style: Style, words: Words) -> Layout:
     if style.width and layout.cell < (NARROWEST_CELL if n == 1 else LEAST_CELL):
         size = f"{style.width:.3g}" + (f" x {style.height:.3g}in" if style.height else "in")
         raise SettingsError(
-            f"{size} is too small for {sheet.size} of {max(sheet.tokens)} tokens and the words around them"
+            f"{size} is too small for {sheet.size} of {max(sheet.tokens)} tokens and the words around them: make it "
+            f"larger, or {FEWER}"
         )
     if style.width and layout.step != 1:
         _warn_unnamed(layout)
@@ -273,7 +275,7 @@ def _warn_unnamed(layout: Layout) -> None:
     """Warn that some tokens cannot be named, and say what would help."""
     style = layout.style
     what = "not every token" if layout.label_size else "no token"
-    advice = "show fewer heads (--head) or fewer tokens (--rows, --keys)"
+    advice = FEWER
     if style.height is None:
         missing = PITCH * style.least * POINT - layout.cell
         advice = f"all of them need {layout.width + missing * layout.total[0] + 0.05:.1f}in"

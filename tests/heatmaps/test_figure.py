@@ -460,7 +460,10 @@ def test_what_cannot_be_read_is_told(make_record: Make) -> None:
     record = make_record(SENTENCE).select([0], [0])
     with pytest.warns(AttnvizWarning, match=r"not every token can be named in letters of 4.5 pt"):
         heatmap(record, style="paper", figsize=(2, 2))
-    with pytest.raises(SettingsError, match=r"1 x 1in is too small for head 0.0 of 16 tokens"):
+    with pytest.raises(
+        SettingsError,
+        match=r"1 x 1in is too small for head 0.0 of 16 tokens .*: make it larger, or show fewer",
+    ):
         heatmap(record, figsize=(1, 1))
 
 
