@@ -17,6 +17,7 @@ from attnviz.cli.output import (
     check_outputs,
     check_style,
     default_picture,
+    is_typed,
     model_name,
     print_json,
     print_view,
@@ -142,8 +143,12 @@ def compare_heads(
 
     check_outputs(paths, HeadComparison.ENDINGS)
     check_style(context, paths or [outputs() / "heads.png"])
+    # A saved comparison needs no model: that of ATTNVIZ_MODEL is for other commands.
+    is_saved = load is not None and text is None and not is_typed(context, "model")
     model_settings = ModelSettings(
-        model=model_name(model, toy), device=device, trust_remote_code=trust_remote_code
+        model=model_name(None if is_saved else model, toy),
+        device=device,
+        trust_remote_code=trust_remote_code,
     )
 
     def expect_heads(n_layers: int, n_heads: int) -> None:

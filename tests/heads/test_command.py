@@ -155,9 +155,12 @@ def test_every_file(typed: Callable[..., Result], corpus: Path, here: Path) -> N
 
 
 def test_a_saved_comparison_is_shown_again(
-    typed: Callable[..., Result], numbers: Callable[..., dict[str, Any]], corpus: Path
+    typed: Callable[..., Result],
+    numbers: Callable[..., dict[str, Any]],
+    corpus: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """--load shows the very screens and tables of the run that saved it."""
+    """--load shows the very screens and tables of the run that saved it, whatever the usual model is."""
     run = ("compare-heads", "--toy", "--corpus", corpus.name)
     first = typed(*run, "-o", "a.json")
     again = typed("compare-heads", "--load", "a.json", "-o", "b.json", "-o", "b.csv")
@@ -168,6 +171,8 @@ def test_a_saved_comparison_is_shown_again(
     shown = typed("compare-heads", "--load", "a.json", *view, "-o", "b.csv")
     assert shown.output == typed(*run, *view, "-o", "c.csv").output
     assert Path("b.csv").read_bytes() == Path("c.csv").read_bytes()
+    monkeypatch.setenv("ATTNVIZ_MODEL", "toy-ko")
+    assert typed("compare-heads", "--load", "a.json", "-o", "b.csv").output == first.output
 
 
 def test_heads_are_chosen(typed: Callable[..., Result], corpus: Path, here: Path) -> None:
