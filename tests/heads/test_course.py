@@ -72,7 +72,8 @@ def test_the_link_of_each_kind_in_its_best_head(one: HeadComparison) -> None:
     for kind, (name, query, key) in zip(found, KINDS, strict=True):
         place, weight = largest[_(name)]
         head = roles.heads[place]
-        assert kind.link == (query, key, weight, *head.place)
+        cell = tokens.index(query), tokens.index(key)
+        assert kind.link == (query, key, weight, *head.place, *cell)
         assert kind.role == next((role for role in head.roles if role.established), None)
     shown_lines = "\n".join(
         str(line) for line in draw_overview(replace(one, roles_on=roles), Screen(width=80))
