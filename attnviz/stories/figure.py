@@ -231,9 +231,8 @@ def _arrange(
     ConstrainedLayoutEngine(rect=rect, w_pad=PAD, h_pad=PAD, wspace=0, hspace=0).execute(figure)
     for panel, ax in zip(panels, axes, strict=True):
         if isinstance(panel, Matrix) and max(panel.values.shape) <= NAMED:
-            ax.set_aspect(
-                "equal", anchor="NW"
-            )  # not before, since the engine takes labels for smaller then
+            # Not before, since the engine takes the labels for smaller then.
+            ax.set_aspect("equal", anchor="NW")
 
 
 def _draw_panel(part: FigureBase, panel: Panel, pen: Pen, *, in_page: bool = False) -> Axes:
