@@ -226,13 +226,25 @@ def _arrange(
 ) -> None:
     """Give panels all the room that their labels leave in a part of the figure: left, bottom, width and height."""
     from matplotlib.layout_engine import ConstrainedLayoutEngine
+    from matplotlib.transforms import Bbox
 
     # Set as the figure's engine, it would run again, and draw everything twice, whenever the figure is saved.
     ConstrainedLayoutEngine(rect=rect, w_pad=PAD, h_pad=PAD, wspace=0, hspace=0).execute(figure)
+    # The solver's last bits change from run to run, and equal stories should give equal files.
+    _round_parts(figure)
+    for ax in figure.axes:
+        ax.set_position(Bbox(ax.get_position(original=True).get_points().round(9)))
     for panel, ax in zip(panels, axes, strict=True):
         if isinstance(panel, Matrix) and max(panel.values.shape) <= NAMED:
             # Not before, since the engine takes the labels for smaller then.
             ax.set_aspect("equal", anchor="NW")
+
+
+def _round_parts(figure: FigureBase) -> None:
+    """Round where the parts of a figure, and their parts, begin and end."""
+    for part in figure.subfigs:
+        part.bbox_relative.set_points(part.bbox_relative.get_points().round(9))
+        _round_parts(part)
 
 
 def _draw_panel(part: FigureBase, panel: Panel, pen: Pen, *, in_page: bool = False) -> Axes:
