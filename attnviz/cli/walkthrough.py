@@ -34,7 +34,6 @@ from attnviz.walkthroughs.settings import Score
 
 if TYPE_CHECKING:
     from attnviz.walkthroughs.record import Walkthrough
-    from attnviz.walkthroughs.view import View
 
 EXAMPLES = """attnviz walkthrough --toy
 attnviz walkthrough -m bert-base-uncased "A green apple" --head 3.5
@@ -161,15 +160,21 @@ def walkthrough(
         from attnviz.walkthroughs.files import to_json
 
         print_json(to_json(walk, blanks=blanks))
+    elif interactive:
+        from attnviz.walkthroughs.terminal.interactive import browse
+
+        browse(walk.view(look, **view), palette, theme)
     else:
-        _print_walk(walk.view(look, **view), look, full=full, interactive=interactive)
+        from attnviz.walkthroughs.terminal.steps import draw_overview, draw_walk
+
+        draw = draw_walk if full else draw_overview
+        print_view(partial(draw, walk.view(look, **view)), palette, theme)
     for path in paths:
         if path != JSON:
             write(walk, path, look, **view)
     if not output and not interactive:
         with default_picture():
-            path = _default_path(walk, example, numbers, exercise, solution=solution)
-            write(walk, path, look, **view)
+            write(walk, _default_path(walk, context.params), look, **view)
 
 
 def _check(context: typer.Context, paths: Sequence[Path], style: opt.Style) -> None:
@@ -181,9 +186,10 @@ def _check(context: typer.Context, paths: Sequence[Path], style: opt.Style) -> N
         raise SettingsError("--solution fills in the blank cells of an --exercise")
     if options["interactive"] and JSON in paths:
         raise SettingsError("give --interactive or -o -, not both")
-    if options["interactive"] and not _is_terminal():
+    if options["interactive"] and not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
         raise SettingsError("--interactive needs a terminal; without one, leave it out")
-    if options["exercise"] is not None and not options["solution"] and _has_json(paths):
+    has_json = any(path == JSON or path.suffix.lower() == ".json" for path in paths)
+    if options["exercise"] is not None and not options["solution"] and has_json:
         raise SettingsError(
             "JSON holds every number: an exercise with blank cells cannot be written so"
         )
@@ -196,39 +202,11 @@ def _check(context: typer.Context, paths: Sequence[Path], style: opt.Style) -> N
         )
 
 
-def _is_terminal() -> bool:
-    return bool(sys.stdin and sys.stdin.isatty() and sys.stdout.isatty())
-
-
-def _has_json(paths: Sequence[Path]) -> bool:
-    return any(path == JSON or path.suffix.lower() == ".json" for path in paths)
-
-
-def _print_walk(view: View, look: Look, *, full: bool, interactive: bool) -> None:
-    """Print the walkthrough, or browse it step by step if `interactive`."""
-    if interactive:
-        from attnviz.walkthroughs.terminal.interactive import browse
-
-        browse(view, look.palette, look.theme)
-    else:
-        from attnviz.walkthroughs.terminal.steps import draw_overview, draw_walk
-
-        draw = draw_walk if full else draw_overview
-        print_view(partial(draw, view), look.palette, look.theme)
-
-
-def _default_path(
-    walk: Walkthrough,
-    example: str | None,
-    numbers: Path | None,
-    exercise: int | None,
-    *,
-    solution: bool,
-) -> Path:
+def _default_path(walk: Walkthrough, options: dict[str, Any]) -> Path:
     """Return a file in `outputs` named after the options, so that the same command writes the same file."""
-    source = f"example {example}" if example else None
-    if numbers is not None:
-        source = numbers.stem
+    source = f"example {options['example']}" if options["example"] else None
+    if options["numbers"] is not None:
+        source = options["numbers"].stem
     parts = []
     if walk.model:
         parts.append(f"layer-{walk.layer}")
@@ -237,8 +215,8 @@ def _default_path(
         parts.append(f"query-{'all' if walk.query is None else walk.query}")
     if walk.kind not in (None, "encoder"):
         parts.append(str(walk.kind))
-    if exercise is not None:
-        parts.append(f"{'solution' if solution else 'exercise'}-{exercise}")
+    if options["exercise"] is not None:
+        parts.append(f"{'solution' if options['solution'] else 'exercise'}-{options['exercise']}")
     subject = walk.text or source or walk.view(Look()).title
     return picture_path("walkthrough", subject, walk.model, parts, pair=None, target=None)
 

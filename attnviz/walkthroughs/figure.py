@@ -33,12 +33,10 @@ from attnviz.render.theme import Theme, theme_of
 from attnviz.text.display import clip
 from attnviz.text.messages import _
 from attnviz.walkthroughs import wording
-from attnviz.walkthroughs.hand import NEARLY_ZERO, TINY, format_number
+from attnviz.walkthroughs.hand import format_number, one_format
 from attnviz.walkthroughs.operations import KEYS_PLACE, MATRIX
 from attnviz.walkthroughs.texts import BEFORE, BY_KEY
 from attnviz.walkthroughs.view import (
-    BLANK,
-    DIGITS,
     Cut,
     GridView,
     StepView,
@@ -178,24 +176,17 @@ class Matrix:
     is_numbered: bool = True
     has_bars: bool = False  # whether weights are bars above their numbers
 
-    def number(self, row: int | None, column: int | None) -> str:
-        """Return the text of a cell; dots for a row or column left out, a line for a blank."""
-        if row is None or column is None:
-            return "⋮" if row is None else "…"
-        if (row, column) in self.grid.blanks:
-            return BLANK
-        value = float(self.grid.values[row, column])
-        if self.digits > DIGITS or not np.isfinite(value) or value == round(value):
-            return format_number(value, self.digits)
-        if abs(value) < TINY:
-            return NEARLY_ZERO
-        text = f"{value:.{self.digits}f}"
-        return text.removeprefix("-") if float(text) == 0 else text
-
     @cached_property
     def numbers(self) -> list[list[str]]:
-        """The texts of the cells."""
-        return [[self.number(row, column) for column in self.columns] for row in self.rows]
+        """The texts of the cells; dots for a row or column left out."""
+        write = one_format(self.grid.values, self.digits)
+
+        def text(row: int | None, column: int | None) -> str:
+            if row is None or column is None:
+                return "⋮" if row is None else "…"
+            return write(float(self.grid.values[row, column]))
+
+        return [[text(row, column) for column in self.columns] for row in self.rows]
 
     @cached_property
     def column_width(self) -> float:
@@ -210,7 +201,7 @@ class Matrix:
         values = np.full((len(self.rows), len(self.columns)), np.nan)
         for i, row in enumerate(self.rows):
             for j, column in enumerate(self.columns):
-                if row is not None and column is not None and (row, column) not in self.grid.blanks:
+                if row is not None and column is not None:
                     values[i, j] = self.grid.values[row, column]
         return np.where(np.isfinite(values), values, np.nan)
 
@@ -352,14 +343,15 @@ class Sheet:
             if not parts:
                 formulas.append(step)
                 continue
-            aside = [self.formulas(formulas)] if formulas else []
+            box = (
+                self.comparison(step, parts, by_key[1:])
+                if is_comparison
+                else self.step(step, parts)
+            )
+            before = [self.formulas(formulas)] if formulas else []
             formulas = []
-            if is_comparison:
-                boxes.append(self.comparison(step, parts, by_key[1:], aside))
-            elif self.is_slide:  # there is more room below than beside
-                boxes.append(below([*aside, self.step(step, parts)], LINE_GAP))
-            else:
-                boxes += [*aside, self.step(step, parts)]
+            # On a slide there is more room below than beside.
+            boxes += [below([*before, box], LINE_GAP)] if self.is_slide else [*before, box]
         return boxes + ([self.formulas(formulas)] if formulas else [])
 
     def formulas(self, steps: Sequence[StepView]) -> Box:
@@ -369,14 +361,13 @@ class Sheet:
         lines = [_heading(replace(steps[0], numbers=_numbers(steps), title=title))]
         for step in steps:
             heads = f"{len(step.heads)} {MATRIX} " if step.heads else ""
-            formula = wording.shown_formula(step.formula)
-            lines.append(words(f"{formula}   {heads}{step.result.values.shape}"))
+            lines.append(words(f"{step.formula}   {heads}{step.result.values.shape}"))
         return below(lines, 0.4)
 
     def formula(self, step: StepView) -> str:
         """Return the formula of a step, with the shape of the result if its names do not say it."""
-        formula, result = wording.shown_formula(step.formula), step.result
-        return f"{formula}   {result.values.shape}" if result.has_vectors else formula
+        shape = f"   {step.result.values.shape}" if step.result.has_vectors else ""
+        return f"{step.formula}{shape}"
 
     def step(self, step: StepView, parts: Sequence[tuple[str, GridView]]) -> Box:
         """Return a step with its matrices side by side, in as many lines as they need."""
@@ -433,36 +424,29 @@ class Sheet:
         step: StepView,
         parts: Sequence[tuple[str, GridView]],
         following: Sequence[StepView],
-        formulas: Sequence[Box],
     ) -> Box:
-        """Return the scores below Kᵀ, with the queries to their left and formulas above these.
+        """Return the scores below Kᵀ, with the queries to their left.
 
         The `following` steps have the same columns, one for each key of the only query, and stand below the scores.
         """
         name = step.step.operands[KEYS_PLACE[step.step.operation]]
         keys = self.view.grid(name)
         given = [grid for _, grid in parts if grid.name not in {name, step.step.result}]
-        n_keys = len(keys.values)
+        left = flow([self.matrix(grid, self.most_tokens) for grid in given], self.width, GAP)
+        is_narrow = self.width < NARROW
+        room = self.width if is_narrow else self.width - left.width - GAP
         most = self.most_tokens if len(step.result.values) > 1 else MOST_KEYS
+        most = min(most, len(keys.values))
         while True:
-            left = flow([self.matrix(grid, self.most_tokens) for grid in given], self.width, GAP)
-            columns = shorten(n_keys, most, self.strongest)
-            below_keys, scores_top = self.below_keys(step, following, keys, columns)
-            is_narrow = self.width < NARROW
-            room = self.width if is_narrow else self.width - left.width - STEP_GAP
-            if below_keys.width <= room or most <= 3:
+            columns = shorten(len(keys.values), most, self.strongest)
+            right, scores_top = self.below_keys(step, following, keys, columns)
+            if right.width <= room or most <= 3:
                 break
-            most = min(most, n_keys) - 1
-        heading = _heading(step)
+            most -= 1
         if is_narrow:
-            return below([*formulas, heading, left, below_keys], LINE_GAP)
-        above = below(formulas or [heading])
-        x = max(left.width + GAP, above.width + STEP_GAP if formulas else 0.0)
-        top = max(heading.height + 0.6 + scores_top, above.height + LINE_GAP)
-        places = [(0.0, 0.0, above), (0.0, top, left), (x, top - scores_top, below_keys)]
-        if formulas:
-            places.append((x, top - scores_top - heading.height - 0.6, heading))
-        return group(places)
+            return below([_heading(step), left, right], LINE_GAP)
+        beside = group([(0.0, scores_top, left), (left.width + GAP, 0.0, right)])
+        return below([_heading(step), beside], 0.6)
 
     def below_keys(
         self, step: StepView, following: Sequence[StepView], keys: GridView, columns: Cut
@@ -474,7 +458,6 @@ class Sheet:
             values=keys.values.T,
             rows=(),
             columns=keys.rows,
-            blanks=frozenset((column, row) for row, column in keys.blanks),
         )
         scores = self.view.grid(step.step.result)
         shape = scores.values.shape
@@ -490,7 +473,7 @@ class Sheet:
                 title=title,
                 outlined=("column", self.strongest[0]) if self.strongest else None,
                 is_numbered=shape[0] == 1 or len(columns) <= MOST_NUMBERED,
-                has_bars=grid.is_weights and shape[0] == 1 and not grid.blanks,
+                has_bars=grid.is_weights and shape[0] == 1 and not np.isnan(grid.values).any(),
             )
             matrices.append((heading, matrix))
 
@@ -527,7 +510,7 @@ def _heading(step: StepView, width: float = WIDEST, *, has_formula: bool = False
     title = step.title.partition(":")[0]  # "Softmax: the attention distribution"
     boxes = [words(step.numbers, "number", 0.95), words(title, "bold", TITLE)]
     if has_formula:
-        boxes.append(words(wording.shown_formula(step.formula), "quiet"))
+        boxes.append(words(step.formula, "quiet"))
     return flow(boxes, width, PAD, 0.2)
 
 
@@ -653,7 +636,7 @@ def _page(view: View, style: Style, sheet: Sheet) -> Box:
     steps = flow(sheet.boxes(), sheet.width, STEP_GAP, STEP_GAP)
     width = max(steps.width, min(sheet.width, NARROW))
     finding, source = view.heading
-    formula = wording.shown_formula(wording.whole_formula(view.walk))
+    formula = wording.whole_formula(view.walk)
     heading = [
         *_lines([finding], width, "bold", FINDING),
         *_lines([view.task or source], width, "quiet"),

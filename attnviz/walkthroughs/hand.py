@@ -17,6 +17,7 @@ MOST = 6  # most terms of a sum that are written; in a longer sum the middle is 
 HEAD, TAIL = 3, 1  # terms of a long sum before and after its middle
 # In a table with few digits, a number that is closer to 0 is written `NEARLY_ZERO`.
 TINY, NEARLY_ZERO = 1e-6, "≈ 0"
+BLANK = "____"  # a number that a learner fills in, which is NaN
 NEAR = 1e-13  # relative rounding error of double precision: closer numbers are equal
 
 
@@ -25,8 +26,10 @@ def format_number(value: float, digits: int) -> str:
 
     Integers have no decimals; a number that only rounds to an integer has at most three zeros. A number too small for
     `digits` decimals gets two more, and a still smaller or a very large one a power of ten, so that "0" is exactly 0.
-    Infinity is "∞".
+    Infinity is "∞", and NaN is a blank.
     """
+    if math.isnan(value):
+        return BLANK
     if math.isinf(value):
         return "-∞" if value < 0 else "∞"
     if value == int(value) and abs(value) < LARGE:
@@ -56,7 +59,7 @@ def one_format(values: np.ndarray, digits: int) -> Callable[[float], str]:
         form = f".{digits}f"
 
     def write(value: float) -> str:
-        if value == 0 or math.isinf(value):
+        if value == 0 or not math.isfinite(value):
             return format_number(value, digits)
         text = f"{value:{form}}"
         if float(text) == 0:

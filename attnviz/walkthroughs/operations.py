@@ -53,28 +53,14 @@ class ResultCell:
         return self.step.number or 0.0
 
 
-def labels_of_first(operands: Sequence[Grid]) -> Labels:
-    """Return the row and column names of the first operand."""
-    return operands[0].rows, operands[0].columns
-
-
-def same_cell(cell: ResultCell) -> list[Part | None]:
-    """Return the row and column of the cell for each operand."""
-    return [((cell.row,), (cell.column,)) for _name in cell.step.operands]
-
-
 def spell_formula(hand: Hand, cell: ResultCell) -> str:
     """Write the formula of a step with the numbers of the operands at the cell put in."""
     operation = OPERATIONS[cell.step.operation]
     fields = dict(zip("abc", map(hand.factor, cell.values), strict=False))
     if operation.numbered:
-        sign, number = factor(cell.walk, cell.step)
-        number_text = hand.factor(number)
-        fields |= {
-            "number": number_text,
-            "factor": f"{sign}({number_text})" if sign != "*" else f"·{number_text}",
-        }
-    text = _(operation.formula).format(**fields).replace(" * ", "·").replace(" ·", "·")
+        fields["number"] = hand.factor(cell.number)
+        fields["factor"] = factor(cell.walk, cell.step, hand.factor)
+    text = _(operation.formula).format(**fields).replace(" · ", "·")
     return re.sub(r"\((\([^()]*\))\)", r"\1", text)  # tanh((-1)) is tanh(-1)
 
 
@@ -84,33 +70,113 @@ class Operation:
 
     # takes the numbers of the operands, then the step's number if it has one
     compute: Callable[..., np.ndarray]
-    # Operands are {a}, {b}, ...; {b.transposed} is K^T, {all} lists them, {number} is the step's number.
+    # The rows and columns of each operand, as in einsum: r and c are the row and the column of the result, R and C the
+    # same axes if a cell needs all of them, 1 is an axis of size 1, and a cell needs all of any other axis.
+    axes: tuple[str, ...] = ("rc",)
+    # Operands are {a}, {b}, ..., transposed {A}, {B}, ...; {all} lists them, {number} is the step's number.
     formula: str | Message
-    longer_formula: str = ""  # the formula with the optional last operand
-    for_key: str = ""  # the formula for one query and one key
+    longer_formula: str = ""  # the formula with the last operand, if a step may lack it
+    for_key: str = ""  # the formula for one query and one key, if it is another
     # writes the arithmetic of one cell, without the result
     spell: Callable[[Hand, ResultCell], str] = spell_formula
-    n_operands: tuple[int, int] = (1, 1)  # the smallest and the largest number of operands
     numbered: bool = False  # whether a step needs a number in addition to its operands
-    # takes the shapes of the operands; returns whether they fit together
-    fits: Callable[..., bool] = lambda *shapes: True
-    # the names of the result's rows and columns
-    labels: Callable[[Sequence[Grid]], Labels] = labels_of_first
-    # the part of each operand that one cell is computed from; None for an operand that does not contribute
-    parts: Callable[[ResultCell], list[Part | None]] = same_cell
     signs: tuple[str, ...] = (",",)  # written before the second operand and those that follow
     is_exact: bool = True  # False if even whole numbers give rounded results, as powers of e do
 
+    @property
+    def n_operands(self) -> tuple[int, int]:
+        """The smallest and the largest number of operands."""
+        return len(self.axes) - bool(self.longer_formula), len(self.axes)
 
-def factor(walk: Walkthrough, step: CalculationStep) -> tuple[str, float]:
-    """Return the sign and the number that write a step's factor: ("/ sqrt", 8.0) if queries and keys have 8 columns."""
+    def fits(self, *shapes: tuple[int, int]) -> bool:
+        """Return whether operands of these shapes fit together."""
+        sizes = {"1": 1}
+        return all(
+            sizes.setdefault(axis, size) == size
+            for axes, shape in zip(self.axes, shapes, strict=False)
+            for axis, size in zip(axes.lower(), shape, strict=True)
+        )
+
+    def labels(self, operands: Sequence[Grid]) -> Labels:
+        """Return the names of the result's rows and columns."""
+        names: dict[str, tuple[str, ...]] = {"r": (), "c": ()}
+        for axes, grid in zip(self.axes, operands, strict=False):
+            for axis, labels in zip(axes.lower(), (grid.rows, grid.columns), strict=True):
+                names[axis] = names.get(axis) or labels
+        return names["r"], names["c"]
+
+    def parts(self, cell: ResultCell) -> list[Part | None]:
+        """Return the part of each operand that a cell is computed from; None for an operand that does not count."""
+        places = {"r": (cell.row,), "c": (cell.column,), "1": (0,)}
+        axes = self.axes[: len(cell.step.operands)]
+        return [(places.get(each[0]), places.get(each[1])) for each in axes]
+
+
+class _Concatenation(Operation):
+    """The operands side by side."""
+
+    @property
+    def n_operands(self) -> tuple[int, int]:
+        return 1, ANY
+
+    def fits(self, *shapes: tuple[int, int]) -> bool:
+        return len({rows for rows, _columns in shapes}) == 1
+
+    def labels(self, operands: Sequence[Grid]) -> Labels:
+        columns = tuple(name for grid in operands for name in grid.columns)
+        has_names = all(grid.columns for grid in operands)
+        return operands[0].rows, columns if has_names else ()
+
+    def parts(self, cell: ResultCell) -> list[Part | None]:
+        parts: list[Part | None] = []
+        first = 0
+        for grid in cell.grids:
+            column = cell.column - first
+            first += grid.shape[1]
+            is_inside = 0 <= column < grid.shape[1]
+            parts.append(((cell.row,), (column,)) if is_inside else None)
+        return parts
+
+
+class _Row(Operation):
+    """One row, by its number."""
+
+    def parts(self, cell: ResultCell) -> list[Part | None]:
+        return [((int(cell.number),), (cell.column,))]
+
+
+class _Split(Operation):
+    """One of several equal parts of the columns, by its number."""
+
+    def parts(self, cell: ResultCell) -> list[Part | None]:
+        a, n_parts = cell.grids
+        first = int(cell.number) * int(a.shape[1] // n_parts.item())
+        return [((cell.row,), (first + cell.column,)), ((0,), (0,))]
+
+
+class _Gru(Operation):
+    """A recurrent cell; the weights of its three gates stand side by side, each as wide as the state."""
+
+    def fits(self, *shapes: tuple[int, int]) -> bool:
+        return super().fits(*shapes) and shapes[2][1] == 3 * shapes[1][1]
+
+    def parts(self, cell: ResultCell) -> list[Part | None]:
+        width = cell.grids[1].shape[1]
+        columns = [gate * width + cell.column for gate in range(3)]
+        row: Part = ((cell.row,), None)
+        gates: Part = (None, columns)
+        return [row, row, gates, gates, gates, gates]
+
+
+def factor(walk: Walkthrough, step: CalculationStep, write: Callable[[float], str]) -> str:
+    """Return the factor of a step with its sign, such as "/ √8" if queries and keys have 8 columns."""
     number = 1.0 if step.number is None else step.number
     for earlier_step in walk.steps:
         if earlier_step.result == step.operands[0] and earlier_step.operation == "dot":
             width = walk.grids[earlier_step.operands[0]].values.shape[1]
             if width > 1 and math.isclose(number, width**-0.5, rel_tol=1e-7):
-                return "/ sqrt", float(width)
-    return "*", number
+                return f"/ √{write(width)}"
+    return f"· {write(number)}"
 
 
 def _spell_projection(hand: Hand, cell: ResultCell) -> str:
@@ -180,7 +246,7 @@ def _spell_norm(hand: Hand, cell: ResultCell) -> str:
     a, gain, shift = cell.grids
     values = a[cell.row]
     centred = f"({hand.write(values[cell.column])} - {hand.factor(values.mean())})"
-    spread = f"sqrt({hand.write(values.var())} + {hand.write(cell.number)})"
+    spread = f"√({hand.write(values.var())} + {hand.write(cell.number)})"
     gained = f"{centred} / {spread}·{hand.factor(gain[0, cell.column])}"
     return f"{gained} + {hand.factor(shift[0, cell.column])}"
 
@@ -193,186 +259,99 @@ def _spell_gru(hand: Hand, cell: ResultCell) -> str:
     return f"(1 - {share})·{new} + {share}·{old}"
 
 
-def _parts_of_projection(cell: ResultCell) -> list[Part | None]:
-    parts: list[Part | None] = [((cell.row,), None), (None, (cell.column,)), ((0,), (cell.column,))]
-    return parts[: len(cell.step.operands)]
-
-
-def _parts_of_comparison(cell: ResultCell) -> list[Part | None]:
-    parts: list[Part | None] = [(None, None) for _name in cell.step.operands]
-    parts[0] = (cell.row,), None
-    parts[KEYS_PLACE[cell.step.operation]] = (cell.column,), None
-    return parts
-
-
-def _parts_of_row(cell: ResultCell) -> list[Part | None]:
-    """Return the cell's row of the first operand, and all of a sink."""
-    parts: list[Part | None] = [((cell.row,), None), (None, None)]
-    return parts[: len(cell.step.operands)]
-
-
-def _parts_of_norm(cell: ResultCell) -> list[Part | None]:
-    weights: list[Part | None] = [((0,), (cell.column,)) for _name in cell.step.operands[1:]]
-    return [((cell.row,), None), *weights]
-
-
-def _parts_of_concatenate(cell: ResultCell) -> list[Part | None]:
-    """Return the cell of the one operand that is copied; None for the other operands."""
-    parts: list[Part | None] = []
-    first = 0
-    for grid in cell.grids:
-        column = cell.column - first
-        first += grid.shape[1]
-        is_inside = 0 <= column < grid.shape[1]
-        parts.append(((cell.row,), (column,)) if is_inside else None)
-    return parts
-
-
-def _parts_of_split(cell: ResultCell) -> list[Part | None]:
-    a, n_parts = cell.grids
-    first = int(cell.number) * int(a.shape[1] // n_parts.item())
-    return [((cell.row,), (first + cell.column,)), ((0,), (0,))]
-
-
-def _parts_of_gru(cell: ResultCell) -> list[Part | None]:
-    width = cell.grids[1].shape[1]
-    # The weights of the three gates stand side by side, each as wide as the state.
-    columns = [gate * width + cell.column for gate in range(3)]
-    row: Part = ((cell.row,), None)
-    gates: Part = (None, columns)
-    return [row, row, gates, gates, gates, gates]
-
-
-def _labels_of_concatenate(operands: Sequence[Grid]) -> Labels:
-    columns = tuple(name for grid in operands for name in grid.columns)
-    has_names = all(grid.columns for grid in operands)
-    return operands[0].rows, columns if has_names else ()
-
-
 KEYS_PLACE = {"dot": 1, "additive": 1, "general": 2}
 """The index of the keys among the operands of each operation that compares queries with keys."""
 
 OPERATIONS: dict[str, Operation] = {
     "add": Operation(
         compute=lambda a, b: a + b,
+        axes=("rc", "rc"),
         formula="{a} + {b}",
-        for_key="{a} + {b}",
-        n_operands=(2, 2),
-        fits=lambda a, b: a == b,
         signs=("+",),
     ),
     "projection": Operation(
         compute=lambda x, w, *bias: sum(bias, x @ w),  # (T, n) x (n, m) + (1, m) -> (T, m)
+        axes=("ri", "ic", "1c"),
         spell=_spell_projection,
         formula="{a} {b}",
         longer_formula="{a} {b} + {c}",
-        n_operands=(2, 3),
-        fits=lambda x, w, *bias: x[1] == w[0] and all(b == (1, w[1]) for b in bias),
-        labels=lambda operands: (operands[0].rows, operands[1].columns),
-        parts=_parts_of_projection,
         signs=(MATRIX, "+"),
     ),
     "dot": Operation(
         compute=lambda q, k: q @ k.T,  # (Q, d) x (d, K) -> (Q, K)
+        axes=("ri", "ci"),
         spell=lambda hand, cell: hand.products(cell.grids[0][cell.row], cell.grids[1][cell.column]),
-        formula="{a} {b.transposed}",
+        formula="{a} {B}",
         for_key="q · k",
-        n_operands=(2, 2),
-        fits=lambda q, k: q[1] == k[1],
-        labels=lambda operands: (operands[0].rows, operands[1].rows),
-        parts=_parts_of_comparison,
         signs=(MATRIX,),
     ),
     "general": Operation(
         compute=lambda q, w, k: q @ w @ k.T,  # Luong et al. 2015, equation 8
+        axes=("ri", "ij", "cj"),
         spell=_spell_general,
-        formula="{a} {b} {c.transposed}",
-        for_key="q W k^T",
-        n_operands=(3, 3),
-        fits=lambda q, w, k: (q[1], k[1]) == w,
-        labels=lambda operands: (operands[0].rows, operands[2].rows),
-        parts=_parts_of_comparison,
+        formula="{a} {b} {C}",
+        for_key="q W kᵀ",
         signs=(MATRIX,),
     ),
     "additive": Operation(
         compute=arithmetic.additive,
+        axes=("ri", "cj", "ai", "aj", "1a"),
         spell=_spell_additive,
-        formula="tanh({a} {c.transposed} + {b} {d.transposed}) {e.transposed}",
+        formula="tanh({a} {C} + {b} {D}) {E}",
         for_key="v · tanh(W q + U k)",
-        n_operands=(5, 5),
-        fits=lambda q, k, w, u, v: w == (v[1], q[1]) and u == (v[1], k[1]) and v[0] == 1,
-        labels=lambda operands: (operands[0].rows, operands[1].rows),
-        parts=_parts_of_comparison,
         is_exact=False,
     ),
     "times": Operation(
         compute=lambda a, number: a * number,
         formula="{a} {factor}",
-        for_key="{a} {factor}",
         numbered=True,
     ),
     "softcap": Operation(
         compute=lambda a, cap: cap * np.tanh(a / cap),  # Gemma Team 2024, "Gemma 2", section 2
         formula="{number} · tanh({a} / {number})",
-        for_key="{number} tanh({a} / {number})",
         numbered=True,
         is_exact=False,
     ),
     "mask": Operation(
         compute=lambda a, allowed: np.where(allowed == 0, -np.inf, a),
+        axes=("rc", "rc"),
         spell=_spell_mask,
         formula="mask({a})",
-        for_key="mask({a})",
-        n_operands=(2, 2),
-        fits=lambda a, allowed: a == allowed,
     ),
     "softmax": Operation(
         compute=arithmetic.softmax,
+        axes=("rC", "11"),
         spell=_spell_softmax,
         formula="softmax({a})",
         longer_formula="softmax({a} and {b})",
-        for_key="softmax({a})",
-        n_operands=(1, 2),
-        fits=lambda a, *sink: all(shape == (1, 1) for shape in sink),
-        parts=_parts_of_row,
         is_exact=False,
     ),
     "weigh": Operation(
         compute=lambda weights, v: weights[0][:, None] * v,  # (K, 1) * (K, d) -> (K, d)
+        axes=("1r", "rc"),
         spell=_spell_weigh,
-        formula="{a.transposed} * {b}",
+        formula="{A} ⊙ {b}",
         for_key="{a} · {b}",
-        n_operands=(2, 2),
-        fits=lambda weights, v: weights == (1, v[0]),
-        labels=lambda operands: (operands[0].columns or operands[1].rows, operands[1].columns),
-        parts=lambda cell: [((0,), (cell.row,)), ((cell.row,), (cell.column,))],
         signs=(CELLS,),
     ),
     "sum": Operation(
         compute=lambda a: a.sum(axis=0, keepdims=True),  # (K, d) -> (1, d)
+        axes=("ic",),
         spell=_spell_sum,
         formula=N_("sum of the rows of {a}"),
-        labels=lambda operands: ((), operands[0].columns),
-        parts=lambda cell: [(None, (cell.column,))],
     ),
-    "concatenate": Operation(
+    "concatenate": _Concatenation(
         compute=lambda *grids: np.hstack(grids),
         spell=_spell_copy,
         formula="[{all}]",
-        n_operands=(1, ANY),
-        fits=lambda *shapes: len({rows for rows, _columns in shapes}) == 1,
-        labels=_labels_of_concatenate,
-        parts=_parts_of_concatenate,
         signs=(";",),
     ),
     "norm": Operation(
         compute=arithmetic.norm,
+        axes=("rC", "1c", "1c"),
         spell=_spell_norm,
-        formula=N_("({a} - mean) / sqrt(variance + {number}) * {b} + {c}"),
-        n_operands=(3, 3),
+        formula=N_("({a} - mean) / √(variance + {number}) ⊙ {b} + {c}"),
         numbered=True,
-        fits=lambda a, gain, shift: gain == shift == (1, a[1]),
-        parts=_parts_of_norm,
         signs=(f"{ARROW} {CELLS}", "+"),
         is_exact=False,
     ),
@@ -380,40 +359,31 @@ OPERATIONS: dict[str, Operation] = {
         compute=lambda a: np.maximum(a, 0.0),
         formula="max(0, {a})",
     ),
-    "row": Operation(
+    "row": _Row(
         compute=arithmetic.row,
+        axes=("ic",),
         spell=_spell_copy,
         formula=N_("row {number} of {a}"),
         numbered=True,
-        labels=lambda operands: ((), operands[0].columns),
-        parts=lambda cell: [((int(cell.number),), (cell.column,))],
     ),
     "tanh": Operation(
         compute=np.tanh,
         formula="tanh({a})",
         is_exact=False,
     ),
-    "gru": Operation(
+    "gru": _Gru(
         compute=arithmetic.gru,
+        axes=("ri", "rC", "ig", "1g", "Cg", "1g"),
         spell=_spell_gru,
         formula="GRU({a}, {b})",
-        n_operands=(6, 6),
-        fits=lambda x, s, w, b, u, c: (
-            x[0] == s[0] and w == (x[1], 3 * s[1]) and u == (s[1], 3 * s[1]) and b == c == (1, w[1])
-        ),
-        labels=lambda operands: (operands[0].rows, operands[1].columns),
-        parts=_parts_of_gru,
         is_exact=False,
     ),
-    "split": Operation(
+    "split": _Split(
         compute=arithmetic.split,
+        axes=("ri", "11"),
         spell=_spell_copy,
         formula="split({a}, {b})",
-        n_operands=(2, 2),
         numbered=True,
-        fits=lambda a, n_parts: n_parts == (1, 1),
-        labels=lambda operands: (operands[0].rows, ()),
-        parts=_parts_of_split,
     ),
 }
 """Each operation by its name, which saved files contain."""

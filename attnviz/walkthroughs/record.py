@@ -178,6 +178,22 @@ class Walkthrough(Result):
         There is one row per pair of query and key, by name or number, and one column per grid. Raises SelectionError:
         there are no scores.
         """
-        from attnviz.walkthroughs.view import frame
+        from pandas import DataFrame, MultiIndex
 
-        return frame(self)
+        from attnviz.walkthroughs.texts import BY_KEY
+
+        names = [
+            step.result for step in self.steps if step.name in BY_KEY and step.operation != "weigh"
+        ]
+        grids = {name: self.grids[name] for name in dict.fromkeys([*names, *self.distributions()])}
+        if not grids:
+            raise SelectionError("this calculation has no scores: no query is compared with a key")
+        first = next(iter(grids.values()))
+        n_queries, n_keys = first.values.shape
+        pairs = first.rows or range(n_queries), first.columns or range(n_keys)
+        columns = {
+            name: grid.values.ravel()
+            for name, grid in grids.items()
+            if grid.values.shape == first.values.shape
+        }
+        return DataFrame(columns, index=MultiIndex.from_product(pairs, names=("query", "key")))

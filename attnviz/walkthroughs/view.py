@@ -6,27 +6,22 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.errors import SelectionError, SettingsError
+from attnviz.errors import SettingsError
 from attnviz.text.display import rounding, visible
 from attnviz.text.messages import N_, _
 from attnviz.text.notes import CUT, proof, sentence
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.calculation import spell_out
-from attnviz.walkthroughs.hand import MANY, TINY, format_number
+from attnviz.walkthroughs.hand import BLANK, MANY, TINY, format_number
 from attnviz.walkthroughs.operations import ARROW, KEYS_PLACE
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY, NOTES
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 Blanks = frozenset[tuple[str, int, int]]  # cells that a learner fills in: grid, row, column
-BLANK = "____"
 MOST_DIGITS = 17  # digits after the point; a double holds no more
 DIGITS = 3
 DIGITS_OF_EXAMPLE = 8  # the smallest weight of the example ``seq2seq`` is 2.9e-20
@@ -39,29 +34,6 @@ OF_HEADS = {
     *("query", "keys", "values", "split_query", "split_keys", "split_values", "context"),
     *BY_KEY,
 }
-
-
-def frame(walk: Walkthrough) -> DataFrame:
-    """Return the numbers of each query and key as a frame, one column per grid. Raises SelectionError: no scores."""
-    from pandas import DataFrame, MultiIndex
-
-    score_names = [
-        step.result for step in walk.steps if step.name in BY_KEY and step.operation != "weigh"
-    ]
-    grids = {
-        name: walk.grids[name] for name in dict.fromkeys([*score_names, *walk.distributions()])
-    }
-    if not grids:
-        raise SelectionError("this calculation has no scores: no query is compared with a key")
-    first = next(iter(grids.values()))
-    n_queries, n_keys = first.values.shape
-    pairs = first.rows or range(n_queries), first.columns or range(n_keys)
-    columns = {
-        name: grid.values.ravel()
-        for name, grid in grids.items()
-        if grid.values.shape == first.values.shape
-    }
-    return DataFrame(columns, index=MultiIndex.from_product(pairs, names=("query", "key")))
 
 
 # The indices of the rows or columns that are shown; None stands for those left out at that place.
@@ -78,10 +50,9 @@ class GridView:
     """One grid, prepared for display."""
 
     name: str  # its symbol, such as ``K``
-    values: Float64[np.ndarray, "row column"]
+    values: Float64[np.ndarray, "row column"]  # NaN for cells that a learner fills in
     rows: tuple[str, ...]  # a name for each row; empty if rows have only numbers
     columns: tuple[str, ...]  # a name for each column, or empty
-    blanks: frozenset[tuple[int, int]]  # row and column of each cell that stays empty
     is_weights: bool  # whether it holds attention weights or probabilities
     is_upright: bool = False  # whether the grid is transposed, so that each key is a row
 
@@ -130,8 +101,9 @@ class View:
         return DIGITS if self.precision is None else self.precision
 
     def digits_of(self, grid: GridView) -> int:
-        """Return the digits of a matrix; vectors have many numbers, so they get one less unless the user chose."""
-        return self.digits - (self.precision is None and grid.has_vectors)
+        """Return the digits of a matrix; vectors get one less unless the user chose, or computes with them."""
+        is_short = self.precision is None and grid.has_vectors and not self.blanks
+        return self.digits - is_short
 
     @property
     def full_digits(self) -> int:
@@ -257,18 +229,18 @@ class View:
     def grid(self, name: str, *, upright: bool = False) -> GridView:
         """Return a grid prepared for display, transposed if `upright`."""
         walk, grid = self.walk, self.walk.grids[name]
-        blanks = [(row, column) for of, row, column in self.blanks if of == name]
-        values, rows, columns = grid.values, grid.rows, grid.columns
+        values, rows, columns = grid.values.copy(), grid.rows, grid.columns
+        for of, row, column in self.blanks:
+            if of == name:
+                values[row, column] = np.nan
         if upright:
             values, rows, columns = values.T, columns, ()
-            blanks = [(column, row) for row, column in blanks]
         softmaxes = [step.result for step in walk.steps if step.operation == "softmax"]
         return GridView(
             name=name,
             values=values,
             rows=rows,
             columns=columns,
-            blanks=frozenset(blanks),
             is_upright=upright,
             is_weights=name in softmaxes or name in walk.distributions(),
         )
@@ -383,9 +355,7 @@ def _join_heads(views: list[StepView]) -> StepView:
 
 def stack(grids: Sequence[GridView], names: tuple[str, ...]) -> GridView:
     """Return grids of one row each as one grid, with these names for its rows."""
-    blanks = frozenset((row, column) for row, grid in enumerate(grids) for _, column in grid.blanks)
-    values = np.vstack([grid.values for grid in grids])
-    return replace(grids[0], values=values, rows=names, blanks=blanks)
+    return replace(grids[0], values=np.vstack([grid.values for grid in grids]), rows=names)
 
 
 def query_weights(walk: Walkthrough) -> Grid | None:

@@ -1,6 +1,6 @@
 """The formulas of walkthroughs for all views, the titles of steps and grids, and the finding.
 
-Formulas write a matrix product without a sign (Q K^T); between drawn matrices it is a cross. "⊙" always means a product
+Formulas write a matrix product without a sign (Q Kᵀ); between drawn matrices it is a cross. "⊙" always means a product
 cell by cell.
 """
 
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+import numpy as np
 
 from attnviz.text.messages import N_, _, pgettext
-from attnviz.walkthroughs.operations import CELLS, OPERATIONS, factor
+from attnviz.walkthroughs.operations import OPERATIONS, factor
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.texts import BIAS, BY_KEY, TEXTS, WEIGHTS, Text
 
@@ -26,17 +28,6 @@ ROW_NAMES = {
 NAMED_HERE = {"title_exercise", "title_seq2seq", "title_seq2seq_word"}
 # Names whose number is not that of a head.
 COUNTED = ("gain", "shift", "norm", "residual")
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """An operand in a formula: its name or shape, and how its transpose is written."""
-
-    text: str
-    transposed: str
-
-    def __str__(self) -> str:
-        return self.text
 
 
 def in_language(walk: Walkthrough) -> Walkthrough:
@@ -106,45 +97,43 @@ def formula_of(
     *,
     instead: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the formula of a step, such as "scores = q K^T"; `instead` replaces names of operands."""
+    """Return the formula of a step, such as "scores = q Kᵀ"; `instead` replaces names of operands."""
     names = [(instead or {}).get(name, name) for name in step.operands]
-    operands = [Operand(name, f"{name}^T") for name in names]
-    return f"{step.result} = {_fill(walk, step, operands)}"
+    return f"{step.result} = {_fill(walk, step, names, [f'{name}ᵀ' for name in names])}"
 
 
 def shapes_of(walk: Walkthrough, step: CalculationStep) -> str:
     """Return the formula of a step with shapes instead of names, such as "(1, 4) = (1, 8) (8, 4)"."""
     shapes = [walk.grids[name].values.shape for name in step.operands]
-    operands = [Operand(str(shape), str(shape[::-1])) for shape in shapes]
-    filled = _fill(walk, step, operands)
+    filled = _fill(walk, step, list(map(str, shapes)), [str(shape[::-1]) for shape in shapes])
     return f"{walk.grids[step.result].values.shape} = {filled}"
 
 
-def _fill(walk: Walkthrough, step: CalculationStep, operands: Sequence[Operand]) -> str:
+def _fill(
+    walk: Walkthrough, step: CalculationStep, operands: Sequence[str], transposed: Sequence[str]
+) -> str:
     operation = OPERATIONS[step.operation]
     is_longer = operation.longer_formula and len(operands) == operation.n_operands[1]
     formula = operation.longer_formula if is_longer else operation.formula
-    return _(formula).format(**_fields(walk, step, operands))
+    fields = _fields(walk, step, operands)
+    return _(formula).format(**fields, **dict(zip("ABCDE", transposed, strict=False)))
 
 
-def _fields(
-    walk: Walkthrough, step: CalculationStep, operands: Sequence[Operand | str]
-) -> dict[str, object]:
+def _fields(walk: Walkthrough, step: CalculationStep, operands: Sequence[str]) -> dict[str, str]:
     """Return the values for the fields of a formula, such as {a}, {all} and {factor}."""
-    names = [str(operand) for operand in operands]
-    if len(names) > MOST_LISTED:
-        names = [*names[:2], "…", names[-1]]
-    sign, value = factor(walk, step)
+    listed = list(operands)
+    if len(listed) > MOST_LISTED:
+        listed[2:-1] = ["…"]
     return {
         **dict(zip("abcdef", operands, strict=False)),
-        "all": "; ".join(names),
+        "all": "; ".join(listed),
         "number": f"{step.number or 0:g}",
-        "factor": f"{sign}({value:g})" if sign != "*" else f"* {value:.6g}",
+        "factor": factor(walk, step, "{:.6g}".format),
     }
 
 
 def formula_for_key(walk: Walkthrough, step: CalculationStep) -> str:
-    """Return the formula of a step for one query and one key, such as "score = q · k"; empty if there is none."""
+    """Return the formula of a step for one query and one key, such as "score = q · k"."""
     columns = {
         any_step.result: _formula_name(any_step.name)
         for any_step in walk.steps
@@ -153,25 +142,15 @@ def formula_for_key(walk: Walkthrough, step: CalculationStep) -> str:
     names = [columns.get(name, name) for name in step.operands]
     if step.operation == "weigh":
         names[1] = _("value")
-    filled = OPERATIONS[step.operation].for_key.format(**_fields(walk, step, names))
-    return filled and shown_formula(f"{_formula_name(step.name)} = {filled}")
+    operation = OPERATIONS[step.operation]
+    filled = (operation.for_key or operation.formula).format(**_fields(walk, step, names))
+    return f"{_formula_name(step.name)} = {filled}"
 
 
 def between(step: CalculationStep, place: int) -> str:
     """Return the sign before an operand on a sheet; a comma if the formula has no signs between its operands."""
     signs = OPERATIONS[step.operation].signs
     return "" if place == 0 else signs[min(place, len(signs)) - 1]
-
-
-def write_products(text: str) -> str:
-    """Return a formula with "·" for a product with a number, and "⊙" for a product cell by cell."""
-    return re.sub(r" \* (?=-?\d)", " · ", text).replace(" * ", f" {CELLS} ")
-
-
-def shown_formula(text: str) -> str:
-    """Return a formula with √ and ᵀ, as it is written on a blackboard."""
-    text = re.sub(r"sqrt\((\d+)\)", r"√\1", text)
-    return write_products(text).replace("^T", "ᵀ").replace("sqrt(", "√(")
 
 
 def strongest(walk: Walkthrough) -> tuple[int, int, int, float] | None:
@@ -186,16 +165,17 @@ def strongest(walk: Walkthrough) -> tuple[int, int, int, float] | None:
         grid = walk.grids[name]
         if not grid.rows or not grid.columns:
             continue
-        for row, weights in enumerate(grid.values.tolist()):
-            for key, weight in enumerate(weights):
-                is_skipped = skips_own and key == row
-                if not is_skipped and (strongest_cell is None or weight > strongest_cell[3]):
-                    strongest_cell = row, key, head, weight
+        weights = grid.values.copy()
+        if skips_own:
+            np.fill_diagonal(weights, -1.0)
+        row, key = map(int, np.unravel_index(weights.argmax(), weights.shape))
+        if strongest_cell is None or weights[row, key] > strongest_cell[3]:
+            strongest_cell = row, key, head, float(weights[row, key])
     return strongest_cell
 
 
 def whole_formula(walk: Walkthrough) -> str:
-    """Return the steps of attention in one line, such as "context = softmax(q K^T / sqrt(8)) V"."""
+    """Return the steps of attention in one line, such as "context = softmax(q Kᵀ / √8) V"."""
     # Each step puts the formula so far into its own, from the scores to the context.
     result = formula = ""
     for step in walk.steps:

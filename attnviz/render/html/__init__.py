@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,13 +85,9 @@ def build(
     )
 
 
-def template(file: Path, **markup: Callable[..., str]) -> Template:
-    """Return a template of HTML, which escapes what it is given and looks up its messages by `_`.
-
-    `markup` are further filters, which return HTML.
-    """
+def template(file: Path) -> Template:
+    """Return a template of HTML, which escapes what it is given and looks up its messages by `_`."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
 
     environment = Environment(
         loader=FileSystemLoader(file.parent),
@@ -103,8 +99,6 @@ def template(file: Path, **markup: Callable[..., str]) -> Template:
     )
     environment.globals["_"] = _
     environment.filters["hold_units"] = hold_units
-    for name, function in markup.items():
-        environment.filters[name] = lambda value, function=function: Markup(function(value))
     return environment.get_template(file.name)
 
 

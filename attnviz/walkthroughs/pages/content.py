@@ -1,23 +1,27 @@
-"""The contents of a walkthrough page, shared by Markdown and HTML."""
+"""The contents of a walkthrough page, shared by Markdown and HTML: the whole calculation at a glance, and its steps."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from attnviz.render.sheet import BLANK as UNSEEN
 from attnviz.text.messages import _
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.hand import one_format
-from attnviz.walkthroughs.keys import KeyTable, formulas, key_table
-from attnviz.walkthroughs.texts import BEFORE
-from attnviz.walkthroughs.view import BLANK, Cut, GridView, View, cut
+from attnviz.walkthroughs.keys import KeyTable, key_table
+from attnviz.walkthroughs.texts import BEFORE, BY_KEY
+from attnviz.walkthroughs.view import Cut, GridView, View, cut
 
 # A table with more than MOST columns or MOST_ROWS rows shows only the first and last of them.
 MOST, FIRST, LAST = 24, 9, 3  # columns; FIRST and LAST are also for rows without names
 MOST_ROWS, FIRST_ROWS, LAST_ROWS = 40, 20, 10  # rows
+# In the diagram: numbers of a vector, and of those that are cut the first and the last.
+MOST_NUMBERS, FIRST_NUMBERS, LAST_NUMBERS = 5, 3, 1
+MOST_CELLS = 150  # of a matrix in the diagram; weights may have more
+MOST_OF_HEADS = 600  # most weights of all heads together
 GAP = "…"
 
 
@@ -41,112 +45,171 @@ class PageTable:
     columns: tuple[str, ...]
     # the name and the cells of each row; a row without cells stands for rows left out
     rows: tuple[tuple[str, tuple[PageCell, ...]], ...]
+    sign: str = ""  # before a matrix of the diagram, such as "×"
+    # the width, in cells, and the formula of each heading; empty if each column has its own heading
+    headings: tuple[tuple[int, str], ...] = ()
+    largest: int | None = None  # the row of the key with the largest weight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagram:
+    """The matrices of attention at a glance, from the query to the context."""
+
+    title: str
+    formula: str = ""  # of attention in one line
+    tables: tuple[PageTable, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """A step or a given grid; texts are empty if there is nothing to say."""
 
-    kind: Literal["before", "step", "keys"] = "step"  # "keys" is the table with one row per key
-    number: int = 0  # the number of the step, also of the grids that it uses first
-
+    is_before: bool  # whether it is a step before attention
+    number: int  # the number of the step, also of the grids that it uses first
     title: str  # with the number of the step, if it is a step
     formula: str = ""  # with the names of the grids
-    shapes: str = ""  # the formula with shapes instead of names; for a given grid, its shape
-    sentence: str = ""
+    shapes: str  # the formula with shapes instead of names; for a given grid, its shape
+    sentence: str
     table: PageTable
-    remark: str = ""  # says which numbers are left out
+    remark: str  # says which numbers are left out
     hand: str = ""  # the arithmetic of one cell
 
 
 def lay_out(view: View) -> Iterator[Section]:
-    """Yield each step after the given grids that it uses first; after the last step by key, a table of all keys.
-
-    Of an exercise with one query, one table has everything.
-    """
-    steps = view.step_views()
-    by_key = [step for step in steps if step.is_by_key]
-    keys = key_table(view, steps)
+    """Yield each step after the given grids that it uses first; none of an exercise, whose diagram has everything."""
+    keys = key_table(view)
     if view.blanks and keys and keys.query and keys.context:
-        yield _section_by_key(view, keys)
         return
-    for step in steps:
-        kind: Literal["before", "step"] = "before" if step.step.name in BEFORE else "step"
-        for name in step.inputs:
-            title, sentence = wording.explain(name)
-            grid = view.grid(name)
+    for step in view.step_views():
+        title = f"{step.number}. {step.title}"
+        texts = [(name, *wording.explain(name)) for name in step.inputs]
+        for name, heading, sentence in [*texts, (step.step.result, title, step.sentence)]:
+            grid, is_result = view.grid(name), name == step.step.result
+            n = grid.values.shape[1]
+            cut_words = _("{n} columns; those in the middle are left out")
             yield Section(
-                kind=kind,
+                is_before=step.step.name in BEFORE,
                 number=step.number,
-                title=title,
-                shapes=f"{name}: {grid.values.shape}",
+                title=heading,
+                formula=step.formula if is_result else "",
+                shapes=step.shapes if is_result else f"{name}: {grid.values.shape}",
                 sentence=sentence,
-                table=_table(view, grid),
-                remark=_remark(view, grid),
+                table=_table(view, grid, cut(n, MOST, FIRST, LAST), view.full_digits),
+                remark=cut_words.format(n=n) if n > MOST else "",
+                hand=step.hand if is_result else "",
             )
-        result = view.grid(step.step.result)
-        yield Section(
-            kind=kind,
-            number=step.number,
-            title=f"{step.number}. {step.title}",
-            formula=step.formula,
-            shapes=step.shapes,
-            sentence=step.sentence,
-            table=_table(view, result),
-            remark=_remark(view, result),
-            hand=step.hand,
-        )
-        if keys is not None and len(by_key) > 1 and step is by_key[-1]:
-            yield _section_by_key(view, keys)
 
 
-def _remark(view: View, grid: GridView) -> str:
-    n = grid.values.shape[1]
-    return _("{n} columns; those in the middle are left out").format(n=n) if n > MOST else ""
+def diagram(view: View) -> Diagram | None:
+    """Return the diagram of a calculation; None if its matrices are too large."""
+    keys = key_table(view)
+    tables = tuple(_matrices(view)) if keys is None else (_side_by_side(view, keys),)
+    if not tables:
+        return None
+    if len(view.walk.distributions()) > 1:
+        return Diagram(title=wording.explain("softmax")[0], tables=tables)
+    title, formula = _("The whole calculation"), wording.whole_formula(view.walk)
+    return Diagram(title=title, formula=formula, tables=tables)
 
 
-def _table(view: View, grid: GridView) -> PageTable:
-    n_rows, n = grid.values.shape
-    names = grid.columns or tuple(map(str, range(n)))
-    columns = cut(n, MOST, FIRST, LAST)
+def _side_by_side(view: View, keys: KeyTable) -> PageTable:
+    """Return one table with the query above the keys, a row per key, and the context below the alignment vectors."""
+
+    def writer(grid: GridView) -> Callable[[int], tuple[PageCell, ...]]:
+        return _cell_writer(grid, _cut(view, grid), view.digits_of(grid))
+
+    writers = [writer(column.grid) for column in keys.columns]
+    query = () if keys.query is None else writer(keys.query)(0)
+    widths = [len(_cut(view, column.grid)) for column in keys.columns]
+    # The query of an additive score may be wider than the keys.
+    padding = max(0, len(query) - widths[0])
+    widths[0] += padding
+
+    def cells(key: int) -> tuple[PageCell, ...]:
+        first, *others = (write(key) for write in writers)
+        pad = (PageCell("", span=padding),) if padding else ()
+        return (*first, *pad, *(cell for row in others for cell in row))
+
+    rows = list(_rows(keys.keys, cells, has_names=True))
+    if query:
+        rows.insert(0, ("q", (*query, PageCell("", span=sum(widths) - len(query)))))
+    if keys.context is not None:
+        context = writer(keys.context)(0)
+        formula = _("context = sum of the alignment vectors")
+        rows.append((_("context"), (PageCell(formula, span=sum(widths) - len(context)), *context)))
+    followed = None if keys.largest is None else cells(keys.largest)
     return PageTable(
-        corner=grid.name,
-        columns=tuple(GAP if column is None else names[column] for column in columns),
-        rows=rows_of(view, grid.labels, cell_writer(view, grid), grid.rows or n_rows == 1),
+        corner=_("key"),
+        columns=tuple(column.title for column in keys.columns),
+        rows=tuple((name, _mark(row, widths)) for name, row in rows),
+        headings=tuple(
+            (width, column.formula.partition(" = ")[2])
+            for column, width in zip(keys.columns, widths, strict=True)
+        ),
+        largest=next((place for place, (_key, row) in enumerate(rows) if row == followed), None),
     )
 
 
-def _section_by_key(view: View, keys: KeyTable) -> Section:
-    """Return one table with the query, a row per key, and the context."""
-    others = [PageCell("")] * (len(keys.columns) - 1)
-
-    def vector(grid: GridView, row: int) -> PageCell:
-        cells = cell_writer(view, grid)(row)
-        texts = ", ".join(cell.text for cell in cells)
-        return cells[0] if grid.is_upright else PageCell(f"[{texts}]")
-
-    def cells(key: int) -> tuple[PageCell, ...]:
-        return tuple(vector(column.grid, key) for column in keys.columns)
-
-    rows = list(rows_of(view, keys.keys, cells, True))
-    if keys.query is not None:
-        rows.insert(0, ("q", (vector(keys.query, 0), *others)))
-    if keys.context is not None:
-        rows.append((_("context"), (*others, vector(keys.context, 0))))
-    titles = tuple(column.title for column in keys.columns)
-    table = PageTable(corner=_("key"), columns=titles, rows=tuple(rows))
-    sentence = "; ".join(formulas(view, keys))
-    return Section(kind="keys", title=_("Key by key"), sentence=sentence, table=table)
+def _mark(cells: Sequence[PageCell], widths: Sequence[int]) -> tuple[PageCell, ...]:
+    """Return the cells of a row, those that begin a matrix marked as first."""
+    first = set(accumulate(widths, initial=0))
+    places = accumulate((cell.span for cell in cells), initial=0)
+    return tuple(
+        replace(cell, is_first=place in first) for cell, place in zip(cells, places, strict=False)
+    )
 
 
-def rows_of(
-    view: View, labels: Sequence[str], cells: Callable[[int], tuple[PageCell, ...]], names: object
+def _matrices(view: View) -> Iterator[PageTable]:
+    """Yield the matrices of attention of several queries, each once; of several heads only their weights."""
+    distributions = view.walk.distributions()
+    if len(distributions) > 1:
+        grids = [view.grid(name) for name in distributions]
+        if sum(grid.values.size for grid in grids) <= MOST_OF_HEADS:
+            for grid in grids:
+                yield _table(view, grid, _cut(view, grid), view.digits_of(grid))
+        return
+    drawn: set[str] = set()
+    for step in view.step_views():
+        if step.step.name not in {*BY_KEY, "context"}:
+            continue
+        # The result of a mask shows the mask.
+        for sign, grid in step.parts[-1:] if step.step.name == "mask" else step.parts:
+            columns = _cut(view, grid)
+            is_small = len(grid.values) * len(columns) <= MOST_CELLS
+            if grid.name not in drawn and (is_small or grid.is_weights):
+                table = _table(view, grid, columns, view.digits_of(grid))
+                yield replace(table, sign=sign if drawn else "")
+                drawn.add(grid.name)
+
+
+def _cut(view: View, grid: GridView) -> Cut:
+    """Return the columns that the diagram shows; of vectors the first and last, but in an exercise."""
+    n = grid.values.shape[1]
+    if view.blanks:
+        return cut(n, MOST, FIRST, LAST)
+    if grid.has_vectors:
+        return cut(n, MOST_NUMBERS, FIRST_NUMBERS, LAST_NUMBERS)
+    return cut(n, MOST_ROWS, FIRST_ROWS, LAST_ROWS)
+
+
+def _table(view: View, grid: GridView, columns: Cut, digits: int) -> PageTable:
+    names = grid.columns or tuple(map(str, range(grid.values.shape[1])))
+    write = _cell_writer(grid, columns, digits)
+    return PageTable(
+        corner=grid.name,
+        columns=tuple(GAP if column is None else names[column] for column in columns),
+        rows=_rows(grid.labels, write, has_names=bool(grid.rows)),
+    )
+
+
+def _rows(
+    labels: Sequence[str], cells: Callable[[int], tuple[PageCell, ...]], *, has_names: bool
 ) -> tuple[tuple[str, tuple[PageCell, ...]], ...]:
     """Return the rows of a table; if there are many, the first, a count of those left out, and the last.
 
-    If `names` is empty or False, the rows have no names, and fewer of them are shown.
+    If the rows have no names, fewer of them are shown.
     """
-    first, last = (FIRST_ROWS, LAST_ROWS) if names else (FIRST, LAST)
+    first, last = (FIRST_ROWS, LAST_ROWS) if has_names else (FIRST, LAST)
     row_numbers = cut(len(labels), MOST_ROWS, first, last)
     gap_label = _("... {n} more rows").format(n=len(labels) - len(row_numbers) + 1)
     return tuple(
@@ -154,23 +217,18 @@ def rows_of(
     )
 
 
-def cell_writer(
-    view: View, grid: GridView, columns: Cut | None = None, digits: int | None = None
+def _cell_writer(
+    grid: GridView, columns: Cut, digits: int
 ) -> Callable[[int], tuple[PageCell, ...]]:
-    """Return a function that writes a row of a grid, with all numbers in one format.
-
-    Without `columns`, the first and last columns of a wide grid are written; without `digits`, all digits of the view.
-    """
-    write = one_format(grid.values, view.full_digits if digits is None else digits)
-    if columns is None:
-        columns = cut(grid.values.shape[1], MOST, FIRST, LAST)
+    """Return a function that writes a row of a grid, with all numbers in one format."""
+    write = one_format(grid.values, digits)
 
     def cell(row: int, column: int | None) -> PageCell:
         if column is None:
             return PageCell(GAP)
-        if (row, column) in grid.blanks:
-            return PageCell(BLANK)
         value = float(grid.values[row, column])
+        if math.isnan(value):
+            return PageCell(write(value))
         share = abs(value) / grid.top if math.isfinite(value) else 0.0
         hue = "r" if value > 0 else "b"
         if grid.is_weights:

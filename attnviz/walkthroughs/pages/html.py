@@ -14,9 +14,7 @@ from attnviz.render.html import BASE, build, template
 from attnviz.text.messages import _
 from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.operations import OPERATIONS, Part, ResultCell
-from attnviz.walkthroughs.pages.content import PageTable, lay_out
-from attnviz.walkthroughs.pages.diagram import diagram
-from attnviz.walkthroughs.pages.mathematics import mathml
+from attnviz.walkthroughs.pages.content import PageTable, diagram, lay_out
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.view import View, cell_name, line_name
 
@@ -29,9 +27,7 @@ DEPTH = 0.5  # the strongest shade, on which text is readable in light and dark 
 
 def page(view: View, look: Look) -> WebPage:
     """Return the walkthrough as one self-contained web page."""
-    walk, drawn = view.walk, diagram(view)
-    # The diagram has the same numbers as the tables by key.
-    sections = [section for section in lay_out(view) if section.kind != "keys" or drawn is None]
+    walk, drawn, sections = view.walk, diagram(view), list(lay_out(view))
     title, source = view.heading
     head = [
         (name, text)
@@ -44,7 +40,7 @@ def page(view: View, look: Look) -> WebPage:
         if text
     ]
     shares = [f".s{n} {{ --share: {n / LEVELS * DEPTH:g}; }}" for n in range(1, LEVELS + 1)]
-    tables = [] if drawn is None else [matrix.table for matrix in drawn.matrices]
+    tables = () if drawn is None else drawn.tables
     origins = _origins(view, [*tables, *(section.table for section in sections)])
     return WebPage(
         build(
@@ -55,11 +51,13 @@ def page(view: View, look: Look) -> WebPage:
             own=OWN,
             theme=look.theme,
             shared=BASE,
-            body=template(TEMPLATES / "walkthrough.html", mathml=mathml).render(
+            body=template(TEMPLATES / "walkthrough.html").render(
                 diagram=drawn,
                 groups=[
-                    (kind, list(group))
-                    for kind, group in groupby(enumerate(sections), key=lambda item: item[1].kind)
+                    (is_before, list(group))
+                    for is_before, group in groupby(
+                        enumerate(sections), key=lambda item: item[1].is_before
+                    )
                 ],
                 notes=[note for note in (view.small_weights, view.signs, *view.notes) if note],
                 levels=LEVELS,

@@ -1,15 +1,15 @@
-"""A walkthrough as Markdown, with tables and mathematics for GitHub, and its numbers as CSV."""
+"""A walkthrough as Markdown, with tables for GitHub, and its numbers as CSV."""
 
 from __future__ import annotations
 
 import csv as tables
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from io import StringIO
 
 from attnviz.text.display import inert
-from attnviz.walkthroughs.pages.content import PageTable, Section, lay_out
-from attnviz.walkthroughs.pages.mathematics import tex
+from attnviz.walkthroughs.pages.content import PageCell, PageTable, Section, diagram, lay_out
 from attnviz.walkthroughs.view import View
 
 COLUMNS = ("step", "name", "grid", "row", "row_name", "column", "column_name", "value")
@@ -23,10 +23,34 @@ def markdown(view: View) -> str:
     """Return the walkthrough as Markdown, with tables for GitHub."""
     first, second = view.heading
     blocks = [_paragraph(view.cut), f"# {escape(first)}", _paragraph(second), _paragraph(view.task)]
+    whole = diagram(view)
+    if whole is not None and whole.tables[0].headings:
+        blocks += [f"## {escape(whole.title)}", _paragraph(whole.formula)]
+        blocks.append(_table(_join_vectors(whole.tables[0])))
     for section in lay_out(view):
         blocks += _section(section)
     blocks += map(_paragraph, (view.signs, *view.notes, view.receipt))
     return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def _join_vectors(table: PageTable) -> PageTable:
+    """Return the table of all keys with each vector in one cell, since Markdown has no cells over several columns."""
+    rows = []
+    for label, cells in table.rows:
+        texts = [text for cell in cells for text in (cell.text, *[""] * (cell.span - 1))]
+        joined, start = [], 0
+        for width, _formula in table.headings:
+            vector = list(filter(None, texts[start : start + width]))
+            joined.append(
+                PageCell(f"[{', '.join(vector)}]" if len(vector) > 1 else "".join(vector))
+            )
+            start += width
+        rows.append((label, tuple(joined)))
+    columns = [
+        f"{column} = {formula}" if formula else column
+        for column, (_width, formula) in zip(table.columns, table.headings, strict=True)
+    ]
+    return replace(table, columns=tuple(columns), rows=tuple(rows))
 
 
 def escape(text: str) -> str:
@@ -36,8 +60,7 @@ def escape(text: str) -> str:
 
 def _section(section: Section) -> Iterator[str]:
     yield f"## {escape(section.title)}"
-    formulas = filter(None, (section.formula, section.shapes))
-    yield " · ".join(f"${tex(formula)}$" for formula in formulas)
+    yield _paragraph(" · ".join(filter(None, (section.formula, section.shapes))))
     yield _paragraph(section.sentence)
     yield _table(section.table)
     yield _paragraph(section.remark)

@@ -15,7 +15,8 @@ from attnviz.render.terminal.table import folded_table
 from attnviz.render.terminal.text import READABLE, behind
 from attnviz.text.messages import _
 from attnviz.walkthroughs import wording
-from attnviz.walkthroughs.keys import KeyTable, formulas, in_numbers, key_table
+from attnviz.walkthroughs.calculation import spell_out
+from attnviz.walkthroughs.keys import KeyTable, key_table
 from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.terminal.tables import (
     ColumnGroup,
@@ -43,7 +44,7 @@ def draw_overview(view: View, screen: Screen) -> Iterator[Text]:
     yield from _heading(view)
     table = key_table(view, steps)
     if table is not None:
-        yield from _query_and_keys(view, table)
+        yield from _query_and_keys(view, table, steps)
         if "probabilities" in walk.grids:
             yield from _words(view)
     elif heads == 1:
@@ -109,20 +110,30 @@ def _foot(view: ScreenView, *, has_weights: bool) -> Iterator[Text]:
     yield from view.wrap(view.receipt, "bold" if view.walk.own is not None else "")
 
 
-def _query_and_keys(view: ScreenView, table: KeyTable) -> Iterator[Text]:
-    """Yield the query, the formulas, one row per key, and the context."""
+def _query_and_keys(view: ScreenView, table: KeyTable, steps: Sequence[StepView]) -> Iterator[Text]:
+    """Yield the query, the formulas, one row per key, the context, and how the largest weight was computed."""
     yield Text()
     if table.query is not None:
         yield from _vector(view, "q", table.query)
-    yield from _side_by_side(view, formulas(view, table))
+    formulas = [column.formula for column in table.columns if column.formula]
+    if table.context is not None:
+        formulas.append(_("context = sum of the alignment vectors"))
+    yield from _side_by_side(view, formulas)
     yield Text()
     yield from _keys(view, table)
     if table.context is not None:
         yield from _vector(view, _("context"), table.context)
-    if worked := in_numbers(view, table):
+    if table.query is None:
+        return
+    if table.largest is not None:
+        worked = [
+            f"{step.column} = {spell_out(view.walk, step.step, 0, table.largest, view.digits)}"
+            for step in steps
+            if step.is_by_key and step.step.operation not in {"mask", "weigh"}
+        ]
         yield Text()
-        yield from view.wrap(worked)
-    if table.query is not None and table.columns[1].formula.endswith("q · k"):
+        yield from view.wrap(f"“{table.keys[table.largest]}”: {'; '.join(worked)}")
+    if table.columns[1].formula.endswith("q · k"):
         words = _("q, k: vectors of query and key ({n} numbers each); q · k: sum of their products")
         yield from view.wrap(words.format(n=table.query.values.shape[1]), "dim")
 
@@ -166,7 +177,7 @@ def _several_queries(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Te
         shown_steps = [step for step in shown_steps if step.step.name in {"softmax", "context"}]
     for step in shown_steps:
         yield Text()
-        yield from view.wrap(wording.shown_formula(step.formula), "bold")
+        yield from view.wrap(step.formula, "bold")
         yield from draw_grid(view, step.result)
 
 
@@ -181,7 +192,7 @@ def _list_of_steps(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Text
     for card in view.cards():
         shape, n_heads = "({},{})".format(*card.result.values.shape), len(card.heads)
         titles.append(view.spell(f"{card.numbers}. {card.title}"))
-        formulas.append(view.spell(wording.shown_formula(card.formula)))
+        formulas.append(view.spell(card.formula))
         shapes.append(view.spell(f"{n_heads}{MATRIX}{shape}" if n_heads > 1 else shape))
     columns = [Column("", titles), Column("", formulas), Column("", shapes)]
     yield from folded_table(columns, view.screen)
@@ -239,8 +250,8 @@ def _explain(view: ScreenView, name: str, shape: str) -> Iterator[Text]:
 def _step(view: ScreenView, step: StepView) -> Iterator[Text]:
     yield Text()
     yield from view.wrap(f"{step.number}. {step.title}", "bold")
-    yield from view.wrap(wording.write_products(step.formula), indent=INDENT)
-    yield from view.wrap(wording.write_products(step.shapes), "dim", INDENT)
+    yield from view.wrap(step.formula, indent=INDENT)
+    yield from view.wrap(step.shapes, "dim", INDENT)
     yield from view.wrap(step.sentence, indent=INDENT)
     yield from view.wrap(step.hand, indent=INDENT)
 

@@ -18,7 +18,7 @@ from attnviz.render.terminal.table import GAP
 from attnviz.render.terminal.text import MARKS, fit, spell, wrap
 from attnviz.text.messages import _
 from attnviz.walkthroughs.hand import format_number, one_format
-from attnviz.walkthroughs.view import BLANK, LEAST, Cut, GridView, View, cut
+from attnviz.walkthroughs.view import LEAST, Cut, GridView, View, cut
 
 LABEL_WIDTH, NAME_WIDTH = 14, 10  # largest widths of a row name and a column name
 MEASURED = 60  # columns of a long vector that are measured, at its two ends
@@ -101,7 +101,9 @@ class ColumnGroup:
         """Return the width of the widest number; in a long vector only the two ends are measured."""
         ends = cut(self.n_columns, MEASURED, MEASURED // 2, MEASURED // 2)
         columns = [column for column in ends if column is not None]
-        texts = [self._number(row, column) for row in self.rows for column in columns]
+        texts = [
+            self._write(self.grid.values[row, column]) for row in self.rows for column in columns
+        ]
         if self.sums.size:
             texts += [self._write(self.sums[column]) for column in columns]
         return max(map(cell_len, texts))
@@ -144,15 +146,11 @@ class ColumnGroup:
         if row == "sums":
             number = self._write(self.sums[column]) if self.sums.size else ""
         else:
-            number = self._number(int(row), column)
-            if number != BLANK:
-                style, suffix = self._look(float(self.grid.values[int(row), column]))
+            value = float(self.grid.values[int(row), column])
+            number = self._write(value)
+            if np.isfinite(value):
+                style, suffix = self._look(value)
         return Text.assemble((number.rjust(width), style), suffix)
-
-    def _number(self, row: int, column: int) -> str:
-        if (row, column) in self.grid.blanks:
-            return BLANK
-        return self._write(float(self.grid.values[row, column]))
 
     def _write(self, value: float) -> str:
         return self.view.spell(self._format(value))
@@ -169,8 +167,7 @@ class ColumnGroup:
         if self.grid.is_weights:
             is_seen = screen.colour and value >= UNSEEN
             return screen.paint(level) if is_seen else Style(), Text()
-        is_finite = bool(np.isfinite(value))
-        return screen.paint_signed(value, self.grid.top) if is_finite else Style(), Text()
+        return screen.paint_signed(value, self.grid.top), Text()
 
     def _bar(self, weight: float) -> str:
         """Return a bar, exact to an eighth of a cell; its full width is a weight of 1."""
