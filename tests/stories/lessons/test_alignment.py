@@ -15,7 +15,7 @@ from attnviz.models.training import files
 from attnviz.stories.lessons import alignment
 from attnviz.stories.lessons.alignment import LONG, RECURRENT, SHORT, TARGETS, TRANSFORMER
 from attnviz.stories.record import Matrix, Story
-from tests.stories.lessons import by_hand_recurrent
+from tests.stories.lessons import models
 from tests.stories.parts import panels, tables, told
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def recurrent(english: Sequence[str], korean: Sequence[str]) -> np.ndarray:
     """Return the weights of the recurrent model, in numpy [step, word]."""
-    return by_hand_recurrent.translate(RECURRENT, english, korean).weights
+    return models.translate(RECURRENT, english, korean).weights
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The demo of the bottleneck: the models in numpy, sentence by sentence, and the intervals worked out anew."""
+"""The demo of the bottleneck: the models, sentence by sentence, and the intervals worked out anew."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from attnviz.models.language import splits
 from attnviz.stories.lessons import bottleneck
 from attnviz.stories.record import Lines, Story
-from tests.stories.lessons import by_hand_recurrent
+from tests.stories.lessons import models
 from tests.stories.parts import panels, tables
 
 KINDS = ("with", "without")
@@ -51,11 +51,11 @@ def test_the_sentences_are_unseen_and_of_every_length() -> None:
 
 @pytest.mark.parametrize(("kind", "group"), [("with", 5), ("without", 2)])
 def test_shares_and_intervals(story: Story, kind: str, group: int) -> None:
-    """The table's and the picture's, from three models in numpy."""
+    """The table's and the picture's, from three models."""
     pairs = bottleneck.unseen_pairs()[group]
     faultless = [
         [
-            by_hand_recurrent.translate(
+            models.translate(
                 f"bottleneck-{kind}-{seed}", pair.english, most=len(pair.korean) + 1
             ).words
             == (*pair.korean, "<end>")

@@ -1,4 +1,4 @@
-"""The demo of forcing: the recurrent model in numpy, after the right words and after its own."""
+"""The demo of forcing: the recurrent model, after the right words and after its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attnviz.models.language import splits
 from attnviz.stories.lessons import forcing
 from attnviz.stories.lessons.forcing import MODEL, WRONG
 from attnviz.stories.record import Bars, Matrix, Story
-from tests.stories.lessons import by_hand_recurrent
+from tests.stories.lessons import models
 from tests.stories.parts import panels, tables, told
 
 ENGLISH, FORCED = forcing.SENTENCE.split(), forcing.FORCED.split()
@@ -27,8 +27,8 @@ def translations() -> list[tuple[list[str], list[str], list[str]]]:
     most = max(len(pair.korean) for pair in pairs) + 1
     for pair in pairs:
         right = [*pair.korean, END]
-        forced = by_hand_recurrent.translate(MODEL, pair.english, pair.korean).words
-        free = by_hand_recurrent.translate(MODEL, pair.english, most=most).words
+        forced = models.translate(MODEL, pair.english, pair.korean).words
+        free = models.translate(MODEL, pair.english, most=most).words
         found.append((right, list(forced), [*free, *[""] * (len(right) - len(free))]))
     return found
 
@@ -55,10 +55,11 @@ def in_order(which: int) -> list[int]:
 
 
 def test_the_wrong_word(story: Story) -> None:
-    """One word differs from what the model generates; every chance in the table, in numpy."""
-    vocabulary = by_hand_recurrent.vocabularies(MODEL)[1]
-    free = by_hand_recurrent.translate(MODEL, ENGLISH)
-    forced = by_hand_recurrent.translate(MODEL, ENGLISH, FORCED)
+    """One word differs from what the model generates; every chance in the table."""
+    target = models.opened(MODEL)[0].target
+    assert target is not None
+    free = models.translate(MODEL, ENGLISH)
+    forced = models.translate(MODEL, ENGLISH, FORCED)
     differs = [own != word for own, word in zip(free.words, [*FORCED, END], strict=True)]
     assert differs.index(True) == WRONG
     assert sum(differs) == 1
@@ -70,7 +71,7 @@ def test_the_wrong_word(story: Story) -> None:
             forced.words[step],
         )
         assert row[2] == pytest.approx(free.chances[step].max(), abs=1e-4)
-        assert row[4] == pytest.approx(forced.chances[step, vocabulary.index(given)], abs=1e-4)
+        assert row[4] == pytest.approx(forced.chances[step, target.words.index(given)], abs=1e-4)
         assert row[6] == pytest.approx(forced.chances[step].max(), abs=1e-4)
     after_own, after_forced = free.words[WRONG + 1], forced.words[WRONG + 1]
     assert after_own != after_forced
@@ -79,10 +80,10 @@ def test_the_wrong_word(story: Story) -> None:
 
 
 def test_patterns(story: Story) -> None:
-    """Both weights, in numpy; the wrong word changes them two rows later."""
+    """Both weights; the wrong word changes them two rows later."""
     free, forced = panels(story, Matrix)
     for panel, given in ((free, None), (forced, FORCED)):
-        expected = by_hand_recurrent.translate(MODEL, ENGLISH, given).weights
+        expected = models.translate(MODEL, ENGLISH, given).weights
         assert panel.values == pytest.approx(expected, abs=1e-4)
     later = WRONG + 2
     assert free.values[:later] == pytest.approx(forced.values[:later], abs=1e-6)

@@ -1,17 +1,41 @@
-"""The demo of a layer: its steps by the formulas, in numpy."""
+"""The demo of a layer: its steps as hooks on the modules see them."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+import torch
 
 from attnviz.stories.common import words_of
 from attnviz.stories.lessons import layer
 from attnviz.stories.record import Story
-from tests.stories.lessons import by_hand
+from tests.stories.lessons import models
 from tests.stories.parts import tables, told
 
-STEPS = [one.steps for one in by_hand.read("toy", words_of(layer.SENTENCE))]
+
+def seen_steps() -> list[tuple[np.ndarray, ...]]:
+    """Return what each part of each layer was given or returned, in the order of `layer.STEPS`."""
+    _card, model = models.opened("toy")
+    found = []
+    for module in model.encoder.layers:
+        seen: list[torch.Tensor] = []
+
+        def keep(_: object, given: Any, made: Any, seen: list[torch.Tensor] = seen) -> None:
+            seen.extend((given[0], made[0] if isinstance(made, tuple) else made))
+
+        parts = (module.attention, module.attention_norm, module.feed_forward)
+        hooks = [part.register_forward_hook(keep) for part in (*parts, module.feed_forward_norm)]
+        models.read("toy", words_of(layer.SENTENCE))
+        for hook in hooks:
+            hook.remove()
+        steps = [*seen[:4], *seen[5:]]  # the feed-forward network reads what the norm returned
+        found.append(tuple(step[0].double().numpy() for step in steps))
+    return found
+
+
+STEPS = seen_steps()
 
 
 def cosines(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from attnviz.stories.common import words_of
-from attnviz.stories.lessons import padding
+from attnviz.stories.lessons import padding as padding_story
 from attnviz.stories.record import Bars, Matrix, Story
-from tests.stories.lessons import by_hand
+from tests.stories.lessons import models
 from tests.stories.parts import panels, tables
 
-WORDS = words_of(padding.SHORT)
+WORDS = words_of(padding_story.SHORT)
 N = len(WORDS)
 
 
-def padded() -> list[str]:
-    """The sentence with its padding, the first word of the vocabulary, whose vector is all zeros."""
-    weights, card = by_hand.open_model("toy")
-    assert not weights["embedding.table.weight"][0].any()
-    return [*WORDS, *[card["source"][0]] * (len(words_of(padding.LONG)) - N)]  # type: ignore[index]
+@torch.inference_mode()
+def unmasked() -> tuple[np.ndarray, np.ndarray]:
+    """Return what `models.read` does for the sentence with its padding, which is read like words."""
+    card, model = models.opened("toy")
+    padding = [model.config.pad] * (len(words_of(padding_story.LONG)) - N)
+    embedded = model.embedding(torch.tensor([[*card.source.encode(WORDS), *padding]]))
+    vectors, weights, _ = model.encoder(embedded)
+    return vectors[0].double().numpy(), torch.cat(weights).double().numpy()
 
 
 def test_attention(story: Story) -> None:
     """With the mask the weights of the sentence alone; without it those of padding read as words."""
-    alone = by_hand.patterns("toy", WORDS)
-    unmasked = by_hand.patterns("toy", padded())[:, :, :N]
-    on_padding = unmasked[..., N:].sum(axis=-1)
+    alone = models.patterns("toy", WORDS)
+    patterns = unmasked()[1][:, :, :N]
+    on_padding = patterns[..., N:].sum(axis=-1)
     head = np.unravel_index(on_padding.mean(axis=-1).argmax(), on_padding.shape[:2])
     first, second = panels(story, Matrix)
     assert first.values[:, :N] == pytest.approx(alone[head], abs=1e-5)
     assert np.isnan(first.values[:, N:]).all()
-    assert second.values == pytest.approx(unmasked[head], abs=1e-5)
+    assert second.values == pytest.approx(patterns[head], abs=1e-5)
     shares = [f"{100 * share:.1f}%" for share in (on_padding.mean(), on_padding.max())]
     masked_row, unmasked_row = tables(story)[0].rows
     assert list(masked_row[1:3]) == ["0.0%", "0.0%"]
@@ -41,8 +45,8 @@ def test_attention(story: Story) -> None:
 
 def test_vectors(story: Story) -> None:
     """The change of each word's last vector, as a share of its length; masked, only rounding."""
-    alone, unmasked = (by_hand.read("toy", w)[-1].steps[-1][:N] for w in (WORDS, padded()))
-    changes = np.linalg.norm(unmasked - alone, axis=1) / np.linalg.norm(alone, axis=1)
+    alone, padded = models.read("toy", WORDS)[0], unmasked()[0][:N]
+    changes = np.linalg.norm(padded - alone, axis=1) / np.linalg.norm(alone, axis=1)
     (bars,) = panels(story, Bars)
     assert max(bars.series[0].values) < 1e-5
     assert bars.series[1].values == pytest.approx(changes, abs=1e-4)

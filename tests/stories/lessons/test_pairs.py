@@ -11,10 +11,10 @@ from attnviz.stories.lessons import pairs
 from attnviz.stories.lessons.pairs import WAYS, WORDS
 from attnviz.stories.record import Bars, Story
 from attnviz.text.display import percent
-from tests.stories.lessons import by_hand
+from tests.stories.lessons import models
 from tests.stories.parts import panels, tables, told
 
-PATTERNS = by_hand.patterns("toy", WORDS)
+PATTERNS = models.patterns("toy", WORDS)
 
 
 @cache
@@ -23,7 +23,7 @@ def count(split: str) -> np.ndarray:
     places = {"eating": -5, "green": -3, "apple": -2}
     hits: list[tuple[list[np.ndarray], list[np.ndarray]]] = [([], []) for _way in WAYS]
     for sentence in pairs.sentences(split):  # type: ignore[arg-type]
-        tops = by_hand.patterns("toy", sentence.words).argmax(axis=-1)
+        tops = models.patterns("toy", sentence.words).argmax(axis=-1)
         n = len(sentence.words)
         for (word, other), (there, elsewhere) in zip(WAYS, hits, strict=True):
             step = places[other] - places[word]

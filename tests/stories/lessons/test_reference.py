@@ -13,13 +13,13 @@ from attnviz.stories.common import words_of
 from attnviz.stories.lessons import reference
 from attnviz.stories.record import Bars, Matrix, Story
 from attnviz.text.display import percent
-from tests.stories.lessons import by_hand
+from tests.stories.lessons import models
 from tests.stories.parts import panels, tables, told
 
 SENTENCES = [words_of(reference.TIRED), words_of(reference.WIDE)]
 QUALITY = files.load_card(files.FOLDER / "toy.safetensors").quality
 HEAD = int(QUALITY["reference layer"]), int(QUALITY["reference head"])
-PATTERNS = [by_hand.patterns("toy", words)[HEAD] for words in SENTENCES]
+PATTERNS = [models.patterns("toy", words)[HEAD] for words in SENTENCES]
 
 
 def test_title(story: Story) -> None:
@@ -55,10 +55,10 @@ def test_resolutions(story: Story) -> None:
     for number, one in enumerate(islice(splits.sentences("test", kind="reference"), n)):
         at, words = one.reference, list(one.words)
         assert at is not None
-        here = by_hand.patterns("toy", words)[(*HEAD, at.pronoun)].argmax() == at.noun
+        here = models.patterns("toy", words)[(*HEAD, at.pronoun)].argmax() == at.noun
         others = dead if words[-2] in living else living
         words[-2] = others[number % len(others)]
-        there = by_hand.patterns("toy", words)[(*HEAD, at.pronoun)].argmax() == at.other
+        there = models.patterns("toy", words)[(*HEAD, at.pronoun)].argmax() == at.other
         found.append((here, here and there, at.noun < at.other))
     right, both, first = np.mean(found, axis=0)
     rows = tables(story)[1].rows
@@ -73,7 +73,7 @@ def test_other_constructions(story: Story) -> None:
     """Counted sentence by sentence: fewer are right than in the grammar that toy was trained on."""
     found = [
         [
-            by_hand.patterns("toy", list(one.words))[(*HEAD, one.reference.pronoun)].argmax()
+            models.patterns("toy", list(one.words))[(*HEAD, one.reference.pronoun)].argmax()
             == one.reference.noun
             for one in part
             if one.reference is not None
