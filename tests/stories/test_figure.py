@@ -98,13 +98,6 @@ def seen(made: Figure, texts_of: Texts) -> list[tuple[str, Bbox]]:
     return texts_of(made)
 
 
-@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.title.split(",")[0])
-def test_texts_keep_clear(texts_of: Texts, panel: Panel) -> None:
-    """No text lies on another or leaves the picture, with long and Korean names."""
-    made = picture_of(story(*[panel] * 3, title="a long title " * 12)).figure
-    expect_apart(seen(made, texts_of), made)
-
-
 @pytest.mark.parametrize(
     ("style", "theme"), [("sheet", "light"), ("slides", "dark"), ("paper", "light")]
 )
@@ -181,16 +174,6 @@ def test_numbers_stand_in_their_cells(texts_of: Texts) -> None:
     assert {text.get_text() for text in axes_of(whole).texts} == {"0", "1", "2", "3"}
     shown = {text.replace("−", "-") for text, _ in seen(picture_of(story(WAVES)).figure, texts_of)}
     assert {"-1.00", "0.50", "1.00"} <= shown
-
-
-def test_labels_of_a_matrix() -> None:
-    """Each row and column is named, upright where its name is wider than a cell."""
-    axes = axes_of(replace(LONG_NAMES, columns=("c", "d", "internationalization of long names")))
-    names = [label.get_text() for label in axes.get_xticklabels()]
-    assert names == ["c", "d", "internationalization of long names"]
-    assert {label.get_rotation() for label in axes.get_xticklabels()} == {90.0}
-    assert {label.get_rotation() for label in axes_of(MASKED).get_xticklabels()} == {0.0}
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("key", "query")
 
 
 def test_lines() -> None:

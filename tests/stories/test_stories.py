@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from attnviz.errors import OutputError, SelectionError
 from attnviz.render.theme import DARK, LIGHT
-from attnviz.stories import DEMOS, tell
+from attnviz.stories import DEMOS
 from attnviz.stories.record import Matrix, Table, cell_text, to_json, typeset
 from attnviz.text.display import hold_units
 from tests.fixtures.browser import barriers, state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from playwright.sync_api import Page
 
@@ -182,43 +179,3 @@ def test_sentences_set_the_views_of_records(
             again = show_page(page, fragment)
             assert state(again) == state(shown)
             assert again.inner_text("header .model").startswith(record.model)
-
-
-def test_files_from_python(tmp_path: Path, told: Callable[..., Story]) -> None:
-    """A story writes itself by the ending of a path, in its language; a notebook shows its page in a frame."""
-    story = told("transpose", "ko")
-    assert story.save(tmp_path / "a.html").read_text(encoding="utf-8") == story.page().html
-    assert '<html lang="ko">' in story.page().html
-    assert story.page("en").html == told("transpose").page().html
-    assert story.save(tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    assert told("transpose", "ko").title in story.save(tmp_path / "a.json").read_text(
-        encoding="utf-8"
-    )
-    assert str(story._repr_html_()).startswith("<iframe sandbox=")
-    with pytest.raises(OutputError):
-        story.save(tmp_path / "a.csv")
-
-
-def test_the_command_in_korean(
-    told: Callable[..., Story],
-    typed: Callable[..., Any],
-    here: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The list, the story, its picture and its numbers; an unknown language is refused."""
-    listed = typed("demo", "--lang", "ko").output
-    assert "스코어를 왜 sqrt(d_k)로 나누는가" in listed
-    assert listed.endswith("하나를 보려면: attnviz demo 이름\n")
-    result = typed("demo", "library", "--lang", "ko")
-    assert (result.status, result.errors) == (0, "wrote outputs/demo-library.png\n")
-    story = told("library", "ko")
-    assert " ".join(result.output.split()).startswith(story.title)
-    assert result.output.rstrip().endswith(story.receipt.split()[-1])
-    assert (here / "outputs" / "demo-library.png").exists()
-    printed = typed("demo", "library", "--lang", "ko", "-o", "-").output
-    assert json.loads(printed)["title"] == story.title
-    monkeypatch.setenv("ATTNVIZ_LANG", "ko")
-    assert typed("demo", "library", "-o", "a.json").output == result.output
-    assert tell("library", "ko").title == story.title
-    with pytest.raises(SelectionError, match="there is no language 'jp'"):
-        tell("library", "jp")

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from rich.cells import cell_len
 from rich.color import Color
 
 from attnviz.render.palette import colours, levels
@@ -106,24 +103,3 @@ def test_colours() -> None:
             f"{value:.2f}": table[int(levels(np.array([value]), 1.0)[0])].tolist()
             for value in floats
         }
-
-
-@settings(max_examples=40)
-@given(
-    data=st.data(), width=st.integers(40, 120), n_columns=st.integers(1, 12), shaded=st.booleans()
-)
-def test_any_table_fits(data: st.DataObject, width: int, n_columns: int, *, shaded: bool) -> None:
-    """Whatever a table holds: no line is too wide, and every number is there."""
-    cells = st.one_of(
-        st.integers(-(10**6), 10**6), st.floats(0.01, 1000), st.text("나a 너b-.", max_size=30)
-    )
-    rows = data.draw(st.lists(st.tuples(*[cells] * n_columns), min_size=1, max_size=4))
-    names = data.draw(st.tuples(*[st.text("나a b", max_size=12)] * n_columns))
-    table = Table("t", names, rows, shade=(-1.0, 1.0) if shaded else None)
-    for screen in (Screen(width=width), Screen(width=width, colour=False)):
-        lines = [line.plain for line in draw(story(table), screen)]
-        assert max(map(cell_len, lines)) <= width
-        words = {word.rstrip("░▒▓█") for line in lines for word in line.split()}
-        for cell in (cell for row in rows for cell in row):
-            if not isinstance(cell, str):
-                assert (f"{cell:,}" if isinstance(cell, int) else f"{cell:.3f}") in words

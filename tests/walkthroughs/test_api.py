@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.errors import SelectionError, SettingsError
-from attnviz.walkthroughs.files import load, to_json
+from attnviz.errors import SelectionError
+from attnviz.walkthroughs.files import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,20 +111,3 @@ def test_a_spreadsheet_runs_no_word(tmp_path: Path) -> None:
     }
     assert {"'=1+1", "'@SUM(1)"} <= names
     assert not any(name.startswith(("=", "@")) for name in names)
-
-
-def test_it_is_saved(here: Path) -> None:
-    """By the ending; what JSON holds is loaded and verified, and it has no blanks."""
-    walk = attnviz.walkthrough(exercise=3)
-    blanks = walk.blanks()
-    for suffix in ("md", "csv", "html", "png"):
-        path = walk.save(here / f"walk.{suffix}", blanks=blanks, lang="ko")
-        assert path.stat().st_size > 500
-        if suffix in {"md", "html"}:
-            text = path.read_text(encoding="utf-8").replace("\\", "")
-            assert "____" in text
-            assert "가중치" in text
-    with pytest.raises(SettingsError, match="JSON holds every number: an exercise with blank"):
-        walk.save(here / "walk.json", blanks=blanks)
-    assert to_json(load(walk.save(here / "walk.json"))) == to_json(walk)
-    assert attnviz.verify(here / "walk.json").fault == ""

@@ -160,7 +160,8 @@ def done(text: str) -> tuple[float, str, float]:
     left, sign, right = re.split(r" ([=≈]) ", text, maxsplit=1)
     left = left.removeprefix("(q W)·K: ")  # what the first factors of ``general`` are
     sum_of = re.sub(r"\[[^\]]*: ([^\]]+)\]", r"(\1)", left)
-    python = sum_of.replace("·", "*").replace("exp(-∞)", "0.0").replace("^", "**")
+    roots = re.sub(r"√(\d+)", r"sqrt(\1)", sum_of).replace("√(", "sqrt(")
+    python = roots.replace("·", "*").replace("exp(-∞)", "0.0")
     assert re.fullmatch(r"[\w\s.+*/(),-]+", python), python
     return float(eval(python, {"__builtins__": {}}, NAMES)), sign, float(right.split()[0])
 

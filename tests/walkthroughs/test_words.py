@@ -7,14 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from attnviz import walkthrough as walk
-from attnviz.attention import Note
-from attnviz.capture.source import open_source
 from attnviz.text.messages import LANGUAGES, language
-from attnviz.text.notes import sentence
-from attnviz.walkthroughs.examples import EXAMPLES, example, make
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
-from attnviz.walkthroughs.texts import NOTES, TEXTS
+from attnviz.walkthroughs.texts import TEXTS
 from attnviz.walkthroughs.wording import explain, formula_of, shapes_of
 from tests.walkthroughs.by_hand import note
 
@@ -53,19 +48,19 @@ def test_grids_of_heads_and_strange_names(name: str, english: str, korean: str) 
 FORMULAS = [
     ("add", ("q", "b"), (1, 3), None, "q + b", "(1, 3) + (1, 3)"),
     ("projection", ("q", "M", "d"), (1, 2), None, "q M + d", "(1, 3) (3, 2) + (1, 2)"),
-    ("dot", ("q", "K"), (1, 5), None, "q K^T", "(1, 3) (3, 5)"),
-    ("general", ("q", "W", "K"), (1, 5), None, "q W K^T", "(1, 3) (3, 3) (3, 5)"),
+    ("dot", ("q", "K"), (1, 5), None, "q Kᵀ", "(1, 3) (3, 5)"),
+    ("general", ("q", "W", "K"), (1, 5), None, "q W Kᵀ", "(1, 3) (3, 3) (3, 5)"),
     (
         "additive",
         ("q", "K", "U", "C", "v"),
         (1, 5),
         None,
-        "tanh(q U^T + K C^T) v^T",
+        "tanh(q Uᵀ + K Cᵀ) vᵀ",
         "tanh((1, 3) (3, 7) + (5, 3) (3, 7)) (7, 1)",
     ),
-    ("times", ("s",), (1, 5), 3**-0.5, "s / sqrt(3)", "(1, 5) / sqrt(3)"),
+    ("times", ("s",), (1, 5), 3**-0.5, "s / √3", "(1, 5) / √3"),
     ("softmax", ("s", "n"), (1, 5), None, "softmax(s and n)", "softmax((1, 5) and (1, 1))"),
-    ("weigh", ("s", "A"), (5, 2), None, "s^T * A", "(5, 1) * (5, 2)"),
+    ("weigh", ("s", "A"), (5, 2), None, "sᵀ ⊙ A", "(5, 1) ⊙ (5, 2)"),
     ("sum", ("A",), (1, 2), None, "sum of the rows of A", "sum of the rows of (5, 2)"),
     ("concatenate", ("d",) * 8, (1, 16), None, "[d; d; …; d]", "[(1, 2); (1, 2); …; (1, 2)]"),
     ("row", ("K",), (1, 3), 2.0, "row 2 of K", "row 2 of (5, 3)"),
@@ -94,27 +89,3 @@ def test_formulas_have_the_names_and_shapes_of_the_grids(
     walked = Walkthrough(title=note("made"), grids=grids, steps=(before, step))
     assert formula_of(walked, step) == f"r = {formula}"
     assert shapes_of(walked, step) == f"{shape} = {shapes}"
-
-
-def test_titles_and_notes_are_told_in_korean() -> None:
-    """Numbers, words and names of models stay, all else is Korean."""
-    toy, seq2seq = open_source("toy"), open_source("toy-seq2seq")
-    walks: list[Walkthrough] = [*map(example, EXAMPLES), make(3)]
-    walks += [
-        walk("I love you", source, all_queries=every)
-        for source in (toy, seq2seq)
-        for every in (True, False)
-    ]
-    walks += [walk("I love you", toy, whole_layer=True, query=query) for query in (None, 1)]
-    walks += [walk("I love you", toy, score="dot"), walk("I love you", toy, score="general")]
-    notes = dict.fromkeys(note for one in walks for note in (one.title, *one.notes))
-    assert len(notes) > 14
-    for one in notes:
-        english = sentence(one, NOTES)
-        with language("ko"):
-            korean = sentence(one, NOTES)
-        assert re.search("[가-힣]", korean), english
-        assert sorted(re.findall(r"\d+", korean)) == sorted(re.findall(r"\d+", english))
-        assert not re.search(r"\b(the|and|of|is|are|it|which|layer|words?)\b", korean), korean
-    with language("ko"):
-        assert sentence(Note.of("later", n=3), NOTES) == "later, n: 3"

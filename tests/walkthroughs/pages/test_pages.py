@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv as tables
 import math
 import re
+from html import escape
 from io import StringIO
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,6 @@ from attnviz.walkthroughs.examples import make
 from attnviz.walkthroughs.files import to_json
 from attnviz.walkthroughs.pages import markdown as pages_markdown
 from attnviz.walkthroughs.pages.markdown import COLUMNS
-from attnviz.walkthroughs.pages.mathematics import mathml, tex
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.view import View
 from attnviz.walkthroughs.wording import explain, formula_of, shapes_of
@@ -99,17 +99,16 @@ def test_every_number_is_shown(name: str, lang: str) -> None:
         there = walk.grids[grid_name]
         assert columns == list(there.columns or map(str, range(there.values.shape[1])))
         assert values == pytest.approx(there.values, rel=1e-6, abs=5.1e-7)
+    page = html(walk, lang=lang)
     places = [text.index(f"{i}. ") for i in range(1, len(walk.steps) + 1)]
     assert places == sorted(places)
     for step in walk.steps:
         with language(lang):
             title = explain(step.name)[0]
             formulas = formula_of(walk, step), shapes_of(walk, step)
-        assert title in strip_marks(text)
-        page = html(walk, lang=lang)
-        for written in formulas:
-            assert tex(written) in text
-            assert mathml(written) in page
+        for written in (title, *formulas):
+            assert written in strip_marks(text)
+            assert escape(written, quote=False) in page
 
 
 @pytest.mark.parametrize("write", [markdown, to_json], ids=["markdown", "json"])
@@ -131,7 +130,9 @@ def test_an_exercise_is_one_table() -> None:
     assert "Name: ____" in plain
     assert "Fill in the blanks; round to 3 decimals" in plain
     ((heads, rows),) = markdown_tables(text)
-    assert heads == ["key", "k", "score", "scaled", "weight", "value", "alignment"]
+    assert [head.split(" = ")[0] for head in heads] == [
+        *("key", "k", "score", "scaled", "weight", "value", "alignment")
+    ]
     assert str(rows).count("____") == len(walk.blanks())
     given = [[int(value) for value in row[1][1:-1].split(",")] for row in rows[:-1]]
     assert given == [*walk.grids["q"].values.tolist(), *walk.grids["K"].values.tolist()]

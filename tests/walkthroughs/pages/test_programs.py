@@ -68,7 +68,7 @@ def test_markdown_as_github_reads_it(lang: str, tmp_path: Path) -> None:
         ]
         for table in re.findall(r"<table>(.*?)</table>", made, re.DOTALL)
     ]
-    assert len(tables) == len(sections)
+    _whole, *tables = tables
     for table, section in zip(tables, sections, strict=True):
         there = section.table
         rows = [
