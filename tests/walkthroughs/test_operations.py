@@ -186,13 +186,11 @@ def test_what_is_written_comes_to_what_is_said(name: str, step: CalculationStep)
     ("operation", "operands", "written"),
     [
         ("dot", ([[10, 5, 10]], [[0, 1, 1], [5, 0, 1]]), "10·0 + 5·1 + 10·1 = 15"),
-        ("sum", ([[1 / 3], [1 / 3]],), "0.333 + 0.333 ≈ 0.667"),  # a third is only near 0.333
         (
             "dot",
             ([[*range(1, 49)]], [[1] * 48]),
             "1·1 + 2·1 + 3·1 + [44 more terms: 1122] + 48·1 = 1176",
         ),
-        ("softmax", ([[60, 15, -np.inf]],), "exp(60) / (exp(60) + exp(15) + exp(-∞)) ≈ 1"),
         (  # of scores whose power no number can hold, the largest is subtracted
             "softmax",
             ([[800, 801]],),

@@ -10,8 +10,6 @@ import pytest
 import torch
 
 from attnviz.models.language import splits
-from attnviz.models.language_models import TranslationTransformer
-from attnviz.models.training import files
 from attnviz.stories.lessons import alignment
 from attnviz.stories.lessons.alignment import LONG, RECURRENT, SHORT, TARGETS, TRANSFORMER
 from attnviz.stories.record import Matrix, Story
@@ -29,24 +27,16 @@ def recurrent(english: Sequence[str], korean: Sequence[str]) -> np.ndarray:
     return models.translate(RECURRENT, english, korean).weights
 
 
-@pytest.fixture(scope="module")
-def transformer() -> Callable[[Sequence[str], Sequence[str]], np.ndarray]:
-    """The weights of the Transformer's head for alignment, from its forward pass."""
-    card, model = files.load_home_built(TRANSFORMER)
-    assert isinstance(model, TranslationTransformer)
+@torch.inference_mode()
+def transformer(english: Sequence[str], korean: Sequence[str]) -> np.ndarray:
+    """Return the weights of the Transformer's head for alignment [step, word]."""
+    card, model = models.opened(TRANSFORMER)
     assert card.target is not None
-    source, target = card.source, card.target
+    words = torch.tensor([[*card.target.encode(korean), model.config.end]])
+    cross = model(torch.tensor([card.source.encode(english)]), words).weights.cross
     layer, head = (int(card.quality[f"alignment {which}"]) for which in ("layer", "head"))
-
-    @torch.inference_mode()
-    def weights(english: Sequence[str], korean: Sequence[str]) -> np.ndarray:
-        words = torch.tensor([[*target.encode(korean), model.config.end]])
-        cross = model(torch.tensor([source.encode(english)]), words).weights.cross[layer]
-        assert cross is not None
-        found: np.ndarray = cross[0, head].numpy()
-        return found
-
-    return weights
+    found: np.ndarray = cross[layer][0, head].numpy()
+    return found
 
 
 def error_rate(weights: Callable[..., np.ndarray], pairs: Sequence[Pair]) -> float:
@@ -61,9 +51,7 @@ def error_rate(weights: Callable[..., np.ndarray], pairs: Sequence[Pair]) -> flo
     return 1 - hits / (made + sure)
 
 
-def test_panels(
-    story: Story, transformer: Callable[[Sequence[str], Sequence[str]], np.ndarray]
-) -> None:
+def test_panels(story: Story) -> None:
     """The weights of both models: a row a step, a column an English word."""
     shown = zip((SHORT, LONG, LONG), (recurrent, recurrent, transformer), strict=True)
     for panel, (sentence, weights) in zip(panels(story, Matrix), shown, strict=True):
@@ -84,9 +72,7 @@ def test_the_alignment_crosses(story: Story) -> None:
     assert f"{weights.shape[0]} x {weights.shape[1]} for" in told(story)
 
 
-def test_error_rates(
-    story: Story, transformer: Callable[[Sequence[str], Sequence[str]], np.ndarray]
-) -> None:
+def test_error_rates(story: Story) -> None:
     """Of both models and of the diagonal, on the same unseen pairs."""
 
     def diagonal(english: Sequence[str], korean: Sequence[str]) -> np.ndarray:

@@ -20,21 +20,6 @@ def as_complex(vector: torch.Tensor) -> np.ndarray:
     return numbers
 
 
-def test_parity_with_llama() -> None:
-    """The library's own, which pairs a number with the one half a vector further on."""
-    from transformers import LlamaConfig
-    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
-
-    one, other, _table = rotary.random_vectors()
-    embedding = LlamaRotaryEmbedding(LlamaConfig(hidden_size=rotary.D, num_attention_heads=1))
-    order = [*range(0, rotary.D, 2), *range(1, rotary.D, 2)]
-    rows = [vector[order].float().expand(1, 1, rotary.N, rotary.D) for vector in (one, other)]
-    cosine, sine = embedding(rows[0], torch.arange(rotary.N)[None])
-    query, key = apply_rotary_pos_emb(*rows, cosine, sine)
-    scores = query[0, 0] @ key[0, 0].T / rotary.D**0.5
-    assert torch.allclose(scores.double(), rotary.scores()["rotary"], atol=1e-4)
-
-
 def test_scores(story: Story) -> None:
     """A rotary score has only the distance in it; the others do not."""
     one, other, _table = rotary.random_vectors()

@@ -21,19 +21,6 @@ def test_variance() -> None:
             assert abs(estimate.mean - expected) < 5 * error < 0.3 * expected
 
 
-def test_softmax(story: Story) -> None:
-    """The largest weight is nearly that of other random numbers."""
-    random = np.random.default_rng(7)
-    for d_k, row in zip(WIDTHS, tables(story)[0].rows, strict=True):
-        query, key = random.standard_normal((4000, 1, d_k)), random.standard_normal((4000, 10, d_k))
-        scores = (query * key).sum(axis=-1)
-        expected = []
-        for described in (scores, scores / math.sqrt(d_k)):
-            exponentials = np.exp(described - described.max(axis=1, keepdims=True))
-            expected.append((exponentials.max(axis=1) / exponentials.sum(axis=1)).mean())
-        assert list(row[3:]) == pytest.approx(expected, abs=0.05)
-
-
 @pytest.mark.parametrize("scale", [1.0, 0.5])
 def test_measure(scale: float) -> None:
     """The derivatives by query and keys, from autograd."""

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-import torch
 
 from attnviz import walkthrough
 from attnviz.attention import Kind, Note
 from attnviz.capture.source import open_source
 from attnviz.errors import NoAttentionError
-from attnviz.models.training.files import load_home_built
-from attnviz.walkthroughs.calculation import largest_difference
 from attnviz.walkthroughs.texts import BEFORE, BY_KEY
 from attnviz.walkthroughs.verify import examine
 from attnviz.walkthroughs.wording import explain
@@ -89,32 +86,6 @@ def test_whole_layers(zoo: Zoo, name: str, kind: Kind | None, steps: list[str]) 
         assert examine(one).fault == ""
         for what in {*one.inputs(), *(step.name for step in one.steps)}:
             assert explain(what)[1], what
-
-
-@pytest.mark.parametrize("name", ["toy", "distilbert"])
-def test_the_output_is_what_the_layer_itself_returns(zoo: Zoo, name: str) -> None:
-    """Asked of the modules, without attnviz: each layer of a toy, and each attention of DistilBERT."""
-    model: Any
-    if name == "toy":
-        card, model = load_home_built("toy")
-        modules, ids = model.encoder.layers, torch.tensor([card.source.encode(TEXT.split())])
-    else:
-        tokenizer, model = zoo.library(name)
-        modules = [layer.attention for layer in model.transformer.layer]
-        ids = tokenizer(TEXT, return_tensors="pt")["input_ids"]
-    returned: list[np.ndarray] = []
-
-    def keep(_: object, __: object, made: Any) -> None:
-        returned.append((made[0] if isinstance(made, tuple) else made)[0].double().numpy())
-
-    hooks = [module.register_forward_hook(keep) for module in modules]
-    with torch.inference_mode():
-        model(ids)
-    for hook in hooks:
-        hook.remove()
-    for layer, expected in enumerate(returned):
-        output = output_of(whole(zoo, name, None, layer))
-        assert largest_difference(output, expected) < 5e-6 * max(1.0, np.abs(expected).max())
 
 
 def test_a_large_layer() -> None:
