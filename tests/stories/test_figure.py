@@ -151,19 +151,6 @@ def test_cells_have_their_colours(palette: str) -> None:
     assert axes.patch.get_hatch()
 
 
-def test_diverging_colours() -> None:
-    """Zero is white, and both sides differ, whatever the palette."""
-    values = np.array([[-0.5, -0.25, 0.0, 0.25, 0.5, 12.0]])
-    matrix = Matrix("m", values, limits=(-0.5, 0.5), diverging=True)
-    image = axes_of(matrix, palette="viridis").images[0]
-    shown = image.to_rgba(np.ma.asarray(image.get_array()), bytes=True)[0, :, :3]
-    blue, _, white, _, red, beyond = shown.astype(int)
-    assert white.tolist() == [255, 255, 255]
-    assert blue[2] > blue[0] + 50
-    assert red[0] > red[2] + 50
-    assert (red == beyond).all()
-
-
 def test_numbers_stand_in_their_cells(texts_of: Texts) -> None:
     """Two decimals, none where masked, no minus before zero; where they do not fit there is a colour bar."""
     found = {text.get_position(): text.get_text() for text in axes_of(LONG_NAMES).texts}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from typing import TYPE_CHECKING
@@ -52,19 +51,6 @@ def test_toy_alone(typed: Typed, here: Path) -> None:
         lines[-1]
         == "More: --full (every step), --query WORD, --head 2.3, -o FILE.html, --interactive"
     )
-
-
-def test_examples(typed: Typed) -> None:
-    """S10 to every digit; the shapes of S2."""
-    output = typed("walkthrough", "--example", "seq2seq", "--full", "-o", "a.json").output
-    for number in ("2.86251858e-20", "1.38879439e-11", "6.94397194e-11", "10·5 + 5·0 + 10·1 = 60"):
-        assert number in output
-    output = typed("walkthrough", "--example", "seq2seq", "--precision", "2", "-o", "a.json").output
-    assert re.search(r"encoder 2 .* 60 +1\.00 █████ .* 5\.00 +0 +1\.00", output)
-    output = typed("walkthrough", "--example", "self-attention", "--full", "-o", "a.json").output
-    assert not re.search(r"\d\.\d{4}", output)
-    assert "(1, 4, 5)" in output
-    assert "(1, 4, 4)" in output
 
 
 def test_exercise(typed: Typed, here: Path) -> None:

@@ -9,11 +9,9 @@ from typing import Any
 import jaxtyping
 import numpy as np
 import pytest
-import torch
-from torch.nn import functional
 
 from attnviz.errors import RecordError
-from attnviz.walkthroughs.calculation import compute, spell_out
+from attnviz.walkthroughs.calculation import Calculation, compute, spell_out
 from attnviz.walkthroughs.operations import OPERATIONS
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from tests.walkthroughs.by_hand import note, walks
@@ -21,9 +19,6 @@ from tests.walkthroughs.by_hand import note, walks
 DRAW = np.random.default_rng(3)
 A, B, K = DRAW.normal(size=(2, 3)), DRAW.normal(size=(2, 3)), DRAW.normal(size=(4, 3))
 SQUARE, ROW = DRAW.normal(size=(3, 3)), DRAW.normal(size=(1, 3))
-SINK, MASK = np.array([[1.5]]), np.array([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]])
-GATES = [DRAW.normal(size=shape) for shape in ((3, 15), (1, 15), (5, 15), (1, 15))]
-STATE = DRAW.normal(size=(2, 5))
 
 
 def made(
@@ -42,53 +37,6 @@ def of(operation: str, *values: np.ndarray, number: float | None = None) -> np.n
     """An operation's result on these grids."""
     walk, _ = made(operation, *values, number=number)
     return walk.grids["r"].values
-
-
-def gru_cell(x: torch.Tensor, state: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
-    """PyTorch's own gated recurrent unit."""
-    w, b, u, c = weights
-    return torch.gru_cell(x, state, w.T, u.T, b[0], c[0])
-
-
-@pytest.mark.parametrize(
-    ("operation", "operands", "number", "expected"),
-    [
-        ("projection", (A, SQUARE), None, lambda x, w: torch.einsum("ti,io->to", x, w)),
-        ("projection", (A, SQUARE, ROW), None, lambda x, w, b: functional.linear(x, w.T, b[0])),
-        ("dot", (A, K), None, lambda q, k: torch.einsum("qd,kd->qk", q, k)),
-        ("general", (A, SQUARE, K), None, lambda q, w, k: torch.einsum("qi,ij,kj->qk", q, w, k)),
-        ("weigh", (ROW[:, :2], K[:2]), None, lambda w, v: torch.einsum("ak,kd->kd", w, v)),
-        ("sum", (K,), None, lambda k: [[math.fsum(column) for column in k.T.tolist()]]),
-        ("add", (A, B), None, torch.add),
-        ("concatenate", (A, B, A), None, lambda *grids: torch.cat(grids, dim=1)),
-        ("split", (A, np.array([[3.0]])), 1.0, lambda a, _: a[:, 1:2]),
-        ("row", (K,), 2.0, lambda k: k[2:3]),
-        ("times", (A,), 0.5, lambda a: a / 2),
-        ("softmax", (A,), None, lambda a: a.softmax(dim=1)),
-        (
-            "softmax",
-            (A, SINK),
-            None,
-            lambda a, _: functional.pad(a, (0, 1), value=1.5).softmax(1)[:, :3],
-        ),
-        ("mask", (A, MASK), None, lambda a, mask: a.masked_fill(mask == 0, -torch.inf)),
-        ("softcap", (A,), 0.7, lambda a: 0.7 * torch.tanh(a / 0.7)),
-        ("relu", (A,), None, torch.relu),
-        ("tanh", (A,), None, torch.tanh),
-        (
-            "norm",
-            (A, ROW, B[:1]),
-            1e-3,
-            lambda a, g, s: functional.layer_norm(a, (3,), g[0], s[0], 1e-3),
-        ),
-        ("gru", (A, STATE, *GATES), None, gru_cell),
-    ],
-)
-def test_results(operation: str, operands: Any, number: float | None, expected: Any) -> None:
-    """PyTorch's own functions in double precision, or sums written out."""
-    right = np.asarray(expected(*map(torch.from_numpy, operands)))
-    found = of(operation, *operands, number=number)
-    np.testing.assert_allclose(found, right, rtol=1e-13, atol=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -140,6 +88,26 @@ def test_refused(
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(RecordError, match=line):
         of(operation, *operands, number=number)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "line"),
+    [
+        ("q", np.ones((1, 1)), "there are two grids q"),
+        ("K", np.ones((0, 3)), r"K is empty: its shape is \(0, 3\)"),
+        ("K", np.array([[1.0, np.nan]]), "K must hold finite numbers: row 0, column 1 is nan"),
+    ],
+)
+def test_grids_that_are_refused(name: str, values: np.ndarray, line: str) -> None:
+    """Two grids of a name, none, and numbers that are none."""
+    c = Calculation()
+    c.give("q", Grid(values=A))
+    with pytest.raises(RecordError, match=line):
+        c.give(name, Grid(values=values))
+    with pytest.raises(RecordError, match="there are two grids q"):
+        c.step("query", "q", "relu", "q")
+    with pytest.raises(RecordError, match=r"step keys \(relu\) is made from X, which is not there"):
+        c.step("keys", "K", "relu", "X")
 
 
 # --------------------------------------------------------------------------------------- the arithmetic written out
