@@ -23,7 +23,6 @@ from attnviz.walkthroughs.terminal.tables import (
     ScreenView,
     draw_grid,
     draw_table,
-    fits,
     rows_of,
 )
 from attnviz.walkthroughs.texts import BY_KEY
@@ -257,10 +256,7 @@ def _step(view: ScreenView, step: StepView) -> Iterator[Text]:
 
 
 def _keys(view: ScreenView, table: KeyTable) -> Iterator[Text]:
-    """Yield one row per key of the only query, with its weight as a number and a bar, and the sums.
-
-    If not everything fits side by side, values and alignment vectors follow below.
-    """
+    """Yield one row per key of the only query, with its weight as a number and a bar, and the sums."""
     weights = query_weights(view.walk)
     assert weights is not None
     shares = weights.values[0]
@@ -278,19 +274,13 @@ def _keys(view: ScreenView, table: KeyTable) -> Iterator[Text]:
         )
         for column in table.columns
     ]
-    n_first = len(blocks)
-    if not fits(blocks, view.screen.width):
-        n_first = 1 + next(i for i, block in enumerate(blocks) if block.grid.is_weights)
-    for number, part in enumerate(filter(None, (blocks[:n_first], blocks[n_first:]))):
-        if number:
-            yield Text()
-        yield from draw_table(
-            part,
-            labels=weights.columns or tuple(map(str, range(len(shares)))),
-            head=_("key"),
-            last=_("sum"),
-            counts_hidden=False,
-        )
+    yield from draw_table(
+        blocks,
+        labels=weights.columns or tuple(map(str, range(len(shares)))),
+        head=_("key"),
+        last=_("sum"),
+        counts_hidden=False,
+    )
     if len(rows) < len(shares):
         words = _("{n} more keys with smaller weights, together {total}")
         total = view.number(float(shares.sum() - shares[rows].sum()))

@@ -256,11 +256,6 @@ def rows_of(grid: GridView) -> list[int]:
     return [row for row in rows if row is not None]
 
 
-def fits(blocks: Sequence[ColumnGroup], width: int) -> bool:
-    """Return whether all blocks fit side by side after the names of the rows, perhaps with fewer columns."""
-    return _count_columns(blocks, width - LABEL_WIDTH) is not None
-
-
 def _arrange(
     blocks: Sequence[ColumnGroup], room: int
 ) -> Iterator[tuple[Sequence[ColumnGroup], Sequence[Cut]]]:
