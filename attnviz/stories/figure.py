@@ -87,7 +87,9 @@ def draw(story: Story, look: Look) -> Picture:
     style, theme = style_of(look), theme_of(look.theme, look.palette)
     main = story.picture[story.main]
     panels = [main, *(panel for panel in story.picture if panel is not main)]
-    caption = typeset(_caption(story))
+    notes = " ".join(notes_of(story.picture))
+    receipt = f"{story.receipt.removesuffix('.')}. {notes}" if notes else story.receipt
+    caption = typeset(receipt)
     typefaces = typefaces_for([story.title, caption, typeset(repr(panels))])
 
     width = style.width or (WIDTH if len(panels) > 1 else WIDTH_OF_ONE)
@@ -158,16 +160,14 @@ def draw_alone(panel: Panel, palette: Palette) -> Picture:
     )
 
 
-def _caption(story: Story) -> str:
-    """Return the receipt, and what hatches and bands are."""
+def notes_of(panels: Sequence[Panel]) -> list[str]:
+    """Return what hatches and bands are, if a panel has them."""
     notes = []
-    matrices = [panel for panel in story.picture if isinstance(panel, Matrix)]
-    if any(np.isnan(matrix.values).any() for matrix in matrices):
+    if any(isinstance(panel, Matrix) and np.isnan(panel.values).any() for panel in panels):
         notes.append(_("Hatched cells are masked."))
-    charts = [panel for panel in story.picture if isinstance(panel, Lines)]
-    if any(series.low for chart in charts for series in chart.series):
+    if any(not isinstance(panel, Matrix) and any(s.low for s in panel.series) for panel in panels):
         notes.append(_("Bands are 95% intervals."))
-    return ". ".join([story.receipt.removesuffix("."), " ".join(notes)]) if notes else story.receipt
+    return notes
 
 
 def _shape(panel: Panel) -> float:

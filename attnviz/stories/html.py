@@ -11,15 +11,13 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-import numpy as np
-
 from attnviz.heatmaps.html import StoryText
 from attnviz.heatmaps.html import story as with_views
 from attnviz.look import Look, Palette
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes, template
 from attnviz.render.theme import LIGHT, theme_of
-from attnviz.stories.figure import NAMED, draw_alone
+from attnviz.stories.figure import NAMED, draw_alone, notes_of
 from attnviz.stories.record import (
     Cell,
     Lines,
@@ -120,21 +118,14 @@ def _shade(cell: Cell, table: Table) -> float | None:
 
 def _panel(panel: Panel, number: int, palette: Palette) -> dict[str, Any]:
     """Return a panel for the template: its drawing, and its numbers as a table."""
-    note, numbers = "", _numbers(panel)
-    if isinstance(panel, Matrix):
-        note = _("Hatched cells are masked.") if np.isnan(panel.values).any() else ""
-        numbers = numbers if max(panel.values.shape) <= NAMED else None
-    elif any(series.low for series in panel.series):
-        note = _("Bands are 95% intervals.")
-    title = _typeset(panel.title)
+    title, numbers = _typeset(panel.title), _numbers(panel)
     file = BytesIO()
     draw_alone(panel, palette).write(file, ".svg")
     return {
         "title": title,
-        "note": note,
+        "note": " ".join(notes_of([panel])),
         "drawing": _inline(file.getvalue(), title, f"p{number}-"),
-        "numbers": numbers,
-        "summary": _("The numbers"),
+        "numbers": numbers and _table(numbers),
     }
 
 
@@ -183,30 +174,23 @@ def _clean(element: Element, used: set[str], prefix: str, colours: Mapping[str, 
         _clean(child, used, prefix, colours)
 
 
-def _numbers(panel: Panel) -> dict[str, Any] | None:
-    """Return the numbers of a panel as a table."""
+def _numbers(panel: Panel) -> Table | None:
+    """Return the numbers of a panel as a table; None for a matrix with too many."""
     if isinstance(panel, Matrix):
-        columns = list(panel.columns) or list(map(str, range(panel.values.shape[1])))
-        names = list(panel.rows) or list(map(str, range(panel.values.shape[0])))
+        n_rows, n_columns = panel.values.shape
+        if max(n_rows, n_columns) > NAMED:
+            return None
+        title = panel.title
+        first = _("rows: {0}, columns: {1}").format(panel.row_title, panel.column_title)
+        names, columns = panel.rows or range(n_rows), panel.columns or range(n_columns)
         cells = [list(map(_short, row)) for row in panel.values.tolist()]
-        title, first = (
-            panel.title,
-            _("rows: {0}, columns: {1}").format(panel.row_title, panel.column_title),
-        )
     else:
-        columns = [series.name for series in panel.series]
-        if isinstance(panel, Lines):
-            names, first = list(map(_short, panel.x)), panel.x_title
-        else:
-            names, first = list(panel.labels), ""
+        title, columns = panel.y_title, [series.name for series in panel.series]
+        names = list(map(_short, panel.x)) if isinstance(panel, Lines) else panel.labels
+        first = panel.x_title if isinstance(panel, Lines) else ""
         cells = [[_range(series, n) for series in panel.series] for n in range(len(names))]
-        title = panel.y_title
-    return {
-        "title": _typeset(title),
-        "columns": list(map(_typeset, (first, *columns))),
-        "rows": [[_typeset(name), *row] for name, row in zip(names, cells, strict=True)],
-        "numbers": [isinstance(panel, Lines), *(True for _column in columns)],
-    }
+    rows = [(str(name), *row) for name, row in zip(names, cells, strict=True)]
+    return Table(title, [first, *map(str, columns)], rows)
 
 
 def _range(series: Series, n: int) -> str:

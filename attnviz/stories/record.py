@@ -138,8 +138,9 @@ def typeset(text: str) -> str:
 
 
 def is_number(cell: Cell) -> bool:
-    """Return whether a cell is a number, or text such as ``99.6%``."""
-    return not isinstance(cell, str) or re.fullmatch(r"[-+]?[\d.,]+%?", cell) is not None
+    """Return whether a cell is a number, or text such as ``99.6%`` or ``0.98 (0.95 to 1.00)``."""
+    number = r"[-+\u2212]?\d[\d.,]*%?( \(.*\))?"
+    return not isinstance(cell, str) or re.fullmatch(number, cell) is not None
 
 
 def to_json(story: Story) -> str:
