@@ -118,15 +118,13 @@ class View:
         return sentence(self.walk.title, NOTES)
 
     @property
-    def title_and_text(self) -> str:
-        """The title and the sentence that the model read."""
-        return f"{self.title} · “{visible(self.walk.text)}”" if self.walk.text else self.title
-
-    @property
     def heading(self) -> tuple[str, str]:
         """The finding, and below it the title and the sentence; without a finding, the title and the source."""
         finding = "" if self.blanks else self.finding
-        return (finding, self.title_and_text) if finding else (self.title, self.source)
+        if not finding:
+            return self.title, self.source
+        text = f" · “{visible(self.walk.text)}”" if self.walk.text else ""
+        return finding, self.title + text
 
     @property
     def task(self) -> str:

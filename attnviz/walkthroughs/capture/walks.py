@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attnviz.attention import Kind, Note, Receipt, Token, indices_of
 from attnviz.capture.attend import attend_batch
@@ -209,11 +209,12 @@ def _finish(
     *,
     receipt: Receipt,
     head: int | None = None,
-    own: str | None = None,
-    difference: float | None = None,
-    from_input: float | None = None,
+    **compared: Any,
 ) -> Walkthrough:
-    """Return the finished walkthrough of a calculation, with the model, layer, head and sentence."""
+    """Return the finished walkthrough of a calculation, with the model, layer, head and sentence.
+
+    `compared` are the fields of `Walkthrough` about the model's own numbers.
+    """
     fields: dict[str, str | int] = {"model": run.source.name, "layer": run.layer.number}
     if head is not None:
         fields["head"] = head
@@ -231,9 +232,7 @@ def _finish(
         head=head,
         receipt=receipt,
         kind=run.kind,
-        own=own,
-        difference=difference,
-        from_input=from_input,
+        **compared,
     )
 
 

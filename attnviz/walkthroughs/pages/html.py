@@ -40,7 +40,7 @@ def page(view: View, look: Look) -> WebPage:
         if text
     ]
     shares = [f".s{n} {{ --share: {n / LEVELS * DEPTH:g}; }}" for n in range(1, LEVELS + 1)]
-    tables = () if drawn is None else drawn.tables
+    tables = () if drawn is None or not sections else drawn.tables  # an exercise explains nothing
     origins = _origins(view, [*tables, *(section.table for section in sections)])
     return WebPage(
         build(

@@ -23,7 +23,7 @@ class Origins {
     this.place = null;
     const page = this.page = /** @type {HTMLElement} */ (document.getElementById("page"));
     this.panel = el("section", { id: "origin", "aria-live": "polite" });
-    for (const [at, table] of page.querySelectorAll("table").entries()) this.enliven(table, tables[at]);
+    for (const [at, table] of page.querySelectorAll("table").entries()) this.enliven(table, tables[at] ?? []);
     if (this.cells.size) page.append(this.panel);  // an exercise has no number that tells anything
     for (const kind of ["pointerover", "focusin"]) page.addEventListener(kind, (event) => this.point(event.target));
     page.addEventListener("click", ({ target }) => {
@@ -46,7 +46,7 @@ class Origins {
   /** Makes the numbers of a table known, and one of them reached by Tab. @param {HTMLTableElement} table @param {number[]} numbers */
   enliven(table, numbers) {
     for (const [at, cell] of table.querySelectorAll("td").entries()) {
-      if (numbers[at] < 0) continue;
+      if (!(numbers[at] >= 0)) continue;
       this.cells.set(cell, numbers[at]);
       cell.tabIndex = -1;
     }
