@@ -38,8 +38,10 @@ def key_table(view: View, steps: Sequence[StepView] | None = None) -> KeyTable |
     If `steps` are given, the table has only these.
     """
     weights = query_weights(view.walk)
+    if weights is None:
+        return None
     steps = [step for step in steps or view.step_views() if step.is_by_key]
-    if weights is None or not steps:
+    if not steps:
         return None
     first, query = steps[0].step, None
     columns = []

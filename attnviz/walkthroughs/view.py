@@ -227,10 +227,11 @@ class View:
     def grid(self, name: str, *, upright: bool = False) -> GridView:
         """Return a grid prepared for display, transposed if `upright`."""
         walk, grid = self.walk, self.walk.grids[name]
-        values, rows, columns = grid.values.copy(), grid.rows, grid.columns
-        for of, row, column in self.blanks:
-            if of == name:
-                values[row, column] = np.nan
+        values, rows, columns = grid.values, grid.rows, grid.columns
+        blanks = [(row, column) for of, row, column in self.blanks if of == name]
+        if blanks:
+            values = values.copy()
+            values[tuple(zip(*blanks, strict=True))] = np.nan
         if upright:
             values, rows, columns = values.T, columns, ()
         softmaxes = [step.result for step in walk.steps if step.operation == "softmax"]

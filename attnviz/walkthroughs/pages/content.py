@@ -77,10 +77,11 @@ class Section:
 
 def lay_out(view: View) -> Iterator[Section]:
     """Yield each step after the given grids that it uses first; none of an exercise, whose diagram has everything."""
-    keys = key_table(view)
+    steps = view.step_views()
+    keys = key_table(view, steps)
     if view.blanks and keys and keys.query and keys.context:
         return
-    for step in view.step_views():
+    for step in steps:
         title = f"{step.number}. {step.title}"
         texts = [(name, *wording.explain(name)) for name in step.inputs]
         for name, heading, sentence in [*texts, (step.step.result, title, step.sentence)]:
