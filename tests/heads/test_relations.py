@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attnviz.attention import Note
 from attnviz.heads import relations, tally
 from attnviz.heads.relations import (
     DISTANCES,
@@ -69,7 +70,7 @@ def numbers(counted: Relations) -> dict[str, object]:
         name: (one.hits.tolist(), one.offsets.tolist(), one.counts.tolist(), one.lost)
         for name, one in counted.by_name.items()
     }
-    return {"names": list(by_name), **by_name, "all": (counted.n_links, counted.n_other)}
+    return {"names": list(by_name), **by_name, "other": counted.n_other}
 
 
 def in_groups(values: np.ndarray) -> np.ndarray:
@@ -115,10 +116,10 @@ class TestCounts:
         at = DISTANCES.tolist().index
         assert det.offsets[0, 0, [at(1), at(2)]].tolist() == [1, 1]
         assert obj.offsets[0, 0, at(-1)] == 1
-        assert (aux.lost, det.lost, obj.lost, counted.n_links) == (1, 1, 0, 6)
-        assert [note.code for note in relations.notes(counted)] == [
-            "relations_lost",
-            "relations_in_one_half",
+        assert (aux.lost, det.lost, obj.lost) == (1, 1, 0)
+        assert list(relations.notes(counted)) == [
+            Note.of("relations_lost", n=2, total=6),
+            Note.of("relations_in_one_half", n=1),
         ]
 
     def test_a_sentence_counts_in_its_half_in_all_and_in_one_group(self) -> None:
@@ -135,19 +136,6 @@ class TestCounts:
         assert counted.hits[0, :, 0, 0, 1].tolist() == groups.tolist()
         assert counted.offsets[0, :, DISTANCES.tolist().index(5)].tolist() == groups.tolist()
         assert counted.counts[1].sum() == 0
-
-    def test_many_relations(self) -> None:
-        """The first of their names are counted, and the links of the others are told."""
-        names = [f"r{number:03}" for number in range(relations.MOST_RELATIONS + 2)]
-        one, other = (
-            small([(EVEN, found(*((name, 1, None) for name in some)))])
-            for some in (names[1:], names[:-1])
-        )
-        for counted in (one, relations.merge(one, other), relations.merge(other, one)):
-            assert len(counted.by_name) == relations.MOST_RELATIONS
-        assert list(relations.merge(one, other).by_name) == names[:-2]
-        *_, note = relations.notes(one)
-        assert (note.code, dict(note.fields)["n"]) == ("relations_uncounted", 1)
 
 
 class TestMerging:

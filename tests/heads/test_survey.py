@@ -10,6 +10,7 @@ import pytest
 from attnviz.capture.source import open_source
 from attnviz.heads import relations, tally
 from attnviz.heads.compare import compare
+from attnviz.heads.measures import measures_of
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.words import reason
 from attnviz.models.language.splits import corpus_lines
@@ -59,9 +60,10 @@ def test_parts_make_the_whole(whole: Survey, order: tuple[int, ...]) -> None:
     same(whole, merged, 1e-6)
     assert whole.controls is not None
     assert merged.controls is not None
+    roles = [measure.name for measure in measures_of() if measure.role is not None]
     for one, other, names in (
         (whole.controls.chance, merged.controls.chance, whole.measures),
-        (whole.controls.untrained, merged.controls.untrained, whole.roles),
+        (whole.controls.untrained, merged.controls.untrained, roles),
     ):
         assert one is not None
         assert other is not None
@@ -86,7 +88,6 @@ def links_of(found: Survey) -> tuple[object, ...]:
             (name, one.hits.tolist(), one.offsets.tolist(), one.counts.tolist(), one.lost)
             for name, one in made.by_name.items()
         ],
-        made.n_links,
         [(key, one.annotation) for key, one in found.linked.items()],
         [(key, one.names, one.hits.tolist(), one.lost) for key, one in controls.found.items()],
     )

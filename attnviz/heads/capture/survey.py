@@ -268,23 +268,20 @@ class Runner:
             n_annotated = sum(item is not None for item in annotated)
             link_counts = replace(link_counts, n_other=n_annotated - len(linked))
         size = self._settings.controls
-        enough = np.array([item.enough_rows for item in self._measures], dtype=np.float64)
+
+        def sampled(row: int) -> SampledSentence:
+            single = sums[row].astype(np.float32), counts[row].astype(np.float32)
+            return SampledSentence(sentences[row].text, *single)
+
         return measured.rows, Survey(
             model=self.source.name,
             weights=self._digest,
             kind=batch.kind or self.source.kinds[0],
             measures=tuple(item.name for item in self._measures),
-            roles=tuple(item.name for item in self._measures if item.role is not None),
             heads=tally.tally_sentences(sums, counts[:, :, None], keys),
             offsets=tally.tally_sentences(measured.fixed, measured.fixed_counts[:, None], keys),
-            examples=survey.examples_of(
-                sums, counts, keys, [item.text for item in sentences], enough
-            ),
             sample_size=size,
-            sample={
-                key: self._sampled(batch, measured, keys.index(key))
-                for key in sorted(set(keys))[:size]
-            },
+            sample={key: sampled(keys.index(key)) for key in sorted(set(keys))[:size]},
             linked=relations.sample_links(linked) if size else {},
             relations=link_counts,
             n_tokens=int(batch.real.sum()),
@@ -292,14 +289,6 @@ class Runner:
             worst=receipt.differences,
             proves=receipt.proves,
         )
-
-    def _sampled(self, batch: Batch, measured: BatchMeasures, row: int) -> SampledSentence:
-        """Return one sentence of a batch with its measures that may give a role."""
-        sums, counts = (
-            np.array(values[row][..., self._has_role], np.float32, order="C")
-            for values in (measured.sums, measured.counts)
-        )
-        return SampledSentence(batch.sentences[row].text, sums, counts)
 
     def add_controls(self, measured: Survey) -> Survey:
         """Return the survey of this model with the controls, measured on its sample."""
