@@ -55,10 +55,3 @@ def test_each_stage_is_shown_and_erased(
     assert places == sorted(places)
     assert "\x1b[2K" in written[places[-1] :]
     assert "Heads on one sentence" in shown
-
-
-def test_quiet(here: Path, environment: Callable[..., dict[str, str]]) -> None:
-    """With --quiet nothing is shown of it."""
-    _shown, written = said([*COMMAND, "--quiet"], here, environment())
-    assert "measuring" not in written
-    assert "\x1b" not in written
