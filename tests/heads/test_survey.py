@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from attnviz.capture.source import open_source
 from attnviz.heads import relations, tally
+from attnviz.heads.capture.survey import Surveyor
 from attnviz.heads.compare import compare
 from attnviz.heads.measures import measures_of
 from attnviz.heads.settings import SurveySettings
@@ -169,3 +171,10 @@ def test_a_relation_has_examples() -> None:
     assert [example.score for example in examples[:3]] == [1.0, 1.0, 1.0]
     assert all(" it " in example.text for example in examples)
     assert of_parts == examples
+
+
+def test_memory_does_not_grow_with_the_corpus() -> None:
+    """What is kept of four times as many sentences takes no more room than what is kept of a quarter."""
+    surveyor = Surveyor([open_source("toy-random")], SurveySettings())
+    few, many = (len(pickle.dumps(surveyor.measure_all(sentences(n)))) for n in (150, 600))
+    assert many < 1.1 * few
