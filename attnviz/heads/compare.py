@@ -26,40 +26,13 @@ Place: TypeAlias = tuple[str, str]  # a head, as layer.head, and a measure
 
 
 def compare(
-    measured: Survey,
-    *,
-    corpus: str,
-    entries: Iterable[Measure] = MEASURES,
+    model_survey: Survey, *, corpus: str, entries: Iterable[Measure] = MEASURES
 ) -> HeadComparison:
     """Return what each head does, and how much it differs from the same head of a second model, if there is one.
 
-    Args:
-        measured: the measurements of a corpus.
-        corpus: a short description of the corpus.
-        entries: the measures.
+    `corpus` is a short description of the corpus, and `entries` are the measures.
     """
-    entries = tuple(entries)
-    comparison = _compare_one(measured, corpus, entries)
-    if measured.against is None:
-        return comparison
-    second = _compare_one(measured.against.survey, corpus, entries)
-    divergences = measured.against.divergences.estimate()
-    heads = []
-    for head, second_head in zip(comparison.heads, second.heads, strict=True):
-        value, low, high = divergences.at(*head.place)
-        change = HeadChange(divergence=value, low=low, high=high, role=second_head.role)
-        heads.append(replace(head, change=change))
-    notes = dict.fromkeys((*comparison.notes, *second.notes))
-    return replace(comparison, heads=tuple(heads), against=second, notes=tuple(notes))
-
-
-def _compare_one(
-    model_survey: Survey,
-    corpus: str,
-    entries: Iterable[Measure],
-) -> HeadComparison:
-    """Return the comparison of the heads of one model, without a second model."""
-    known_measures = measures.named(model_survey.measures, entries)
+    known_measures = measures.measures_of(entries)
     estimates = estimates_of(model_survey.heads, known_measures)
     n_tested = len(measures.rules_of(known_measures))
     if model_survey.relations is not None:
@@ -72,25 +45,14 @@ def _compare_one(
         rows=rows[0], sentences=tally.effective(rows), different=_different(model_survey)
     )
 
-    def profile(layer: int, head: int) -> HeadProfile:
-        head_roles = roles.roles_of(
-            layer,
-            head,
-            measures=known_measures,
-            estimates=estimates,
-            controls=controls,
-            counts=counts,
-        )
+    heads = []
+    for layer, head in np.ndindex(estimates.value.shape[:2]):
+        head_roles = roles.roles_of(layer, head, known_measures, estimates, controls, counts)
         head_roles += roles_of_relations.get((layer, head), [])
-        return HeadProfile(
-            layer=layer,
-            head=head,
-            roles=tuple(sorted(head_roles, key=lambda role: role.clearness, reverse=True)),
-        )
-
-    heads = tuple(profile(layer, head) for layer, head in np.ndindex(estimates.value.shape[:2]))
+        head_roles.sort(key=lambda role: role.clearness, reverse=True)
+        heads.append(HeadProfile(layer=layer, head=head, roles=tuple(head_roles)))
     examples, typical = _examples(model_survey, heads, known_measures)
-    return HeadComparison(
+    comparison = HeadComparison(
         kind=model_survey.kind,
         model=model_survey.model,
         corpus=corpus,
@@ -104,12 +66,29 @@ def _compare_one(
         measures=known_measures,
         estimates=estimates,
         controls=controls,
-        heads=heads,
+        heads=tuple(heads),
         examples=examples,
         typical=typical,
         relations=relations.best_of(candidates),
         notes=tuple(_notes(model_survey)),
     )
+    if model_survey.against is None:
+        return comparison
+    second = compare(model_survey.against.survey, corpus=corpus, entries=known_measures)
+    return _with_second(comparison, second, model_survey.against.divergences.estimate())
+
+
+def _with_second(
+    comparison: HeadComparison, second: HeadComparison, divergences: Estimates
+) -> HeadComparison:
+    """Return a comparison beside that of a second model on the same sentences."""
+    heads = []
+    for head, second_head in zip(comparison.heads, second.heads, strict=True):
+        value, low, high = divergences.at(*head.place)
+        change = HeadChange(divergence=value, low=low, high=high, role=second_head.role)
+        heads.append(replace(head, change=change))
+    notes = dict.fromkeys((*comparison.notes, *second.notes))
+    return replace(comparison, heads=tuple(heads), against=second, notes=tuple(notes))
 
 
 def _relation_candidates(model_survey: Survey, n_tested: int) -> dict[str, tuple[Relation, ...]]:

@@ -172,14 +172,6 @@ def notes(measured: Relations) -> Iterator[Note]:
 
 THRESHOLD = 0.5  # smallest accuracy that gives a head the role of a relation
 
-FAMILY = RoleRule(
-    name=RELATION,
-    words=N_("finds a relation between words"),
-    threshold=THRESHOLD,
-    group="grammar",
-)
-"""The properties shared by all roles from relations between words."""
-
 
 def rule_of(relation: str, *, reverse: bool) -> RoleRule:
     """Return the role of a head that finds a relation: "subject to verb", or "verb to subject" if `reverse`.
@@ -209,7 +201,7 @@ def rule_of(relation: str, *, reverse: bool) -> RoleRule:
         threshold=THRESHOLD,
         short=N_("{query} to {key}").format(query=ends[0], key=ends[1]),
         group="reference" if relation == "coreference" else "grammar",
-        family=FAMILY.name,
+        family=RELATION,
     )
 
 

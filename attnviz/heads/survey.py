@@ -52,7 +52,6 @@ class Survey:
     model: str  # the name of the model
     weights: str  # the digest of its weights
     kind: Kind  # the kind of attention
-    measures: tuple[str, ...]  # the names of the measures, shares first
     heads: Tally  # the sums of each measure for each head
     offsets: Tally  # the same sums for imaginary heads that always attend to one fixed offset
     # The sentences that controls are measured on, by their keys: the `sample_size` smallest keys, so that the same

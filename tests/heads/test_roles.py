@@ -113,11 +113,9 @@ def test_an_offset_is_a_role_where_a_quarter_of_the_rows_see_it(
     made = roles_of(
         0,
         0,
-        measures=taken,
-        estimates=Estimates(value=value, low=value - 0.01, high=value),
-        controls={},
-        counts=Counts(
-            rows=np.array([[100.0, seen]]), sentences=np.full((1, 2), 30.0), different=100
-        ),
+        taken,
+        Estimates(value=value, low=value - 0.01, high=value),
+        {},
+        Counts(rows=np.array([[100.0, seen]]), sentences=np.full((1, 2), 30.0), different=100),
     )
     assert [role.name for role in made] == named

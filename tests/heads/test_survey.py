@@ -42,7 +42,7 @@ def same(one: Survey, other: Survey, within: float) -> None:
     assert one.n_tokens == other.n_tokens
     assert np.array_equal(one.heads.counts, other.heads.counts)
     # Where two weights of a row are equal but for rounding, the largest may be another in another batch.
-    smooth = [at for at, name in enumerate(one.measures) if not name.startswith("peak")]
+    smooth = [at for at, measure in enumerate(measures_of()) if measure.takes != "peaks"]
     for a, b in (
         (one.heads.sums[..., smooth], other.heads.sums[..., smooth]),
         (one.offsets.sums, other.offsets.sums),
@@ -62,15 +62,16 @@ def test_parts_make_the_whole(whole: Survey, order: tuple[int, ...]) -> None:
     same(whole, merged, 1e-6)
     assert whole.controls is not None
     assert merged.controls is not None
-    roles = [measure.name for measure in measures_of() if measure.role is not None]
-    for one, other, names in (
-        (whole.controls.chance, merged.controls.chance, whole.measures),
+    measures = measures_of()
+    roles = [measure for measure in measures if measure.role is not None]
+    for one, other, columns in (
+        (whole.controls.chance, merged.controls.chance, measures),
         (whole.controls.untrained, merged.controls.untrained, roles),
     ):
         assert one is not None
         assert other is not None
         assert np.array_equal(one[1], other[1])
-        smooth = [at for at, measure in enumerate(names) if not measure.startswith("peak")]
+        smooth = [at for at, measure in enumerate(columns) if measure.takes != "peaks"]
         assert np.abs(one[0] - other[0])[..., smooth].max() < 1e-4
     assert links_of(merged) == links_of(whole)
     heads, again = (

@@ -68,8 +68,6 @@ class Surveyor:
             Runner(one, settings, measures, tokens, of_two=bool(others)) for one in sources
         )
         self._second = second[0] if second else None
-        if self._second is not None and source.generates:
-            self._second.leader = self._first
 
     def check(self, text: str) -> None:
         """Make sure that a model can read a sentence, and two models the same tokens of it.
@@ -107,10 +105,18 @@ class Surveyor:
 
         Raises ModelError: a model cannot be run, or its weights are not proved.
         """
-        measured = self._first.add_controls(measured)
+        if not measured.sample:  # the settings ask for no controls
+            return measured
+        texts = {key: sentence.text for key, sentence in measured.linked.items()}
+        texts |= {key: sentence.text for key, sentence in measured.sample.items()}
+        self._first.source.prepare(list(texts.values()))
+        encoded = {key: self._encode(text) for key, text in texts.items()}
+        singles = {key: batches[0] for key, batches in encoded.items()}
+        measured = self._first.add_controls(measured, singles)
         if self._second is None or measured.against is None:
             return measured
-        second = self._second.add_controls(measured.against.survey)
+        singles = {key: batches[1] for key, batches in encoded.items()}
+        second = self._second.add_controls(measured.against.survey, singles)
         return replace(measured, against=replace(measured.against, survey=second))
 
     def _measure_window(self, lines: Sequence[CorpusLine], bad: list[BadLine]) -> Iterator[Survey]:
@@ -166,7 +172,10 @@ class Surveyor:
         if self._second is None:
             return (batch,)
         source, against = self._first.source, self._second.source
-        second_batch = self._second.encode(text, target=batch.sentences[0].target)
+        target = batch.sentences[0].target
+        if target is not None:  # both models are given the text that the first generates
+            batch = self._first.encode(text, target)
+        second_batch = self._second.encode(text, target)
         _expect_both(source, against, batch.kind or source.kinds[0])
         pieces, second_pieces = (
             [(token.piece, token.special) for token in (*sentence.tokens, *(sentence.keys or ()))]
@@ -215,8 +224,6 @@ class Runner:
         # A batch holds at least one sentence, however small its limit is.
         self.source, self.tokens = source, tokens if source.takes_padding else 1
         self._settings, self._entries, self._of_two = settings, entries, of_two
-        # The first of two models, if they generate text: this model is given the text that the leader generates.
-        self.leader: Runner | None = None
         self._measures = measures_of(entries)
         self._has_role = np.array([measure.role is not None for measure in self._measures])
         self._finder: EmbeddingFinder | None = None  # None before the first batch
@@ -226,14 +233,8 @@ class Runner:
         return self.source.digest()
 
     def encode(self, text: str, target: str | None = None) -> Batch:
-        """Encode one sentence as a batch; if two models generate text, both get the text of the first model."""
-        if target is None and self.leader is not None:
-            target = self.leader.encode(text).sentences[0].target
-        batch = self.source.encode([text], kind=self._settings.kind, targets=[target])
-        generated = batch.sentences[0].target
-        if self._of_two and target is None and generated is not None:
-            return self.encode(text, generated)
-        return batch
+        """Encode one sentence as a batch, with the text that the model generates if it is known."""
+        return self.source.encode([text], kind=self._settings.kind, targets=[target])
 
     def run(
         self, batch: Batch, annotated: Sequence[Annotation | None]
@@ -277,7 +278,6 @@ class Runner:
             model=self.source.name,
             weights=self._digest,
             kind=batch.kind or self.source.kinds[0],
-            measures=tuple(item.name for item in self._measures),
             heads=tally.tally_sentences(sums, counts[:, :, None], keys),
             offsets=tally.tally_sentences(measured.fixed, measured.fixed_counts[:, None], keys),
             sample_size=size,
@@ -290,14 +290,8 @@ class Runner:
             proves=receipt.proves,
         )
 
-    def add_controls(self, measured: Survey) -> Survey:
-        """Return the survey of this model with the controls, measured on its sample."""
-        if not measured.sample:  # the settings ask for no controls
-            return measured
-        texts = {key: sentence.text for key, sentence in measured.linked.items()}
-        texts |= {key: sentence.text for key, sentence in measured.sample.items()}
-        (self.leader or self).source.prepare(list(texts.values()))
-        encoded = {key: self.encode(text) for key, text in texts.items()}
+    def add_controls(self, measured: Survey, encoded: Mapping[int, Batch]) -> Survey:
+        """Return the survey of this model with the controls, measured on its sample as the model reads it."""
         singles = {key: encoded[key] for key in measured.sample}
         controls = Controls(chance=self._measure_singles(singles, permute_keys=True))
         try:
