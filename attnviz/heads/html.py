@@ -13,6 +13,7 @@ from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.selection import example_of, received_by_words
 from attnviz.look import Look
 from attnviz.pages import WebPage
+from attnviz.render.columns import Column
 from attnviz.render.html import build, palettes, template
 from attnviz.text.display import clip, visible
 from attnviz.text.messages import _
@@ -47,7 +48,14 @@ def page(comparison: HeadComparison, look: Look) -> WebPage:
         map=[marks[start : start + n] for start in range(0, len(marks), n)],
         roles=[] if is_sentence else tables.overview_table(comparison)[0],
         signs=words.signs(comparison),
-        cards=[_card(comparison, head) for head in comparison.heads],
+        comparison=comparison,
+        words=words,
+        tables=tables,
+        visible=visible,
+        example_of=example_of,
+        lines=_lines,
+        measure_columns=_measure_columns,
+        percent=_percent,
         columns=columns,
         notes=list(map(visible, _notes(comparison))),
     )
@@ -159,51 +167,24 @@ def _role_text(role: Role | None) -> str:
     return visible(words.marked_role(role)) if role else ""
 
 
-def _card(comparison: HeadComparison, head: HeadProfile) -> dict[str, Any]:
-    """Return the card of a head: its roles with their evidence, and its measures."""
-    lines = []
+def _lines(comparison: HeadComparison, head: HeadProfile) -> Iterator[str]:
+    """Yield the sentences of the card of a head, below its roles."""
     if comparison.attention is not None:
         text, share = _word(comparison, head)
         most = _("The word that receives most of its attention: {word} ({share})")
-        lines.append(most.format(word=text, share=f"{share:.2f}"))
+        yield most.format(word=text, share=f"{share:.2f}")
     elif not head.roles:
-        lines.append(words.closest_roles(comparison, head))
+        yield words.closest_roles(comparison, head)
     if comparison.against is not None and head.change is not None:
-        lines.append(words.change(comparison.against, head.change))
+        yield words.change(comparison.against, head.change)
+
+
+def _measure_columns(comparison: HeadComparison, head: HeadProfile) -> list[Column]:
+    """Return the columns of the measures of a head: what each is, its value and its interval."""
     _names, value, interval, *_controls, meaning = tables.measure_table(comparison, head)
-    return {
-        "name": head.name,
-        "title": visible(words.place(head) if comparison.attention else words.describe(head)),
-        "roles": []
-        if comparison.attention
-        else [_role(comparison, head, role) for role in head.roles],
-        "lines": list(map(visible, lines)),
-        "measures": [meaning, value, interval],
-    }
+    return [meaning, value, interval]
 
 
-def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str, Any]:
-    """Return a role of a card: its name, its score beside those of the controls, and an example."""
-    example = example_of(comparison, head, role)
-    return {
-        "title": visible(words.marked_role(role)),
-        "evidence": [_bar(*score) for score in tables.evidence(role)],
-        "threshold": 100 * role.rule.threshold,
-        "least": words.rounded(role.rule.threshold),
-        "why": visible(words.not_established(role)) if role.doubt is not None else "",
-        "example": visible(example.text) if example is not None else "",
-    }
-
-
-def _bar(about: str, value: float, low: float, high: float) -> dict[str, Any]:
-    """Return a score as texts, and as places on a bar from 0 to 100."""
-    places = [100 * min(1.0, max(0.0, n)) if math.isfinite(n) else 0.0 for n in (value, low, high)]
-    end, start, last = (float(f"{place:.4g}") for place in places)
-    return {
-        "about": visible(about),
-        "value": words.rounded(value),
-        "interval": words.interval(low, high),
-        "end": end,
-        "low": start,
-        "high": last,
-    }
+def _percent(value: float) -> float:
+    """Return a share as a place on a bar from 0 to 100."""
+    return float(f"{100 * min(1.0, max(0.0, value)):.4g}") if math.isfinite(value) else 0.0
