@@ -223,3 +223,18 @@ def test_a_model_without_random_weights(
     assert {"code": "no_random_weights", "fields": [["why", why]]} in found["notes"]
     assert "untrained" not in found["controls"]
     assert not any(role["doubt"] is None for head in found["heads"] for role in head["roles"])
+
+
+def test_each_stage_is_shown_and_erased(
+    typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On standard error, if it is a terminal, in their order; afterwards the line is empty again."""
+    monkeypatch.setattr("attnviz.cli.heads.shows_progress", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # standard error counts as a terminal
+    result = typed("compare-heads", *sentences(1), "--toy", "-o", "heads.json")
+    stages = ("starting", "loading toy", "measuring heads", "measuring controls", "computing")
+    places = [result.errors.find(stage) for stage in stages]
+    assert min(places) >= 0
+    assert places == sorted(places)
+    assert "\x1b[2K" in result.errors[places[-1] :]
+    assert "measuring" not in result.output
