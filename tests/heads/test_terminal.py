@@ -5,23 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from io import StringIO
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from attnviz.attention import Attention, Note
 from attnviz.heads.measures import rules_of
 from attnviz.heads.record import Example, HeadComparison
 from attnviz.heads.relation_words import RELATIONS
 from attnviz.heads.relations import rule_of
-from attnviz.heads.selection import MOST
 from attnviz.heads.tables import code
 from attnviz.heads.terminal import bars, draw_heads, draw_overview, draw_table
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.messages import LANGUAGES, _, language
+from tests.fixtures.pictures import print_lines
 from tests.heads.comparisons_by_hand import KOREAN, TAKEN, compared, made, spelled
 
 if TYPE_CHECKING:
@@ -34,60 +32,33 @@ WIDE = Screen(width=200, colour=False)
 TO = "\N{EN DASH}"
 
 
-def printed(lines: list[Text], screen: Screen) -> str:
-    """Return what a console prints of them."""
-    console = Console(
-        width=screen.width,
-        file=StringIO(),
-        color_system="truecolor" if screen.colour else None,
-        force_terminal=screen.colour,
-        highlight=False,
-        emoji=False,
-        markup=False,
-    )
-    for line in lines:
-        console.print(line, soft_wrap=True)
-    written = console.file
-    assert isinstance(written, StringIO)
-    return written.getvalue()
-
-
 def plain(lines: list[Text]) -> list[str]:
     """Lines without their colours."""
     return [line.plain for line in lines]
 
 
 def rows_of(
-    comparison: HeadComparison,
-    screen: Screen,
-    places: Collection[tuple[int, int]] | None = None,
+    comparison: HeadComparison, places: Collection[tuple[int, int]] | None = None
 ) -> dict[str, str]:
     """The line of each head that the table shows, by its name, in their order."""
-    lines = plain(draw_table(comparison, screen, places))
-    start = next(index for index, line in enumerate(lines) if line.startswith("head "))
-    rows = {}
-    for line in lines[start + 1 :]:
-        match = re.match(r"(\d+\.\d+) ", line)
-        if not match:
-            break
-        rows[match[1]] = line
-    return rows
+    table = "\n".join(plain(draw_table(comparison, PLAIN, places)))
+    return {line.split()[0]: line for line in re.findall(r"^\d+\.\d+ .*", table, re.MULTILINE)}
 
 
 def test_heads_in_80_columns(golden: Golden) -> None:
     """The table without colours, in a usual window."""
-    golden(printed(draw_table(made(), PLAIN), PLAIN))
+    golden(print_lines(draw_table(made(), PLAIN), PLAIN))
 
 
 def test_overview_of_heads_in_80_columns(golden: Golden) -> None:
     """The first screen."""
-    golden(printed(draw_overview(made(3, 5, all_roles=True), PLAIN), PLAIN))
+    golden(print_lines(draw_overview(made(3, 5, all_roles=True), PLAIN), PLAIN))
 
 
 def test_two_heads_in_120_columns(golden: Golden) -> None:
     """Two cards side by side, of a role that is not established and of a head without a role, beside a second model."""
     screen = replace(PLAIN, width=120)
-    golden(printed(draw_heads(compared(made()), [(0, 1), (0, 2)], screen), screen))
+    golden(print_lines(draw_heads(compared(made()), [(0, 1), (0, 2)], screen), screen))
 
 
 @pytest.mark.parametrize(
@@ -110,12 +81,9 @@ def test_every_line_fits(shape: tuple[int, int], screen: Screen, width: int) -> 
             views.append(draw_overview(comparison, screen))
     for lines in views:
         assert max(line.cell_len for line in lines) <= screen.width
-        written = printed(lines, screen)
+        written = print_lines(lines, screen)
         assert ("\x1b" in written) == screen.colour
         assert written.isascii() == (not screen.unicode)
-    is_large = shape[0] * shape[1] > MOST
-    heads = [head for head in comparison.heads if head.roles or not is_large]
-    assert list(rows_of(comparison, screen)) == [head.name for head in heads]
 
 
 def test_the_small_pattern_is_the_mean_by_offset() -> None:
@@ -124,7 +92,7 @@ def test_the_small_pattern_is_the_mean_by_offset() -> None:
     for head in comparison.heads:
         values = [comparison.at_offset(offset, head)[0] for offset in range(-4, 5)]
         drawn = bars(values, PLAIN)
-        assert drawn in rows_of(comparison, PLAIN)[head.name]
+        assert drawn in rows_of(comparison)[head.name]
         assert drawn[int(np.argmax(values))] == "█"
     assert bars([0.0, 0.1, float("nan"), 0.2], PLAIN) == " ▄ █"
     assert bars([0.01], PLAIN) == "▁"
@@ -136,8 +104,9 @@ def test_of_a_large_model_heads_with_a_role_are_shown() -> None:
     without = sum(not head.roles for head in comparison.heads)
     lines = plain(draw_table(comparison, PLAIN))
     assert f"Heads without a clear role, shown by --layer: {without}." in lines
+    assert list(rows_of(comparison)) == [head.name for head in comparison.heads if head.roles]
     places = [(3, number) for number in range(16)]
-    assert list(rows_of(comparison, PLAIN, places)) == [f"3.{number}" for number in range(16)]
+    assert list(rows_of(comparison, places)) == [f"3.{number}" for number in range(16)]
 
 
 def test_nothing_that_a_terminal_obeys() -> None:
