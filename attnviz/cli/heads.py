@@ -148,10 +148,7 @@ def compare_heads(
         trust_remote_code=trust_remote_code,
     )
 
-    def expect_heads(n_layers: int, n_heads: int) -> None:
-        _places(selections, n_layers, n_heads)
-
-    with _progress_bar(expect_heads) as (progress, opening):
+    with _progress_bar(lambda *shape: _places(selections, *shape)) as (progress, opening):
         # Imported after the first message, because it takes a second.
         from attnviz.heads.api import compare_heads as measure
 

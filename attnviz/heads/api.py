@@ -121,7 +121,7 @@ def compare_heads(
         source = sources[0]
         surveyor = Surveyor(sources, settings, entries)
         if texts is not None and len(texts) == 1:  # so that an error does not mention "line 1"
-            surveyor.check(texts[0])
+            surveyor.encode(texts[0])
         lines, name = _lines_of(texts, source) if corpus is None else (corpus, corpus.name)
         report(CorpusProgress(n_sentences=0))
         if ray is None:

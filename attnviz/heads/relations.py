@@ -34,7 +34,7 @@ WAYS = 2  # directions: the word that this word attends to most; the word that a
 FORWARD, REVERSE = range(WAYS)
 DISTANCES = np.array([offset for offset in OFFSETS if offset])
 """The fixed offsets that heads are compared with, in words."""
-HALVES = 2
+HALVES = 2  # a sentence belongs to the half that is the remainder of its key
 CHOOSE, SCORE = range(HALVES)
 HALF_GROUPS = tally.GROUPS // HALVES  # groups of sentences in each half
 WHOLE = 0  # the index that counts all groups of a half together; single groups begin at 1
@@ -110,7 +110,7 @@ def count_links(
     }
     for key, found in sentences:
         # Group 0 is the whole half, so the groups of sentences begin at 1.
-        places = half_of(key), [WHOLE, 1 + key // HALVES % HALF_GROUPS]
+        places = key % HALVES, [WHOLE, 1 + key // HALVES % HALF_GROUPS]
         for name, hits, distance in zip(found.names, found.hits, found.distances, strict=True):
             by_name[name].counts[places] += 1
             by_name[name].hits[places] += hits
@@ -134,16 +134,11 @@ def sample_links(
     n_taken = Counter[tuple[str, int]]()
     sample = {}
     for key in sorted(by_key):
-        places = {(link.relation, half_of(key)) for link in by_key[key].annotation.links}
+        places = {(link.relation, key % HALVES) for link in by_key[key].annotation.links}
         if any(n_taken[place] < LINKED for place in places):
             sample[key] = by_key[key]
         n_taken.update(places)
     return sample
-
-
-def half_of(key: int) -> int:
-    """Return the half that a sentence belongs to."""
-    return key % HALVES
 
 
 def merge(first: Relations, second: Relations) -> Relations:

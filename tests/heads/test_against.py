@@ -140,10 +140,10 @@ def test_other_tokens_are_refused(real_model: str) -> None:
     with pytest.raises(ModelError, match=r"line 7, “She is eating.*8 tokens.*6 to toy"):
         survey_model(lines, real, against=toy)
     with pytest.raises(ModelError, match="same tokens: “She is eating") as refusal:
-        Surveyor([real, toy], SurveySettings()).check("She is eating a green apple")
+        Surveyor([real, toy], SurveySettings()).encode("She is eating a green apple")
     assert "line" not in str(refusal.value)
     with pytest.raises(InputError):
-        Surveyor([toy, toy], SurveySettings()).check("xyzzy plugh")
+        Surveyor([toy, toy], SurveySettings()).encode("xyzzy plugh")
 
 
 def test_other_shapes_and_kinds_are_refused() -> None:

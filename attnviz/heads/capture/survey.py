@@ -69,13 +69,6 @@ class Surveyor:
         )
         self._second = second[0] if second else None
 
-    def check(self, text: str) -> None:
-        """Make sure that a model can read a sentence, and two models the same tokens of it.
-
-        Raises InputError: a model cannot read it; ModelError: two models read different tokens.
-        """
-        self._encode(text)
-
     def measure(self, lines: Iterable[CorpusLine | BadLine]) -> Iterator[Part]:
         """Measure every head on every sentence of a corpus, or of a part of it; yield what is measured so far.
 
@@ -110,7 +103,7 @@ class Surveyor:
         texts = {key: sentence.text for key, sentence in measured.linked.items()}
         texts |= {key: sentence.text for key, sentence in measured.sample.items()}
         self._first.source.prepare(list(texts.values()))
-        encoded = {key: self._encode(text) for key, text in texts.items()}
+        encoded = {key: self.encode(text) for key, text in texts.items()}
         singles = {key: batches[0] for key, batches in encoded.items()}
         measured = self._first.add_controls(measured, singles)
         if self._second is None or measured.against is None:
@@ -126,7 +119,7 @@ class Surveyor:
         self._first.source.prepare([line.text for line in lines])
         for line in lines:
             try:
-                encoded.append(self._encode(line.text, f"line {line.number}, "))
+                encoded.append(self.encode(line.text, f"line {line.number}, "))
             except InputError as error:
                 bad.append(BadLine(number=line.number, reason=str(error)))
             else:
@@ -165,8 +158,11 @@ class Surveyor:
         against = Against(survey=second_survey, divergences=divergences)
         return replace(batch_survey, against=against)
 
-    def _encode(self, text: str, where: str = "") -> tuple[Batch, ...]:
-        """Encode a sentence with each model; `where` is its place in a file for messages, such as "line 7, "."""
+    def encode(self, text: str, where: str = "") -> tuple[Batch, ...]:
+        """Encode a sentence with each model; `where` is its place in a file for messages, such as "line 7, ".
+
+        Raises InputError: a model cannot read it; ModelError: two models read different tokens.
+        """
         check_text(text)
         batch = self._first.encode(text)
         if self._second is None:
