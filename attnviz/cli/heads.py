@@ -29,7 +29,6 @@ from attnviz.errors import SettingsError
 from attnviz.heads.settings import ModelSettings, SurveySettings
 from attnviz.look import Look
 from attnviz.render.names import outputs, picture_path
-from attnviz.storage.files import check_ending
 from attnviz.text.display import check_text, visible
 
 if TYPE_CHECKING:
@@ -227,8 +226,8 @@ def _sentences(
         return sentence
     path = corpus if treebank is None else treebank
     if path is None:
-        if load is not None and load.suffix.lower() != ".stats":  # which is refused with the reason
-            check_ending(load, {".json"}, "a comparison is")
+        if load is not None and load.suffix.lower() not in {".json", ".stats"}:
+            raise SettingsError(f"{visible(str(load))}: a saved comparison ends in .json", "load")
         return load
     from attnviz.storage.corpora.corpus import read_corpus
 

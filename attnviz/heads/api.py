@@ -99,7 +99,8 @@ def compare_heads(
     entries = MEASURES if measures is None else tuple(measures)
     settings, report = settings or SurveySettings(), progress or (lambda _progress: None)
     if isinstance(sentences, os.PathLike) and Path(sentences).suffix.lower() in SAVED:
-        check_saved(_settings_of(model), settings, has_second=against is not None)
+        beside = {"the second model": against is not None, "roles, or give a sentence": bool(roles)}
+        check_saved(_settings_of(model), settings, beside)
         return files.load(sentences)
     # The sentences are checked before the slow loading of a model.
     texts, corpus = _input_of(sentences)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -37,10 +38,13 @@ class SurveySettings:
             raise SettingsError(f"it must be at least 0, not {self.controls}", "controls")
 
 
-def check_saved(model: ModelSettings, survey: SurveySettings, *, has_second: bool) -> None:
-    """Raise SettingsError if a saved file is given together with settings of a new measurement."""
+def check_saved(model: ModelSettings, survey: SurveySettings, others: Mapping[str, bool]) -> None:
+    """Raise SettingsError if a saved file is given together with settings of a new measurement.
+
+    `others` says of each other setting whether it is given.
+    """
     given = {
-        "the second model": has_second,
+        **others,
         "model and device": model != ModelSettings(),
         "kind and controls": survey != SurveySettings(),
     }

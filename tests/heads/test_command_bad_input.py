@@ -55,6 +55,8 @@ def missed(
         ("--load a.json", "as it was measured: omit model"),
         ("--load a.json --kind decoder", "as it was measured: omit"),
         ("--load a.json --against toy", "as it was measured: omit the second model"),
+        ("--load a.json --roles", "as it was measured: omit roles, or give a sentence"),
+        ("--load a.txt", "a.txt: a saved comparison ends in .json"),
         ("--load a.json --corpus a.txt", "give one of a corpus and a saved comparison"),
         ("--corpus a --sort entropy", "no option --sort: --table shows all heads"),
         ("--corpus a --shard 1/2", "no option --shard: --ray ADDRESS shares a large corpus"),
