@@ -26,11 +26,7 @@ from attnviz.cli.output import (
     write,
 )
 from attnviz.errors import SettingsError
-from attnviz.heads.settings import (
-    CorpusSettings,
-    ModelSettings,
-    SurveySettings,
-)
+from attnviz.heads.settings import ModelSettings, SurveySettings
 from attnviz.look import Look
 from attnviz.render.names import outputs, picture_path
 from attnviz.text.display import check_text, visible
@@ -41,7 +37,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from attnviz.capture.sources import Source
-    from attnviz.heads.api import CorpusProgress
+    from attnviz.heads.api import CorpusProgress, Sentences
     from attnviz.heads.record import HeadComparison
     from attnviz.render.terminal.screen import Screen
 
@@ -138,11 +134,11 @@ def compare_heads(
     shows_roles = roles or (text is not None and load is not None)
     if shows_roles and (JSON in paths or against is not None):
         raise SettingsError("the roles of heads on a sentence are a table of one model")
-    corpus_settings = CorpusSettings(text=_read(text), corpus=corpus, treebank=treebank, load=load)
     from attnviz.heads.record import HeadComparison
 
     check_outputs(paths, HeadComparison.ENDINGS)
     check_style(context, paths or [outputs() / "heads.png"])
+    sentences = _sentences(text, corpus, treebank, load)
     # A saved comparison needs no model: that of ATTNVIZ_MODEL is for other commands.
     is_saved = load is not None and text is None and not is_typed(context, "model")
     model_settings = ModelSettings(
@@ -151,20 +147,17 @@ def compare_heads(
         trust_remote_code=trust_remote_code,
     )
 
-    def expect_heads(n_layers: int, n_heads: int) -> None:
-        _places(selections, n_layers, n_heads)
-
-    with _progress_bar(expect_heads) as (progress, opening):
+    with _progress_bar(lambda *shape: _places(selections, *shape)) as (progress, opening):
         # Imported after the first message, because it takes a second.
         from attnviz.heads.api import compare_heads as measure
 
         comparison = measure(
-            corpus_settings,
+            sentences,
             model_settings,
             against=None if against is None else ModelSettings(model=against, device=device),
             settings=SurveySettings(kind=kind),
             ray=ray,
-            roles=roles,
+            roles=load if shows_roles and load is not None else roles,
             progress=progress,
             opening=opening,
         )
@@ -192,28 +185,53 @@ def compare_heads(
         if path != JSON:
             write(comparison, path, look, **own)
     if not output:
+        file = Path(corpus or treebank or load or "samples").name
+        shown = sentences if isinstance(sentences, str) else file
         with default_picture():
-            write(comparison, _default_path(comparison, corpus_settings, cards), look, **own)
+            write(comparison, _default_path(comparison, shown, cards), look, **own)
 
 
 def _default_path(
-    comparison: HeadComparison, corpus: CorpusSettings, heads: Sequence[tuple[int, int]]
+    comparison: HeadComparison, sentences: str, heads: Sequence[tuple[int, int]]
 ) -> Path:
     """Return a file in `outputs` named after the sentences and the models; the same command writes the same file."""
     name = comparison.model
     if comparison.against is not None:
         name = f"{name} against {comparison.against.model}"
-    shown = " ".join([*(f"{layer}.{head}" for layer, head in heads), corpus.shown])
+    shown = " ".join([*(f"{layer}.{head}" for layer, head in heads), sentences])
     return picture_path("compare-heads", shown, name, pair=None, target=None)
 
 
-def _read(text: str | None) -> str | None:
-    """Read and check the sentence, before the slow loading of a model."""
-    if text is None:
-        return None
-    sentence = read_text(text)
-    check_text(sentence, "standard input" if text == "-" else "the text")
-    return sentence
+def _sentences(
+    text: str | None, corpus: str | None, treebank: str | None, load: Path | None
+) -> Sentences:
+    """Return the sentence, the corpus or the saved comparison, before the slow loading of a model.
+
+    Raises SettingsError: several are given, or an empty file name.
+    """
+    places = {
+        "a sentence": text,
+        "a corpus": corpus,
+        "a treebank": treebank,
+        "a saved comparison": load if text is None else None,
+    }
+    given = [name for name, value in places.items() if value is not None]
+    if len(given) > 1:
+        raise SettingsError(f"give one of {' and '.join(given)}: they say where the sentences are")
+    if "" in {corpus, treebank}:
+        raise SettingsError("the name of the file of sentences is empty")
+    if text is not None:
+        sentence = read_text(text)
+        check_text(sentence, "standard input" if text == "-" else "the text")
+        return sentence
+    path = corpus if treebank is None else treebank
+    if path is None:
+        if load is not None and load.suffix.lower() not in {".json", ".stats"}:
+            raise SettingsError(f"{visible(str(load))}: a saved comparison ends in .json", "load")
+        return load
+    from attnviz.storage.corpora.corpus import read_corpus
+
+    return read_corpus(path, kind=None if treebank is None else "conllu")
 
 
 def _places(

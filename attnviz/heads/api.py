@@ -14,16 +14,11 @@ from attnviz.heads import files, words
 from attnviz.heads import ray as cluster
 from attnviz.heads.measures import MEASURES, Measure
 from attnviz.heads.record import HeadComparison
-from attnviz.heads.settings import (
-    CorpusSettings,
-    ModelSettings,
-    SurveySettings,
-    check_saved,
-)
+from attnviz.heads.settings import ModelSettings, SurveySettings, check_saved
 from attnviz.heads.survey import Part
-from attnviz.storage.corpora.corpus import Format, read_corpus
+from attnviz.storage.corpora.corpus import Corpus, read_corpus
 from attnviz.text.corpus import BadLine, CorpusLine
-from attnviz.text.display import check_text, clip, visible
+from attnviz.text.display import check_sentence, check_text, clip, visible
 
 if TYPE_CHECKING:
     from attnviz.capture.sources import Source
@@ -34,8 +29,8 @@ TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
 OWN = 600  # number of sentences for a trained home-built model, in its own language
 Model: TypeAlias = "str | Path | ModelSettings | Source | None"
 """A model: its name or folder, its settings, or an open model; None is the default."""
-Sentences: TypeAlias = str | os.PathLike[str] | Iterable[str] | CorpusSettings | None
-"""One sentence, a file of sentences, several sentences, or None for those that come with attnviz."""
+Sentences: TypeAlias = str | os.PathLike[str] | Iterable[str] | Corpus | None
+"""One sentence, a file of sentences, several sentences, a corpus, or None for those that come with attnviz."""
 Opening: TypeAlias = Callable[[ModelSettings], "Source"]  # opens a model
 
 
@@ -103,13 +98,12 @@ def compare_heads(
 
     entries = MEASURES if measures is None else tuple(measures)
     settings, report = settings or SurveySettings(), progress or (lambda _progress: None)
-    place, texts = _input_of(sentences)
-    named_model = _settings_of(model)
-    if against is not None and place.saved is not None:
-        raise errors.SettingsError(
-            "a saved file is shown as it was measured: omit the second model"
-        )
-    roles = place.roles or roles
+    if isinstance(sentences, os.PathLike) and Path(sentences).suffix.lower() in SAVED:
+        beside = {"the second model": against is not None, "roles, or give a sentence": bool(roles)}
+        check_saved(_settings_of(model), settings, beside)
+        return files.load(sentences)
+    # The sentences are checked before the slow loading of a model.
+    texts, corpus = _input_of(sentences)
     is_one_sentence = texts is not None and len(texts) == 1 and against is None
     if roles and not is_one_sentence:
         raise errors.SettingsError(
@@ -117,16 +111,10 @@ def compare_heads(
         )
     if isinstance(roles, str | os.PathLike):
         roles = files.load(roles)
-    if place.saved is not None:
-        check_saved(named_model, settings)
-        return files.load(place.saved)
     models = [model] if against is None else [model, against]
     if ray is not None and not all(map(_can_be_sent, models)):
         raise errors.SettingsError("workers open the model: give its name or folder", "ray")
     openers = [_opener(item, tokenizer, opening) for item in models]
-    # Check the sentences before the slow loading of a model.
-    kind: Format | None = None if place.treebank is None else "conllu"
-    corpus = None if place.path is None else read_corpus(place.path, kind=kind)
     from attnviz.heads.capture.survey import Surveyor
 
     with nullcontext() if ray is None else cluster.connect(ray):
@@ -134,7 +122,7 @@ def compare_heads(
         source = sources[0]
         surveyor = Surveyor(sources, settings, entries)
         if texts is not None and len(texts) == 1:  # so that an error does not mention "line 1"
-            surveyor.check(texts[0])
+            surveyor.encode(texts[0])
         lines, name = _lines_of(texts, source) if corpus is None else (corpus, corpus.name)
         report(CorpusProgress(n_sentences=0))
         if ray is None:
@@ -227,25 +215,17 @@ def _opener(model: Any, tokenizer: object, opening: Opening) -> Callable[[], Sou
     return lambda: as_source(model, tokenizer)
 
 
-def _input_of(sentences: Sentences) -> tuple[CorpusSettings, tuple[str, ...] | None]:
-    """Return the place of the sentences, and the sentences themselves, if they are given directly.
-
-    The place is empty for the default sentences; the second value is None for a file.
-    """
+def _input_of(sentences: Sentences) -> tuple[tuple[str, ...] | None, Corpus | None]:
+    """Return the sentences that are given, or their file; neither for the default sentences."""
     if isinstance(sentences, str):
-        sentences = CorpusSettings(text=sentences)
-    elif isinstance(sentences, os.PathLike):
-        path = Path(sentences)
-        is_saved = path.suffix.lower() in SAVED
-        sentences = CorpusSettings(load=path) if is_saved else CorpusSettings(corpus=str(path))
-    elif sentences is None:
-        sentences = CorpusSettings()
-    elif not isinstance(sentences, CorpusSettings):
-        return CorpusSettings(), tuple(sentences)
-    if sentences.text is None:
-        return sentences, None
-    check_text(sentences.text)
-    return sentences, (sentences.text,)
+        check_sentence(sentences)
+        check_text(sentences)
+        return (sentences,), None
+    if isinstance(sentences, os.PathLike):
+        return None, read_corpus(sentences)
+    if isinstance(sentences, Corpus):
+        return None, sentences
+    return None if sentences is None else tuple(sentences), None
 
 
 def _lines_of(

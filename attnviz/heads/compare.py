@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from attnviz.attention import Note
-from attnviz.heads import measures, relations, roles, selection, survey, tally
+from attnviz.heads import measures, relations, roles, selection, tally
 from attnviz.heads.measures import CHANCE, MEASURES, OFFSET, UNTRAINED, Measure
 from attnviz.heads.record import (
     Estimates,
@@ -19,51 +19,25 @@ from attnviz.heads.record import (
     HeadProfile,
     Relation,
 )
-from attnviz.heads.survey import Survey
+from attnviz.heads.survey import PerSentence, Survey
 
+EXAMPLES = 3  # number of sentences kept per head and measure: those with the highest score
 Place: TypeAlias = tuple[str, str]  # a head, as layer.head, and a measure
 
 
 def compare(
-    measured: Survey,
-    *,
-    corpus: str,
-    entries: Iterable[Measure] = MEASURES,
+    model_survey: Survey, *, corpus: str, entries: Iterable[Measure] = MEASURES
 ) -> HeadComparison:
     """Return what each head does, and how much it differs from the same head of a second model, if there is one.
 
-    Args:
-        measured: the measurements of a corpus.
-        corpus: a short description of the corpus.
-        entries: the measures.
+    `corpus` is a short description of the corpus, and `entries` are the measures.
     """
-    entries = tuple(entries)
-    comparison = _compare_one(measured, corpus, entries)
-    if measured.against is None:
-        return comparison
-    second = _compare_one(measured.against.survey, corpus, entries)
-    divergences = measured.against.divergences.estimate()
-    heads = []
-    for head, second_head in zip(comparison.heads, second.heads, strict=True):
-        value, low, high = divergences.at(*head.place)
-        change = HeadChange(divergence=value, low=low, high=high, role=second_head.role)
-        heads.append(replace(head, change=change))
-    notes = dict.fromkeys((*comparison.notes, *second.notes))
-    return replace(comparison, heads=tuple(heads), against=second, notes=tuple(notes))
-
-
-def _compare_one(
-    model_survey: Survey,
-    corpus: str,
-    entries: Iterable[Measure],
-) -> HeadComparison:
-    """Return the comparison of the heads of one model, without a second model."""
-    known_measures = measures.named(model_survey.measures, entries)
+    known_measures = measures.measures_of(entries)
     estimates = estimates_of(model_survey.heads, known_measures)
     n_tested = len(measures.rules_of(known_measures))
     if model_survey.relations is not None:
         n_tested += len(model_survey.relations.by_name)
-    controls = _controls(model_survey, n_tested)
+    controls = _controls(model_survey, known_measures, n_tested)
     candidates = _relation_candidates(model_survey, n_tested)
     roles_of_relations = relations.roles_of(candidates)
     rows = model_survey.heads.counts[:, :, 0]
@@ -71,25 +45,14 @@ def _compare_one(
         rows=rows[0], sentences=tally.effective(rows), different=_different(model_survey)
     )
 
-    def profile(layer: int, head: int) -> HeadProfile:
-        head_roles = roles.roles_of(
-            layer,
-            head,
-            measures=known_measures,
-            estimates=estimates,
-            controls=controls,
-            counts=counts,
-        )
+    heads = []
+    for layer, head in np.ndindex(estimates.value.shape[:2]):
+        head_roles = roles.roles_of(layer, head, known_measures, estimates, controls, counts)
         head_roles += roles_of_relations.get((layer, head), [])
-        return HeadProfile(
-            layer=layer,
-            head=head,
-            roles=tuple(sorted(head_roles, key=lambda role: role.clearness, reverse=True)),
-        )
-
-    heads = tuple(profile(layer, head) for layer, head in np.ndindex(estimates.value.shape[:2]))
+        head_roles.sort(key=lambda role: role.clearness, reverse=True)
+        heads.append(HeadProfile(layer=layer, head=head, roles=tuple(head_roles)))
     examples, typical = _examples(model_survey, heads, known_measures)
-    return HeadComparison(
+    comparison = HeadComparison(
         kind=model_survey.kind,
         model=model_survey.model,
         corpus=corpus,
@@ -103,12 +66,29 @@ def _compare_one(
         measures=known_measures,
         estimates=estimates,
         controls=controls,
-        heads=heads,
+        heads=tuple(heads),
         examples=examples,
         typical=typical,
         relations=relations.best_of(candidates),
         notes=tuple(_notes(model_survey)),
     )
+    if model_survey.against is None:
+        return comparison
+    second = compare(model_survey.against.survey, corpus=corpus, entries=known_measures)
+    return _with_second(comparison, second, model_survey.against.divergences.estimate())
+
+
+def _with_second(
+    comparison: HeadComparison, second: HeadComparison, divergences: Estimates
+) -> HeadComparison:
+    """Return a comparison beside that of a second model on the same sentences."""
+    heads = []
+    for head, second_head in zip(comparison.heads, second.heads, strict=True):
+        value, low, high = divergences.at(*head.place)
+        change = HeadChange(divergence=value, low=low, high=high, role=second_head.role)
+        heads.append(replace(head, change=change))
+    notes = dict.fromkeys((*comparison.notes, *second.notes))
+    return replace(comparison, heads=tuple(heads), against=second, notes=tuple(notes))
 
 
 def _relation_candidates(model_survey: Survey, n_tested: int) -> dict[str, tuple[Relation, ...]]:
@@ -147,7 +127,9 @@ def estimates_of(heads: tally.Tally, known_measures: Sequence[Measure]) -> Estim
     return Estimates(value=estimates.value, low=estimates.low, high=high)
 
 
-def _controls(model_survey: Survey, n_tested: int) -> dict[str, Estimates]:
+def _controls(
+    model_survey: Survey, known_measures: Sequence[Measure], n_tested: int
+) -> dict[str, Estimates]:
     """Return the controls as estimates of all measures [layer, head, measure]; NaN for measures without that control.
 
     `n_tested` is the number of roles and relations that were tested.
@@ -159,29 +141,33 @@ def _controls(model_survey: Survey, n_tested: int) -> dict[str, Estimates]:
         tallied = tally.tally_sentences(sums, counts[:, :, None], list(model_survey.sample))
         controls[CHANCE] = tallied.estimate()
         if measured.untrained is not None:
-            controls[UNTRAINED] = _untrained_control(model_survey, measured.untrained, n_tested)
+            columns = [at for at, measure in enumerate(known_measures) if measure.role is not None]
+            controls[UNTRAINED] = _untrained_control(
+                model_survey, measured.untrained, columns, n_tested
+            )
     by_offset = model_survey.offsets.estimate()  # (offset, share), shares come first
-    columns = np.flatnonzero(np.isfinite(by_offset.value).any(axis=0))
-    if columns.size:
-        best = np.nanargmax(by_offset.value[:, columns], axis=0), columns
-        controls[OFFSET] = _fill_in(by_offset.map(lambda values: values[best]), columns, shape)
+    shares = np.flatnonzero(np.isfinite(by_offset.value).any(axis=0))
+    if shares.size:
+        best = np.nanargmax(by_offset.value[:, shares], axis=0), shares
+        controls[OFFSET] = _fill_in(by_offset.map(lambda values: values[best]), shares, shape)
     return controls
 
 
 def _untrained_control(
-    model_survey: Survey, untrained: survey.PerSentence, n_tested: int
+    model_survey: Survey, untrained: PerSentence, columns: Sequence[int], n_tested: int
 ) -> Estimates:
-    """Return the best head of random weights, for the measures that may give a role; NaN for the others.
+    """Return the best head of random weights, for the measures that may give a role (`columns`); NaN for the others.
 
     Random weights are measured on the sample only. If the trained head scores higher on all sentences than on the
     sample, the control is raised by the same difference, at most to 1.
     """
     shape = model_survey.heads.sums.shape[1:]
-    columns = [model_survey.measures.index(name) for name in model_survey.roles]
     sums, counts = (values.sum(axis=0, dtype=np.float64) for values in untrained)
     own = model_survey.sample.values()
-    own_sums = np.stack([sentence.sums for sentence in own]).sum(axis=0, dtype=np.float64)
-    own_counts = np.stack([sentence.counts for sentence in own]).sum(axis=0, dtype=np.float64)
+    own_sums, own_counts = (
+        np.stack(values).sum(axis=0, dtype=np.float64)[..., columns]
+        for values in zip(*((one.sums, one.counts) for one in own), strict=True)
+    )
     with np.errstate(invalid="ignore", divide="ignore"):
         # (seed, layer, head, role)
         means = sums.reshape(-1, *shape[:2], len(columns)) / counts[:, None]
@@ -212,42 +198,33 @@ def _fill_in(
 def _examples(
     model_survey: Survey, heads: Sequence[HeadProfile], known_measures: Sequence[Measure]
 ) -> tuple[dict[Place, tuple[Example, ...]], dict[Place, Example]]:
-    """Return the sentences with the highest score, and a typical one, by head and the measure of each of its roles."""
+    """Return the sentences with the highest score, and a typical one, by head and the measure of each of its roles.
+
+    They are sentences of the sample.
+    """
     by_links = relations.examples_of(model_survey.linked)
-    by_name = {measure.name: measure for measure in known_measures}
+    columns = {measure.name: column for column, measure in enumerate(known_measures)}
     highest: dict[Place, tuple[Example, ...]] = {}
     typical: dict[Place, Example] = {}
     for head, role in ((profile, role) for profile in heads for role in profile.roles):
-        place = head.name, role.measure
-        if role.measure in by_name:
-            highest[place] = _highest(model_survey, head, role.measure)
-            ranked = _ranked(model_survey, head, by_name[role.measure])
-        else:  # a relation between words, which is no measure
+        place, column = (head.name, role.measure), columns.get(role.measure)
+        if column is None:  # a relation between words, which is no measure
             ranked = by_links.get(place, [])
-            highest[place] = tuple(ranked[: survey.EXAMPLES])
+        else:
+            ranked = _ranked(model_survey, head, column, known_measures[column].enough_rows)
+        highest[place] = tuple(ranked[:EXAMPLES])
         example = selection.typical(ranked)
         if example is not None:
             typical[place] = example
     return highest, typical
 
 
-def _highest(model_survey: Survey, head: HeadProfile, measure: str) -> tuple[Example, ...]:
-    """Return the sentences of all with the highest measure of one head, highest first."""
-    stored = model_survey.examples
-    column = *head.place, model_survey.measures.index(measure)
-    pairs = zip(stored.keys[column].tolist(), stored.scores[column].tolist(), strict=True)
-    return tuple(
-        Example(text=stored.texts[key], score=score) for key, score in pairs if np.isfinite(score)
-    )
-
-
-def _ranked(model_survey: Survey, head: HeadProfile, measure: Measure) -> list[Example]:
-    """Return the sentences of the sample, sorted by a measure of one head, highest first."""
-    column = model_survey.roles.index(measure.name)
+def _ranked(model_survey: Survey, head: HeadProfile, column: int, enough: int) -> list[Example]:
+    """Return the sentences of the sample with enough rows, sorted by a measure of one head, highest first."""
     examples = []
     for text, sums, counts in model_survey.sample.values():
         n = counts[head.layer, column]
-        if n >= measure.enough_rows:
+        if n >= enough:
             score = float(sums[head.layer, head.head, column] / n)
             examples.append(Example(text=text, score=score))
     return sorted(examples, key=lambda item: (-item.score, item.text))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.selection import (
     Cells,
     RoleCard,
+    WordLink,
     clearest_card,
     link_words,
     linked_cells,
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDTH, CARD_WIDTH = 13.0, 9.0  # of a sheet, and of one with a single head, in inches; at least
-NARROW = 7.0  # a narrower picture, such as one for a paper, has its parts below one another
+NARROW = 6.5  # inches; a narrower picture, such as one for a paper, has its parts below one another
 LARGEST_LETTERS, NARROW_LETTERS = 10.5, 6.0  # points; titles are larger
 # Lengths in sizes of letters.
 ROW = 2.0  # height of a row of a table
@@ -67,47 +69,58 @@ MOST_CHANGED = 12  # heads in the table of those that differ most from a second 
 PATTERN = N_("Rows are queries, columns are keys; the stronger the colour, the larger the weight.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Page:
-    """A page that is drawn from top to bottom; all positions are inches from its upper left corner."""
+    """A column of a page, drawn from top to bottom; all positions are inches from the upper left corner of the page."""
 
     ax: Axes
     theme: Theme
+    left: float
     width: float
-    margin: float
+    top: float  # where the next part begins: it moves down as the page is drawn
     size: float  # of letters, in points
     least: float
-    bottom: float | None  # the lower end of the room on a slide; None if the page may grow
-
-    @property
-    def inner(self) -> float:
-        """The width between the margins."""
-        return self.width - 2 * self.margin
+    bottom: float | None = None  # the lower end of the room on a slide; None if the page may grow
 
     def letters(self, n: float) -> float:
         """Return the length of n sizes of letters, in inches."""
         return n * self.size * POINT
 
-    def text(self, x: float, y: float, text: str, **style: Any) -> None:
+    def skip(self, n: float) -> None:
+        """Leave a gap of n sizes of letters."""
+        self.top += self.letters(n)
+
+    def right_of(self, left: float) -> Page:
+        """Return the rest of the page that begins at `left`."""
+        return replace(self, left=left, width=self.left + self.width - left)
+
+    def columns(self, n: int, gap: float) -> list[Page]:
+        """Return n columns of equal width, which begin here, with gaps in sizes of letters."""
+        width = (self.width - (n - 1) * self.letters(gap)) / n
+        lefts = [self.left + number * (width + self.letters(gap)) for number in range(n)]
+        return [replace(self, left=left, width=width) for left in lefts]
+
+    def text(self, x: Any, y: Any, text: str, **style: Any) -> None:
         """Write a text; by default in the usual letters and left-aligned."""
         usual: dict[str, Any] = {"fontsize": self.size, "va": "center"}
         # Texts of an Axes also get a clip path, which takes time.
         self.ax.figure.text(x, y, text, transform=self.ax.transData, **(usual | style))
 
-    def write(self, lines: Iterable[Line], left: float, top: float) -> float:
-        """Write lines below one another; return their lower end."""
+    def write(self, lines: Iterable[Line]) -> None:
+        """Write lines below one another."""
         for line in lines:
             colour = self.theme.quiet if line.is_quiet else self.theme.ink
-            self.text(left, top, line.text, va="top", fontsize=line.size, color=colour)
-            top += line.height
-        return top
+            self.text(self.left, self.top, line.text, va="top", fontsize=line.size, color=colour)
+            self.top += line.height
 
-    def paragraph(
-        self, texts: Iterable[str], left: float, top: float, width: float, **options: Any
-    ) -> float:
-        """Write texts in lines of at most this width; return their lower end."""
-        size = options.pop("size", 1.0) * self.size
-        return self.write(break_lines(map(visible, texts), width, size, **options), left, top)
+    def paragraph(self, *texts: str, size: float = 1.0, **options: Any) -> None:
+        """Write texts in lines of at most this width."""
+        self.write(break_lines(map(visible, texts), self.width, size * self.size, **options))
+
+    def image(self, pixels: np.ndarray, x: float, y: float, width: float, height: float) -> None:
+        """Draw an image whose pixels are cells."""
+        extent = x, x + width, y + height, y
+        self.ax.imshow(pixels, extent=extent, aspect="auto", interpolation="none")
 
     def box(self, x: float, y: float, width: float, height: float, **style: Any) -> None:
         """Draw a rectangle."""
@@ -155,34 +168,36 @@ def draw(comparison: HeadComparison, look: Look, heads: Sequence[Place] = ()) ->
         inner = width - 2 * style.margin
         foot = break_lines(map(visible, notes), inner, size, is_quiet=True)
         foot += missing_line(typefaces, style, inner)
-        foot_top = (style.height or 0.0) - height_of(foot) - style.margin
         page = Page(
             ax=ax,
             theme=theme,
-            width=width,
-            margin=style.margin,
+            left=style.margin,
+            width=inner,
+            top=style.margin,
             size=size,
             least=style.least,
-            bottom=foot_top - size * POINT if style.height else None,
         )
-        top = page.margin
+        if style.height is not None:
+            foot_top = style.height - height_of(foot) - style.margin
+            page.bottom = foot_top - page.letters(1)
         if style.has_title:
-            top = page.paragraph([title], top, top, inner, size=1.4 * style.letters / size, most=3)
-            about = [_about(comparison, is_brief=style.height is not None or len(heads) == 1)]
-            top = page.paragraph(about, page.margin, top, inner, is_quiet=True, most=2)
-            top += page.letters(1.5)
+            page.paragraph(title, size=1.4 * style.letters / size, most=3)
+            about = _about(comparison, is_brief=style.height is not None or len(heads) == 1)
+            page.paragraph(about, is_quiet=True, most=2)
+            page.skip(1.5)
         for head_map in maps:
-            top = _draw_map_and_table(page, head_map, top) + page.letters(2.5)
+            _draw_map_and_table(page, head_map)
+            page.skip(2.5)
         if profiles:
-            top = _draw_heads(page, comparison, profiles, top)
+            _draw_heads(page, comparison, profiles)
         elif style.height is None and width >= NARROW:
-            top = _draw_examples(page, comparison, top)
+            _draw_examples(page, comparison)
+        if style.height is not None:
+            page.top = foot_top
+        page.write(foot)
         if style.height is None:
-            height = page.write(foot, page.margin, top) + style.margin
-            figure.set_size_inches(width, height)
-            ax.set_ylim(height, 0)
-        else:
-            page.write(foot, page.margin, foot_top)
+            figure.set_size_inches(width, page.top + style.margin)
+            ax.set_ylim(page.top + style.margin, 0)
     return Picture(
         figure=figure,
         title=f"{title}: {visible(words.model_names(comparison))}",
@@ -270,9 +285,7 @@ def _maps(comparison: HeadComparison, style: Style, theme: Theme) -> list[HeadMa
 
 def _map_of_roles(comparison: HeadComparison, theme: Theme) -> HeadMap:
     """Return the map of the clearest established role of each head."""
-    roles = [
-        next((role for role in head.roles if role.established), None) for head in comparison.heads
-    ]
+    roles = [next(iter(head.established), None) for head in comparison.heads]
     shape = comparison.n_layers, comparison.n_heads
     colours = np.array([rgb_of(role.rule.colour if role else theme.shade) for role in roles])
     labels = [tables.map_code(head).replace("+", "\n+") for head in comparison.heads]
@@ -307,17 +320,17 @@ def _map_of_changes(comparison: HeadComparison, theme: Theme) -> HeadMap:
     )
 
 
-def _draw_map_and_table(page: Page, head_map: HeadMap, top: float) -> float:
-    """Draw a map, and its table beside it or, where there is no room, below it; return their lower end."""
+def _draw_map_and_table(page: Page, head_map: HeadMap) -> None:
+    """Draw a map, and its table beside it or, where there is no room, below it."""
     n_layers, n_heads = head_map.labels.shape
     longest = LONGEST_CELL if page.bottom is None else LONGEST_ON_SLIDE
     columns = [
         replace(column, cells=[clip(visible(cell), longest) for cell in column.cells])
         for column in head_map.columns
     ]
-    room = page.inner - page.letters(BESIDE)
+    room = page.width - page.letters(BESIDE)
     if page.bottom is not None:
-        columns = _fitting(page, columns, 0.45 * page.inner)
+        columns = _fitting(page, columns, 0.45 * page.width)
     beside = _table_width(page, columns) + page.letters(GAP)
     least = n_heads * page.letters(max(CELL[0], head_map.longest + 1))
     is_beside = bool(columns) and (page.bottom is not None or least <= room - beside)
@@ -326,53 +339,49 @@ def _draw_map_and_table(page: Page, head_map: HeadMap, top: float) -> float:
         width = min(width, page.letters(CELL[1]))
         height = min(0.8 * width, page.letters(CELL[2]))
     else:
-        height = min(1.6 * width, (page.bottom - top - page.letters(ABOVE)) / n_layers)
-    end = _draw_map(page, head_map, top, (width, height))
-    if not columns or not columns[0].cells:
-        return end
-    left, table_top = page.margin, end + page.letters(1)
-    if is_beside:
-        left, table_top = left + page.letters(BESIDE + GAP) + n_heads * width, top
-    return max(end, _draw_table(page, _fitting(page, columns, page.width - left), left, table_top))
+        height = min(1.6 * width, (page.bottom - page.top - page.letters(ABOVE)) / n_layers)
+    right = page.right_of(page.left + page.letters(BESIDE + GAP) + n_heads * width)
+    _draw_map(page, head_map, width, height)
+    if columns and columns[0].cells:
+        if is_beside:
+            _draw_table(right, columns)
+            page.top = max(page.top, right.top)
+        else:
+            page.skip(1)
+            _draw_table(page, _fitting(page, columns, page.width))
 
 
-def _draw_map(page: Page, head_map: HeadMap, top: float, cell: tuple[float, float]) -> float:
-    """Draw a map, with its labels if all of them fit in letters that can be read; return its lower end."""
-    (n_layers, n_heads), (width, height) = head_map.labels.shape, cell
-    left, top = page.margin + page.letters(BESIDE), top + page.letters(ABOVE)
-    right, end = left + n_heads * width, top + n_layers * height
-    page.ax.imshow(
-        head_map.colours, extent=(left, right, end, top), aspect="auto", interpolation="none"
-    )
+def _draw_map(page: Page, head_map: HeadMap, width: float, height: float) -> None:
+    """Draw a map of cells of this size, with its labels if all of them fit in letters that can be read."""
+    n_layers, n_heads = head_map.labels.shape
+    left, top = page.left + page.letters(BESIDE), page.top + page.letters(ABOVE)
+    right, page.top = left + n_heads * width, top + n_layers * height
+    page.image(head_map.colours, left, top, n_heads * width, n_layers * height)
+    xs = left + width * (np.arange(n_heads) + 0.5)
+    ys = top + height * (np.arange(n_layers) + 0.5)
     gap: dict[str, Any] = {"color": page.theme.paper, "linewidth": min(1.2, 0.05 * height / POINT)}
-    page.ax.hlines([top + n * height for n in range(1, n_layers)], left, right, **gap)
-    page.ax.vlines([left + n * width for n in range(1, n_heads)], top, end, **gap)
+    page.ax.hlines(ys[1:] - height / 2, left, right, **gap)
+    page.ax.vlines(xs[1:] - width / 2, top, page.top, **gap)
+    layers, heads = np.nonzero(head_map.labels == tables.NO_LABEL)
+    dots: dict[str, Any] = {"color": page.theme.ink, "markersize": 1.2, "markeredgewidth": 0}
+    page.ax.plot(xs[heads], ys[layers], "o", **dots)
     n_lines = 1 + max(label.count("\n") for label in head_map.labels.flat)
     fitting = 0.92 * width / head_map.longest, height / (1.25 * n_lines)
     size = min(1.2 * page.size, min(fitting) / POINT)
     inks = text_colours(head_map.colours)
-    xs = [left + (head + 0.5) * width for head in range(n_heads)]
-    ys = [top + (layer + 0.5) * height for layer in range(n_layers)]
-    without = np.argwhere(head_map.labels == tables.NO_LABEL)
-    dots: dict[str, Any] = {"color": page.theme.ink, "markersize": 1.2, "markeredgewidth": 0}
-    page.ax.plot(
-        [xs[head] for _layer, head in without], [ys[layer] for layer, _head in without], "o", **dots
-    )
     for (layer, head), label in np.ndenumerate(head_map.labels) if size >= page.least else ():
         if label != tables.NO_LABEL:
             look = {"color": inks[layer, head], "fontsize": size, "linespacing": 1.1}
             page.text(xs[head], ys[layer], label, ha="center", **look)
-    step = max(1, math.ceil(page.letters(1.8) / width))
-    for head in range(0, n_heads, step):
+    for head in range(0, n_heads, math.ceil(page.letters(1.8) / width)):
         page.text(xs[head], top - page.letters(0.9), str(head), ha="center")
-    for layer in range(0, n_layers, max(1, math.ceil(page.letters(1.2) / height))):
+    for layer in range(0, n_layers, math.ceil(page.letters(1.2) / height)):
         page.text(left - page.letters(0.6), ys[layer], str(layer), ha="right")
     quiet = page.theme.quiet
     page.text(left, top - page.letters(2.4), visible(_("head, counted from 0")), color=quiet)
     text = visible(_("layer"))
     style = {"rotation": 90 if len(text) > 1 else 0, "va": "top", "ha": "center", "color": quiet}
     page.text(left - page.letters(BESIDE - 0.7), top, text, **style)
-    return float(end)
 
 
 def _column_width(page: Page, column: Column) -> float:
@@ -400,30 +409,33 @@ def _fitting(page: Page, columns: Sequence[Column], width: float) -> list[Column
     return list(columns[:n])
 
 
-def _draw_table(page: Page, columns: Sequence[Column], left: float, top: float) -> float:
-    """Draw a table with as many rows as there is room for, and say how many more there are; return its lower end."""
+def _draw_table(page: Page, columns: Sequence[Column]) -> None:
+    """Draw a table with as many rows as there is room for, and say how many more there are."""
     row, n_rows = page.letters(ROW), len(columns[0].cells)
     n_shown = n_rows
-    if page.bottom is not None and top + (n_rows + 1) * row > page.bottom + page.letters(1):
-        n_shown = max(1, int((page.bottom - top) / row) - 2)
+    if page.bottom is not None and page.top + (n_rows + 1) * row > page.bottom + page.letters(1):
+        n_shown = max(1, int((page.bottom - page.top) / row) - 2)
         text = visible(_("and {n} more: --style sheet").format(n=n_rows - n_shown))
-        page.text(left, top + (n_shown + 1.5) * row, text, color=page.theme.quiet)
+        middle = page.top + (n_shown + 1.5) * row
+        page.text(page.left, middle, text, color=page.theme.quiet)
+    left = page.left
     for column in columns:
         width = _column_width(page, column)
         x, ha = (left + width, "right") if column.right else (left, "left")
-        page.text(x, top + 0.5 * row, column.title, ha=ha, color=page.theme.quiet)
+        page.text(x, page.top + 0.5 * row, column.title, ha=ha, color=page.theme.quiet)
         for number, text in enumerate(column.cells[:n_shown]):
-            middle = top + (number + 1.5) * row
+            middle = page.top + (number + 1.5) * row
             if _is_of_codes(column):
-                _draw_swatch(page, column.roles[number].rule.colour, left, middle, text)
+                _draw_swatch(page, column.roles[number], left, middle)
             else:
                 page.text(x, middle, text, ha=ha)
         left += width + page.letters(BETWEEN)
-    return top + row * (n_shown + 1)
+    page.top += row * (n_shown + 1)
 
 
-def _draw_swatch(page: Page, colour: str, x: float, middle: float, code: str) -> None:
+def _draw_swatch(page: Page, role: Role, x: float, middle: float) -> None:
     """Draw a small box in the colour of a role, with its code."""
+    code, colour = tables.code(role), role.rule.colour
     width, height = page.letters(CODE), page.letters(1.5)
     page.box(x, middle - height / 2, width, height, facecolor=colour, linewidth=0)
     size = page.size * min(1.0, 0.9 * CODE / length_of(code))
@@ -434,203 +446,147 @@ def _draw_swatch(page: Page, colour: str, x: float, middle: float, code: str) ->
 # Examples and cards.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """A role or a link of a head, with the head's weights on a sentence."""
-
-    title: str
-    role: Role | None = None
-    sentence: str = ""
-    links: str = ""
-    record: Attention | None = None  # of this head alone; None if its weights are not known
-    cells: Sequence[Cells] = ()  # outlined
-
-
-def _shown_role(card: RoleCard, comparison: HeadComparison) -> Shown:
-    """Return what is shown of a role: a sentence, and the weights with the cells of its relation outlined."""
-    title = f"{card.head.name} · {words.role_name(card.role)} {words.rounded(card.role.score)}"
-    record = comparison.patterns.get(card.key)
-    if card.example is None:
-        return Shown(title=title, role=card.role)
-    sentence = f"“{card.example.text}”"
-    if record is None:
-        return Shown(title=title, role=card.role, sentence=sentence)
-    links = link_words(card.example)
-    return Shown(
-        title=title,
-        role=card.role,
-        sentence=sentence,
-        links=_("Outlined: {links}").format(links=links) if links else "",
-        record=record.select([card.head.layer], [card.head.head]),
-        cells=linked_cells(card.example, record),
-    )
-
-
-def _shown_links(record: Attention) -> list[Shown]:
-    """Return the strongest links of a sentence, each outlined in the pattern of its head."""
-    shown = []
-    for link in strongest_links(record):
-        title = _("Layer {layer}, head {head}").format(layer=link.layer, head=link.head)
-        shown.append(
-            Shown(
-                title=title,
-                links=f"{link.words} {words.rounded(link.weight)}",
-                record=record.select([link.layer], [link.head]),
-                cells=[(link.row, link.row + 1, link.column, link.column + 1)],
-            )
-        )
-    return shown
-
-
-def _draw_examples(page: Page, comparison: HeadComparison, top: float) -> float:
-    """Draw an example of each of the clearest roles, or the strongest links of one sentence; return the lower end."""
+def _draw_examples(page: Page, comparison: HeadComparison) -> None:
+    """Draw an example of each of the clearest roles, or the strongest links of one sentence."""
     record = comparison.attention
     if record is not None:
         title = _("The strongest links between words, each of another head.")
-        examples = _shown_links(record)
-    else:
-        title = _("A typical example of the clearest roles.")
-        examples = [_shown_role(card, comparison) for card in strongest(comparison)]
-    if any(shown.record for shown in examples):
-        title = f"{title} {_(PATTERN)}"
-    if not examples:
-        return top
-    top = page.paragraph([title], page.margin, top, page.inner, size=1.1, most=2)
-    top += page.letters(1)
-    gap = page.letters(3)
-    width = (page.inner - (ACROSS - 1) * gap) / ACROSS
-    for first in range(0, len(examples), ACROSS):
-        row = [
-            (shown, page.margin + n * (width + gap))
-            for n, shown in enumerate(examples[first : first + ACROSS])
+        examples = [
+            partial(_draw_link, record=record, link=link) for link in strongest_links(record)
         ]
-        top = max(_write_example(page, shown, left, top, width) for shown, left in row)
-        top = max(_draw_pattern(page, shown, left, top, width, width) for shown, left in row)
-        top += page.letters(2.5)
-    return top
+        has_patterns = True
+    else:
+        title, cards = _("A typical example of the clearest roles."), strongest(comparison)
+        examples = [partial(_draw_role, comparison=comparison, card=card) for card in cards]
+        has_patterns = any(card.key in comparison.patterns for card in cards)
+    if not examples:
+        return
+    page.paragraph(f"{title} {_(PATTERN)}" if has_patterns else title, size=1.1, most=2)
+    page.skip(1)
+    for first in range(0, len(examples), ACROSS):
+        columns = page.columns(ACROSS, 3)
+        for column, draw_example in zip(columns, examples[first : first + ACROSS], strict=False):
+            draw_example(column)
+        page.top = max(column.top for column in columns)
+        page.skip(2.5)
 
 
-def _write_example(page: Page, shown: Shown, left: float, top: float, width: float) -> float:
-    """Write the title of an example and its texts; return their lower end."""
-    inset = 0.0
-    if shown.role is not None and shown.title:
-        code, colour = tables.code(shown.role), shown.role.rule.colour
-        _draw_swatch(page, colour, left, top + page.letters(0.7), code)
-        inset = page.letters(CODE + 0.8)
-    if shown.title:
-        top = page.paragraph([shown.title], left + inset, top, width - inset, most=2)
-        top += page.letters(0.4)
-    top = page.paragraph([shown.sentence], left, top, width, is_quiet=True, most=2)
-    top = page.paragraph([shown.links], left, top, width, most=2)
-    return top + page.letters(0.6)
+def _draw_link(page: Page, record: Attention, link: WordLink) -> None:
+    """Draw a link of one sentence, outlined in the pattern of its head."""
+    title = _("Layer {layer}, head {head}").format(layer=link.layer, head=link.head)
+    page.paragraph(title, f"{link.words} {words.rounded(link.weight)}", most=2)
+    cell = link.row, link.row + 1, link.column, link.column + 1
+    _draw_pattern(page, record, (link.layer, link.head), [cell])
+
+
+def _draw_role(page: Page, comparison: HeadComparison, card: RoleCard) -> None:
+    """Draw the role of a head with its example."""
+    _draw_swatch(page, card.role, page.left, page.top + page.letters(0.7))
+    beside = page.right_of(page.left + page.letters(CODE + 0.8))
+    score = words.rounded(card.role.score)
+    beside.paragraph(f"{card.head.name} · {words.role_name(card.role)} {score}", most=2)
+    page.top = beside.top
+    page.skip(0.4)
+    _draw_example(page, comparison, card)
+
+
+def _draw_example(page: Page, comparison: HeadComparison, card: RoleCard) -> None:
+    """Draw the weights of a head on a typical sentence, with the cells of its relation outlined."""
+    if card.example is None:
+        return
+    page.paragraph(f"“{card.example.text}”", is_quiet=True, most=2)
+    record = comparison.patterns.get(card.key)
+    if record is not None:
+        if links := link_words(card.example):
+            page.paragraph(_("Outlined: {links}").format(links=links), most=2)
+        _draw_pattern(page, record, card.head.place, linked_cells(card.example, record))
 
 
 def _draw_pattern(
-    page: Page, shown: Shown, left: float, top: float, width: float, height: float
-) -> float:
-    """Draw the weights of an example with their tokens, outlined cells in the accent colour; return the lower end."""
-    if shown.record is None:
-        return top
-    weights = shown.record.weights[0, 0]
+    page: Page, record: Attention, place: tuple[int, int], outlined: Sequence[Cells]
+) -> None:
+    """Draw the weights of a head with their tokens, some cells outlined in the accent colour."""
+    page.skip(0.6)
+    weights = record.pattern(*place)
     queries, keys = (
         [clip(token.text, LABEL) for token in tokens]
-        for tokens in (shown.record.query_tokens, shown.record.key_tokens)
+        for tokens in (record.query_tokens, record.key_tokens)
     )
     beside, above = (page.letters(max(map(length_of, labels)) + 0.6) for labels in (queries, keys))
     rows, columns = weights.shape
-    cell = min((width - beside) / columns, (height - above) / rows, page.letters(2.4))
+    room = page.width if page.bottom is None else page.bottom - page.top
+    cell = min((page.width - beside) / columns, (room - above) / rows, page.letters(2.4))
     cell = max(cell, 0.01)
-    x, y = left + beside, top + above
-    right, end = x + cell * columns, y + cell * rows
-    pixels = page.theme.pixels(weights, 1.0, page.theme.colours())
-    page.ax.imshow(pixels, extent=(x, right, end, y), aspect="auto", interpolation="none")
-    frame = {"fill": False, "edgecolor": page.theme.frame, "linewidth": 0.6}
-    page.box(x, y, right - x, end - y, **frame)
+    x, y, width, height = page.left + beside, page.top + above, columns * cell, rows * cell
+    page.image(page.theme.pixels(weights, 1.0, page.theme.colours()), x, y, width, height)
+    page.box(x, y, width, height, fill=False, edgecolor=page.theme.frame, linewidth=0.6)
     size = min(page.size, max(page.least, cell / POINT / 1.15))
     step = math.ceil(size * 1.15 * POINT / cell - 0.01)  # every n-th token has a label
+    gap = page.letters(0.4)
     for n in range(0, rows, step):
-        place = x - page.letters(0.4), y + (n + 0.5) * cell
-        page.text(*place, queries[n], ha="right", fontsize=size)
+        page.text(x - gap, y + (n + 0.5) * cell, queries[n], ha="right", fontsize=size)
     for n in range(0, columns, step):
-        place = x + (n + 0.5) * cell, y - page.letters(0.4)
-        page.text(*place, keys[n], rotation=90, ha="center", va="bottom", fontsize=size)
-    outline: dict[str, Any] = {"fill": False, "edgecolor": page.theme.accent, "linewidth": 1.5}
-    for first_row, last_row, first_column, last_column in shown.cells:
+        upright = {"rotation": 90, "ha": "center", "va": "bottom", "fontsize": size}
+        page.text(x + (n + 0.5) * cell, y - gap, keys[n], **upright)
+    for first_row, last_row, first_column, last_column in outlined:
         corner = x + first_column * cell, y + first_row * cell
         sides = (last_column - first_column) * cell, (last_row - first_row) * cell
-        page.box(*corner, *sides, **outline)
-    return float(end)
+        page.box(*corner, *sides, fill=False, edgecolor=page.theme.accent, linewidth=1.5)
+    page.top = y + height
 
 
-def _draw_heads(
-    page: Page,
-    comparison: HeadComparison,
-    profiles: Sequence[HeadProfile],
-    top: float,
-) -> float:
-    """Draw the cards of heads, two beside each other on a wide page; return their lower end.
+def _draw_heads(page: Page, comparison: HeadComparison, profiles: Sequence[HeadProfile]) -> None:
+    """Draw the cards of heads, two beside each other on a wide page.
 
     A single card has its chart at the left and its example at the right.
     """
     n_across = 2 if page.width >= NARROW else 1
-    gap = page.letters(4)
-    width = (page.inner - gap * (n_across - 1)) / n_across
     for first in range(0, len(profiles), n_across):
-        ends = []
-        for number, profile in enumerate(profiles[first : first + n_across]):
-            left, start = page.margin + number * (width + gap), top
+        columns = page.columns(n_across, 4)
+        for column, profile in zip(columns, profiles[first : first + n_across], strict=False):
             if len(profiles) > 1:
-                heading = [words.describe(profile)]
-                start = page.paragraph(heading, left, start, width, size=1.2, most=2)
-                start += page.letters(0.8)
-            end = _draw_evidence(page, comparison, profile, left, start, width)
-            ends.append(end)
-            if not profile.roles:
-                continue
-            card = clearest_card(profile, comparison)
-            shown = replace(_shown_role(card, comparison), title="")
-            start = end + page.letters(1)
-            if len(profiles) == 1 and n_across == 2:
-                left, start = left + width + gap, top
-            start = _write_example(page, shown, left, start, width)
-            height = width if page.bottom is None else page.bottom - start
-            ends.append(_draw_pattern(page, shown, left, start, width, height))
-        top = max(ends) + page.letters(2.5)
-    return top
+                column.paragraph(words.describe(profile), size=1.2, most=2)
+                column.skip(0.8)
+            _draw_evidence(column, comparison, profile)
+            if profile.roles:
+                is_alone = len(profiles) == 1 and n_across == 2
+                example = columns[1] if is_alone else column
+                if not is_alone:
+                    example.skip(1)
+                _draw_example(example, comparison, clearest_card(profile, comparison))
+        page.top = max(column.top for column in columns)
+        page.skip(2.5)
 
 
-def _draw_evidence(
-    page: Page,
-    comparison: HeadComparison,
-    profile: HeadProfile,
-    left: float,
-    top: float,
-    width: float,
-) -> float:
-    """Chart the clearest role of a head beside its controls, and name its other roles; return the lower end."""
+def _draw_evidence(page: Page, comparison: HeadComparison, profile: HeadProfile) -> None:
+    """Chart the clearest role of a head beside its controls, and name its other roles."""
     if not profile.roles:
-        return page.paragraph([words.closest_roles(comparison, profile)], left, top, width)
+        page.paragraph(words.closest_roles(comparison, profile))
+        return
     role, *others = profile.roles
-    thick, threshold = page.letters(0.7), left + width * role.rule.threshold
+    thick, threshold = page.letters(0.7), page.left + page.width * role.rule.threshold
     accent: dict[str, Any] = {"color": page.theme.accent}
     for number, (about, value, low, high) in enumerate(tables.evidence(role)):
+        is_control = number > 0
         text = f"{words.with_interval(value, low, high)}  {about}"
-        top = page.paragraph([text], left, top, width, is_quiet=number > 0, most=2)
-        colour = page.theme.ink if number == 0 else page.theme.quiet
-        fill = role.rule.colour if number == 0 else page.theme.frame
-        middle = top + page.letters(0.5)
-        length = width * _share(value)
-        page.box(left, middle - thick / 2, length, thick, facecolor=fill, linewidth=0)
-        ends = left + width * _share(low), left + width * _share(high)
-        page.ax.hlines([middle], *ends, color=colour, linewidth=1.2)
+        page.paragraph(text, is_quiet=is_control, most=2)
+        middle = page.top + page.letters(0.5)
+        fill = page.theme.frame if is_control else role.rule.colour
+        end, *ends = (page.width * _share(number) for number in (value, low, high))
+        page.box(page.left, middle - thick / 2, end, thick, facecolor=fill, linewidth=0)
+        colour = page.theme.quiet if is_control else page.theme.ink
+        first, last = (page.left + end for end in ends)
+        page.ax.hlines([middle], first, last, color=colour, linewidth=1.2)
         page.ax.vlines([threshold], middle - thick, middle + thick, linewidth=1.2, **accent)
-        top += page.letters(1.6)
-    page.ax.hlines([top], left, left + width, color=page.theme.frame, linewidth=0.6)
+        page.skip(1.6)
+    right = page.left + page.width
+    page.ax.hlines([page.top], page.left, right, color=page.theme.frame, linewidth=0.6)
     least = _("threshold {value}").format(value=words.rounded(role.rule.threshold))
-    page.text(threshold, top + page.letters(0.9), visible(least), ha="center", **accent)
+    page.text(threshold, page.top + page.letters(0.9), visible(least), ha="center", **accent)
+    page.skip(2.4)
     notes = [words.not_established(role)] if role.doubt is not None else []
     notes += [words.role_score(other) for other in others]
-    return page.paragraph(notes, left, top + page.letters(2.4), width, is_quiet=True, most=2)
+    page.paragraph(*notes, is_quiet=True, most=2)
 
 
 def _share(value: float) -> float:

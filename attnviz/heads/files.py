@@ -117,19 +117,30 @@ def load(path: str | os.PathLike[str]) -> HeadComparison:
         if content.pop("digest", None) != _digest(content):
             raise FileFormatError("it was changed after attnviz wrote it")
         try:
-            return _read(_with_nan(content))
+            return _read(content)
         except (LookupError, TypeError, ValueError, AttributeError):
             raise FileFormatError("it is damaged, or was not written by attnviz") from None
 
 
-def _with_nan(value: Any) -> Any:
-    """Return a value from JSON with NaN in place of null where a number was measured."""
+def _restored(value: Any) -> Any:
+    """Return a value from JSON with NaN in place of null where a number was measured, and with known rules of roles."""
     if isinstance(value, dict):
-        return {
-            name: math.nan if entry is None and name in MEASURED else _with_nan(entry)
-            for name, entry in value.items()
-        }
-    return [_with_nan(entry) for entry in value] if isinstance(value, list) else value
+        restored = {name: _restored(entry) for name, entry in value.items()}
+        restored |= {name: math.nan for name in MEASURED & {*value} if value[name] is None}
+        return restored | {name: _known(value[name]) for name in {"rule"} & {*value}}
+    return [_restored(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _known(content: object) -> RoleRule:
+    """Return the rule of a role with the texts that it has here: a file has those of one language only."""
+    import msgspec
+
+    rule = msgspec.convert(content, RoleRule)
+    if (relation := relation_of(rule.name)) is not None:
+        return rule_of(relation[0], reverse=relation[1])
+    rules = {known.name: known for _measure, known in rules_of(measures_of())}
+    # Its threshold is that of the run, which may have had measures of its own.
+    return replace(rules.get(rule.name, rule), threshold=rule.threshold)
 
 
 def _read(content: dict[str, Any]) -> HeadComparison:
@@ -137,7 +148,7 @@ def _read(content: dict[str, Any]) -> HeadComparison:
     import msgspec
 
     types = get_type_hints(HeadComparison)
-    fields = {name: msgspec.convert(content[name], types[name]) for name in PLAIN}
+    fields = {name: msgspec.convert(_restored(content[name]), types[name]) for name in PLAIN}
     measures = tuple(map(_measure, content["measures"]))
     estimates = _estimates(content["estimates"])
     controls = {str(name): _estimates(item) for name, item in content["controls"].items()}
@@ -146,11 +157,6 @@ def _read(content: dict[str, Any]) -> HeadComparison:
         raise ValueError("the measures do not fit together")
     if [head.place for head in fields["heads"]] != list(np.ndindex(shape[:2])):
         raise ValueError("the heads do not fit together")
-    rules = {rule.name: rule for _measure, rule in rules_of(measures_of())}
-    fields["heads"] = tuple(_known_head(head, rules) for head in fields["heads"])
-    fields["relations"] = tuple(
-        replace(relation, role=_known(relation.role, rules)) for relation in fields["relations"]
-    )
     examples = msgspec.convert(content["examples"], dict[str, dict[str, tuple[Example, ...]]])
     typical = msgspec.convert(content["typical"], dict[str, dict[str, Example]])
     return HeadComparison(
@@ -166,24 +172,6 @@ def _read(content: dict[str, Any]) -> HeadComparison:
         },
         against=None if content["against"] is None else _read(content["against"]),
     )
-
-
-def _known(role: Role, rules: Mapping[str, RoleRule]) -> Role:
-    """Return a role with the texts that it has here: a file has those of one language only."""
-    relation = relation_of(role.name)
-    if relation is not None:
-        return replace(role, rule=rule_of(relation[0], reverse=relation[1]))
-    # Its threshold is that of the run, which may have had measures of its own.
-    rule = replace(rules.get(role.name, role.rule), threshold=role.rule.threshold)
-    return replace(role, rule=rule)
-
-
-def _known_head(head: HeadProfile, rules: Mapping[str, RoleRule]) -> HeadProfile:
-    """Return a head with the texts that its roles have here."""
-    change = head.change
-    if change is not None and change.role is not None:
-        change = replace(change, role=_known(change.role, rules))
-    return replace(head, roles=tuple(_known(role, rules) for role in head.roles), change=change)
 
 
 def _measure(content: Mapping[str, Any]) -> Measure:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from attnviz.heads import tables, words
 from attnviz.heads.measures import GROUPS
@@ -13,36 +13,34 @@ from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.selection import example_of, received_by_words
 from attnviz.look import Look
 from attnviz.pages import WebPage
+from attnviz.render.columns import Column
 from attnviz.render.html import build, palettes, template
 from attnviz.text.display import clip, visible
-from attnviz.text.messages import _, pgettext
+from attnviz.text.messages import _
 
 HERE = Path(__file__).parent
 OWN = (HERE / "scripts" / "heads.js", HERE / "scripts" / "heads.css")
 LONGEST_WORD = 24  # in the map of words, in characters
 
-Cell: TypeAlias = str | float | None
-
 
 def page(comparison: HeadComparison, look: Look) -> WebPage:
     """Return a comparison as one interactive HTML page."""
-    record = comparison.attention
+    is_sentence = comparison.attention is not None
     columns = _columns(comparison)
-    cells = [list(_cells(comparison, head)) for head in comparison.heads]
+    rows = zip(*(column.pop("cells") for column in columns), strict=True)
     labels = {
         "columns": [{name: column[name] for name in ("name", "share")} for column in columns],
         "heads": [
             {
                 "name": head.name,
-                "roles": [role.name for role in head.roles if role.established and not record],
+                "roles": [] if is_sentence else [role.name for role in head.established],
                 "cells": row,
             }
-            for head, row in zip(comparison.heads, cells, strict=True)
+            for head, row in zip(comparison.heads, rows, strict=True)
         ],
         "layers": comparison.n_layers,
         "palette": palettes(),
     }
-    is_sentence = record is not None
     marks = [_mark(comparison, head) for head in comparison.heads]
     n = comparison.n_heads
     body = template(HERE / "templates" / "heads.html").render(
@@ -50,7 +48,14 @@ def page(comparison: HeadComparison, look: Look) -> WebPage:
         map=[marks[start : start + n] for start in range(0, len(marks), n)],
         roles=[] if is_sentence else tables.overview_table(comparison)[0],
         signs=words.signs(comparison),
-        cards=[_card(comparison, head) for head in comparison.heads],
+        comparison=comparison,
+        words=words,
+        tables=tables,
+        visible=visible,
+        example_of=example_of,
+        lines=_lines,
+        measure_columns=_measure_columns,
+        percent=_percent,
         columns=columns,
         notes=list(map(visible, _notes(comparison))),
     )
@@ -109,110 +114,77 @@ def _mark(comparison: HeadComparison, head: HeadProfile) -> dict[str, Any]:
     if comparison.attention is not None:
         text, share = _word(comparison, head)
         return {"name": head.name, "code": text, "role": None, "words": f"{text} {share:.2f}"}
-    role = next((role for role in head.roles if role.established), None)
+    role = next(iter(head.established), None)
     text = _(role.rule.words) if role else _("no established role")
     return {"name": head.name, "code": tables.map_code(head), "role": role, "words": visible(text)}
 
 
 def _columns(comparison: HeadComparison) -> list[dict[str, Any]]:
-    """Return the columns of the table: what sorts by each and names it in CSV, its title, and what it is about."""
-    names = [("head", _(tables.HEAD), True)]
+    """Return the columns of the table of all heads."""
+    heads, roles = comparison.heads, [head.role for head in comparison.heads]
+    columns = [_column("head", _(tables.HEAD), [head.name for head in heads])]
     if comparison.attention is not None:
-        names += [("word", _("word"), True), ("share", _("share"), False)]
+        received = [_word(comparison, head) for head in heads]
+        columns.append(_column("word", _("word"), [word for word, _share in received]))
+        shares = [share for _word, share in received]
+        columns.append(_column("share", _("share"), shares, is_text=False, share=True))
     else:
-        score = pgettext("heads", "score")
-        names += [("role", _(tables.ROLE), True), ("score", score, False)]
-        names += [("interval", _(tables.INTERVAL), False)]
-    if comparison.against is not None:
-        names += [("divergence", _("JSD"), False), ("role_before", _("role before"), True)]
-    columns: list[dict[str, Any]] = [
-        {"name": name, "title": title, "about": "", "is_text": is_text, "share": name == "share"}
-        for name, title, is_text in names
-    ]
-    for measure in comparison.measures:
+        scores = [role.score if role else math.nan for role in roles]
+        score, intervals = tables.score_columns(roles)
+        columns += [
+            _column("role", _(tables.ROLE), list(map(_role_text, roles))),
+            _column("score", score.title, scores, is_text=False),
+            _column("interval", intervals.title, intervals.cells, is_text=False),
+        ]
+    changes = [head.change for head in heads if head.change is not None]
+    if changes:
+        before = [_role_text(change.role) for change in changes]
+        divergences = [change.divergence for change in changes]
+        columns.append(_column("divergence", _("JSD"), divergences, is_text=False))
+        columns.append(_column("role_before", _("role before"), before))
+    for number, measure in enumerate(comparison.measures):
         if measure.offset is None:
+            name, title = visible(measure.name), visible(measure.label)
+            values = comparison.estimates.value[:, :, number].ravel().tolist()
             about = f"{visible(_(measure.meaning))} ({measure.unit})"
-            columns.append(
-                {
-                    "name": visible(measure.name),
-                    "title": visible(measure.label),
-                    "about": about,
-                    "is_text": False,
-                    "share": measure.unit == "share",
-                }
-            )
+            more = {"about": about, "is_text": False, "share": measure.unit == "share"}
+            columns.append(_column(name, title, values, **more))
     return columns
 
 
-def _cells(comparison: HeadComparison, head: HeadProfile) -> Iterator[Cell]:
-    """Yield the cells of a head in the table."""
-    yield head.name
-    if comparison.attention is not None:
-        text, share = _word(comparison, head)
-        yield from (text, _number(share))
-    else:
-        role = head.role
-        yield visible(words.marked_role(role)) if role else ""
-        yield _number(role.score) if role else None
-        yield words.interval(role.low, role.high, narrow=role.narrow) if role else ""
-    if head.change is not None:
-        yield _number(head.change.divergence)
-        yield visible(words.marked_role(head.change.role)) if head.change.role else ""
-    for measure in comparison.measures:
-        if measure.offset is None:
-            yield _number(comparison.estimate(measure.name, *head.place)[0])
+def _column(name: str, title: str, cells: Sequence[str | float], **more: object) -> dict[str, Any]:
+    """Return a column with its name in CSV; numbers have six significant digits, or are None if not measured."""
+    rounded = [
+        cell if isinstance(cell, str) else float(f"{cell:.6g}") if math.isfinite(cell) else None
+        for cell in cells
+    ]
+    usual = {"about": "", "is_text": True, "share": False}
+    return {"name": name, "title": title, "cells": rounded, **usual, **more}
 
 
-def _card(comparison: HeadComparison, head: HeadProfile) -> dict[str, Any]:
-    """Return the card of a head: its roles with their evidence, and its measures."""
-    lines = []
+def _role_text(role: Role | None) -> str:
+    """Return the name of a role after its mark; empty without a role."""
+    return visible(words.marked_role(role)) if role else ""
+
+
+def _lines(comparison: HeadComparison, head: HeadProfile) -> Iterator[str]:
+    """Yield the sentences of the card of a head, below its roles."""
     if comparison.attention is not None:
         text, share = _word(comparison, head)
         most = _("The word that receives most of its attention: {word} ({share})")
-        lines.append(most.format(word=text, share=f"{share:.2f}"))
+        yield most.format(word=text, share=f"{share:.2f}")
     elif not head.roles:
-        lines.append(words.closest_roles(comparison, head))
+        yield words.closest_roles(comparison, head)
     if comparison.against is not None and head.change is not None:
-        lines.append(words.change(comparison.against, head.change))
+        yield words.change(comparison.against, head.change)
+
+
+def _measure_columns(comparison: HeadComparison, head: HeadProfile) -> list[Column]:
+    """Return the columns of the measures of a head: what each is, its value and its interval."""
     _names, value, interval, *_controls, meaning = tables.measure_table(comparison, head)
-    return {
-        "name": head.name,
-        "title": visible(words.place(head) if comparison.attention else words.describe(head)),
-        "roles": []
-        if comparison.attention
-        else [_role(comparison, head, role) for role in head.roles],
-        "lines": list(map(visible, lines)),
-        "measures": [meaning, value, interval],
-    }
+    return [meaning, value, interval]
 
 
-def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str, Any]:
-    """Return a role of a card: its name, its score beside those of the controls, and an example."""
-    example = example_of(comparison, head, role)
-    return {
-        "title": visible(words.marked_role(role)),
-        "evidence": [_bar(*score) for score in tables.evidence(role)],
-        "threshold": 100 * role.rule.threshold,
-        "least": words.rounded(role.rule.threshold),
-        "why": visible(words.not_established(role)) if role.doubt is not None else "",
-        "example": visible(example.text) if example is not None else "",
-    }
-
-
-def _bar(about: str, value: float, low: float, high: float) -> dict[str, Any]:
-    """Return a score as texts, and as places on a bar from 0 to 100."""
-    places = [100 * min(1.0, max(0.0, n)) if math.isfinite(n) else 0.0 for n in (value, low, high)]
-    end, start, last = (float(f"{place:.4g}") for place in places)
-    return {
-        "about": visible(about),
-        "value": words.rounded(value),
-        "interval": words.interval(low, high),
-        "end": end,
-        "low": start,
-        "high": last,
-    }
-
-
-def _number(value: float) -> float | None:
-    """Return a number with six significant digits; None if it was not measured."""
-    return float(f"{value:.6g}") if math.isfinite(value) else None
+def _percent(value: float) -> float:
+    """Return a share as a place on a bar from 0 to 100."""
+    return float(f"{100 * min(1.0, max(0.0, value)):.4g}") if math.isfinite(value) else 0.0

@@ -29,6 +29,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
+from attnviz.errors import RecordError
 from attnviz.text.messages import N_, NC_, Message
 
 CHANCE, UNTRAINED, OFFSET = "chance", "untrained", "offset"
@@ -94,6 +95,11 @@ class RoleRule:
         return GROUPS[self.group][1]
 
 
+def _no_computation(_rows: object) -> Any:
+    """Refuse to compute a measure that has no computation."""
+    raise RecordError("a measure that takes keys, rows or received needs `compute`")
+
+
 Takes: TypeAlias = Literal["keys", "rows", "received", "peaks", "unknown"]
 
 
@@ -113,8 +119,7 @@ class Measure:
     # ``peaks``: the share of rows whose largest weight is at `offset`.
     # ``unknown``: a measure of another version, read from a file.
     takes: Takes = "keys"
-    # the computation; None if `takes` already determines it
-    compute: Callable[[Any], Any] | None = None
+    compute: Callable[[Any], Any] = _no_computation  # unused if `takes` already determines it
     # the role of a head whose measure is large; None if there is no such role
     role: RoleRule | None = None
     # the position of the key after the query, in tokens (negative: before it); None for a measure without an offset
@@ -375,9 +380,9 @@ def measures_of(measures: Iterable[Measure] = MEASURES) -> tuple[Measure, ...]:
     )
 
 
-def named(names: Sequence[str], entries: Iterable[Measure] = MEASURES) -> tuple[Measure, ...]:
+def named(names: Sequence[str]) -> tuple[Measure, ...]:
     """Return the measures of these names, as files have them; an unknown name gives a measure without a unit."""
-    known = {measure.name: measure for measure in entries}
+    known = {measure.name: measure for measure in MEASURES}
     return tuple(
         known.get(name) or Measure(name=name, label=name, unit="", meaning="", takes="unknown")
         for name in names

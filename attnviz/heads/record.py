@@ -134,6 +134,11 @@ class HeadProfile:
         return self.roles[0] if self.roles else None
 
     @property
+    def established(self) -> tuple[Role, ...]:
+        """The roles that are established, the clearest first."""
+        return tuple(role for role in self.roles if role.established)
+
+    @property
     def words(self) -> str:
         """The description of the role in plain words."""
         return _(self.role.rule.words if self.role else NO_ROLE)
@@ -229,7 +234,7 @@ class HeadComparison(Result):
     @property
     def n_established(self) -> int:
         """The number of heads with an established role."""
-        return sum(any(role.established for role in head.roles) for head in self.heads)
+        return sum(bool(head.established) for head in self.heads)
 
     @property
     def n_heads(self) -> int:

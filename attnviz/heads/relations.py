@@ -34,16 +34,11 @@ WAYS = 2  # directions: the word that this word attends to most; the word that a
 FORWARD, REVERSE = range(WAYS)
 DISTANCES = np.array([offset for offset in OFFSETS if offset])
 """The fixed offsets that heads are compared with, in words."""
-HALVES = 2
+HALVES = 2  # a sentence belongs to the half that is the remainder of its key
 CHOOSE, SCORE = range(HALVES)
 HALF_GROUPS = tally.GROUPS // HALVES  # groups of sentences in each half
 WHOLE = 0  # the index that counts all groups of a half together; single groups begin at 1
 LINKED = 10  # number of sentences per half with a relation, for its controls
-MOST_RELATIONS = 128
-"""Largest number of relations that are counted, in alphabetical order, so that memory is bounded.
-
-A name among the first of the whole corpus is also among the first of each part that has it, so the result does not
-depend on the order of parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,8 +96,6 @@ class Relations:
     """Counts of how often heads find each relation."""
 
     by_name: Mapping[str, RelationCounts]
-    # number of all links, including lost ones and those of relations beyond `MOST_RELATIONS`
-    n_links: int
     n_other: int = 0  # number of sentences whose links are not between queries and keys
 
 
@@ -113,19 +106,16 @@ def count_links(
     lost = Counter(name for _key, found in sentences for name in found.lost)
     names = {name for _key, found in sentences for name in found.names}.union(lost)
     by_name = {
-        name: RelationCounts.zero(n_layers, n_heads, lost=lost[name])
-        for name in sorted(names)[:MOST_RELATIONS]
+        name: RelationCounts.zero(n_layers, n_heads, lost=lost[name]) for name in sorted(names)
     }
     for key, found in sentences:
         # Group 0 is the whole half, so the groups of sentences begin at 1.
-        places = half_of(key), [WHOLE, 1 + key // HALVES % HALF_GROUPS]
+        places = key % HALVES, [WHOLE, 1 + key // HALVES % HALF_GROUPS]
         for name, hits, distance in zip(found.names, found.hits, found.distances, strict=True):
-            if name in by_name:
-                by_name[name].counts[places] += 1
-                by_name[name].hits[places] += hits
-                by_name[name].offsets[places] += distance == DISTANCES
-    n_links = sum(len(found.names) + len(found.lost) for _key, found in sentences)
-    return Relations(by_name=by_name, n_links=n_links)
+            by_name[name].counts[places] += 1
+            by_name[name].hits[places] += hits
+            by_name[name].offsets[places] += distance == DISTANCES
+    return Relations(by_name=by_name)
 
 
 def sample_links(
@@ -144,16 +134,11 @@ def sample_links(
     n_taken = Counter[tuple[str, int]]()
     sample = {}
     for key in sorted(by_key):
-        places = {(link.relation, half_of(key)) for link in by_key[key].annotation.links}
+        places = {(link.relation, key % HALVES) for link in by_key[key].annotation.links}
         if any(n_taken[place] < LINKED for place in places):
             sample[key] = by_key[key]
         n_taken.update(places)
     return sample
-
-
-def half_of(key: int) -> int:
-    """Return the half that a sentence belongs to."""
-    return key % HALVES
 
 
 def merge(first: Relations, second: Relations) -> Relations:
@@ -162,8 +147,7 @@ def merge(first: Relations, second: Relations) -> Relations:
     for name, counts in second.by_name.items():
         by_name[name] = by_name[name] + counts if name in by_name else counts
     return Relations(
-        by_name=dict(sorted(by_name.items())[:MOST_RELATIONS]),
-        n_links=first.n_links + second.n_links,
+        by_name=dict(sorted(by_name.items())),
         n_other=first.n_other + second.n_other,
     )
 
@@ -171,26 +155,17 @@ def merge(first: Relations, second: Relations) -> Relations:
 def notes(measured: Relations) -> Iterator[Note]:
     """Yield the caveats of these counts."""
     relations = measured.by_name.values()
-    if n_lost := sum(relation.lost for relation in relations):
-        yield Note.of("relations_lost", n=n_lost, total=measured.n_links)
     n_per_half = [relation.counts[:, WHOLE] for relation in relations]
+    if n_lost := sum(relation.lost for relation in relations):
+        n_links = n_lost + int(sum(map(np.sum, n_per_half)))
+        yield Note.of("relations_lost", n=n_lost, total=n_links)
     if n_halved := sum(bool(n.any() and not n.all()) for n in n_per_half):
         yield Note.of("relations_in_one_half", n=n_halved)
-    if n_uncounted := measured.n_links - n_lost - int(sum(map(np.sum, n_per_half))):
-        yield Note.of("relations_uncounted", most=MOST_RELATIONS, n=n_uncounted)
     if measured.n_other:
         yield Note.of("relations_of_other_words", n=measured.n_other)
 
 
 THRESHOLD = 0.5  # smallest accuracy that gives a head the role of a relation
-
-FAMILY = RoleRule(
-    name=RELATION,
-    words=N_("finds a relation between words"),
-    threshold=THRESHOLD,
-    group="grammar",
-)
-"""The properties shared by all roles from relations between words."""
 
 
 def rule_of(relation: str, *, reverse: bool) -> RoleRule:
@@ -221,7 +196,7 @@ def rule_of(relation: str, *, reverse: bool) -> RoleRule:
         threshold=THRESHOLD,
         short=N_("{query} to {key}").format(query=ends[0], key=ends[1]),
         group="reference" if relation == "coreference" else "grammar",
-        family=FAMILY.name,
+        family=RELATION,
     )
 
 

@@ -142,7 +142,6 @@ class Counts:
 def roles_of(
     layer: int,
     head: int,
-    *,
     measures: Sequence[Measure],
     estimates: Estimates,
     controls: Mapping[str, Estimates],

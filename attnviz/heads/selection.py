@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float32
 
 from attnviz.attention import Attention
+from attnviz.heads.measures import RELATION
 from attnviz.heads.record import Example, HeadComparison, HeadProfile, Role
-from attnviz.heads.relations import FAMILY
 from attnviz.text.messages import N_, Message
 
 ABOUT = ("position", "content", "relation", "spread")  # the order of roles, by their subject
@@ -41,7 +41,7 @@ def shown_heads(
 
 def role_order(comparison: HeadComparison, role: Role) -> tuple[int, int, str]:
     """Return the sort key of a role: by its subject, then in the order of measures."""
-    if role.rule.family == FAMILY.name:
+    if role.rule.family == RELATION:
         return ABOUT.index("relation"), 0, role.name
     return ABOUT.index(role.rule.about), comparison.names.index(role.measure), role.name
 
@@ -49,20 +49,10 @@ def role_order(comparison: HeadComparison, role: Role) -> tuple[int, int, str]:
 def by_role(comparison: HeadComparison) -> list[list[tuple[HeadProfile, Role]]]:
     """Return the heads of each established role, the best score first."""
     rows: dict[tuple[int, int, str], list[tuple[HeadProfile, Role]]] = {}
-    for head, role in sorted(_held_roles(comparison), key=lambda pair: -pair[1].score):
-        if role.established:
-            rows.setdefault(role_order(comparison, role), []).append((head, role))
+    pairs = [(head, role) for head in comparison.heads for role in head.established]
+    for head, role in sorted(pairs, key=lambda pair: -pair[1].score):
+        rows.setdefault(role_order(comparison, role), []).append((head, role))
     return [rows[place] for place in sorted(rows)]
-
-
-def _held_roles(comparison: HeadComparison) -> list[tuple[HeadProfile, Role]]:
-    """Return pairs of a head and a role: the clearest role of each head, and its other established roles."""
-    return [
-        (head, role)
-        for head in comparison.heads
-        for role in head.roles
-        if role.established or role is head.roles[0]
-    ]
 
 
 # Examples.
@@ -87,8 +77,13 @@ def strongest(comparison: HeadComparison) -> list[RoleCard]:
     Each card is of the head that has the role most clearly. If there are fewer than `FEWEST_CARDS` roles, the next
     clearest heads of the same roles follow, each with another sentence.
     """
-    pairs = sorted(_held_roles(comparison), key=lambda pair: pair[1].clearness, reverse=True)
-    pairs = [pair for pair in pairs if pair[1].established == (comparison.n_established > 0)]
+    has_established = comparison.n_established > 0
+    pairs = [
+        (head, role)
+        for head in comparison.heads
+        for role in (head.established if has_established else head.roles[:1])
+    ]
+    pairs.sort(key=lambda pair: pair[1].clearness, reverse=True)
     cards: dict[str, RoleCard] = {}
     for head, role in pairs:
         if role.name not in cards:

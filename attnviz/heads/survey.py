@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Float, Float32, Float64, UInt64
+from jaxtyping import Float, Float32
 
 from attnviz.attention import Kind
 from attnviz.errors import InputError
@@ -16,26 +16,15 @@ from attnviz.heads.relations import LinkedSentence, LinkHits, Relations
 from attnviz.heads.tally import Tally
 from attnviz.text.corpus import BadLine
 
-EXAMPLES = 3  # number of sentences kept per head and measure: those with the highest score
 BAD_LINES = 20  # number of bad lines kept with line number and reason; all of them are counted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Examples:
-    """The sentences with the highest score, for each head and measure."""
-
-    # the measure on each sentence, the largest first; minus infinity if there is no sentence
-    scores: Float64[np.ndarray, "layer head measure example"]
-    keys: UInt64[np.ndarray, "layer head measure example"]  # the key of the sentence
-    texts: Mapping[int, str]  # the sentences, by their keys
-
-
 class SampledSentence(NamedTuple):
-    """A sentence that controls are measured on, with the model's own measures that may give a role."""
+    """A sentence that controls are measured on and examples are chosen from, with the model's own measures."""
 
     text: str
-    sums: Float32[np.ndarray, "layer head role"]
-    counts: Float32[np.ndarray, "layer role"]
+    sums: Float32[np.ndarray, "layer head measure"]
+    counts: Float32[np.ndarray, "layer measure"]
 
 
 PerSentence: TypeAlias = tuple[Float[np.ndarray, "_ _ _ _"], Float[np.ndarray, "_ _ _"]]
@@ -63,11 +52,8 @@ class Survey:
     model: str  # the name of the model
     weights: str  # the digest of its weights
     kind: Kind  # the kind of attention
-    measures: tuple[str, ...]  # the names of the measures, shares first
-    roles: tuple[str, ...]  # the names of those that may give a role
     heads: Tally  # the sums of each measure for each head
     offsets: Tally  # the same sums for imaginary heads that always attend to one fixed offset
-    examples: Examples  # the sentences with the highest scores
     # The sentences that controls are measured on, by their keys: the `sample_size` smallest keys, so that the same
     # corpus always gives the same sample.
     sample_size: int
@@ -146,7 +132,6 @@ def merge(one: Survey, other: Survey) -> Survey:
         one,
         heads=one.heads.merge(other.heads),
         offsets=one.offsets.merge(other.offsets),
-        examples=merge_examples(one.examples, other.examples),
         sample=dict(sample),
         linked=relations.sample_links((*one.linked.items(), *other.linked.items())),
         relations=link_counts,
@@ -156,60 +141,3 @@ def merge(one: Survey, other: Survey) -> Survey:
         proves=max(one.proves, other.proves, key=("weights", "output").index),
         against=one.against and other.against and one.against.merge(other.against),
     )
-
-
-def merge_examples(one: Examples, other: Examples) -> Examples:
-    """Return the sentences with the highest scores of both; if scores are equal, the smaller key comes first."""
-    scores = np.concatenate([one.scores, other.scores], axis=-1)
-    keys = np.concatenate([one.keys, other.keys], axis=-1)
-    # A sentence that occurs twice is only one example: its later copies get no score.
-    n_examples = keys.shape[-1]
-    is_earlier = np.tri(n_examples, k=-1, dtype=bool)
-    is_copy = (keys[..., :, None] == keys[..., None, :]) & is_earlier
-    scores = np.where(is_copy.any(axis=-1), -np.inf, scores)
-    order = np.lexsort((keys, -scores), axis=-1)[..., :EXAMPLES]
-    return _examples(
-        np.take_along_axis(scores, order, -1),
-        np.take_along_axis(keys, order, -1),
-        {**one.texts, **other.texts},
-    )
-
-
-def _examples(
-    scores: Float64[np.ndarray, "layer head measure some"],
-    keys: UInt64[np.ndarray, "layer head measure some"],
-    texts: Mapping[int, str],
-) -> Examples:
-    """Return examples with only the texts that are needed."""
-    keys = np.where(np.isfinite(scores), keys, np.uint64(0))
-    used_keys = set(keys.ravel().tolist())
-    return Examples(
-        scores=scores,
-        keys=keys,
-        texts={key: text for key, text in texts.items() if key in used_keys},
-    )
-
-
-def examples_of(
-    sums: Float64[np.ndarray, "sentence layer head measure"],
-    counts: Float64[np.ndarray, "sentence layer measure"],
-    keys: Sequence[int],
-    texts: Sequence[str],
-    enough: Float64[np.ndarray, " measure"],
-) -> Examples:
-    """Return the sentences of a batch with the highest scores, for each head and measure.
-
-    `enough` is the number of rows that a measure must count in a sentence.
-    """
-    unique_keys, first_rows = np.unique(np.array(keys, dtype=np.uint64), return_index=True)
-    sums, counts = sums[first_rows], counts[first_rows, :, None]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        scores = np.where(counts >= enough, sums / counts, -np.inf)
-    ranked = []
-    for _ in range(min(EXAMPLES, len(unique_keys))):
-        # If scores are equal, argmax takes the first sentence, which has the smallest key.
-        best = scores.argmax(axis=0)[None]
-        ranked.append((np.take_along_axis(scores, best, 0)[0], unique_keys[best[0]]))
-        np.put_along_axis(scores, best, -np.inf, 0)
-    strongest, strongest_keys = (np.stack(values, axis=-1) for values in zip(*ranked, strict=True))
-    return _examples(strongest, strongest_keys, dict(zip(keys, texts, strict=True)))

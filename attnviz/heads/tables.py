@@ -74,11 +74,10 @@ def code(role: Role) -> str:
 
 def map_code(head: HeadProfile) -> str:
     """Return the short name of the clearest established role of a head, and how many more it has, such as ``OBJ+2``."""
-    established = [role for role in head.roles if role.established]
-    if not established:
+    if not head.established:
         return NO_LABEL
-    more = len(established) - 1
-    return code(established[0]) + (f"+{more}" if more else "")
+    more = len(head.established) - 1
+    return code(head.established[0]) + (f"+{more}" if more else "")
 
 
 def overview_table(comparison: HeadComparison, most: int | None = None) -> tuple[list[Column], int]:
@@ -93,7 +92,7 @@ def overview_table(comparison: HeadComparison, most: int | None = None) -> tuple
         on_map = {map_code(head).partition("+")[0] for head in comparison.heads}
         rows = sorted(rows, key=lambda row: code(row[0][1]) not in on_map)[:most]
     roles = [row[0][1] for row in rows]
-    score, intervals = _score_columns(roles)
+    score, intervals = score_columns(roles)
     columns = [
         Column(title="", cells=list(map(code, roles)), roles=roles),
         Column(title=_(ROLE), cells=list(map(role_name, roles)), least=14, roles=roles),
@@ -130,7 +129,7 @@ def _best_offset(role: Role) -> str:
     return f"{_up_to(control)} ({control.offset:+d})"
 
 
-def _score_columns(roles: Sequence[Role | None]) -> list[Column]:
+def score_columns(roles: Sequence[Role | None]) -> list[Column]:
     """Return the columns of the score and its interval; their cells are empty without a role."""
     scores = ["" if role is None else rounded(role.score) for role in roles]
     intervals = [
@@ -158,7 +157,7 @@ def head_table(comparison: HeadComparison, heads: Sequence[HeadProfile]) -> list
     columns = [
         Column(title=_(HEAD), cells=[head.name for head in heads]),
         Column(title=_(ROLE), cells=list(map(marked_role, roles)), least=22, roles=roles),
-        *_score_columns(roles),
+        *score_columns(roles),
     ]
     if comparison.attention is not None:
         links = [strongest_link(comparison.attention, *head.place) for head in heads]
@@ -191,7 +190,7 @@ def relation_table(relations: Sequence[Relation]) -> list[Column]:
     offset_controls = [role.control(OFFSET) for role in roles]
     offsets = [f"{item.offset:+d} {_up_to(item)}" if item else MISSING for item in offset_controls]
     untrained_highs = [_up_to(role.control(UNTRAINED)) for role in roles]
-    score, intervals = _score_columns(roles)
+    score, intervals = score_columns(roles)
     return [
         Column(title=_("relation"), cells=list(map(marked_role, roles)), least=20),
         Column(title="n", cells=[f"{item.n:,}" for item in relations], right=True),

@@ -90,23 +90,21 @@ def left_out(
 
 
 def interval(
-    means: Float64[np.ndarray, "group ..."], sentences: Float64[np.ndarray, " ..."] | None = None
+    means: Float64[np.ndarray, "group ..."], sentences: Float64[np.ndarray, " ..."]
 ) -> Estimates:
     """Return a mean with its 95% interval, from the means of all sentences and without each group (`left_out`).
 
     It is the interval of the jackknife (Tukey 1958) with Student's t, corrected for the skewness of the groups (Hall
     1992, "On the removal of skewness by transformation"). The degrees of freedom are the effective number of
-    `sentences` (see `effective`), at most the number of groups, minus 1; None takes the number of groups. A measure
-    that was counted in only one group has no interval, because its spread is unknown.
+    `sentences` (see `effective`), at most the number of groups, minus 1. A measure that was counted in only one group
+    has no interval, because its spread is unknown.
     """
     value, (n, deviations) = means[0], _deviations(means)
     with np.errstate(invalid="ignore", divide="ignore"):
         squares = (deviations**2).sum(axis=0)
         error = np.sqrt((n - 1) / n * squares)
         skewness = np.nan_to_num((deviations**3).sum(axis=0) / n / (squares / n) ** 1.5)
-    freedom = np.broadcast_to(
-        n if sentences is None else np.nan_to_num(np.minimum(sentences, n)), n.shape
-    )
+    freedom = np.broadcast_to(np.nan_to_num(np.minimum(sentences, n)), n.shape)
     t = np.array(
         [student(max(int(degrees), 1)) for degrees in np.rint(freedom - 1).ravel()]
     ).reshape(n.shape)

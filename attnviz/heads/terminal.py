@@ -176,7 +176,7 @@ def _map(
 
 def _label(head: HeadProfile, out: Writer) -> Text:
     """Return the short name of a head's clearest established role, in its colour."""
-    role = next((role for role in head.roles if role.established), None)
+    role = next(iter(head.established), None)
     return Text(out.say(tables.map_code(head)), role_style(role, out.screen))
 
 

@@ -72,10 +72,6 @@ NOTES: Templates = {
     "relations_in_one_half": N_(
         "Relations left out because only one half of the sentences has them: {n:,}."
     ),
-    "relations_uncounted": N_(
-        "The corpus has more than {most} relations; {n:,} links of the last ones by name were not "
-        "counted."
-    ),
     "relations_of_other_words": N_(
         "Sentences whose relations were not counted, since they are not between queries and keys: "
         "{n:,}."
@@ -255,7 +251,7 @@ def closest_roles(comparison: HeadComparison, profile: HeadProfile) -> str:
 
 def signs(comparison: HeadComparison) -> str:
     """Return the meaning of the signs of a map, and of the table of roles."""
-    n_roles = [sum(role.established for role in head.roles) for head in comparison.heads]
+    n_roles = [len(head.established) for head in comparison.heads]
     texts = [_("·: no established role")] if 0 in n_roles else []
     if max(n_roles) > 1:
         texts.append(_("+1: one more role"))
@@ -288,10 +284,7 @@ def finding(comparison: HeadComparison) -> str:
     if comparison.attention is not None:
         return _("The word that each head attends to most in one sentence")
     established = [
-        (role.clearness, head, role)
-        for head in comparison.heads
-        for role in head.roles
-        if role.established
+        (role.clearness, head, role) for head in comparison.heads for role in head.established
     ]
     if not established:
         return _("No head has an established role")

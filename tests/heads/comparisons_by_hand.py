@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnviz.attention import Note
+from attnviz.attention import Attention, Note
 from attnviz.heads.measures import GROUPS, measures_of, rules_of
 from attnviz.heads.record import (
     Control,
@@ -183,6 +183,15 @@ def made(
         "notes": (Note.of("sentences_cut", n=3),),
     }
     return HeadComparison(**(fields | more))  # type: ignore[arg-type]
+
+
+def spelled(record: Attention) -> Attention:
+    """Return a record of "I love all you" whose tokens know their characters."""
+    spans = [None, (0, 1), (2, 6), (7, 10), (11, 14), None]
+    tokens = tuple(
+        replace(token, span=span) for token, span in zip(record.key_tokens, spans, strict=True)
+    )
+    return replace(record, query_tokens=tokens, key_tokens=tokens, receipt=None)
 
 
 def compared(comparison: HeadComparison) -> HeadComparison:

@@ -123,19 +123,8 @@ def test_divergences_equal_their_formula(name: str, real_model: str) -> None:
     expected = by_formula(before, after, lines)
     assert np.abs(divergences(found) - expected).max() < 1e-6
     assert expected.max() > 0.01
-
-
-def test_a_layer_that_was_tuned_is_found_and_those_before_it_are_0(real_model: str) -> None:
-    """Earlier layers are exactly as they were; the tuned layer's heads moved most; later ones hear of it."""
-    settings = SurveySettings(controls=4)
-    found = compared(
-        survey_model(sentences(12), open_source(real_model), settings, against=tuned(real_model))
-    )
-    values = divergences(found)
-    assert not values[:CHANGED].any()
-    assert values[CHANGED].min() > 0.01
-    assert values[CHANGED + 1 :].min() > 0
-    assert values[CHANGED].mean() > 3 * values[CHANGED + 1 :].mean()
+    if name == "real":  # the layers before the one that was tuned are exactly as they were
+        assert not divergences(found)[:CHANGED].any()
     for head in found.heads:
         assert head.change is not None
         assert 0 <= head.change.low <= head.change.divergence <= head.change.high <= math.log(2)
@@ -151,10 +140,10 @@ def test_other_tokens_are_refused(real_model: str) -> None:
     with pytest.raises(ModelError, match=r"line 7, “She is eating.*8 tokens.*6 to toy"):
         survey_model(lines, real, against=toy)
     with pytest.raises(ModelError, match="same tokens: “She is eating") as refusal:
-        Surveyor([real, toy], SurveySettings()).check("She is eating a green apple")
+        Surveyor([real, toy], SurveySettings()).encode("She is eating a green apple")
     assert "line" not in str(refusal.value)
     with pytest.raises(InputError):
-        Surveyor([toy, toy], SurveySettings()).check("xyzzy plugh")
+        Surveyor([toy, toy], SurveySettings()).encode("xyzzy plugh")
 
 
 def test_other_shapes_and_kinds_are_refused() -> None:
@@ -181,19 +170,16 @@ def test_parts_are_the_whole(of_toys: Survey) -> None:
 # How it is shown, saved and asked for.
 
 
-def test_views_have_the_divergence_and_both_roles(of_toys: Survey) -> None:
-    """The map, the table and the card say how far each head is, and its role in the second model."""
-    found = compared(of_toys)
-    screen = Screen(width=80, colour=False)
+def test_views_have_the_divergence(of_toys: Survey) -> None:
+    """The map, the table and the card say how far each head is."""
+    found, screen = compared(of_toys), Screen(width=80, colour=False)
     head = max(found.heads, key=lambda one: one.change.divergence if one.change else 0.0)
     assert head.change is not None
-    overview, table = draw_overview(found, screen), draw_table(found, screen)
-    for lines in (overview, table, draw_heads(found, [head.place], screen)):
+    views = draw_overview(found, screen), draw_table(found, screen)
+    for lines in (*views, draw_heads(found, [head.place], screen)):
         assert max(line.cell_len for line in lines) <= 80
-        assert f"{head.change.divergence:.2f}"[1:] in "\n".join(line.plain for line in lines)
-    assert "toy with random weights → toy" in " ".join(line.plain for line in overview[:4])
-    row = next(line.plain for line in table if line.plain.startswith(head.name))
-    assert f"{head.change.divergence:.2f}" in row
+        assert f"{head.change.divergence:.2f}" in "\n".join(line.plain for line in lines)
+    assert "toy with random weights → toy" in " ".join(line.plain for line in views[0][:4])
 
 
 def test_the_second_model_is_before(typed: Callable[..., Result], here: Path) -> None:

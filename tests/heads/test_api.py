@@ -61,16 +61,10 @@ def test_frames(comparison: HeadComparison) -> None:
 
 
 def test_what_it_shows_of_itself(comparison: HeadComparison) -> None:
-    """A line, a picture in a notebook, a figure of all heads and of one."""
-    n_sure = sum(any(role.established for role in head.roles) for head in comparison.heads)
-    from matplotlib.figure import Figure
-
-    text = f"<HeadComparison of 'toy' (encoder): 3 x 6 heads, 8 sentences; {n_sure} heads with an established role>"
-    assert repr(comparison) == text
-    assert comparison._repr_png_().startswith(b"\x89PNG")
-    assert (comparison._repr_html_() or "").startswith("<iframe sandbox=")
-    assert isinstance(comparison.figure(), Figure)
-    assert isinstance(comparison.figure([(1, -1), "0.2"]), Figure)
+    """A line; a figure of some heads, and a refusal of others."""
+    text = "<HeadComparison of 'toy' (encoder): 3 x 6 heads, 8 sentences; "
+    assert repr(comparison).startswith(text)
+    assert comparison.figure([(1, -1), "0.2"]).axes
     with pytest.raises(SelectionError, match="there is no head 6"):
         comparison.figure(["0.6"])
 

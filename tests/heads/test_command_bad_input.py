@@ -55,6 +55,8 @@ def missed(
         ("--load a.json", "as it was measured: omit model"),
         ("--load a.json --kind decoder", "as it was measured: omit"),
         ("--load a.json --against toy", "as it was measured: omit the second model"),
+        ("--load a.json --roles", "as it was measured: omit roles, or give a sentence"),
+        ("--load a.txt", "a.txt: a saved comparison ends in .json"),
         ("--load a.json --corpus a.txt", "give one of a corpus and a saved comparison"),
         ("--corpus a --sort entropy", "no option --sort: --table shows all heads"),
         ("--corpus a --shard 1/2", "no option --shard: --ray ADDRESS shares a large corpus"),
@@ -144,33 +146,6 @@ def test_bad_lines_are_counted_named_and_passed_over(
     found = json.loads(typed("compare-heads", *TOY, "--corpus", "a.txt", "-o", "-").output)
     assert (found["n_sentences"], found["n_bad"]) == (4, 8)
     assert [line for line, _reason in found["bad"]] == [*range(4, 12)]
-
-
-def test_a_treebank_with_a_bad_sentence(typed: Callable[..., Result], here: Path) -> None:
-    """The line is named; words that are no words of the sentence's text are such a mistake too."""
-    (here / "a.conllu").write_text(
-        TREE + TREE.replace("\t3\t", "\t9\t").replace("3\ther", "4\ther") + TREE * 2
-    )
-    shown = typed("compare-heads", *TOY, "--conllu", "a.conllu", "-o", "a.csv")
-    assert shown.status == 0
-    said = " ".join(shown.output.split())
-    assert "used: 1. The first one is line 6: the words are not numbered 1, 2, 3" in said
-    (here / "a.conllu").write_text(TREE.replace("I saw her", "I heard her") + TREE)
-    shown = typed("compare-heads", *TOY, "--conllu", "a.conllu", "-o", "a.csv")
-    assert "a.conllu: 1 sentence, " in shown.output
-    assert "line 1: the text has “heard her” where “saw”" in " ".join(shown.output.split())
-
-
-def test_sentences_that_are_too_long(
-    typed: Callable[..., Result], here: Path, tiny_bert: str
-) -> None:
-    """They are cut, and a note says how many were."""
-    (here / "a.txt").write_text("I love you\n" + "I love you " * 9 + "\n")
-    note = "Sentences that were too long for the model and were cut: 1."
-    for sentences in (("--corpus", "a.txt"), ("I love you " * 9,)):
-        shown = typed("compare-heads", "-m", tiny_bert, *sentences, "-o", "a.csv")
-        assert (shown.status, note in " ".join(shown.output.split())) == (0, True)
-        assert "could not be used" not in shown.output
 
 
 def test_files_that_are_no_comparison(refused: Callable[..., tuple[int, str]], here: Path) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.capture.batching import join
 from attnviz.capture.observers import Batch, WeightCollector
 from attnviz.capture.source import open_source
 from attnviz.heads.capture.measure import BatchMeasures, EmbeddingFinder, MeasureCollector
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from attnviz.capture.sources import Source
-    from attnviz.models.registry import Dtype
     from tests.fixtures.zoo import Zoo
 
 NAMES = tuple(one.name for one in measures_of())
@@ -88,26 +86,6 @@ def test_each_measure_equals_its_formula(
                 assert found.counts[index, layer, at] == n, (measure, sentence.text)
                 off = abs(float(found.sums[index, layer, head, at]) - total) / max(n, 1)
                 assert off < 1e-6, (measure, layer, head, sentence.text)
-
-
-@pytest.mark.parametrize("name", ["real", "toy-decoder", "toy-seq2seq"])
-def test_a_sentence_and_a_padded_batch_agree(name: str, real_model: str) -> None:
-    """Counts exactly, sums in double precision too; in single precision means to 1e-6, as far as the model's do."""
-    formats: tuple[tuple[Dtype, float], ...] = (("float64", 1e-9), ("float32", 1e-6))
-    for dtype, within in formats:
-        source = open_source(real_model if name == "real" else name, dtype=dtype)
-        singles = [source.encode([text]) for text in TEXTS]
-        together, alone = (
-            measured(source, join(singles)),
-            [measured(source, single) for single in singles],
-        )
-        assert np.array_equal(together.counts, np.concatenate([one.counts for one in alone]))
-        # The largest weight of a row may be another where two are equal but for rounding.
-        smooth = [at for at, measure in enumerate(NAMES) if not measure.startswith("peak")]
-        n = np.maximum(together.counts.sum(axis=0), 1)[:, None, smooth]
-        one = together.sums.sum(axis=0)[..., smooth] / n
-        other = np.concatenate([one.sums for one in alone]).sum(axis=0)[..., smooth] / n
-        assert np.abs(one - other).max() < within
 
 
 def test_cross_attention_has_no_offsets() -> None:

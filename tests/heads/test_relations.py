@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attnviz.attention import Note
 from attnviz.heads import relations, tally
 from attnviz.heads.relations import (
     DISTANCES,
@@ -19,12 +20,11 @@ from attnviz.heads.relations import (
     candidates,
     count_links,
 )
-from attnviz.heads.words import reason, short_reason
 from attnviz.text.corpus import COREFERENCE
 from attnviz.text.messages import _
 
 if TYPE_CHECKING:
-    from attnviz.heads.record import Relation, Role
+    from attnviz.heads.record import Relation
 
 N_LAYERS, N_HEADS = 2, 3
 EVEN, ODD = 2, 3
@@ -69,7 +69,7 @@ def numbers(counted: Relations) -> dict[str, object]:
         name: (one.hits.tolist(), one.offsets.tolist(), one.counts.tolist(), one.lost)
         for name, one in counted.by_name.items()
     }
-    return {"names": list(by_name), **by_name, "all": (counted.n_links, counted.n_other)}
+    return {"names": list(by_name), **by_name, "other": counted.n_other}
 
 
 def in_groups(values: np.ndarray) -> np.ndarray:
@@ -115,39 +115,20 @@ class TestCounts:
         at = DISTANCES.tolist().index
         assert det.offsets[0, 0, [at(1), at(2)]].tolist() == [1, 1]
         assert obj.offsets[0, 0, at(-1)] == 1
-        assert (aux.lost, det.lost, obj.lost, counted.n_links) == (1, 1, 0, 6)
-        assert [note.code for note in relations.notes(counted)] == [
-            "relations_lost",
-            "relations_in_one_half",
+        assert (aux.lost, det.lost, obj.lost) == (1, 1, 0)
+        assert list(relations.notes(counted)) == [
+            Note.of("relations_lost", n=2, total=6),
+            Note.of("relations_in_one_half", n=1),
         ]
 
     def test_a_sentence_counts_in_its_half_in_all_and_in_one_group(self) -> None:
-        counted = small(
-            [
-                (key, found(("det", 1, (0, 0, 1)), ("det", 5, None)))
-                for key in (EVEN, EVEN + 2, EVEN + 34)
-            ]
-        ).by_name["det"]
+        links = found(("det", 1, (0, 0, 1)), ("det", 5, None))
+        counted = small([(key, links) for key in (EVEN, EVEN + 2, EVEN + 34)]).by_name["det"]
         groups = np.zeros(1 + relations.HALF_GROUPS, dtype=int)
-        first = EVEN // 2 % relations.HALF_GROUPS
-        groups[[0, 1 + first, 1 + (first + 1) % relations.HALF_GROUPS]] = 3, 1, 2
-        assert counted.counts[0].tolist() == (2 * groups).tolist()
+        groups[[0, 2, 3]] = 3, 1, 2
+        assert counted.counts.tolist() == [(2 * groups).tolist(), (0 * groups).tolist()]
         assert counted.hits[0, :, 0, 0, 1].tolist() == groups.tolist()
         assert counted.offsets[0, :, DISTANCES.tolist().index(5)].tolist() == groups.tolist()
-        assert counted.counts[1].sum() == 0
-
-    def test_many_relations(self) -> None:
-        """The first of their names are counted, and the links of the others are told."""
-        names = [f"r{number:03}" for number in range(relations.MOST_RELATIONS + 2)]
-        one, other = (
-            small([(EVEN, found(*((name, 1, None) for name in some)))])
-            for some in (names[1:], names[:-1])
-        )
-        for counted in (one, relations.merge(one, other), relations.merge(other, one)):
-            assert len(counted.by_name) == relations.MOST_RELATIONS
-        assert list(relations.merge(one, other).by_name) == names[:-2]
-        *_, note = relations.notes(one)
-        assert (note.code, dict(note.fields)["n"]) == ("relations_uncounted", 1)
 
 
 class TestMerging:
@@ -243,19 +224,12 @@ class TestBestHeads:
         assert relation.role.established
 
     @pytest.mark.parametrize(
-        ("choosing", "scoring", "right", "doubt"),
-        [
-            (9, 30, 1.0, "too_few"),
-            (10, 30, 1.0, None),
-            (30, 30, 0.6, "below_threshold"),
-            (300, 300, 0.6, None),
-        ],
+        ("n", "right", "doubt"),
+        [(9, 1.0, "too_few"), (10, 1.0, None), (30, 0.6, "below_threshold"), (300, 0.6, None)],
     )
-    def test_enough_cases_in_each_half(
-        self, choosing: int, scoring: int, right: float, doubt: str | None
-    ) -> None:
+    def test_enough_cases_in_each_half(self, n: int, right: float, doubt: str | None) -> None:
         """Nine links that choose are too few; of 0.6 the interval reaches 0.5 for 300 cases, and not for 30."""
-        keys = [*range(0, 2 * choosing, 2), *range(1, 2 * scoring, 2)]
+        keys = [*range(0, 2 * n, 2), *range(1, 2 * max(n, 30), 2)]
         sentences = [
             (key, found(("det", 9, HEAD if key // 2 % 5 < 5 * right else None))) for key in keys
         ]
@@ -263,8 +237,6 @@ class TestBestHeads:
         assert relation.role.score == pytest.approx(right)
         assert (relation.role.doubt and relation.role.doubt.code) == doubt
         assert (relation.role.low >= 0.5) is (doubt != "below_threshold")
-        assert ("interval" in reason(relation.role.doubt)) is (doubt == "below_threshold")
-        assert ("interval" in short_reason(relation.role.doubt)) is (doubt == "below_threshold")
 
 
 RANDOM = (0, 1, 1)
@@ -279,11 +251,6 @@ def corpus(
     right = n if right is None else right
     keys = range(n)
     return small([(key, found((name, distance, where if key < right else None))) for key in keys])
-
-
-def roles_of(trained: Relations, random: Relations | None) -> dict[tuple[int, int], list[Role]]:
-    """The roles that these speak for."""
-    return relations.roles_of(candidates_of(trained, random))
 
 
 class TestWords:
@@ -306,19 +273,15 @@ class TestRoles:
     """A head has the role of a relation where nothing simpler does as much."""
 
     def test_a_head_that_finds_it(self) -> None:
-        made = roles_of(corpus(80, "obj", 9, HEAD), corpus(80, "obj", 9, RANDOM, right=8))
+        """So it is named in both directions; beside it stand the best fixed offset and the best random head."""
+        random = corpus(80, "obj", 9, RANDOM, right=8)
+        made = relations.roles_of(candidates_of(corpus(80, "obj", 9, HEAD), random))
         ((where, (role,)),) = made.items()
-        assert where == (0, 2)
-        assert (_(role.rule.words), role.name, role.established) == (
-            "attends from the object to its verb",
-            "relation_obj",
-            True,
-        )
+        assert (where, role.name, role.established) == ((0, 2), "relation_obj", True)
         assert (role.score, role.high, role.rule.threshold) == (1.0, 1.0, 0.5)
         assert 0.9 < role.low < 1
         offset, untrained = role.controls
-        assert offset.value == 0
-        assert untrained.value == pytest.approx(0.1)
+        assert (offset.value, untrained.value) == (0, pytest.approx(0.1))
 
     @pytest.mark.parametrize(
         ("n", "distance", "right", "random"),
@@ -334,8 +297,6 @@ class TestRoles:
     def test_what_rules_it_out(
         self, n: int, distance: int, right: int, random: tuple[str, int] | None
     ) -> None:
-        untrained = None
-        if random is not None:
-            name, n_right = random
-            untrained = corpus(n, name, 9, RANDOM, right=n_right)
-        assert roles_of(corpus(n, "obj", distance, HEAD, right=right), untrained) == {}
+        untrained = random and corpus(n, random[0], 9, RANDOM, right=random[1])
+        trained = corpus(n, "obj", distance, HEAD, right=right)
+        assert relations.roles_of(candidates_of(trained, untrained or None)) == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 
 from attnviz.capture.source import open_source
 from attnviz.heads import relations, tally
+from attnviz.heads.capture.survey import Surveyor
 from attnviz.heads.compare import compare
+from attnviz.heads.measures import measures_of
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.words import reason
 from attnviz.models.language.splits import corpus_lines
@@ -39,7 +42,7 @@ def same(one: Survey, other: Survey, within: float) -> None:
     assert one.n_tokens == other.n_tokens
     assert np.array_equal(one.heads.counts, other.heads.counts)
     # Where two weights of a row are equal but for rounding, the largest may be another in another batch.
-    smooth = [at for at, name in enumerate(one.measures) if not name.startswith("peak")]
+    smooth = [at for at, measure in enumerate(measures_of()) if measure.takes != "peaks"]
     for a, b in (
         (one.heads.sums[..., smooth], other.heads.sums[..., smooth]),
         (one.offsets.sums, other.offsets.sums),
@@ -59,14 +62,16 @@ def test_parts_make_the_whole(whole: Survey, order: tuple[int, ...]) -> None:
     same(whole, merged, 1e-6)
     assert whole.controls is not None
     assert merged.controls is not None
-    for one, other, names in (
-        (whole.controls.chance, merged.controls.chance, whole.measures),
-        (whole.controls.untrained, merged.controls.untrained, whole.roles),
+    measures = measures_of()
+    roles = [measure for measure in measures if measure.role is not None]
+    for one, other, columns in (
+        (whole.controls.chance, merged.controls.chance, measures),
+        (whole.controls.untrained, merged.controls.untrained, roles),
     ):
         assert one is not None
         assert other is not None
         assert np.array_equal(one[1], other[1])
-        smooth = [at for at, measure in enumerate(names) if not measure.startswith("peak")]
+        smooth = [at for at, measure in enumerate(columns) if measure.takes != "peaks"]
         assert np.abs(one[0] - other[0])[..., smooth].max() < 1e-4
     assert links_of(merged) == links_of(whole)
     heads, again = (
@@ -86,7 +91,6 @@ def links_of(found: Survey) -> tuple[object, ...]:
             (name, one.hits.tolist(), one.offsets.tolist(), one.counts.tolist(), one.lost)
             for name, one in made.by_name.items()
         ],
-        made.n_links,
         [(key, one.annotation) for key, one in found.linked.items()],
         [(key, one.names, one.hits.tolist(), one.lost) for key, one in controls.found.items()],
     )
@@ -168,3 +172,10 @@ def test_a_relation_has_examples() -> None:
     assert [example.score for example in examples[:3]] == [1.0, 1.0, 1.0]
     assert all(" it " in example.text for example in examples)
     assert of_parts == examples
+
+
+def test_memory_does_not_grow_with_the_corpus() -> None:
+    """What is kept of four times as many sentences takes no more room than what is kept of a quarter."""
+    surveyor = Surveyor([open_source("toy-random")], SurveySettings())
+    few, many = (len(pickle.dumps(surveyor.measure_all(sentences(n)))) for n in (150, 600))
+    assert many < 1.1 * few

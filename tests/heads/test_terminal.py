@@ -5,24 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from io import StringIO
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from attnviz.attention import Attention, Note
 from attnviz.heads.measures import rules_of
 from attnviz.heads.record import Example, HeadComparison
 from attnviz.heads.relation_words import RELATIONS
 from attnviz.heads.relations import rule_of
-from attnviz.heads.selection import MOST
-from attnviz.heads.tables import code, evidence
+from attnviz.heads.tables import code
 from attnviz.heads.terminal import bars, draw_heads, draw_overview, draw_table
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.messages import LANGUAGES, _, language
-from tests.heads.comparisons_by_hand import KOREAN, TAKEN, compared, made
+from tests.fixtures.pictures import print_lines
+from tests.heads.comparisons_by_hand import KOREAN, TAKEN, compared, made, spelled
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -34,68 +32,40 @@ WIDE = Screen(width=200, colour=False)
 TO = "\N{EN DASH}"
 
 
-def printed(lines: list[Text], screen: Screen) -> str:
-    """Return what a console prints of them."""
-    console = Console(
-        width=screen.width,
-        file=StringIO(),
-        color_system="truecolor" if screen.colour else None,
-        force_terminal=screen.colour,
-        highlight=False,
-        emoji=False,
-        markup=False,
-    )
-    for line in lines:
-        console.print(line, soft_wrap=True)
-    written = console.file
-    assert isinstance(written, StringIO)
-    return written.getvalue()
-
-
 def plain(lines: list[Text]) -> list[str]:
     """Lines without their colours."""
     return [line.plain for line in lines]
 
 
 def rows_of(
-    comparison: HeadComparison,
-    screen: Screen,
-    places: Collection[tuple[int, int]] | None = None,
+    comparison: HeadComparison, places: Collection[tuple[int, int]] | None = None
 ) -> dict[str, str]:
     """The line of each head that the table shows, by its name, in their order."""
-    lines = plain(draw_table(comparison, screen, places))
-    start = next(index for index, line in enumerate(lines) if line.startswith("head "))
-    rows = {}
-    for line in lines[start + 1 :]:
-        match = re.match(r"(\d+\.\d+) ", line)
-        if not match:
-            break
-        rows[match[1]] = line
-    return rows
+    table = "\n".join(plain(draw_table(comparison, PLAIN, places)))
+    return {line.split()[0]: line for line in re.findall(r"^\d+\.\d+ .*", table, re.MULTILINE)}
 
 
 def test_heads_in_80_columns(golden: Golden) -> None:
     """The table without colours, in a usual window."""
-    golden(printed(draw_table(made(), PLAIN), PLAIN))
+    golden(print_lines(draw_table(made(), PLAIN), PLAIN))
 
 
 def test_overview_of_heads_in_80_columns(golden: Golden) -> None:
     """The first screen."""
-    golden(printed(draw_overview(made(3, 5, all_roles=True), PLAIN), PLAIN))
+    golden(print_lines(draw_overview(made(3, 5, all_roles=True), PLAIN), PLAIN))
 
 
 def test_two_heads_in_120_columns(golden: Golden) -> None:
-    """Two cards side by side, one of them of a head without a role."""
+    """Two cards side by side, of a role that is not established and of a head without a role, beside a second model."""
     screen = replace(PLAIN, width=120)
-    golden(printed(draw_heads(made(), [(0, 0), (0, 2)], screen), screen))
+    golden(print_lines(draw_heads(compared(made()), [(0, 1), (0, 2)], screen), screen))
 
 
 @pytest.mark.parametrize(
     ("shape", "screen", "width"),
     [
         ((1, 1), Screen(), 200),
-        ((3, 7), ASCII, 80),
-        ((6, 12), Screen(dark=False), 60),
+        ((3, 7), ASCII, 60),
         ((24, 16), PLAIN, 80),
     ],
 )
@@ -111,12 +81,9 @@ def test_every_line_fits(shape: tuple[int, int], screen: Screen, width: int) -> 
             views.append(draw_overview(comparison, screen))
     for lines in views:
         assert max(line.cell_len for line in lines) <= screen.width
-        written = printed(lines, screen)
+        written = print_lines(lines, screen)
         assert ("\x1b" in written) == screen.colour
         assert written.isascii() == (not screen.unicode)
-    is_large = shape[0] * shape[1] > MOST
-    heads = [head for head in comparison.heads if head.roles or not is_large]
-    assert list(rows_of(comparison, screen)) == [head.name for head in heads]
 
 
 def test_the_small_pattern_is_the_mean_by_offset() -> None:
@@ -125,7 +92,7 @@ def test_the_small_pattern_is_the_mean_by_offset() -> None:
     for head in comparison.heads:
         values = [comparison.at_offset(offset, head)[0] for offset in range(-4, 5)]
         drawn = bars(values, PLAIN)
-        assert drawn in rows_of(comparison, PLAIN)[head.name]
+        assert drawn in rows_of(comparison)[head.name]
         assert drawn[int(np.argmax(values))] == "█"
     assert bars([0.0, 0.1, float("nan"), 0.2], PLAIN) == " ▄ █"
     assert bars([0.01], PLAIN) == "▁"
@@ -137,33 +104,9 @@ def test_of_a_large_model_heads_with_a_role_are_shown() -> None:
     without = sum(not head.roles for head in comparison.heads)
     lines = plain(draw_table(comparison, PLAIN))
     assert f"Heads without a clear role, shown by --layer: {without}." in lines
+    assert list(rows_of(comparison)) == [head.name for head in comparison.heads if head.roles]
     places = [(3, number) for number in range(16)]
-    assert list(rows_of(comparison, PLAIN, places)) == [f"3.{number}" for number in range(16)]
-
-
-def test_relations() -> None:
-    """A line a relation: its name, the head, its accuracy with interval, the controls; why it is not established."""
-    lines = [line.split() for line in plain(draw_table(made(), WIDE))]
-    rows = (
-        f"● subject to verb 1,234 0.1 0.81 0.76{TO}0.86 +1 ≤0.60 ≤0.25",
-        f"○ referent to pronoun · no control 45 1.2 0.60 0.55{TO}0.65 -6 ≤0.66 —",
-    )
-    assert all(row.split() in lines for row in rows)
-
-
-def test_notes_and_the_receipt_stand_below() -> None:
-    """Each note once in the table, which has room for it; everywhere the receipt and the sentences."""
-    views = (
-        draw_table(made(), PLAIN),
-        draw_overview(made(), PLAIN),
-        draw_heads(made(), [(0, 0)], PLAIN),
-    )
-    for lines in views:
-        text = " ".join(plain(lines))
-        note = "Note: Sentences that were too long for the model and were cut: 3."
-        assert text.count(note) == (lines is views[0])
-        assert "✓ verified (largest difference 2e-07)" in text
-        assert "sentences made by hand: 1,234 sentences, 98,765 tokens" in text
+    assert list(rows_of(comparison, places)) == [f"3.{number}" for number in range(16)]
 
 
 def test_nothing_that_a_terminal_obeys() -> None:
@@ -178,41 +121,6 @@ def test_nothing_that_a_terminal_obeys() -> None:
     assert r"g\x1b]0;h" in "".join(plain(card))
 
 
-def test_the_card_of_a_head() -> None:
-    """Its score beside its controls and its threshold, its weight by offset, and all measures with theirs."""
-    comparison = made()
-    lines = plain(draw_heads(comparison, [(0, 0)], WIDE))
-    assert lines[0] == "Layer 0, head 0: attends to the previous token"
-    chart = [line for line in lines if "█" in line and re.search(r" 0\.\d\d ", line)]
-    role = comparison.heads[0].roles[0]
-    for line, (about, value, low, high) in zip(chart, evidence(role), strict=True):
-        assert line.split("  ")[0] == about
-        assert line.split()[-3:-1] == [f"{value:.2f}", f"{low:.2f}{TO}{high:.2f}"]
-        assert line.count("█") == round(24 * value)
-    (threshold,) = (line for line in lines if line.startswith("threshold "))
-    assert threshold.split()[1] == "0.50"
-    assert threshold.index("│") - chart[0].index("█") == 12
-    values = [comparison.at_offset(offset, comparison.heads[0])[0] for offset in range(-8, 9)]
-    assert bars(values, WIDE) in lines
-    for measure in TAKEN:
-        if measure.offset is None:
-            row = next(line.split() for line in lines if line.startswith(f"{measure.name} "))
-            value, low, high = comparison.estimate(measure.name, 0, 0)
-            mark = "~" if measure.narrow else ""
-            held = [
-                comparison.control(name, measure.name, comparison.heads[0])
-                for name in ("untrained", "offset", "chance")
-            ]
-            if not np.isnan(low):
-                assert row[2] == f"{mark}{low:.2f}{TO}{high:.2f}"
-            shown = [row[1], *row[3:6]]
-            assert shown == ["—" if np.isnan(one) else f"{one:.2f}" for one in (value, *held)]
-    unsure = " ".join(plain(draw_heads(comparison, [(0, 1)], WIDE)))
-    assert "Not established: the best head of random weights scores as much: 0.90" in unsure
-    without = plain(draw_heads(comparison, [(0, 2)], WIDE))
-    assert any(line.startswith("No clear role; closest: ") for line in without)
-
-
 @pytest.mark.parametrize("screen", [PLAIN, Screen()])
 def test_the_example_of_a_card(fixed_record: Callable[..., Attention], screen: Screen) -> None:
     """Each weight of the head in percent, those of the relation's words in brackets."""
@@ -220,12 +128,8 @@ def test_the_example_of_a_card(fixed_record: Callable[..., Attention], screen: S
     head = comparison.heads[3]
     text = "I love all you"
     example = Example(text=text, score=1.0, links=(((2, 6), (11, 14)),))
-    spans = [None, (0, 1), (2, 6), (7, 10), (11, 14), None]
-    record = fixed_record(n_layers=2, n_heads=3)
-    tokens = tuple(
-        replace(token, span=span) for token, span in zip(record.key_tokens, spans, strict=True)
-    )
-    record = replace(record, query_tokens=tokens, key_tokens=tokens, receipt=None)
+    record = spelled(fixed_record(n_layers=2, n_heads=3))
+    tokens = record.key_tokens
     comparison = replace(
         comparison,
         typical={(head.name, head.roles[0].measure): example},
@@ -247,71 +151,53 @@ def test_the_example_of_a_card(fixed_record: Callable[..., Attention], screen: S
     assert "[100]" in shown
 
 
-def test_a_head_beside_a_second_model() -> None:
-    """Its card has the role there and the divergence with its interval."""
-    lines = " ".join(plain(draw_heads(compared(made()), [(0, 1)], PLAIN)))
-    assert f"In made by hand, before: no clear role; JSD 0.01 (0.01{TO}0.02) nats" in lines
+def test_the_map_has_the_role_of_each_head() -> None:
+    """By a short name: a dot where none is established; above it stands the answer, in either language."""
+    comparison = made(3, 12, all_roles=True)
+    lines = plain(draw_overview(comparison, WIDE))
+    cells: dict[tuple[int, int], str] = {}
+    for line in lines[: next(n for n, line in enumerate(lines) if " role " in line)]:
+        if re.match(r"\d ", line):
+            layer, *codes = line.split()
+            cells |= {(int(layer), number): code for number, code in enumerate(codes)}
+    assert len(cells) == 36
+    for head in comparison.heads:
+        assert cells[head.place] == (code(head.roles[0]) if head.established else "·")
+    assert "Layer 0, head 0 attends to the previous token (score 0.90)" in lines[0]
+    assert f"{comparison.n_established} of 36 heads have an established role" in lines[0]
+    heads = tuple(replace(head, roles=()) for head in comparison.heads)
+    without = plain(draw_overview(replace(comparison, heads=heads), PLAIN))
+    assert without[0] == "No head has an established role"
+    with language("ko"):
+        assert plain(draw_overview(made(), PLAIN))[0].startswith("0번 층 0번 헤드: 이전 토큰을 봄")
 
 
-class TestOverview:
-    """The first screen: a map, a line a role, the relations that are established."""
+def test_a_role_has_its_best_head_and_its_controls() -> None:
+    """The head with the best score, and how many more there are; only what is established."""
+    comparison = made(3, 4)
+    heads = list(comparison.heads)
+    better = replace(heads[0].roles[0], score=0.97, low=0.95, high=0.99)
+    heads[9] = replace(heads[9], roles=(better, *heads[0].roles))
+    lines = plain(draw_overview(replace(comparison, heads=tuple(heads)), PLAIN))
+    (row,) = (line.split() for line in lines if line.startswith("PREV  "))
+    assert row[:-2] == f"PREV previous token 2.1 +3 0.97 0.95{TO}0.99".split()
+    assert any("PREV+1" in line for line in lines)
+    assert not any("broad" in line for line in lines)  # random heads are as broad
 
-    @pytest.mark.parametrize("width", [60, 200])
-    def test_the_map_has_the_role_of_each_head(self, width: int) -> None:
-        """By a short name: a dot where none is established, +1 where a head has another."""
-        comparison = made(3, 12, all_roles=True)
-        lines = plain(draw_overview(comparison, replace(PLAIN, width=width)))
-        cells: dict[tuple[int, int], str] = {}
-        for line in lines[: next(n for n, line in enumerate(lines) if " role " in line)]:
-            if re.fullmatch(r"[ \d]+", line):
-                numbers = [int(number) for number in line.split()]
-            elif re.match(r"\d ", line):
-                layer, *codes = line.split()
-                cells |= {
-                    (int(layer), number): code for number, code in zip(numbers, codes, strict=True)
-                }
-        assert len(cells) == 36
-        for head in comparison.heads:
-            established = [role for role in head.roles if role.established]
-            expected = code(established[0]) if established else "·"
-            expected += f"+{len(established) - 1}" if len(established) > 1 else ""
-            assert cells[head.place] == expected
 
-    def test_a_role_has_its_best_head_and_its_controls(self) -> None:
-        comparison = made(3, 4)
-        heads = list(comparison.heads)
-        better = replace(heads[0].roles[0], score=0.97, low=0.95, high=0.99)
-        heads[9] = replace(heads[9], roles=(better,))
-        lines = plain(draw_overview(replace(comparison, heads=tuple(heads)), PLAIN))
-        (row,) = (line.split() for line in lines if line.startswith("PREV  "))
-        assert row == f"PREV previous token 2.1 +2 0.97 0.95{TO}0.99 — ≤0.12".split()
-        assert not any("broad" in line for line in lines)  # random heads are as broad
-
-    def test_of_many_roles_as_many_are_shown_as_fit(self) -> None:
-        roles = [rule_of(f"made{n}", reverse=False) for n in range(30)]
-        comparison = made(6, 5)
-        shown = comparison.heads[0].roles[0]
-        heads = tuple(
-            replace(head, roles=(replace(shown, rule=rule, measure=rule.name),))
-            for head, rule in zip(comparison.heads, roles, strict=True)
-        )
-        lines = plain(draw_overview(replace(comparison, heads=heads), PLAIN))
-        n_shown = sum(line.startswith("MADE") for line in lines)
-        assert f"Roles that --table also shows: {30 - n_shown}" in lines
-        assert len(lines) == 40
-
-    def test_the_answer_stands_at_the_top(self) -> None:
-        comparison = made(3, 4)
-        top = " ".join(plain(draw_overview(comparison, PLAIN))[:5])
-        assert "Layer 0, head 0 attends to the previous token (score 0.90)" in top
-        assert f"{comparison.n_established} of 12 heads have an established role" in top
-        heads = tuple(replace(head, roles=()) for head in comparison.heads)
-        without = plain(draw_overview(replace(comparison, heads=heads), PLAIN))
-        assert "No head has an established role" in without[:5]
-        with language("ko"):
-            assert plain(draw_overview(made(), PLAIN))[0].startswith(
-                "0번 층 0번 헤드: 이전 토큰을 봄"
-            )
+def test_of_many_roles_as_many_are_shown_as_fit() -> None:
+    """The overview has 40 lines; how many roles it leaves out is said."""
+    roles = [rule_of(f"made{n}", reverse=False) for n in range(30)]
+    comparison = made(6, 5)
+    shown = comparison.heads[0].roles[0]
+    heads = tuple(
+        replace(head, roles=(replace(shown, rule=rule, measure=rule.name),))
+        for head, rule in zip(comparison.heads, roles, strict=True)
+    )
+    lines = plain(draw_overview(replace(comparison, heads=heads), PLAIN))
+    n_shown = sum(line.startswith("MADE") for line in lines)
+    assert f"Roles that --table also shows: {30 - n_shown}" in lines
+    assert len(lines) == 40
 
 
 def test_no_two_roles_have_the_same_short_name() -> None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from attnviz.attention import Token
 from attnviz.capture.observers import Batch, Block
 from attnviz.capture.projections import Call
 from attnviz.capture.stream import Layer, visible_keys
-from attnviz.errors import NoAttentionError, RecordError
+from attnviz.errors import NoAttentionError
 from attnviz.heads.capture.rows import (
     Marks,
     Received,
@@ -140,21 +140,11 @@ class MeasureCollector:
             if first_row == rows.first_row and torch.equal(seen, rows.seen):
                 return last_keys
         self._last_keys = None  # frees its memory
-        keys = keys_of_shares(rows, list(map(self.computation, self.columns["keys"])))
+        keys = keys_of_shares(
+            rows, [self.measures[column].compute for column in self.columns["keys"]]
+        )
         self._last_keys = rows.first_row, rows.seen, keys
         return keys
-
-    def computation(self, column: int) -> Callable[[Any], Any]:
-        """Return the computation of the measure in a column.
-
-        Raises RecordError: it has none.
-        """
-        measure = self.measures[column]
-        if measure.compute is None:
-            raise RecordError(
-                f"the measure {measure.name!r} takes {measure.takes} and computes nothing"
-            )
-        return measure.compute
 
     @torch.inference_mode()
     def result(self) -> BatchMeasures:
@@ -291,7 +281,7 @@ class LayerMeasures:
         if collector.key_order is not None:
             rows = permute_keys(rows, collector.key_order)
         for column in collector.columns["rows"]:
-            sums, counts = collector.computation(column)(rows)
+            sums, counts = collector.measures[column].compute(rows)
             self.sums[:, :, column] += sums
             self.counts[:, column] += counts
         self._add_shares(rows, collector.keys_of_shares(rows))
@@ -333,7 +323,7 @@ class LayerMeasures:
         """Add the measures of the weight that each key received, after all rows were added."""
         received = Received(weights=self._received, seen_by=self._seen_by, n_rows=self._n_rows)
         for column in self._collector.columns["received"]:
-            sums, counts = self._collector.computation(column)(received)
+            sums, counts = self._collector.measures[column].compute(received)
             self.sums[:, :, column] = sums
             self.counts[:, column] = counts
 

@@ -206,14 +206,10 @@ class Rows:
         # At least 2 keys, so that rows that are not counted do not divide by ln 1 = 0; their entropy is 0 anyway.
         return self.seen.sum(dim=-1).clamp_min(2).log()[:, None]
 
-    @cached_property
+    @property
     def distance(self) -> Float[Tensor, "batch head rows"]:
         """The mean distance of the keys, the sum over j of A |i - j|, in tokens."""
-        return (self.weights * self._distances).sum(dim=-1)
-
-    @cached_property
-    def _distances(self) -> Float[Tensor, "rows key"]:
-        return self.offsets.abs().to(self.weights)
+        return (self.weights * self.offsets.abs().to(self.weights)).sum(dim=-1)
 
     @cached_property
     def top(self) -> Largest:

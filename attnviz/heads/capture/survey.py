@@ -68,15 +68,6 @@ class Surveyor:
             Runner(one, settings, measures, tokens, of_two=bool(others)) for one in sources
         )
         self._second = second[0] if second else None
-        if self._second is not None and source.generates:
-            self._second.leader = self._first
-
-    def check(self, text: str) -> None:
-        """Make sure that a model can read a sentence, and two models the same tokens of it.
-
-        Raises InputError: a model cannot read it; ModelError: two models read different tokens.
-        """
-        self._encode(text)
 
     def measure(self, lines: Iterable[CorpusLine | BadLine]) -> Iterator[Part]:
         """Measure every head on every sentence of a corpus, or of a part of it; yield what is measured so far.
@@ -107,10 +98,18 @@ class Surveyor:
 
         Raises ModelError: a model cannot be run, or its weights are not proved.
         """
-        measured = self._first.add_controls(measured)
+        if not measured.sample:  # the settings ask for no controls
+            return measured
+        texts = {key: sentence.text for key, sentence in measured.linked.items()}
+        texts |= {key: sentence.text for key, sentence in measured.sample.items()}
+        self._first.source.prepare(list(texts.values()))
+        encoded = {key: self.encode(text) for key, text in texts.items()}
+        singles = {key: batches[0] for key, batches in encoded.items()}
+        measured = self._first.add_controls(measured, singles)
         if self._second is None or measured.against is None:
             return measured
-        second = self._second.add_controls(measured.against.survey)
+        singles = {key: batches[1] for key, batches in encoded.items()}
+        second = self._second.add_controls(measured.against.survey, singles)
         return replace(measured, against=replace(measured.against, survey=second))
 
     def _measure_window(self, lines: Sequence[CorpusLine], bad: list[BadLine]) -> Iterator[Survey]:
@@ -120,7 +119,7 @@ class Surveyor:
         self._first.source.prepare([line.text for line in lines])
         for line in lines:
             try:
-                encoded.append(self._encode(line.text, f"line {line.number}, "))
+                encoded.append(self.encode(line.text, f"line {line.number}, "))
             except InputError as error:
                 bad.append(BadLine(number=line.number, reason=str(error)))
             else:
@@ -159,14 +158,20 @@ class Surveyor:
         against = Against(survey=second_survey, divergences=divergences)
         return replace(batch_survey, against=against)
 
-    def _encode(self, text: str, where: str = "") -> tuple[Batch, ...]:
-        """Encode a sentence with each model; `where` is its place in a file for messages, such as "line 7, "."""
+    def encode(self, text: str, where: str = "") -> tuple[Batch, ...]:
+        """Encode a sentence with each model; `where` is its place in a file for messages, such as "line 7, ".
+
+        Raises InputError: a model cannot read it; ModelError: two models read different tokens.
+        """
         check_text(text)
         batch = self._first.encode(text)
         if self._second is None:
             return (batch,)
         source, against = self._first.source, self._second.source
-        second_batch = self._second.encode(text, target=batch.sentences[0].target)
+        target = batch.sentences[0].target
+        if target is not None:  # both models are given the text that the first generates
+            batch = self._first.encode(text, target)
+        second_batch = self._second.encode(text, target)
         _expect_both(source, against, batch.kind or source.kinds[0])
         pieces, second_pieces = (
             [(token.piece, token.special) for token in (*sentence.tokens, *(sentence.keys or ()))]
@@ -215,8 +220,6 @@ class Runner:
         # A batch holds at least one sentence, however small its limit is.
         self.source, self.tokens = source, tokens if source.takes_padding else 1
         self._settings, self._entries, self._of_two = settings, entries, of_two
-        # The first of two models, if they generate text: this model is given the text that the leader generates.
-        self.leader: Runner | None = None
         self._measures = measures_of(entries)
         self._has_role = np.array([measure.role is not None for measure in self._measures])
         self._finder: EmbeddingFinder | None = None  # None before the first batch
@@ -226,14 +229,8 @@ class Runner:
         return self.source.digest()
 
     def encode(self, text: str, target: str | None = None) -> Batch:
-        """Encode one sentence as a batch; if two models generate text, both get the text of the first model."""
-        if target is None and self.leader is not None:
-            target = self.leader.encode(text).sentences[0].target
-        batch = self.source.encode([text], kind=self._settings.kind, targets=[target])
-        generated = batch.sentences[0].target
-        if self._of_two and target is None and generated is not None:
-            return self.encode(text, generated)
-        return batch
+        """Encode one sentence as a batch, with the text that the model generates if it is known."""
+        return self.source.encode([text], kind=self._settings.kind, targets=[target])
 
     def run(
         self, batch: Batch, annotated: Sequence[Annotation | None]
@@ -268,23 +265,19 @@ class Runner:
             n_annotated = sum(item is not None for item in annotated)
             link_counts = replace(link_counts, n_other=n_annotated - len(linked))
         size = self._settings.controls
-        enough = np.array([item.enough_rows for item in self._measures], dtype=np.float64)
+
+        def sampled(row: int) -> SampledSentence:
+            single = sums[row].astype(np.float32), counts[row].astype(np.float32)
+            return SampledSentence(sentences[row].text, *single)
+
         return measured.rows, Survey(
             model=self.source.name,
             weights=self._digest,
             kind=batch.kind or self.source.kinds[0],
-            measures=tuple(item.name for item in self._measures),
-            roles=tuple(item.name for item in self._measures if item.role is not None),
             heads=tally.tally_sentences(sums, counts[:, :, None], keys),
             offsets=tally.tally_sentences(measured.fixed, measured.fixed_counts[:, None], keys),
-            examples=survey.examples_of(
-                sums, counts, keys, [item.text for item in sentences], enough
-            ),
             sample_size=size,
-            sample={
-                key: self._sampled(batch, measured, keys.index(key))
-                for key in sorted(set(keys))[:size]
-            },
+            sample={key: sampled(keys.index(key)) for key in sorted(set(keys))[:size]},
             linked=relations.sample_links(linked) if size else {},
             relations=link_counts,
             n_tokens=int(batch.real.sum()),
@@ -293,22 +286,8 @@ class Runner:
             proves=receipt.proves,
         )
 
-    def _sampled(self, batch: Batch, measured: BatchMeasures, row: int) -> SampledSentence:
-        """Return one sentence of a batch with its measures that may give a role."""
-        sums, counts = (
-            np.array(values[row][..., self._has_role], np.float32, order="C")
-            for values in (measured.sums, measured.counts)
-        )
-        return SampledSentence(batch.sentences[row].text, sums, counts)
-
-    def add_controls(self, measured: Survey) -> Survey:
-        """Return the survey of this model with the controls, measured on its sample."""
-        if not measured.sample:  # the settings ask for no controls
-            return measured
-        texts = {key: sentence.text for key, sentence in measured.linked.items()}
-        texts |= {key: sentence.text for key, sentence in measured.sample.items()}
-        (self.leader or self).source.prepare(list(texts.values()))
-        encoded = {key: self.encode(text) for key, text in texts.items()}
+    def add_controls(self, measured: Survey, encoded: Mapping[int, Batch]) -> Survey:
+        """Return the survey of this model with the controls, measured on its sample as the model reads it."""
         singles = {key: encoded[key] for key in measured.sample}
         controls = Controls(chance=self._measure_singles(singles, permute_keys=True))
         try:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from attnviz.attention import Token
 from attnviz.capture.source import open_source
 from attnviz.heads import relations
-from attnviz.heads.capture.measure import LinkFinder, align
+from attnviz.heads.capture.measure import LinkFinder
 from attnviz.heads.relations import candidates
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.words import note_words
@@ -29,50 +27,6 @@ if TYPE_CHECKING:
 
 TREEBANK = Path(__file__).parents[3] / "sample_inputs" / "treebank.conllu"
 QUICK = SurveySettings(controls=40)
-
-
-def tokens_of(*pieces: str) -> tuple[Token, ...]:
-    """Tokens that stand one behind the other; ``##`` belongs to the word before, ``[...]`` is special."""
-    made, place = [], 0
-    for piece in pieces:
-        if piece.startswith("["):
-            made.append(Token(text=piece, piece=piece, special=True))
-            continue
-        place += bool(place) and not piece.startswith("##")
-        text = piece.removeprefix("##")
-        made.append(Token(text=text, piece=piece, span=(place, place + len(text))))
-        place += len(text)
-    return tuple(made)
-
-
-def spans_of(*words: str) -> tuple[tuple[int, int], ...]:
-    """The characters of words with a space between them."""
-    starts = accumulate((len(word) + 1 for word in words), initial=0)
-    return tuple((start, start + len(word)) for word, start in zip(words, starts, strict=False))
-
-
-class TestAligning:
-    """Tokens and words are matched by the characters that they have in common."""
-
-    def test_a_word_in_pieces(self) -> None:
-        tokens = tokens_of("[CLS]", "un", "##break", "##able", "glass", "[SEP]")
-        tokens_in, words_in = align(tokens, spans_of("unbreakable", "glass"))
-        assert tokens_in == [None, 0, 0, 0, 1, None]
-        assert words_in == [0, 1]
-
-    def test_two_words_of_one_token(self) -> None:
-        """One token is "didn't": it is looked at as one, and neither of its words has a token of its own."""
-        tokens_in, words_in = align(
-            tokens_of("it", "didn't", "go"), ((0, 2), (3, 6), (6, 9), (10, 12))
-        )
-        assert tokens_in == [0, 1, 2]
-        assert words_in == [0, None, None, 2]
-
-    def test_a_token_across_two_words(self) -> None:
-        """The tokens are "didn", "'" and "t", the words "did" and "n't"."""
-        tokens_in, words_in = align(tokens_of("didn", "##'", "##t", "go"), ((0, 3), (3, 6), (7, 9)))
-        assert tokens_in == [0, 0, 0, 1]
-        assert words_in == [None, None, 1]
 
 
 def words_by_hand(weights: np.ndarray, owner: Sequence[int | None], n_words: int) -> np.ndarray:
