@@ -89,19 +89,15 @@ def picture(result: Any, look: Look, *place: Any, lang: str | None = None, **own
     """Return the picture of a result; `place` chooses a part of it.
 
     `lang` is the language, None that of the result or else the current one. `own` are the keywords of its view:
-    ``layer``, ``head`` and ``finder`` of a record, ``layer`` and ``head`` of a difference, ``heads`` of a
-    comparison of heads, ``precision`` and ``blanks`` of a walkthrough.
+    ``layer`` and ``head`` of a record or a difference, ``heads`` of a comparison of heads, ``precision`` and
+    ``blanks`` of a walkthrough.
     """
     with language(lang or result.language):
         match type(result).__name__:
-            case "Attention":
-                from attnviz.heatmaps.figure import draw_record
+            case "Attention" | "Difference":
+                from attnviz.heatmaps.figure import draw_result
 
-                return draw_record(result, look, *place, **own)
-            case "Difference":
-                from attnviz.heatmaps.figure import draw_difference
-
-                return draw_difference(result, look, *place, **own)
+                return draw_result(result, look, *place, **own)
             case "HeadComparison":
                 from attnviz.heads import figure as of_heads
 

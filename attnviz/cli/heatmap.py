@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -201,9 +200,6 @@ def heatmap(
         other = _change(other, **changes)
         _show_difference(record, other, paths, look, subtracted=subtracted, layer=layer, head=head)
         return
-    from attnviz.heatmaps.finding import find
-
-    finder = cache(find)  # several pictures of one record begin with the same link
     if JSON in paths:
         from attnviz.storage.record_files import to_json
 
@@ -214,16 +210,16 @@ def heatmap(
 
         def view(screen: Screen) -> list[Text]:
             sheet = resolve(record, look.scale)
-            return terminal.draw(sheet, screen, full=head is not None, finder=finder)
+            return terminal.draw(sheet, screen, full=head is not None)
 
         print_view(view, look.palette, look.theme)
     for path in paths:
         if path != JSON:
-            write(record, path, look, finder=finder)
+            write(record, path, look)
     if not paths:
         with default_picture():
             path = _default_path(record, target, shows_all=not (layer or head))
-            write(record, path, look, finder=finder)
+            write(record, path, look)
 
 
 SENTENCE_OPTIONS = ("text", "file", "pair", "target", "kind")

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from attnviz.capture.sources import Source
-    from attnviz.look import Look
+    from attnviz.look import Look, Theme
     from attnviz.models.registry import Device
     from attnviz.render.terminal.screen import Screen
-    from attnviz.render.theme import ThemeName
     from attnviz.result import Result
 
 LARGEST = 2**20  # bytes of the largest text that is read: far more than the positions of any model
@@ -287,7 +286,7 @@ def default_picture() -> Iterator[None]:
 
 
 def print_view(
-    view: Callable[[Screen], Iterable[Text]], palette: str = DEFAULT, theme: ThemeName = "auto"
+    view: Callable[[Screen], Iterable[Text]], palette: str = DEFAULT, theme: Theme = "auto"
 ) -> None:
     """Print the lines that a view draws for this terminal."""
     from attnviz.render.terminal.screen import console_here, screen_of

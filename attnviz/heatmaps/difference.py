@@ -23,7 +23,8 @@ from attnviz.attention import (
 from attnviz.errors import SelectionError
 from attnviz.heatmaps.finding import Change, spans
 from attnviz.heatmaps.words import expect_tokens, merge_words
-from attnviz.render.sheet import Scale, Sheet, resolve, with_differences
+from attnviz.look import Scale
+from attnviz.render.sheet import Sheet, resolve, with_differences
 from attnviz.text.display import clip, visible
 from attnviz.text.messages import N_, _
 from attnviz.text.notes import NOTES as OF_RECORDS
@@ -196,22 +197,22 @@ class Difference(OfHeads):
         """Return the difference in these layers and heads; None keeps all. Raises SelectionError, as for a record."""
         return replace(self, x=self.x.select(layers, heads), y=self.y.select(layers, heads))
 
-    def numbers(
+    def choose(
         self, layer: LayerChoice = None, head: HeadChoice = None
-    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the numbers of the chosen layers and heads; the arguments are as for `attnviz.heatmap`.
+    ) -> tuple[Difference, Difference]:
+        """Return the difference, and its part with the chosen layer and head, as for a record.
 
-        Raises SelectionError: there are none, or a mean is chosen.
+        Raises SelectionError: there is no such layer or head, or a mean is chosen.
         """
         if "mean" in (layer, head):
             raise SelectionError(
                 "take the mean of both records first, as in difference(x.mean(), y.mean())"
             )
         _record, chosen = self.x.choose(layer, head)
-        return chosen.layers, chosen.heads
+        return self, self.select(chosen.layers, chosen.heads)
 
     def sheet(self, scale: Scale = "shared") -> Sheet:
-        """Return the content of a picture, on a diverging scale around 0. Raises SelectionError: an unknown scale."""
+        """Return the content of a picture, on a diverging scale around 0. Raises SelectionError: it is logarithmic."""
         labels = self.x.derive(
             weights=self._aligned()[0],
             query_tokens=self.query_tokens,
@@ -220,6 +221,7 @@ class Difference(OfHeads):
             notes=tuple(note for note in self.x.notes if note.code not in PLACES),
             vectors=None,
             exact=None,
+            receipt=None,
         )
         sheet = resolve(labels, scale)
         names = dict.fromkeys(visible(record.model) for record in (self.y, self.x))

@@ -20,15 +20,14 @@ from attnviz.heatmaps.finding import (
     NO_CHANGE,
     NO_LINK,
     Change,
-    Finder,
     Finding,
     find,
     head_sentence,
     other_heads,
 )
 from attnviz.heatmaps.words import token_level_summary
-from attnviz.render.palette import MIDDLE, levels
-from attnviz.render.sheet import BLANK, Panel, Sheet, pool
+from attnviz.render.palette import BLANK, MIDDLE, levels
+from attnviz.render.sheet import Panel, Sheet, pool
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import centre, fit, fold, legend, shortened, spell, wrap
 from attnviz.text.display import number_text, percent
@@ -67,7 +66,6 @@ def draw(
     *,
     full: bool = False,
     changes: Sequence[Change] = (),
-    finder: Finder = find,
 ) -> list[Text]:
     """Return the lines of a sheet: the clearest link, its head, then an overview of all heads.
 
@@ -83,7 +81,7 @@ def draw(
         # A blank cell would have the colour of the terminal, which may be unknown, and look like any weight.
         has_blanks=not screen.colour,
     )
-    finding = None if sheet.quantity == "difference" else finder(sheet.record)
+    finding = None if sheet.signed else find(sheet.record)
     shows_all = full or bool(sheet.record.averaged) or len(sheet.panels) == 1
     first_lines = [
         *(line for note in cut_notes for line in _wrap(note, screen)),
@@ -107,7 +105,7 @@ def draw(
 def _answer(sheet: Sheet, changes: Sequence[Change], finding: Finding | None) -> str:
     """Return the first line: the clearest link, the largest change, or what is to be said in their place."""
     record = sheet.record
-    if sheet.quantity == "difference":
+    if sheet.signed:
         return changes[0].sentence if changes else _(NO_CHANGE)
     if finding is not None:
         return finding.sentence
@@ -129,7 +127,7 @@ def _shaded_sentence(sheet: Sheet, finding: Finding | None, screen: Screen) -> l
     """Return the sentence, in which each word has the colour of its weight for the query of the finding."""
     if finding is None:
         return shortened(_wrap(sheet.sentence, screen), screen)
-    panel = _panel_at(sheet, finding.layer, finding.head)
+    panel = sheet.panel(finding.layer, finding.head)
     weights = panel.matrix[finding.query]
     row_levels = levels(weights, panel.top, log=panel.log).astype(int).tolist()
     is_own = sheet.record.kind != "cross"
@@ -161,20 +159,19 @@ def _draw_overview(
     It is the head with the clearest link or the largest change, or else the one that differs most from the others.
     """
     if finding is not None:
-        panel = _panel_at(sheet, finding.layer, finding.head)
+        panel = sheet.panel(finding.layer, finding.head)
         about = other_heads(sheet.record, finding)
-    elif sheet.quantity == "difference":
+    elif sheet.signed:
         panel, about = sheet.panels[0], ""
         if changes:
-            panel = _panel_at(sheet, changes[0].layer, changes[0].head)
+            panel = sheet.panel(changes[0].layer, changes[0].head)
             about = _largest_by_head(sheet, changes)
     elif _has_one_pattern(sheet):
         panel, about = sheet.panels[0], ""
     else:
-        panel = sheet.distinct
-        words = _("Layer {layer}, head {head} differs most from the other heads")
-        about = words.format(layer=panel.layer, head=panel.head)
-    large = replace(sheet, panels=(panel,), layers=(panel.layer,), heads=(panel.head,))
+        panel = sheet.panels[0]
+        about = sheet.name(panel)
+    large = replace(sheet, panels=(panel,))
     scaled, cell = _fit_single(large, screen)
     above = [
         *_wrap(about, screen),
@@ -192,11 +189,6 @@ def _draw_overview(
     return [*above, *thumbnails, *foot]
 
 
-def _panel_at(sheet: Sheet, layer: int, head: int) -> Panel:
-    """Return the panel of a head."""
-    return next(panel for panel in sheet.panels if (panel.layer, panel.head) == (layer, head))
-
-
 def _largest_by_head(sheet: Sheet, changes: Sequence[Change]) -> str:
     """Return the largest change of each of the heads that change most, in words."""
     by_head: dict[str, str] = {}
@@ -208,7 +200,7 @@ def _largest_by_head(sheet: Sheet, changes: Sequence[Change]) -> str:
 
 def _token_level(scaled: Sheet, screen: Screen) -> list[Text]:
     """Return links and statistics of single tokens, if the only panel shows groups of tokens."""
-    if len(scaled.panels) > 1 or max(scaled.cell) == 1 or scaled.quantity == "difference":
+    if len(scaled.panels) > 1 or max(scaled.cell) == 1 or scaled.signed:
         return []
     panel = scaled.panels[0]
     summary = token_level_summary(scaled.record, panel.layer, panel.head)
@@ -220,7 +212,7 @@ def _foot(
     sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, *, in_overview: bool = False
 ) -> list[Text]:
     """Return the legend, the notes, the model and the receipt of a sheet that is shown as `scaled`, perhaps pooled."""
-    if sheet.quantity == "difference":
+    if sheet.signed:
         legend_text = scaled.legend
     else:
         legend_text = _("Rows attend to columns: {scale}").format(scale=scaled.scale_words)
@@ -241,7 +233,7 @@ def _foot(
 def _source(sheet: Sheet, screen: Screen, *, size: str) -> list[Text]:
     """Return the model, the `size` and the receipt, in one line if it has room for them."""
     model = " · ".join(text for text in (sheet.model, size) if text)
-    style = "bold" if sheet.is_proved else ""
+    style = "bold" if sheet.record.receipt else ""
     if cell_len(model) + 3 + cell_len(sheet.proof) <= screen.width:
         start = spell(f"{model} · ", screen)
         return [Text.assemble(start, (spell(sheet.proof, screen), style), no_wrap=True)]
@@ -258,7 +250,7 @@ def _fit_single(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
     room = screen.width - _label_width(sheet) - 1
     n_keys = len(sheet.key_labels)
     name_width = max(cell_len(label) for label in sheet.key_labels) + 1
-    signed = sheet.quantity == "difference"
+    signed = sheet.signed
     # Each number has a sign, or without colours a shade character after it.
     mark = 1 if signed or not screen.colour else 0
     for cell in (
@@ -288,7 +280,7 @@ def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
     """Find the largest cells with which all panels fit on a few screens; pool them if even the smallest do not fit."""
     room = screen.width - _label_width(sheet) - 1
     n_rows, n_keys = len(sheet.query_labels), len(sheet.key_labels)
-    signed = sheet.quantity == "difference"
+    signed = sheet.signed
     for cell in (
         CellFormat(3 if screen.colour and not signed else 4, digits=True, signed=signed),
         CellFormat(2, signed=signed),
@@ -517,7 +509,7 @@ def _band_of_thumbnails(
 
     `margin` is the width of the layers' names. Where rows are half a line high, so are the gaps between layers.
     """
-    cell = _thin(screen, signed=sheet.quantity == "difference")
+    cell = _thin(screen, signed=sheet.signed)
     has_gaps = cell.halves
     numbers = "".join(f"{sheet.heads[head]:<{width}}" for head in heads)
     yield Text(set_cell_size(_("head"), margin) + numbers.rstrip(), "dim", no_wrap=True)
