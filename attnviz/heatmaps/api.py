@@ -11,11 +11,11 @@ import numpy as np
 
 from attnviz.attention import Attention, HeadChoice, LayerChoice, Token, count
 from attnviz.errors import RecordError, SelectionError, SettingsError
-from attnviz.heatmaps.difference import Difference
+from attnviz.heatmaps.difference import Difference, sheet_of
 from attnviz.heatmaps.figure import check_title, draw, draw_on
 from attnviz.look import Look, Palette, Scale, Style, Theme
 from attnviz.render.pyplot import current_axes, register
-from attnviz.render.sheet import Sheet, TickLabels, resolve, with_labels, with_limits
+from attnviz.render.sheet import Sheet, TickLabels, with_labels, with_limits
 from attnviz.storage.record_files import adopt
 from attnviz.text.display import readable_pieces
 from attnviz.text.messages import language
@@ -122,12 +122,7 @@ def heatmap(
             sheet = replace(sheet, panels=panels)
         sheet = with_labels(with_limits(sheet, vmin, vmax), yticklabels, xticklabels)
         if ax is None:
-            changes = []
-            if isinstance(attention, Difference):
-                changes = attention.select(sheet.layers, sheet.heads).largest(1)
-            figure = draw(
-                sheet, look, title=title, cbar=cbar is not False, annot=annot, changes=changes
-            ).figure
+            figure = draw(sheet, look, title=title, cbar=cbar is not False, annot=annot).figure
             figure.sca(figure.axes[0])
             register(figure)
             return figure.axes[0]
@@ -169,12 +164,10 @@ def _sheets(
     scale: Scale,
 ) -> tuple[Sheet, Sheet]:
     """Return the sheet of the chosen layer and head, and that of all; the arguments are as for `heatmap`."""
-    if isinstance(attention, Difference):
-        difference, chosen = attention.choose(layer, head)
-        return chosen.sheet(scale), difference.sheet(scale)
-    record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
-    record, part = record.choose(layer, head)
-    return resolve(part, scale), resolve(record, scale)
+    if not isinstance(attention, Attention | Difference):
+        attention = record_of(attention, tokens)
+    whole, part = attention.choose(layer, head)
+    return sheet_of(part, scale), sheet_of(whole, scale)
 
 
 def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = None) -> Attention:

@@ -33,6 +33,7 @@ from attnviz.text.notes import Templates, proof, sentence
 LONGEST_TEXT = 120  # characters of each of two texts, so that a title has room for both
 MOST_REPLACED = 2  # words that stand for one another, and are named before the largest change
 MOST_NAMED = 8  # tokens that a note names
+MOST_CHANGES = 100  # that views choose from
 # What a part of a record says of the numbers of its tokens; tokens of a difference are counted from 0.
 PLACES = {"part", "sinks_hidden", "row_generates_word", "row_generates_token"}
 NOTES: Templates = {
@@ -234,7 +235,13 @@ class Difference(OfHeads):
             model=f"{' → '.join(names)} · {kind}",
             notes=tuple(sentence(note, NOTES) for note in self.notes),
             proof=self.proof,
+            changes=tuple(self.largest(MOST_CHANGES)),
         )
+
+
+def sheet_of(result: Attention | Difference, scale: Scale = "shared") -> Sheet:
+    """Return the content of a picture of a record or a difference."""
+    return result.sheet(scale) if isinstance(result, Difference) else resolve(result, scale)
 
 
 def difference(x: Attention, y: Attention) -> Difference:

@@ -16,7 +16,7 @@ import numpy as np
 
 from attnviz.attention import Attention, HeadChoice, LayerChoice
 from attnviz.errors import SelectionError, SettingsError
-from attnviz.heatmaps.difference import Difference
+from attnviz.heatmaps.difference import Difference, sheet_of
 from attnviz.heatmaps.finding import NO_CHANGE, Change, Finding, find
 from attnviz.heatmaps.layout import (
     BAR_GAP,
@@ -48,7 +48,7 @@ from attnviz.render.picture import (
     style_of,
     write_lines,
 )
-from attnviz.render.sheet import Sheet, resolve
+from attnviz.render.sheet import Sheet
 from attnviz.render.theme import DARK, LIGHT, Theme, theme_of
 from attnviz.text.display import clip, number_text
 from attnviz.text.messages import _
@@ -71,11 +71,8 @@ def draw_result(
 
     Raises SelectionError: no such layer, head or palette.
     """
-    if isinstance(result, Difference):
-        _, chosen = result.choose(layer, head)
-        return draw(chosen.sheet(look.scale), look, changes=chosen.largest(1))
-    _, record = result.choose(layer, head)
-    return draw(resolve(record, look.scale), look)
+    _, chosen = result.choose(layer, head)
+    return draw(sheet_of(chosen, look.scale), look)
 
 
 def draw(
@@ -85,13 +82,11 @@ def draw(
     title: str | None = "auto",
     cbar: bool = True,
     annot: bool | None = None,
-    changes: Sequence[Change] = (),
 ) -> Picture:
     """Draw a sheet: one pattern large, or all panels on a grid; the arguments are as for `attnviz.heatmap`.
 
-    The title names the link that stands out most, and its head has a ring. That of a difference names the first of the
-    `changes`. Without a `title`, the line with the model is left out too. An `AttnvizWarning` says if names of tokens
-    have no room.
+    The title names the link that stands out most, or the largest change, and its head has a ring. Without a `title`,
+    the line with the model is left out too. An `AttnvizWarning` says if names of tokens have no room.
 
     Raises:
         SelectionError: an unknown palette.
@@ -103,8 +98,8 @@ def draw(
     if title == "auto" and not style.has_title:
         title = None
     if title == "auto" and sheet.signed:
-        finding = changes[0] if changes else None
-        title = title if changes else _(NO_CHANGE)
+        finding = next(iter(sheet.changes), None)
+        title = title if finding else _(NO_CHANGE)
     elif title == "auto":
         finding = find(sheet.record)
     sheet, table = _prepared(sheet, look.palette, theme)

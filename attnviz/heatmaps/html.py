@@ -238,9 +238,10 @@ def _together(
 def difference_page(difference: Difference, look: Look) -> WebPage:
     """Make one page of a difference, which opens on its largest change, and of its two records."""
     records = (difference.x, difference.y)
-    contents = [_changes(difference, look.scale)]
+    sheet = difference.sheet(look.scale)
+    contents = [_changes(sheet)]
     contents += [_explore(record, DEFAULT_PALETTE, look.scale) for record in records]
-    changes = difference.largest(20)
+    changes = sheet.changes[:20]
     finding = changes[0].sentence if changes else _(NO_CHANGE)
     # What a query loses to one key and gains from another is one sentence.
     distinct = {replace(change, replaced="").sentence: change for change in reversed(changes)}
@@ -270,9 +271,8 @@ def _place_of(change: Change) -> dict[str, object]:
     return {"head": f"{layer}.{head}", "query": change.query, "key": change.key}
 
 
-def _changes(difference: Difference, scale: Scale) -> Content:
+def _changes(sheet: Sheet) -> Content:
     """Return the content of a page of a difference; a large one is pooled so far that all its numbers are exact."""
-    sheet = difference.sheet(scale)
     most = int((MOST_CHANGES / len(sheet.panels)) ** 0.5)
     sheet = pool(sheet, most, most)
     matrices = np.stack([panel.matrix for panel in sheet.panels]).astype("<f4")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
@@ -18,6 +18,9 @@ from attnviz.render.palette import BLANK, LOG_LEAST, blank_below, levels, signed
 from attnviz.text.display import clip, percent, visible
 from attnviz.text.messages import N_, Message, _
 from attnviz.text.notes import proof, sentence
+
+if TYPE_CHECKING:
+    from attnviz.heatmaps.finding import Change
 
 TickLabels: TypeAlias = bool | Literal["auto"] | Sequence[Any]
 
@@ -86,6 +89,7 @@ class Sheet:
     # Whether cells of weight near 0 stay blank; otherwise they have the colour of 0.
     has_blanks: bool = True
     signed: bool = False  # whether the panels hold differences, on a scale around 0
+    changes: tuple[Change, ...] = ()  # the largest ones of a difference, the largest first
 
     @property
     def layers(self) -> tuple[int, ...]:
