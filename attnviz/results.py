@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from attnviz.attention import MEAN_IN_DATA
 from attnviz.errors import FileFormatError, OutputError, SettingsError
@@ -27,7 +27,7 @@ PICTURES = {".png", ".svg", ".pdf"}
 WHAT = {
     "Attention": "a record",
     "Difference": "a difference",
-    "HeadComparison": "a comparison",
+    "HeadComparison": "a comparison of heads",
     "Story": "a story",
     "Walkthrough": "a walkthrough",
 }
@@ -228,16 +228,14 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 def load_record(path: str | os.PathLike[str]) -> Attention:
     """Read a record. Raises FileFormatError: the file holds something else, or cannot be read."""
-    path = Path(path)
-    kind = _format_of(path) if path.suffix.lower() == ".json" else None
-    if kind == COMPARISON:
-        holds, command = "a comparison of heads", "attnviz compare-heads --load"
-    elif kind == WALKTHROUGH:
-        holds, command = "a walkthrough", "attnviz verify"
-    else:
-        record: Attention = load(path)
-        return record
-    raise FileFormatError(visible(f"{path}: it holds {holds}, no record: {command} reads it"))
+    record = load(path)
+    kind = type(record).__name__
+    if kind != "Attention":
+        command = "attnviz verify" if kind == "Walkthrough" else "attnviz compare-heads --load"
+        raise FileFormatError(
+            visible(f"{path}: it holds {WHAT[kind]}, no record: {command} reads it")
+        )
+    return cast("Attention", record)
 
 
 def _format_of(path: Path) -> object:

@@ -208,30 +208,19 @@ def parse_heads(
     Raises:
         SettingsError: a text is no number, heads are of several layers, or options contradict each other.
     """
-    from attnviz.attention import dotted
+    from attnviz.attention import dotted, normalize_selection, parse_head
 
-    head = [dotted(text) for text in head or ()]
-    layers_of_heads = set()
-    numbers = []
-    for text in head:
-        if pair := re.fullmatch(r"(\d{1,7}),\s*(\d{1,7})", text.strip(), re.ASCII):
-            instead = f"{pair[1]}.{pair[2]}"
-            raise SettingsError(f"{text!r}: did you mean {instead} (layer.head)?", "head")
-        before, dot, number = text.strip().rpartition(".")
-        layers_of_heads.add(before if dot else None)
-        numbers.append(number)
-    heads = parse_numbers(numbers, "head")
-    if layers_of_heads <= {None}:
-        return parse_numbers(layer, "layer"), heads
-    if len(layers_of_heads) > 1:
-        typed_heads = " and ".join(head)
-        raise SettingsError(f"heads {typed_heads} are not of one layer: give --layer and --head")
-    of_heads = [str(text) for text in layers_of_heads]
-    if layer and {text.strip() for text in layer} != set(of_heads):
-        raise SettingsError(
-            f"--layer {' and '.join(layer)} and --head {' and '.join(head)} contradict each other"
-        )
-    return parse_numbers(of_heads, "head"), heads
+    heads: list[int | str] = []
+    try:
+        for text in head or ():
+            before, dot, numbers = dotted(text).strip().rpartition(".")
+            if "," in numbers:
+                parse_head(text)  # refuses it, and says how a head is written
+            for number in parse_numbers([numbers], "head") or ():
+                heads.append(f"{before}.{number}" if dot else number)
+        return normalize_selection(parse_numbers(layer, "layer"), heads or None)
+    except SelectionError as error:
+        raise SettingsError(str(error), "head") from None
 
 
 def parse_means(

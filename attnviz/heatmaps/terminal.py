@@ -73,24 +73,27 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
         has_blanks=not screen.colour,
     )
     finding = None if sheet.signed else find(sheet.record)
-    shows_all = full or bool(sheet.record.averaged) or len(sheet.panels) == 1
-    first_lines = [
+    is_overview = not full and not sheet.record.averaged and len(sheet.panels) > 1
+    panel, about = _clearest_head(sheet, finding)
+    shown = replace(sheet, panels=(panel,)) if is_overview else sheet
+    scaled, cell = _fit(shown, screen)
+    above = [
         *(line for note in cut_notes for line in _wrap(note, screen)),
         *_wrap(_answer(sheet, finding), screen, "bold"),
         *_shaded_sentence(sheet, finding, screen),
-    ]
-    if not shows_all:
-        return [*first_lines, *_draw_overview(sheet, screen, finding)]
-    if len(sheet.panels) == 1:
-        scaled, cell = _fit_single(sheet, screen)
-    else:
-        scaled, cell = _fit_many(sheet, screen)
-    return [
-        *first_lines,
+        *_wrap(about if is_overview else "", screen),
         *_bands(scaled, screen, cell),
         *_token_level(scaled, screen),
-        *_foot(sheet, scaled, cell, screen),
+        Text(),
     ]
+    foot = _foot(sheet, scaled, cell, screen, size="" if is_overview else sheet.size)
+    if not is_overview:
+        return [*above, *foot]
+    thumbnails = _thumbnails(sheet, screen, OVERVIEW_LINES - len(above) - len(foot))
+    if not thumbnails:
+        more = _("More: --head {place} (one head), --layer {layer} (one layer), -o FILE.html (all)")
+        thumbnails = _wrap(more.format(place=panel.place, layer=panel.layer), screen, "dim")
+    return [*above, *thumbnails, *foot]
 
 
 def _answer(sheet: Sheet, finding: Finding | None) -> str:
@@ -142,36 +145,15 @@ def _shaded_sentence(sheet: Sheet, finding: Finding | None, screen: Screen) -> l
     return shortened(fold(line, screen.width), screen)
 
 
-def _draw_overview(sheet: Sheet, screen: Screen, finding: Finding | None) -> list[Text]:
-    """Return a line about the other heads, one head in full size, and thumbnails of all heads if they are small.
-
-    It is the head with the clearest link or the largest change, or else the first one.
-    """
-    panel, about = sheet.panels[0], ""
+def _clearest_head(sheet: Sheet, finding: Finding | None) -> tuple[Panel, str]:
+    """Return the head with the clearest link or the largest change, or else the first; and a line about the others."""
     if finding is not None:
-        panel = sheet.panel(finding.layer, finding.head)
-        about = other_heads(sheet.record, finding)
-    elif sheet.changes:
-        panel = sheet.panel(sheet.changes[0].layer, sheet.changes[0].head)
-        about = _largest_by_head(sheet)
-    elif not sheet.signed and not _has_one_pattern(sheet):
-        about = sheet.name(panel)
-    large = replace(sheet, panels=(panel,))
-    scaled, cell = _fit_single(large, screen)
-    above = [
-        *_wrap(about, screen),
-        *_bands(scaled, screen, cell),
-        *_token_level(scaled, screen),
-        Text(),
-    ]
-    foot = _foot(sheet, scaled, cell, screen, in_overview=True)
-    # The answer and the sentence stand above.
-    room = OVERVIEW_LINES - 2 - len(above) - len(foot)
-    thumbnails = _thumbnails(sheet, screen, room)
-    if not thumbnails:
-        more = _("More: --head {place} (one head), --layer {layer} (one layer), -o FILE.html (all)")
-        thumbnails = _wrap(more.format(place=panel.place, layer=panel.layer), screen, "dim")
-    return [*above, *thumbnails, *foot]
+        return sheet.panel(finding.layer, finding.head), other_heads(sheet.record, finding)
+    if sheet.changes:
+        change = sheet.changes[0]
+        return sheet.panel(change.layer, change.head), _largest_by_head(sheet)
+    panel = sheet.panels[0]
+    return panel, "" if sheet.signed or _has_one_pattern(sheet) else sheet.name(panel)
 
 
 def _largest_by_head(sheet: Sheet) -> str:
@@ -194,9 +176,9 @@ def _token_level(scaled: Sheet, screen: Screen) -> list[Text]:
 
 
 def _foot(
-    sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, *, in_overview: bool = False
+    sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, *, size: str
 ) -> list[Text]:
-    """Return the legend, the notes, the model and the receipt of a sheet that is shown as `scaled`, perhaps pooled."""
+    """Return the legend, the notes, the model, the `size` and the receipt of a sheet that is shown as `scaled`."""
     if sheet.signed:
         legend_text = scaled.legend
     else:
@@ -207,22 +189,16 @@ def _foot(
     if cell.halves:
         notes.append(_("Each line shows two rows and names the upper one"))
     notes += [note for note in sheet.notes if note in scaled.notes]
-    return [
-        *([] if in_overview else [Text()]),
+    lines = [
         *legend(legend_text, screen, most=screen.width, signed=sheet.signed),
         *(line for note in notes for line in _wrap(note, screen, "dim")),
-        *_source(sheet, screen, size="" if in_overview else sheet.size),
     ]
-
-
-def _source(sheet: Sheet, screen: Screen, *, size: str) -> list[Text]:
-    """Return the model, the `size` and the receipt, in one line if it has room for them."""
     model = " · ".join(text for text in (sheet.model, size) if text)
     style = "bold" if sheet.record.receipt else ""
-    if cell_len(model) + 3 + cell_len(sheet.proof) <= screen.width:
-        start = spell(f"{model} · ", screen)
-        return [Text.assemble(start, (spell(sheet.proof, screen), style), no_wrap=True)]
-    return [*_wrap(model, screen), *_wrap(sheet.proof, screen, style)]
+    if cell_len(model) + 3 + cell_len(sheet.proof) > screen.width:
+        return [*lines, *_wrap(model, screen), *_wrap(sheet.proof, screen, style)]
+    source = spell(f"{model} · ", screen), (spell(sheet.proof, screen), style)
+    return [*lines, Text.assemble(*source, no_wrap=True)]
 
 
 def _wrap(text: str, screen: Screen, style: str = "") -> list[Text]:
@@ -230,50 +206,40 @@ def _wrap(text: str, screen: Screen, style: str = "") -> list[Text]:
     return wrap(text, screen, style, most=screen.width)
 
 
-def _fit_single(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
-    """Find the largest cells with which one pattern fits the screen; pool it if even the smallest do not fit."""
-    room = screen.width - _label_width(sheet) - 1
-    n_keys = len(sheet.key_labels)
-    name_width = max(cell_len(label) for label in sheet.key_labels) + 1
-    # Each number has a sign, or without colours a shade character after it.
-    mark = 1 if sheet.signed or not screen.colour else 0
-    for cell in (
-        CellFormat(max(6, min(name_width, 10)), digits=True),
-        CellFormat(5, digits=True),
-        CellFormat(3 + mark, digits=True),
-        CellFormat(2),
-    ):
-        # Cells as wide as the keys' names are only for short texts; in long ones they would be too wide.
-        if n_keys * cell.width <= room and (cell.width < name_width or n_keys <= 30):
-            return sheet, cell
-    return _pooled(sheet, screen, max(room, 8), max(room, 8)), _thin(screen)
+def _fit(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
+    """Find the largest cells with which one pattern fits the screen, or several fit a few screens.
 
-
-def _pooled(sheet: Sheet, screen: Screen, rows: int, columns: int) -> Sheet:
-    """Pool a sheet to at most this many rows and columns, or fewer until it fits."""
-    small = pool(sheet, rows, columns)
-    while True:
-        # Larger groups have longer names, which leave less room for the columns.
-        room = max(1, screen.width - _label_width(small) - 1)
-        if len(small.key_labels) <= room:
-            return small
-        small = pool(sheet, rows, room)
-
-
-def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
-    """Find the largest cells with which all panels fit on a few screens; pool them if even the smallest do not fit."""
+    A sheet is pooled if even the smallest do not fit.
+    """
+    is_single = len(sheet.panels) == 1
     room = screen.width - _label_width(sheet) - 1
     n_rows, n_keys = len(sheet.query_labels), len(sheet.key_labels)
+    # Each number has a sign, or without colours a shade character after it.
     mark = 1 if sheet.signed or not screen.colour else 0
-    for cell in (CellFormat(3 + mark, digits=True), CellFormat(2), _thin(screen)):
+    cells = [CellFormat(3 + mark, digits=True), CellFormat(2)]
+    name_width = max(map(cell_len, sheet.key_labels)) + 1
+    if is_single:
+        named = CellFormat(max(6, min(name_width, 10)), digits=True)
+        cells = [named, CellFormat(5, digits=True), *cells]
+    else:
+        cells.append(_thin(screen))
+    for cell in cells:
         across = (room + GAP) // (max(n_keys * cell.width, *map(cell_len, _titles(sheet))) + GAP)
         bands = math.ceil(len(sheet.panels) / max(1, across))
         height = bands * (math.ceil(n_rows / (2 if cell.halves else 1)) + 3)
-        if n_keys * cell.width <= room and height <= MOST_LINES:
+        # Cells as wide as the keys' names are only for short texts; in long ones they would be too wide.
+        is_short = cell.width < name_width or n_keys <= 30 if is_single else height <= MOST_LINES
+        if n_keys * cell.width <= room and is_short:
             return sheet, cell
     most_keys = 24 if n_keys > min(room, FEW) else n_keys
     most_rows = max(most_keys, 48) if n_rows > n_keys else most_keys
-    return _pooled(sheet, screen, most_rows, most_keys), _thin(screen)
+    if is_single:
+        most_keys = most_rows = max(room, 8)
+    small = pool(sheet, most_rows, most_keys)
+    # Larger groups have longer names, which leave less room for the columns.
+    while len(small.key_labels) > (room := max(1, screen.width - _label_width(small) - 1)):
+        small = pool(sheet, most_rows, room)
+    return small, _thin(screen)
 
 
 def _thin(screen: Screen) -> CellFormat:

@@ -135,28 +135,6 @@ def test_a_pipe_for_a_model(
 
 
 @pytest.mark.parametrize(
-    ("command", "option", "ending"),
-    [
-        ("heatmap", "--load", ".npz"),
-        ("heatmap", "--file", ".txt"),
-        ("heatmap", "--model", ".py:build"),
-        ("compare-heads", "--corpus", ".txt"),
-        ("walkthrough", "--input", ".yaml"),
-        ("verify", "", ".json"),
-    ],
-)
-def test_a_path_that_is_too_long(
-    refused: Callable[..., tuple[int, str]], command: str, option: str, ending: str
-) -> None:
-    """A path of 5,000 letters is one line."""
-    path = "/".join(["d" * 100] * 50) + ending
-    sentence = ["I love"] if option == "--model" else []
-    status, line = refused(command, *[option] * bool(option), path, *sentence)
-    assert status == 1
-    assert "d" * 90 in line
-
-
-@pytest.mark.parametrize(
     ("name", "line"),
     [
         ("none", "none cannot be read: No such file or directory"),
@@ -170,12 +148,6 @@ def test_files_that_cannot_be_read(
 ) -> None:
     """A file that is not there, or none."""
     assert refused("heatmap", "-m", "toy-random", "--file", name) == (1, f"attnviz: {line}")
-
-
-def test_a_record_that_lacks_a_layer(refused: Callable[..., tuple[int, str]], saved: Path) -> None:
-    """Of a saved record, too, the range is said."""
-    line = "attnviz: there is no head 3: this model has heads 0 to 2 (counted from 0)"
-    assert refused("heatmap", "--load", saved.name, "--head", "3") == (1, line)
 
 
 @pytest.mark.parametrize(
@@ -269,22 +241,6 @@ def test_usage(refused: Callable[..., tuple[int, str]], arguments: str, line: st
     """Wrong usage exits with 2 and points to the help."""
     line = line.replace("Invalid:", "Invalid value for")
     assert refused("heatmap", *arguments.split()) == (2, f"attnviz heatmap: {line} {SEE}")
-
-
-@pytest.mark.parametrize(
-    ("typed_name", "line"),
-    [
-        ("heatmop", "'heatmop': did you mean heatmap? (see attnviz --help)"),
-        ("\x1b[2J", r"'\x1b[2J': there are heatmap, walkthrough, compare-heads, "),
-    ],
-)
-def test_an_unknown_command(
-    refused: Callable[..., tuple[int, str]], typed_name: str, line: str
-) -> None:
-    """It is one line, too."""
-    status, said = refused(typed_name)
-    assert status == 2
-    assert said.startswith(f"attnviz: there is no command {line}")
 
 
 def test_nothing_typed(typed: Callable[..., Result]) -> None:
