@@ -180,6 +180,7 @@ def heatmap(
             "--load draws a saved record: it takes no sentence and no model",
         )
         record = change(load_record(load).part(**window).select(layers, heads))
+        target = record.target
     else:
         sentence = read_text(text, file)
         check_text(sentence)
@@ -226,8 +227,8 @@ def heatmap(
             write(result if path.suffix.lower() == ".html" else shown, path, look)
     if not paths:
         with default_picture():
-            path = _default_path(record, shows_all=not (layer or head), second=other)
-            write(shown, path, look)
+            shows_all = not (layer or head)
+            write(shown, _default_path(record, target, shows_all=shows_all, second=other), look)
 
 
 SENTENCE_OPTIONS = ("text", "file", "pair", "target", "kind")
@@ -258,7 +259,9 @@ def _refuse(context: typer.Context, options: Sequence[str], message: str) -> Non
         raise SettingsError(message)
 
 
-def _default_path(record: Attention, *, shows_all: bool, second: Attention | None) -> Path:
+def _default_path(
+    record: Attention, target: str | None, *, shows_all: bool, second: Attention | None
+) -> Path:
     """Return a file in `outputs` named after the record, so that the same command writes the same file.
 
     Unless the picture `shows_all` heads, the name has the numbers of its layers and heads. That of a difference has
@@ -278,8 +281,7 @@ def _default_path(record: Attention, *, shows_all: bool, second: Attention | Non
         if second.model != record.model:
             parts.append(slug(second.model, 30))
     subject = record.text or "record"
-    texts = {"pair": record.pair, "target": record.target}
-    return picture_path("heatmap", subject, record.model, parts, **texts)
+    return picture_path("heatmap", subject, record.model, parts, pair=record.pair, target=target)
 
 
 def _span(numbers: tuple[int, ...]) -> str:

@@ -119,6 +119,8 @@ def test_one_scale_in_a_grid(make_record: Callable[..., Attention]) -> None:
     record, axes = make_record("a b", weights=weights, receipt=None), Figure().subplots(2, 2)
     for layer, head in np.ndindex(2, 2):
         attnviz.heatmap(record, head=f"{layer}.{head}", ax=axes[layer, head])
+    with pytest.raises(SelectionError, match="layer 0, 2 heads: give layer and head"):
+        attnviz.heatmap(record, 0, ax=axes[0, 0])
     half, whole = axes[0, 0].images[0].get_array(), axes[1, 1].images[0].get_array()
     assert (half[0, 0] != whole[0, 0]).any()
     assert (half == axes[1, 0].images[0].get_array()).all()
@@ -178,12 +180,16 @@ def test_labels_of_the_ticks(make_record: Callable[..., Attention]) -> None:
         ((1, 2.0), {}, r"a head is a whole number, not 2\.0$"),
         ((1, 2), {"title": 3}, "'title': it must be text, not 3"),
         ((1, 2), {"dpi": "x"}, "'dpi': it must be a number"),
-        ((1, 2), {"vmin": []}, "vmin is a number"),
         ((1, 2), {"vmax": "a"}, "vmax is a number, not 'a'"),
         ((1, 2), {"palette": "teal", "cmap": "mako"}, "give one of them"),
         ((1, 2), {"head": 0}, "head is given twice"),
         ((1, 2, 3), {}, "at most layer and head are given by position, not 3"),
         (("x",), {}, "'x' is no head"),
+        ((2,), {}, "no layer 2"),
+        ((1, 2), {"style": "poster"}, "'poster' is not one of 'sheet', 'slides', 'paper'"),
+        ((1, 2), {"figsize": (90, 9), "dpi": 2400}, "more than 30,000 dots across"),
+        ((1, 2), {"ax": "x"}, "ax must be the axes of a Matplotlib figure, not 'x'"),
+        ((1, 2), {"palette": "jets"}, "no palette 'jets'"),
         ((1, 2), {"vmin": 0.5, "vmax": 0.2}, "not from 0.5 to 0.2"),
         ((1, 2), {"vmin": -1}, "not from -1 to"),
         ((1, 2), {"vmax": float("nan")}, "to nan"),

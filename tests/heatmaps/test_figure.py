@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from io import BytesIO
@@ -18,7 +16,7 @@ from PIL import Image
 
 from attnviz.attention import Attention, Note
 from attnviz.capture.attend import attend
-from attnviz.errors import AttnvizError, AttnvizWarning, SettingsError
+from attnviz.errors import AttnvizWarning, SettingsError
 from attnviz.heatmaps import figure as figures
 from attnviz.heatmaps.api import heatmap
 from attnviz.look import Look
@@ -178,21 +176,6 @@ def test_a_sheet_names_every_layer_head_and_token(fixed_record: Make, texts_of: 
     assert [shown.count(name) for name in ("three", "five", "seven")] == [3, 3, 3]
 
 
-def test_pictures_in_korean(make_record: Make) -> None:
-    """Captions, axes and names of heads are Korean, upright; the sentence and the model stay as they are."""
-    from matplotlib.text import Text
-
-    figure = make_record(n_layers=3, n_heads=3).figure(lang="ko")
-    text = " ".join(all_texts(figure))
-    for part in ("행은 쿼리, 열은 키", "가중치: 0~", "양방향 셀프 어텐션", "층 3개 x 헤드 3개"):
-        assert part in text
-    artists = [artist for artist in figure.findobj(Text) if isinstance(artist, Text)]
-    assert [artist.get_rotation() for artist in artists if artist.get_text() == "층"] == [0]
-    one = " ".join(all_texts(make_record().select([0], [1]).figure(lang="ko")))
-    assert "키 (보는 대상)" in one
-    assert "쿼리 (보는 쪽)" in one
-
-
 def test_mathematics_and_tex_are_characters(fixed_record: Make) -> None:
     """Dollar signs, backslashes, carets and percent signs are drawn as they are, in a title too."""
     labels = ["$x^2$", r"\alpha", "$$", "100%", "a_b", r"\$", "{}"]
@@ -326,23 +309,6 @@ def test_ax_has_the_numbers_wanted(
     assert len(axes.texts) == n * (record.weights >= 0.005).sum()
 
 
-def test_what_is_refused(fixed_record: Make) -> None:
-    """Each error says what to give instead."""
-    record = fixed_record(n_layers=2, n_heads=3)
-    cases: list[tuple[str, dict[str, Any]]] = [
-        ("'poster' is not one of 'sheet', 'slides', 'paper'", {"style": "poster"}),
-        ("a picture of more than 30,000 dots across", {"figsize": (90, 9), "dpi": 2400}),
-        ("layer 0, 3 heads: give layer and head", {"layer": 0, "ax": own_axes()}),
-        ("ax must be the axes of a Matplotlib figure, not 'x'", {"head": "0.0", "ax": "x"}),
-        ("no layer 2", {"layer": 2}),
-        ("no head 9", {"head": 9}),
-        ("no palette 'jets'", {"palette": "jets"}),
-    ]
-    for says, options in cases:
-        with pytest.raises(AttnvizError, match=says):
-            heatmap(record, **options)
-
-
 # What is left alone.
 
 
@@ -362,21 +328,6 @@ def test_nothing_global_changes(fixed_record: Make) -> None:
         with mpl.rc_context():
             matplotlib.style.use(style)
             assert [drawn(sheet) for sheet in sheets] == expected
-
-
-def test_pyplot_is_not_even_imported() -> None:
-    """Drawing needs neither pyplot nor seaborn."""
-    code = """
-import sys
-import numpy as np
-from attnviz.attention import Attention, Token
-token = (Token(text="a", piece="a"),)
-one = np.ones((1, 1, 1, 1), np.float32)
-Attention(weights=one, query_tokens=token, key_tokens=token, kind="encoder", model="m")._repr_png_()
-print([name for name in ("matplotlib.pyplot", "seaborn", "torch", "rich") if name in sys.modules])
-"""
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
 
 
 # Every size.
