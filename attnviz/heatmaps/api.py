@@ -15,7 +15,7 @@ from attnviz.heatmaps.difference import Difference, sheet_of
 from attnviz.heatmaps.figure import check_title, draw, draw_on
 from attnviz.look import Look, Palette, Scale, Style, Theme
 from attnviz.render.pyplot import current_axes, register
-from attnviz.render.sheet import Sheet, TickLabels, with_labels, with_limits
+from attnviz.render.sheet import TickLabels, with_labels, with_limits
 from attnviz.storage.record_files import adopt
 from attnviz.text.display import readable_pieces
 from attnviz.text.messages import language
@@ -111,15 +111,18 @@ def heatmap(
         palette = cmap
     look = Look(palette=palette, scale=scale, style=style, theme=theme, dpi=dpi, figsize=figsize)
     with language(lang):
-        sheet, whole = _sheets(attention, tokens, layer, head, scale)
+        if not isinstance(attention, Attention | Difference):
+            attention = record_of(attention, tokens)
+        whole, part = attention.choose(layer, head)
+        sheet = sheet_of(part, scale)
         is_plain = (style, theme, figsize, dpi) == ("sheet", "auto", None, None)
         if ax is None and is_plain and len(sheet.panels) == 1:
             ax = current_axes()
         if ax is not None:
             # The scale of all panels, so that axes of a grid can be compared.
             places = {panel.place for panel in sheet.panels}
-            panels = tuple(panel for panel in whole.panels if panel.place in places)
-            sheet = replace(sheet, panels=panels)
+            of_all = sheet_of(whole, scale).panels
+            sheet = replace(sheet, panels=tuple(one for one in of_all if one.place in places))
         sheet = with_labels(with_limits(sheet, vmin, vmax), yticklabels, xticklabels)
         if ax is None:
             figure = draw(sheet, look, title=title, cbar=cbar is not False, annot=annot).figure
@@ -154,20 +157,6 @@ def _by_position(
             raise SelectionError(f"{name} is given twice")
         chosen[name] = value
     return chosen["tokens"], chosen["layer"], chosen["head"]
-
-
-def _sheets(
-    attention: Attention | Difference | Any,
-    tokens: Labels | None,
-    layer: LayerChoice,
-    head: HeadChoice,
-    scale: Scale,
-) -> tuple[Sheet, Sheet]:
-    """Return the sheet of the chosen layer and head, and that of all; the arguments are as for `heatmap`."""
-    if not isinstance(attention, Attention | Difference):
-        attention = record_of(attention, tokens)
-    whole, part = attention.choose(layer, head)
-    return sheet_of(part, scale), sheet_of(whole, scale)
 
 
 def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = None) -> Attention:

@@ -151,7 +151,8 @@ class Difference(OfHeads):
         least = np.partition(sizes, n_smaller, axis=None)[n_smaller]
         candidates = np.flatnonzero((sizes >= least) & (sizes > 0))
         order = candidates[np.argsort(-sizes.ravel()[candidates], kind="stable")]
-        replaced = ", ".join(self.substitutions[:MOST_REPLACED])
+        pairs = zip(keys, self.keys.x, strict=True)
+        replaced = [key.text for key, i in pairs if key.text != self.x.key_tokens[i].text]
         changes: list[Change] = []
         for flat in order[:n]:
             place = np.unravel_index(flat, sizes.shape)
@@ -167,7 +168,7 @@ class Difference(OfHeads):
                     words=(queries[query].text, keys[key].text),
                     averaged=tuple(self.x.averaged),
                     moved=self._moved(before[layer, head, query], after[layer, head, query], key),
-                    replaced="" if changes else replaced,
+                    replaced="" if changes else ", ".join(replaced[:MOST_REPLACED]),
                 )
             )
         return changes
@@ -185,12 +186,6 @@ class Difference(OfHeads):
         old_text = self.y.key_tokens[self.keys.y[old]].text
         new_text = self.x.key_tokens[self.keys.x[new]].text
         return (old_text, float(before[old])), (new_text, float(after[new]))
-
-    @property
-    def substitutions(self) -> list[str]:
-        """The keys that stand for one another, such as ``wide → tired``."""
-        tokens = zip(self.key_tokens, self.keys.x, strict=True)
-        return [token.text for token, i in tokens if token.text != self.x.key_tokens[i].text]
 
     def select(
         self, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None

@@ -93,28 +93,26 @@ class Change:
     @property
     def sentence(self) -> str:
         """The change in words, such as “it” moves from “street” (97%) to “tired” (100%): layer 0, head 5."""
-        start = f"{self.replaced}: " if self.replaced else ""
+        query, key = (clip(word, LONGEST_WORD) for word in self.words)
         if self.moved is not None:
             (old, old_weight), (new, new_weight) = self.moved
             sentence = _("“{query}” moves from “{old}” ({before}) to “{new}” ({after}): {place}")
-            return start + sentence.format(
-                query=clip(self.words[0], LONGEST_WORD),
-                old=clip(old, LONGEST_WORD),
-                new=clip(new, LONGEST_WORD),
-                before=f"{old_weight:.0%}",
-                after=f"{new_weight:.0%}",
-                place=self.place,
+            old, new = clip(old, LONGEST_WORD), clip(new, LONGEST_WORD)
+            before, after = f"{old_weight:.0%}", f"{new_weight:.0%}"
+            said = sentence.format(
+                query=query, old=old, new=new, before=before, after=after, place=self.place
             )
-        sentence = (
-            _("“{query}” attends less to “{key}” ({before} → {after}): {place}")
-            if self.difference < 0
-            else _("“{query}” attends more to “{key}” ({before} → {after}): {place}")
-        )
-        query, key = (clip(word, LONGEST_WORD) for word in self.words)
-        before, after = percentages(self.before, self.after)
-        return start + sentence.format(
-            query=query, key=key, before=before, after=after, place=self.place
-        )
+        else:
+            sentence = (
+                _("“{query}” attends less to “{key}” ({before} → {after}): {place}")
+                if self.difference < 0
+                else _("“{query}” attends more to “{key}” ({before} → {after}): {place}")
+            )
+            before, after = percentages(self.before, self.after)
+            said = sentence.format(
+                query=query, key=key, before=before, after=after, place=self.place
+            )
+        return f"{self.replaced}: {said}" if self.replaced else said
 
     @property
     def place(self) -> str:

@@ -101,11 +101,6 @@ class Theme:
             rgb[blanks, :3] = rgb_of(self.paper)
         return rgb
 
-    def paler(self, colour: str) -> str:
-        """Return a colour mixed with 70% of the paper."""
-        rgb, paper = (rgb_of(text).astype(float) for text in (colour, self.paper))
-        return hexed((rgb + (paper - rgb) * 0.7).round().astype(np.uint8))
-
     def readable(self, colour: str) -> str:
         """Return the colour, made darker or lighter until it can be read as text on the paper."""
         return palettes.readable(colour, dark=self.is_dark)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
+import attnviz
 from attnviz.models.language.vocabulary import SPECIAL
 from attnviz.models.registry import RANDOM, names, trained
 from attnviz.models.training import files, measure
@@ -44,6 +46,19 @@ def test_cache(
         (tmp_path / f"models--{name}").mkdir()
     monkeypatch.setattr("attnviz.capture.source.is_cached", lambda name: name == "some/body")
     assert typed("models").output.endswith("In the cache of pretrained models:\n  some/body\n")
+
+
+def test_from_python(here: Path) -> None:
+    """`list_models` returns names and cards, and models that were trained here."""
+    (here / "outputs").mkdir()
+    shutil.copy(files.FOLDER / "toy-decoder.safetensors", here / "outputs" / "mine.safetensors")
+    (here / "record.safetensors").write_bytes(b"no model")
+    listed = {model.name: model for model in attnviz.list_models()}
+    assert [*listed] == [*names(), "outputs/mine.safetensors"]
+    assert {name for name, model in listed.items() if model.card is None} == {*names()} - {
+        *trained()
+    }
+    assert listed["outputs/mine.safetensors"].card == listed["toy-decoder"].card
 
 
 def test_measured_again(typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,7 +159,8 @@ def screen_of(console: Console, palette: str, theme: Theme = "auto") -> Screen:
     """
     number = os.environ.get("COLORFGBG", "").rpartition(";")[2]
     is_dark = number not in {"7", "15"} if number.isdecimal() else None
-    if in_notebook():
+    # IPython's kernels set TERM to xterm-color, and current terminals do not.
+    if os.environ.get("TERM") == "xterm-color":
         is_dark = False
     return Screen(
         width=console.width,
@@ -170,9 +171,3 @@ def screen_of(console: Console, palette: str, theme: Theme = "auto") -> Screen:
         encoding=console.encoding,
         palette=palette,
     )
-
-
-def in_notebook() -> bool:
-    """Return whether the command runs in a cell of a notebook."""
-    # IPython's kernels set TERM to xterm-color, and current terminals do not.
-    return os.environ.get("TERM") == "xterm-color"
