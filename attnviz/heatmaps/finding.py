@@ -274,7 +274,7 @@ def _largest_share(numbers: Int[np.ndarray, "layer head row"]) -> Float[np.ndarr
     """Return the share of rows that have the most frequent number of a head; 0 without rows."""
     n_layers, n_heads, n_rows = numbers.shape
     most = [
-        np.unique(head, return_counts=True)[1].max(initial=0)
+        np.bincount(head - head.min(initial=0)).max(initial=0)
         for head in numbers.reshape(n_layers * n_heads, n_rows)
     ]
     return np.asarray(np.reshape(most, (n_layers, n_heads)) / max(n_rows, 1))

@@ -428,7 +428,11 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> list[Text]:
     most_across = (screen.width - margin + 1) // width
     if not most_across:
         return []
-    across = math.ceil(len(heads) / math.ceil(len(heads) / most_across))
+    bands = math.ceil(len(heads) / most_across)
+    height = math.ceil((len(sheet.layers) * pitch - step + 1) / step)
+    if bands * (height + 2) - 1 > room:
+        return []
+    across = math.ceil(len(heads) / bands)
     lines = []
     for start in range(0, len(heads), across):
         numbers = "".join(f"{head:<{width}}" for head in heads[start : start + across])
@@ -441,4 +445,4 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> list[Text]:
         for number, row in enumerate(zip(*columns, strict=True)):
             lines.append(_join_rows(set_cell_size(names.get(number, ""), margin), row, width))
             lines[-1].rstrip_end(screen.width)
-    return lines if len(lines) <= room else []
+    return lines
