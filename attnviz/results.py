@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from attnviz.attention import MEAN_IN_DATA
 from attnviz.errors import FileFormatError, OutputError, SettingsError
@@ -27,7 +27,7 @@ PICTURES = {".png", ".svg", ".pdf"}
 WHAT = {
     "Attention": "a record",
     "Difference": "a difference",
-    "HeadComparison": "a comparison",
+    "HeadComparison": "a comparison of heads",
     "Story": "a story",
     "Walkthrough": "a walkthrough",
 }
@@ -89,19 +89,15 @@ def picture(result: Any, look: Look, *place: Any, lang: str | None = None, **own
     """Return the picture of a result; `place` chooses a part of it.
 
     `lang` is the language, None that of the result or else the current one. `own` are the keywords of its view:
-    ``layer``, ``head`` and ``finder`` of a record, ``layer`` and ``head`` of a difference, ``heads`` of a
-    comparison of heads, ``precision`` and ``blanks`` of a walkthrough.
+    ``layer`` and ``head`` of a record or a difference, ``heads`` of a comparison of heads, ``precision`` and
+    ``blanks`` of a walkthrough.
     """
     with language(lang or result.language):
         match type(result).__name__:
-            case "Attention":
-                from attnviz.heatmaps.figure import draw_record
+            case "Attention" | "Difference":
+                from attnviz.heatmaps.figure import draw_result
 
-                return draw_record(result, look, *place, **own)
-            case "Difference":
-                from attnviz.heatmaps.figure import draw_difference
-
-                return draw_difference(result, look, *place, **own)
+                return draw_result(result, look, *place, **own)
             case "HeadComparison":
                 from attnviz.heads import figure as of_heads
 
@@ -232,16 +228,14 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 def load_record(path: str | os.PathLike[str]) -> Attention:
     """Read a record. Raises FileFormatError: the file holds something else, or cannot be read."""
-    path = Path(path)
-    kind = _format_of(path) if path.suffix.lower() == ".json" else None
-    if kind == COMPARISON:
-        holds, command = "a comparison of heads", "attnviz compare-heads --load"
-    elif kind == WALKTHROUGH:
-        holds, command = "a walkthrough", "attnviz verify"
-    else:
-        record: Attention = load(path)
-        return record
-    raise FileFormatError(visible(f"{path}: it holds {holds}, no record: {command} reads it"))
+    record = load(path)
+    kind = type(record).__name__
+    if kind != "Attention":
+        command = "attnviz verify" if kind == "Walkthrough" else "attnviz compare-heads --load"
+        raise FileFormatError(
+            visible(f"{path}: it holds {WHAT[kind]}, no record: {command} reads it")
+        )
+    return cast("Attention", record)
 
 
 def _format_of(path: Path) -> object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -34,8 +33,9 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from attnviz.attention import Attention, MeanAxis
+    from attnviz.attention import Attention
     from attnviz.capture.sources import Source
+    from attnviz.heatmaps.difference import Difference
     from attnviz.render.terminal.screen import Screen
 
 EXAMPLES = """attnviz heatmap "I love all you"
@@ -63,7 +63,6 @@ MeanHead = Annotated[
 PAGE_EXAMPLES = """attnviz page
 attnviz page -m toy-ko --lang ko -o tour.html"""
 
-MOST_CHANGES = 100  # that are looked through for the heads that change most
 RECORD_ENDINGS = "png, svg, pdf, html, csv, json, npz, safetensors, or - to print JSON"
 
 
@@ -145,85 +144,91 @@ def heatmap(
     )
     name = model_name(model, toy)
     look = Look(palette=palette, scale=scale, style=style, theme=theme)
-    model_options: dict[str, Any] = {
-        "device": device,
-        "trust_remote_code": trust_remote_code,
-    }
+    opening: dict[str, Any] = {"device": device, "trust_remote_code": trust_remote_code}
     _check_files(context, paths, is_difference=against is not None, is_mean=bool(averaged))
-    window: dict[str, Any] = {
-        "rows": opt.parse_slice(rows, "rows"),
-        "keys": opt.parse_slice(keys, "keys"),
-    }
+    window = {"rows": opt.parse_slice(rows, "rows"), "keys": opt.parse_slice(keys, "keys")}
+
+    def change(record: Attention) -> Attention:
+        """Merge word pieces, leave out special tokens and sinks, and take means, as the user asked for it."""
+        from attnviz.heatmaps import words as merging
+
+        if words:
+            record = merging.merge_words(record)
+        if hide_special:
+            record = merging.hide_special(record)
+        if without_sinks:
+            record = merging.hide_sinks(record)
+        return record.mean(*averaged) if averaged else record
+
+    def attend_to(sentence: str, source: Source) -> Attention:
+        from attnviz.capture.attend import attend
+
+        if averaged and kind is None and len(source.kinds) > 1:
+            kinds = ", ".join(source.kinds)
+            raise SettingsError(
+                f"a mean is of heads of one kind, and {source.name} has several: choose one with --kind ({kinds})"
+            )
+        keep: dict[str, Any] = {"layers": layers, "heads": heads, **window}
+        return change(attend(sentence, source, pair=pair, target=target, kind=kind, **keep))
+
     if load is not None:
         from attnviz.results import load_record
 
         _refuse(
             context,
-            (*SENTENCE_OPTIONS, "model", "toy", *model_options),
+            (*SENTENCE_OPTIONS, "model", "toy", *opening),
             "--load draws a saved record: it takes no sentence and no model",
         )
-        record = load_record(load).part(**window).select(layers, heads)
+        record = change(load_record(load).part(**window).select(layers, heads))
         target = record.target
     else:
-        attend_options = {
-            "target": target,
-            "kind": kind,
-            "layers": layers,
-            "heads": heads,
-            **window,
-        }
         sentence = read_text(text, file)
         check_text(sentence)
-        pair = _read(pair, "the second sentence")
-        source = open_model(name, reads=sentence, **model_options)
-        record = _attend(sentence, pair, source, attend_options, averaged=averaged)
-    changes: dict[str, Any] = {
-        "words": words,
-        "hide_special": hide_special,
-        "without_sinks": without_sinks,
-        "averaged": averaged,
-    }
-    record = _change(record, **changes)
+        if pair is not None:
+            pair = read_text(pair, None, "the second sentence")
+            check_text(pair, "the second sentence")
+        source = open_model(name, reads=sentence, **opening)
+        record = attend_to(sentence, source)
+    result: Attention | Difference = record
+    shown, other, subtracted = result, None, ""
     if against is not None:
         from attnviz.capture.source import is_model
+        from attnviz.heatmaps.difference import difference
 
         if is_model(against):
-            subtracted = _("This model minus the model {name}").format(name=visible(against))
-            other_sentence = sentence
-            other_source = open_model(against, reads=sentence, **model_options)
+            words_for_it = _("This model minus the model {name}")
+            subtracted = words_for_it.format(name=visible(against))
+            other = attend_to(sentence, open_model(against, reads=sentence, **opening))
         else:
-            subtracted = _("This sentence minus the sentence “{text}”").format(
-                text=visible(against)
-            )
+            words_for_it = _("This sentence minus the sentence “{text}”")
+            subtracted = words_for_it.format(text=visible(against))
             check_text(against, "the sentence of --against")
-            other_sentence, other_source = against, source
-        other = _attend(other_sentence, pair, other_source, attend_options, averaged=averaged)
-        other = _change(other, **changes)
-        _show_difference(record, other, paths, look, subtracted=subtracted, layer=layer, head=head)
-        return
-    from attnviz.heatmaps.finding import find
-
-    finder = cache(find)  # several pictures of one record begin with the same link
+            other = attend_to(against, source)
+        shown = result = difference(record, other)
+        if not (layer or head) and (changes := result.largest(1)):
+            # A picture shows the head with the largest change; a page has all.
+            shown = result.select([changes[0].layer], [changes[0].head])
     if JSON in paths:
         from attnviz.storage.record_files import to_json
 
         print_json(to_json(record))
     else:
         from attnviz.heatmaps import terminal
-        from attnviz.render.sheet import resolve
+        from attnviz.heatmaps.difference import sheet_of
+        from attnviz.render.terminal.text import wrap
 
         def view(screen: Screen) -> list[Text]:
-            sheet = resolve(record, look.scale)
-            return terminal.draw(sheet, screen, full=head is not None, finder=finder)
+            drawn = terminal.draw(sheet_of(result, look.scale), screen, full=head is not None)
+            return [*wrap(subtracted, screen, "dim"), *drawn]
 
         print_view(view, look.palette, look.theme)
     for path in paths:
         if path != JSON:
-            write(record, path, look, finder=finder)
+            write(result if path.suffix.lower() == ".html" else shown, path, look)
     if not paths:
         with default_picture():
-            path = _default_path(record, target, shows_all=not (layer or head))
-            write(record, path, look, finder=finder)
+            shows_all = not (layer or head)
+            write(shown, _default_path(record, target, shows_all=shows_all, second=other), look)
 
 
 SENTENCE_OPTIONS = ("text", "file", "pair", "target", "kind")
@@ -248,101 +253,14 @@ def _check_files(
             raise SettingsError(f"{visible(str(path))}: {MEAN_IN_DATA}")
 
 
-def _show_difference(
-    first: Attention,
-    second: Attention,
-    paths: Sequence[Path],
-    look: Look,
-    *,
-    subtracted: str,
-    layer: list[str] | None,
-    head: list[str] | None,
-) -> None:
-    """Print the difference of two records below a line that says what was `subtracted`, and write it to the paths.
-
-    A picture shows the head with the largest change, unless layers or heads were chosen; a page has all.
-    """
-    from attnviz.heatmaps import terminal
-    from attnviz.heatmaps.difference import difference
-    from attnviz.render.terminal.text import wrap
-
-    change = difference(first, second)
-    changes = change.largest(MOST_CHANGES)
-
-    def view(screen: Screen) -> list[Text]:
-        sheet = change.sheet(look.scale)
-        drawn = terminal.draw(sheet, screen, full=head is not None, changes=changes)
-        return [*wrap(subtracted, screen, "dim"), *drawn]
-
-    print_view(view, theme=look.theme)
-    shown = change
-    if not (layer or head) and changes:
-        shown = change.select([changes[0].layer], [changes[0].head])
-    for path in paths:
-        write(change if path.suffix.lower() == ".html" else shown, path, look)
-    if not paths:
-        shows_all = not (layer or head)
-        with default_picture():
-            path = _default_path(first, first.target, shows_all=shows_all, second=second)
-            write(shown, path, look)
-
-
 def _refuse(context: typer.Context, options: Sequence[str], message: str) -> None:
     """Raise a SettingsError with this message if one of these options was typed."""
     if is_typed(context, *options):
         raise SettingsError(message)
 
 
-def _read(text: str | None, name: str) -> str | None:
-    """Return a further sentence, checked before any model is opened; None if there is none."""
-    if text is None:
-        return None
-    text = read_text(text, None, name)
-    check_text(text, name)
-    return text
-
-
-def _attend(
-    sentence: str,
-    pair: str | None,
-    source: Source,
-    attend_options: dict[str, Any],
-    *,
-    averaged: Sequence[str],
-) -> Attention:
-    """Run a model on a sentence or a pair; a mean over the axes in `averaged` needs heads of one kind."""
-    if averaged and attend_options["kind"] is None and len(source.kinds) > 1:
-        kinds = ", ".join(source.kinds)
-        raise SettingsError(
-            f"a mean is of heads of one kind, and {source.name} has several: choose one with --kind ({kinds})"
-        )
-    from attnviz.capture.attend import attend
-
-    return attend(sentence, source, pair=pair, **attend_options)
-
-
-def _change(
-    record: Attention,
-    *,
-    words: bool,
-    hide_special: bool,
-    without_sinks: bool,
-    averaged: Sequence[MeanAxis],
-) -> Attention:
-    """Merge word pieces, leave out special tokens and sinks, and take means, as the user asked for it."""
-    from attnviz.heatmaps import words as merging
-
-    if words:
-        record = merging.merge_words(record)
-    if hide_special:
-        record = merging.hide_special(record)
-    if without_sinks:
-        record = merging.hide_sinks(record)
-    return record.mean(*averaged) if averaged else record
-
-
 def _default_path(
-    record: Attention, target: str | None, *, shows_all: bool, second: Attention | None = None
+    record: Attention, target: str | None, *, shows_all: bool, second: Attention | None
 ) -> Path:
     """Return a file in `outputs` named after the record, so that the same command writes the same file.
 

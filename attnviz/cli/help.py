@@ -35,28 +35,24 @@ REMOVED = {
 """Commands and options that went, each with what to use instead; read after a command line was refused."""
 
 
-def panels(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:
-    """Return the options of a command with their descriptions, grouped by heading."""
-    rows: dict[str, list[tuple[str, str]]] = {panel: [] for panel in PANELS}
-    for parameter in command.get_params(context):
-        record = parameter.get_help_record(context)
-        if record is None:
-            continue
-        name, description = record
-        if parameter.param_type_name == "argument":
-            name = re.sub(r" <\w+>$", "", name)
-        rows[getattr(parameter, "rich_help_panel", None) or FILES].append((name, description))
-    return {panel: records for panel, records in rows.items() if records}
-
-
 class Command(TyperCommand):
     """A command whose help has its options under headings."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options, heading by heading."""
-        for panel, records in panels(self, ctx).items():
-            with formatter.section(panel):
-                formatter.write_dl(records, col_max=26)
+        """Write the options with their descriptions, heading by heading."""
+        rows: dict[str, list[tuple[str, str]]] = {panel: [] for panel in PANELS}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None:
+                continue
+            name, description = record
+            if parameter.param_type_name == "argument":
+                name = re.sub(r" <\w+>$", "", name)
+            rows[getattr(parameter, "rich_help_panel", None) or FILES].append((name, description))
+        for panel, records in rows.items():
+            if records:
+                with formatter.section(panel):
+                    formatter.write_dl(records, col_max=26)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, unless it would write over a file that it reads."""

@@ -187,17 +187,22 @@ def parse_numbers(typed: Sequence[str] | None, option: str) -> list[int] | None:
         return None
     numbers: list[int] = []
     for text in typed:
-        match = re.fullmatch(r"(-?\d{1,7})(?:-(-?\d{1,7}))?", text.strip(), re.ASCII)
-        if match is None:
-            raise SettingsError(f"{text!r} is neither a number nor a range such as 0-3", option)
-        first = int(match[1])
-        last = first if match[2] is None else int(match[2])
+        first, last = _ends(text, option)
         if first != last and min(first, last) < 0:
             raise SettingsError(f"{text!r}: give numbers from the end one by one: -2, -1", option)
-        if last < first:
-            raise SettingsError(f"the first of {text!r} must not be after the last", option)
         numbers.extend(range(first, last + 1))
     return numbers
+
+
+def _ends(text: str, option: str) -> tuple[int, int]:
+    """Parse a number or a range, both of whose ends may count from the end."""
+    match = re.fullmatch(r"(-?\d{1,7})(?:-(-?\d{1,7}))?", text.strip(), re.ASCII)
+    if match is None:
+        raise SettingsError(f"{text!r} is neither a number nor a range such as 0-3", option)
+    first, last = int(match[1]), int(match[2] or match[1])
+    if last < first and (first < 0) == (last < 0):
+        raise SettingsError(f"the first of {text!r} must not be after the last", option)
+    return first, last
 
 
 def parse_heads(
@@ -208,30 +213,19 @@ def parse_heads(
     Raises:
         SettingsError: a text is no number, heads are of several layers, or options contradict each other.
     """
-    from attnviz.attention import dotted
+    from attnviz.attention import dotted, normalize_selection, parse_head
 
-    head = [dotted(text) for text in head or ()]
-    layers_of_heads = set()
-    numbers = []
-    for text in head:
-        if pair := re.fullmatch(r"(\d{1,7}),\s*(\d{1,7})", text.strip(), re.ASCII):
-            instead = f"{pair[1]}.{pair[2]}"
-            raise SettingsError(f"{text!r}: did you mean {instead} (layer.head)?", "head")
-        before, dot, number = text.strip().rpartition(".")
-        layers_of_heads.add(before if dot else None)
-        numbers.append(number)
-    heads = parse_numbers(numbers, "head")
-    if layers_of_heads <= {None}:
-        return parse_numbers(layer, "layer"), heads
-    if len(layers_of_heads) > 1:
-        typed_heads = " and ".join(head)
-        raise SettingsError(f"heads {typed_heads} are not of one layer: give --layer and --head")
-    of_heads = [str(text) for text in layers_of_heads]
-    if layer and {text.strip() for text in layer} != set(of_heads):
-        raise SettingsError(
-            f"--layer {' and '.join(layer)} and --head {' and '.join(head)} contradict each other"
-        )
-    return parse_numbers(of_heads, "head"), heads
+    heads: list[int | str] = []
+    try:
+        for text in head or ():
+            before, dot, numbers = dotted(text).strip().rpartition(".")
+            if "," in numbers:
+                parse_head(text)  # refuses it, and says how a head is written
+            for number in parse_numbers([numbers], "head") or ():
+                heads.append(f"{before}.{number}" if dot else number)
+        return normalize_selection(parse_numbers(layer, "layer"), heads or None)
+    except SelectionError as error:
+        raise SettingsError(str(error), "head") from None
 
 
 def parse_means(
@@ -268,12 +262,6 @@ def parse_slice(typed: str | None, option: str) -> slice | None:
     """
     if typed is None:
         return None
-    match = re.fullmatch(r"(-?\d{1,9})(?:-(-?\d{1,9}))?", typed.strip(), re.ASCII)
-    if match is None:
-        raise SettingsError(f"{typed!r} is neither a number nor a range such as 0-3", option)
-    first = int(match[1])
-    last = first if match[2] is None else int(match[2])
-    if last < first and (first < 0) == (last < 0):
-        raise SettingsError(f"the first of {typed!r} must not be after the last", option)
+    first, last = _ends(typed, option)
     # A slice excludes its end, hence + 1; for -1, the last token, that would be 0, so the end is None.
     return slice(first, None if last == -1 else last + 1)

@@ -7,7 +7,7 @@ import stat
 import sys
 from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING, Any
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from attnviz.capture.sources import Source
-    from attnviz.look import Look
+    from attnviz.look import Look, Theme
     from attnviz.models.registry import Device
     from attnviz.render.terminal.screen import Screen
-    from attnviz.render.theme import ThemeName
     from attnviz.result import Result
 
 LARGEST = 2**20  # bytes of the largest text that is read: far more than the positions of any model
@@ -164,30 +163,14 @@ def open_model(
 def loading(model: str | None) -> Iterator[Callable[[str], None]]:
     """Show that a model is loading, if standard error is a terminal; yield a function that prints a line."""
     name = model or "distilbert-base-uncased"
-    is_instant = name.partition(":")[0] in names()
-    is_shown = shows_progress() and os.environ.get("TERM") != "dumb" and not is_instant
+    shown: AbstractContextManager[object] = nullcontext()
+    if shows_progress() and name.partition(":")[0] not in names():
+        from rich.console import Console
+        from rich.text import Text
 
-    line = f"loading {visible(name)} ..."
-
-    def erase() -> None:
-        nonlocal is_shown
-        if is_shown:
-            # Spaces, since not every console of Windows knows a code for this; wide letters take two.
-            sys.stderr.write(f"\r{' ' * len(line.encode())}\r")
-            sys.stderr.flush()
-        is_shown = False
-
-    def notify(message: str) -> None:
-        erase()
-        sys.stderr.write(f"attnviz: {message}\n")
-
-    if is_shown:
-        sys.stderr.write(line)
-        sys.stderr.flush()
-    try:
-        yield notify
-    finally:
-        erase()
+        shown = Console(stderr=True).status(Text(f"loading {visible(name)} ..."))
+    with shown:
+        yield lambda message: print(f"attnviz: {message}", file=sys.stderr)
 
 
 def check_outputs(
@@ -287,7 +270,7 @@ def default_picture() -> Iterator[None]:
 
 
 def print_view(
-    view: Callable[[Screen], Iterable[Text]], palette: str = DEFAULT, theme: ThemeName = "auto"
+    view: Callable[[Screen], Iterable[Text]], palette: str = DEFAULT, theme: Theme = "auto"
 ) -> None:
     """Print the lines that a view draws for this terminal."""
     from attnviz.render.terminal.screen import console_here, screen_of

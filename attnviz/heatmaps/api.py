@@ -9,24 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from attnviz.attention import ROW_TOLERANCE, Attention, HeadChoice, LayerChoice, Token, count
+from attnviz.attention import Attention, HeadChoice, LayerChoice, Token, count
 from attnviz.errors import RecordError, SelectionError, SettingsError
-from attnviz.heatmaps.difference import Difference
+from attnviz.heatmaps.difference import Difference, sheet_of
 from attnviz.heatmaps.figure import check_title, draw, draw_on
-from attnviz.heatmaps.finding import Change
-from attnviz.look import Look, Style
-from attnviz.render.palette import DEFAULT, Palette
-from attnviz.render.picture import style_of
+from attnviz.look import Look, Palette, Scale, Style, Theme
 from attnviz.render.pyplot import current_axes, register
-from attnviz.render.sheet import (
-    Scale,
-    Sheet,
-    TickLabels,
-    resolve,
-    with_labels,
-    with_limits,
-)
-from attnviz.render.theme import ThemeName, theme_of
+from attnviz.render.sheet import TickLabels, with_labels, with_limits
 from attnviz.storage.record_files import adopt
 from attnviz.text.display import readable_pieces
 from attnviz.text.messages import language
@@ -56,7 +45,7 @@ def heatmap(
     title: str | None = "auto",
     lang: str | None = None,
     style: Style = "sheet",
-    theme: ThemeName = "auto",
+    theme: Theme = "auto",
     figsize: tuple[float, float] | None = None,
     dpi: int | None = None,
 ) -> Axes:
@@ -122,40 +111,29 @@ def heatmap(
         palette = cmap
     look = Look(palette=palette, scale=scale, style=style, theme=theme, dpi=dpi, figsize=figsize)
     with language(lang):
-        palette = look.palette
-        sheet, whole = _sheets(attention, tokens, layer, head, scale)
+        if not isinstance(attention, Attention | Difference):
+            attention = record_of(attention, tokens)
+        whole, part = attention.choose(layer, head)
+        sheet = sheet_of(part, scale)
         is_plain = (style, theme, figsize, dpi) == ("sheet", "auto", None, None)
         if ax is None and is_plain and len(sheet.panels) == 1:
             ax = current_axes()
         if ax is not None:
             # The scale of all panels, so that axes of a grid can be compared.
             places = {panel.place for panel in sheet.panels}
-            panels = tuple(panel for panel in whole.panels if panel.place in places)
-            sheet = replace(sheet, panels=panels)
+            of_all = sheet_of(whole, scale).panels
+            sheet = replace(sheet, panels=tuple(one for one in of_all if one.place in places))
         sheet = with_labels(with_limits(sheet, vmin, vmax), yticklabels, xticklabels)
         if ax is None:
-            changes: list[Change] = []
-            if isinstance(attention, Difference):
-                changes = attention.select(sheet.layers, sheet.heads).largest(1)
-            picture = draw(
-                sheet,
-                palette,
-                title=title,
-                cbar=cbar is not False,
-                annot=annot,
-                style=style_of(look),
-                theme=theme_of(theme, DEFAULT if sheet.center is not None else palette),
-                change=changes[0] if changes else None,
-            )
-            axes = picture.figure.axes[0]
-            picture.figure.sca(axes)
-            register(picture.figure)
-            return axes
+            figure = draw(sheet, look, title=title, cbar=cbar is not False, annot=annot).figure
+            figure.sca(figure.axes[0])
+            register(figure)
+            return figure.axes[0]
         if not is_plain:
             raise SettingsError(
                 "style, theme, figsize and dpi are of a new figure; an ax has its size and its background"
             )
-        draw_on(ax, sheet, palette, title=title, cbar=bool(cbar), annot=annot)
+        draw_on(ax, sheet, look.palette, title=title, cbar=bool(cbar), annot=annot)
         return ax
 
 
@@ -181,29 +159,14 @@ def _by_position(
     return chosen["tokens"], chosen["layer"], chosen["head"]
 
 
-def _sheets(
-    attention: Attention | Difference | Any,
-    tokens: Labels | None,
-    layer: LayerChoice,
-    head: HeadChoice,
-    scale: Scale,
-) -> tuple[Sheet, Sheet]:
-    """Return the sheet of the chosen layer and head, and that of all; the arguments are as for `heatmap`."""
-    if isinstance(attention, Difference):
-        chosen_heads = attention.select(*attention.numbers(layer, head))
-        return chosen_heads.sheet(scale), attention.sheet(scale)
-    record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
-    record, chosen = record.choose(layer, head)
-    return resolve(chosen, scale), resolve(record, scale)
-
-
 def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = None) -> Attention:
     """Return a record of weights that another program computed; it has no receipt.
 
     The arguments are as for `heatmap`. Raises RecordError: the weights are not attention.
     """
-    _expect_weights(attention)
-    is_layers = _is_layers(attention)
+    is_layers = isinstance(attention, (tuple, list)) and all(
+        hasattr(layer, "shape") for layer in attention
+    )
     weights = _stack_layers(tuple(attention)) if is_layers else _as_array(attention)
     if weights.dtype.kind not in "fiu" or not 2 <= weights.ndim <= 4 or not weights.size:
         raise RecordError(
@@ -211,61 +174,14 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
             f"{weights.dtype} of shape {weights.shape}"
         )
     queries, keys = _labels(tokens, weights.shape)
-    _check_labels(queries, keys, weights.shape)
     name = "output_attentions" if is_layers else "an array"
     try:
         return adopt({"weights": weights, "query_tokens": queries, "key_tokens": keys}, name)
     except RecordError as error:
-        if not np.isfinite(weights).all():
-            raise
-        advice = ""
-        if _may_be_dropped(weights):
-            advice = "if the model was in training mode, call model.eval() before it runs; "
         raise RecordError(
-            f"{error}: {advice}numbers that are no attention are drawn by seaborn.heatmap"
+            f"{error}; if the model was in training mode, call model.eval() before it runs; numbers that are no "
+            "attention are drawn by seaborn.heatmap"
         ) from None
-
-
-def _check_labels(queries: list[str], keys: list[str], shape: tuple[int, ...]) -> None:
-    """Raise RecordError if weights of this shape have more or fewer queries or keys than labels."""
-    n_queries, n_keys = shape[-2:]
-    if (len(queries), len(keys)) == (n_queries, n_keys):
-        return
-    if n_queries == n_keys and queries == keys:
-        reason = f"expected {count(n_keys, 'token')}, not {len(keys)}"
-    else:
-        reason = (
-            f"expected {count(n_queries, 'query token')} and {count(n_keys, 'key token')}, "
-            f"not {len(queries)} and {len(keys)}"
-        )
-    if 0 < len(keys) < n_keys:
-        reason += (
-            ": if the others are padding, leave them out, as in "
-            f"tuple(layer[:, :, :{len(queries)}, :{len(keys)}] for layer in attentions)"
-        )
-    raise RecordError(reason)
-
-
-def _is_layers(attention: Any) -> bool:
-    """Return whether these are the arrays or tensors of several layers, not numbers."""
-    return isinstance(attention, (tuple, list)) and all(
-        hasattr(layer, "shape") for layer in attention
-    )
-
-
-def _expect_weights(attention: Any) -> None:
-    """Raise RecordError for what models return in the place of weights."""
-    parts = attention if isinstance(attention, tuple) else (attention,)
-    if all(part is None for part in parts):
-        raise RecordError(
-            'the model returned no weights: load it with attn_implementation="eager", or let attnviz run it, with '
-            "attnviz.attend(text, model=model, tokenizer=tokenizer)"
-        )
-    if isinstance(parts[0], tuple):
-        raise RecordError(
-            "these are the weights of each step of generate(): let attnviz.generate(text, model=model, "
-            "tokenizer=tokenizer) run the model, or choose one step, as in attentions[-1]"
-        )
 
 
 def _stack_layers(layers: Sequence[Any]) -> np.ndarray:
@@ -289,7 +205,21 @@ def _stack_layers(layers: Sequence[Any]) -> np.ndarray:
 
 
 def _as_array(attention: Any) -> np.ndarray:
-    """Return an array, a tensor or nested lists of weights as an array."""
+    """Return an array, a tensor or nested lists of weights as an array.
+
+    Raises RecordError: it is none of these, but for example what models return in the place of weights.
+    """
+    first = attention[0] if isinstance(attention, tuple) else attention
+    if first is None:
+        raise RecordError(
+            'the model returned no weights: load it with attn_implementation="eager", or let attnviz run it, with '
+            "attnviz.attend(text, model=model, tokenizer=tokenizer)"
+        )
+    if isinstance(attention, tuple) and isinstance(first, tuple):
+        raise RecordError(
+            "these are the weights of each step of generate(): let attnviz.generate(text, model=model, "
+            "tokenizer=tokenizer) run the model, or choose one step, as in attentions[-1]"
+        )
     if isinstance(attention, (list, tuple)):
         try:
             return np.array(attention, dtype=np.float64)
@@ -304,14 +234,6 @@ def _as_array(attention: Any) -> np.ndarray:
     return _to_numpy(attention)
 
 
-def _may_be_dropped(weights: np.ndarray) -> bool:
-    """Return whether weights look like shares whose rows do not sum to 1, as after dropout."""
-    if weights.dtype.kind != "f":
-        return False
-    is_share = np.isfinite(weights).all() and weights.min(initial=0) >= 0
-    return bool(is_share) and not np.allclose(weights.sum(axis=-1), 1, rtol=0, atol=ROW_TOLERANCE)
-
-
 def _to_numpy(weights: Any) -> np.ndarray:
     """Return an array, or a tensor of any device and number format, as an array."""
     if hasattr(weights, "detach"):
@@ -321,8 +243,8 @@ def _to_numpy(weights: Any) -> np.ndarray:
 
 def _labels(tokens: Labels | None, shape: tuple[int, ...]) -> tuple[list[str], list[str]]:
     """Return the labels of the queries and of the keys of weights of this shape."""
+    n_queries, n_keys = shape[-2:]
     if tokens is None:
-        n_queries, n_keys = shape[-2:]
         return [*map(str, range(n_queries))], [*map(str, range(n_keys))]
     if all(np.ndim(token) == 0 for token in tokens):  # one list, for both sides
         tokens = tokens, tokens
@@ -334,4 +256,15 @@ def _labels(tokens: Labels | None, shape: tuple[int, ...]) -> tuple[list[str], l
         readable_pieces([token.text if isinstance(token, Token) else str(token) for token in side])
         for side in tokens
     )
+    if (len(queries), len(keys)) != (n_queries, n_keys):
+        reason = (
+            f"expected {count(n_queries, 'query token')} and {count(n_keys, 'key token')}, "
+            f"not {len(queries)} and {len(keys)}"
+        )
+        if 0 < len(keys) < n_keys:
+            reason += (
+                ": if the others are padding, leave them out, as in "
+                f"tuple(layer[:, :, :{len(queries)}, :{len(keys)}] for layer in attentions)"
+            )
+        raise RecordError(reason)
     return queries, keys

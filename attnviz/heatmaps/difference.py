@@ -23,7 +23,8 @@ from attnviz.attention import (
 from attnviz.errors import SelectionError
 from attnviz.heatmaps.finding import Change, spans
 from attnviz.heatmaps.words import expect_tokens, merge_words
-from attnviz.render.sheet import Scale, Sheet, resolve, with_differences
+from attnviz.look import Scale
+from attnviz.render.sheet import Sheet, resolve, with_differences
 from attnviz.text.display import clip, visible
 from attnviz.text.messages import N_, _
 from attnviz.text.notes import NOTES as OF_RECORDS
@@ -32,6 +33,7 @@ from attnviz.text.notes import Templates, proof, sentence
 LONGEST_TEXT = 120  # characters of each of two texts, so that a title has room for both
 MOST_REPLACED = 2  # words that stand for one another, and are named before the largest change
 MOST_NAMED = 8  # tokens that a note names
+MOST_CHANGES = 100  # that views choose from
 # What a part of a record says of the numbers of its tokens; tokens of a difference are counted from 0.
 PLACES = {"part", "sinks_hidden", "row_generates_word", "row_generates_token"}
 NOTES: Templates = {
@@ -149,7 +151,8 @@ class Difference(OfHeads):
         least = np.partition(sizes, n_smaller, axis=None)[n_smaller]
         candidates = np.flatnonzero((sizes >= least) & (sizes > 0))
         order = candidates[np.argsort(-sizes.ravel()[candidates], kind="stable")]
-        replaced = ", ".join(self.substitutions[:MOST_REPLACED])
+        pairs = zip(keys, self.keys.x, strict=True)
+        replaced = [key.text for key, i in pairs if key.text != self.x.key_tokens[i].text]
         changes: list[Change] = []
         for flat in order[:n]:
             place = np.unravel_index(flat, sizes.shape)
@@ -165,7 +168,7 @@ class Difference(OfHeads):
                     words=(queries[query].text, keys[key].text),
                     averaged=tuple(self.x.averaged),
                     moved=self._moved(before[layer, head, query], after[layer, head, query], key),
-                    replaced="" if changes else replaced,
+                    replaced="" if changes else ", ".join(replaced[:MOST_REPLACED]),
                 )
             )
         return changes
@@ -184,34 +187,28 @@ class Difference(OfHeads):
         new_text = self.x.key_tokens[self.keys.x[new]].text
         return (old_text, float(before[old])), (new_text, float(after[new]))
 
-    @property
-    def substitutions(self) -> list[str]:
-        """The keys that stand for one another, such as ``wide → tired``."""
-        tokens = zip(self.key_tokens, self.keys.x, strict=True)
-        return [token.text for token, i in tokens if token.text != self.x.key_tokens[i].text]
-
     def select(
         self, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None
     ) -> Difference:
         """Return the difference in these layers and heads; None keeps all. Raises SelectionError, as for a record."""
         return replace(self, x=self.x.select(layers, heads), y=self.y.select(layers, heads))
 
-    def numbers(
+    def choose(
         self, layer: LayerChoice = None, head: HeadChoice = None
-    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the numbers of the chosen layers and heads; the arguments are as for `attnviz.heatmap`.
+    ) -> tuple[Difference, Difference]:
+        """Return the difference, and its part with the chosen layer and head, as for a record.
 
-        Raises SelectionError: there are none, or a mean is chosen.
+        Raises SelectionError: there is no such layer or head, or a mean is chosen.
         """
         if "mean" in (layer, head):
             raise SelectionError(
                 "take the mean of both records first, as in difference(x.mean(), y.mean())"
             )
         _record, chosen = self.x.choose(layer, head)
-        return chosen.layers, chosen.heads
+        return self, self.select(chosen.layers, chosen.heads)
 
     def sheet(self, scale: Scale = "shared") -> Sheet:
-        """Return the content of a picture, on a diverging scale around 0. Raises SelectionError: an unknown scale."""
+        """Return the content of a picture, on a diverging scale around 0. Raises SelectionError: it is logarithmic."""
         labels = self.x.derive(
             weights=self._aligned()[0],
             query_tokens=self.query_tokens,
@@ -220,6 +217,7 @@ class Difference(OfHeads):
             notes=tuple(note for note in self.x.notes if note.code not in PLACES),
             vectors=None,
             exact=None,
+            receipt=None,
         )
         sheet = resolve(labels, scale)
         names = dict.fromkeys(visible(record.model) for record in (self.y, self.x))
@@ -232,7 +230,13 @@ class Difference(OfHeads):
             model=f"{' → '.join(names)} · {kind}",
             notes=tuple(sentence(note, NOTES) for note in self.notes),
             proof=self.proof,
+            changes=tuple(self.largest(MOST_CHANGES)),
         )
+
+
+def sheet_of(result: Attention | Difference, scale: Scale = "shared") -> Sheet:
+    """Return the content of a picture of a record or a difference."""
+    return result.sheet(scale) if isinstance(result, Difference) else resolve(result, scale)
 
 
 def difference(x: Attention, y: Attention) -> Difference:

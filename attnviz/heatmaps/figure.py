@@ -16,15 +16,14 @@ import numpy as np
 
 from attnviz.attention import Attention, HeadChoice, LayerChoice
 from attnviz.errors import SelectionError, SettingsError
-from attnviz.heatmaps.difference import Difference
-from attnviz.heatmaps.finding import NO_CHANGE, Change, Finder, Finding, find
+from attnviz.heatmaps.difference import Difference, sheet_of
+from attnviz.heatmaps.finding import NO_CHANGE, Change, Finding, find
 from attnviz.heatmaps.layout import (
     BAR_GAP,
     BAR_WIDTH,
     SHORTEST_BAR,
     Layout,
     Words,
-    clipped,
     is_wrapped,
     lay_out,
     longest_of,
@@ -33,15 +32,15 @@ from attnviz.heatmaps.layout import (
     panel_name,
     step_of,
 )
-from attnviz.look import Look
+from attnviz.look import DEFAULT_PALETTE, Look, Palette
 from attnviz.releases import check_letters
 from attnviz.render.fonts import typefaces_for
-from attnviz.render.palette import DEFAULT, LOG_LEAST, Palette, hexed, luminance, text_colours
+from attnviz.render.palette import BLANK, LOG_LEAST, hexed, luminance, text_colours
 from attnviz.render.picture import (
+    LONGEST_LABEL,
     POINT,
     STYLES,
     Picture,
-    Style,
     height_of,
     length_of,
     new_figure,
@@ -49,9 +48,9 @@ from attnviz.render.picture import (
     style_of,
     write_lines,
 )
-from attnviz.render.sheet import BLANK, Sheet, resolve
+from attnviz.render.sheet import Sheet
 from attnviz.render.theme import DARK, LIGHT, Theme, theme_of
-from attnviz.text.display import number_text
+from attnviz.text.display import clip, number_text
 from attnviz.text.messages import _
 
 if TYPE_CHECKING:
@@ -62,36 +61,48 @@ if TYPE_CHECKING:
 LONGEST_BAR = 2.0  # inches
 
 
+def draw_result(
+    result: Attention | Difference,
+    look: Look,
+    layer: LayerChoice = None,
+    head: HeadChoice = None,
+) -> Picture:
+    """Return the picture of a record or a difference; layer and head are as for `attnviz.heatmap`.
+
+    Raises SelectionError: no such layer, head or palette.
+    """
+    _, chosen = result.choose(layer, head)
+    return draw(sheet_of(chosen, look.scale), look)
+
+
 def draw(
     sheet: Sheet,
-    palette: Palette = DEFAULT,
+    look: Look,
     *,
     title: str | None = "auto",
     cbar: bool = True,
     annot: bool | None = None,
-    style: Style = STYLES["sheet"],
-    theme: Theme = LIGHT,
-    change: Change | None = None,
-    finder: Finder = find,
 ) -> Picture:
     """Draw a sheet: one pattern large, or all panels on a grid; the arguments are as for `attnviz.heatmap`.
 
-    The title names the link that stands out most, and its head has a ring. That of a difference names the `change`.
-    Without a `title`, the line with the model is left out too. An `AttnvizWarning` says if names of tokens have no
-    room.
+    The title names the link that stands out most, or the largest change, and its head has a ring. Without a `title`,
+    the line with the model is left out too. An `AttnvizWarning` says if names of tokens have no room.
 
     Raises:
         SelectionError: an unknown palette.
         SettingsError: a size that is too small for the tokens.
     """
+    style = style_of(look)
+    theme = theme_of(look.theme, DEFAULT_PALETTE if sheet.signed else look.palette)
+    finding: Finding | Change | None = None
     if title == "auto" and not style.has_title:
         title = None
-    finding: Finding | Change | None = None
-    if title == "auto":
-        finding = finder(sheet.record) if sheet.quantity == "weight" else change
-        if sheet.quantity == "difference" and change is None:
-            title = _(NO_CHANGE)
-    sheet, table = _coloured(sheet, palette, theme)
+    if title == "auto" and sheet.signed:
+        finding = next(iter(sheet.changes), None)
+        title = title if finding else _(NO_CHANGE)
+    elif title == "auto":
+        finding = find(sheet.record)
+    sheet, table = _prepared(sheet, look.palette, theme)
     texts = [*_texts_of(sheet), finding.sentence if finding else "", title or ""]
     check_letters(texts)
     typefaces = typefaces_for(texts)
@@ -136,40 +147,6 @@ def draw(
     )
 
 
-def draw_record(
-    record: Attention,
-    look: Look,
-    layer: LayerChoice = None,
-    head: HeadChoice = None,
-    *,
-    finder: Finder = find,
-) -> Picture:
-    """Return the picture of a record; layer and head are as for `attnviz.heatmap`.
-
-    Raises SelectionError: no such layer, head or palette.
-    """
-    _, record = record.choose(layer, head)
-    style, theme = style_of(look), theme_of(look.theme, look.palette)
-    return draw(resolve(record, look.scale), look.palette, style=style, theme=theme, finder=finder)
-
-
-def draw_difference(
-    difference: Difference, look: Look, layer: LayerChoice = None, head: HeadChoice = None
-) -> Picture:
-    """Return the picture of a difference: all heads, or one; layer and head are as for `attnviz.heatmap`.
-
-    Raises SelectionError: no such layer or head.
-    """
-    chosen = difference.select(*difference.numbers(layer, head))
-    changes = chosen.largest(1)
-    return draw(
-        chosen.sheet(look.scale),
-        style=style_of(look),
-        theme=theme_of(look.theme),
-        change=changes[0] if changes else None,
-    )
-
-
 def draw_on(
     ax: Axes,
     sheet: Sheet,
@@ -194,7 +171,7 @@ def draw_on(
     if figure is None:
         raise SelectionError("the ax given belongs to no figure")
     theme, style = _theme_behind(figure), STYLES["sheet"]
-    sheet, table = _coloured(sheet, palette, theme)
+    sheet, table = _prepared(sheet, palette, theme)
     typefaces = typefaces_for([*_texts_of(sheet), title or ""])
     # The texts of the user's axes were made with the user's settings.
     text: dict[str, Any] = {"fontfamily": typefaces.families, "parse_math": False}
@@ -222,10 +199,15 @@ def draw_on(
         _write_numbers(ax, sheet, table, [(0, 0)], number_size(sheet, cell, annot, style))
 
 
-def _coloured(sheet: Sheet, palette: Palette, theme: Theme) -> tuple[Sheet, np.ndarray]:
-    """Return the sheet as it is in the colours of a palette, and these colours."""
-    table = theme.table(palette, diverging=sheet.center is not None)
-    return replace(sheet, has_blanks=theme.has_blanks(table)), table
+def _prepared(sheet: Sheet, palette: Palette, theme: Theme) -> tuple[Sheet, np.ndarray]:
+    """Return the sheet as it is in the colours of a palette, with labels that are not too long, and these colours."""
+    table = theme.diverging() if sheet.signed else theme.colours(palette)
+    queries, keys = (
+        tuple(clip(label, LONGEST_LABEL) for label in labels)
+        for labels in (sheet.query_labels, sheet.key_labels)
+    )
+    has_blanks = theme.has_blanks(table)
+    return replace(sheet, query_labels=queries, key_labels=keys, has_blanks=has_blanks), table
 
 
 def _draw_bar(
@@ -246,8 +228,7 @@ def _draw_bar(
     else:
         if not panel.log:
             bar.locator = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
-        signed = sheet.center == 0
-        bar.formatter = FuncFormatter(lambda value, _place: _mark(value, signed=signed))
+        bar.formatter = FuncFormatter(lambda value, _place: _mark(value, signed=sheet.signed))
         bar.update_ticks()
     bar.minorticks_off()
     bar.ax.tick_params(labelsize=size, length=2, pad=2, color=theme.quiet, labelcolor=theme.quiet)
@@ -330,7 +311,7 @@ def _write_numbers(
             ax.text(
                 left + column,
                 top + row,
-                number_text(float(panel.matrix[row, column]), signed=panel.center == 0),
+                number_text(float(panel.matrix[row, column]), signed=panel.signed),
                 size=size,
                 color=inks[row, column],
                 ha="center",
@@ -343,12 +324,13 @@ def _draw_ring(ax: Axes, layout: Layout, theme: Theme, finding: Finding | Change
     """Draw a ring around the panel of the link that the title names."""
     from matplotlib.patches import Rectangle
 
-    columns, rows = len(layout.sheet.key_labels), len(layout.sheet.query_labels)
-    for panel, (left, top) in zip(layout.sheet.panels, layout.corners, strict=True):
-        if (panel.layer, panel.head) == (finding.layer, finding.head):
-            ring = Rectangle((left - 0.5, top - 0.5), columns, rows, fill=False)
-            ring.set(edgecolor=theme.accent, linewidth=1.8, zorder=5, clip_on=False)
-            ax.add_patch(ring)
+    sheet = layout.sheet
+    places = [(panel.layer, panel.head) for panel in sheet.panels]
+    left, top = layout.corners[places.index((finding.layer, finding.head))]
+    columns, rows = len(sheet.key_labels), len(sheet.query_labels)
+    ring = Rectangle((left - 0.5, top - 0.5), columns, rows, fill=False)
+    ring.set(edgecolor=theme.accent, linewidth=1.8, zorder=5, clip_on=False)
+    ax.add_patch(ring)
 
 
 def _name_axes(
@@ -364,7 +346,7 @@ def _name_axes(
 
     `text` are further arguments of Matplotlib's `Text`.
     """
-    queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
+    queries, keys = sheet.query_labels, sheet.key_labels
     ink: dict[str, Any] = {"size": size, "color": theme.ink, **text}
     ax.set_xticks(range(0, len(keys), step), keys[::step], rotation=90, **ink)
     ax.set_yticks(range(0, len(queries), step), queries[::step], **ink)
@@ -396,7 +378,7 @@ def _name_grid(ax: Axes, layout: Layout, theme: Theme) -> None:
     sheet, step = layout.sheet, layout.step
     columns, rows = len(sheet.key_labels), len(sheet.query_labels)
     before, above = (-0.5 - room / layout.cell for room in (0.04, layout.name_height + 0.04))
-    queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
+    queries, keys = sheet.query_labels, sheet.key_labels
     size: dict[str, Any] = {"size": layout.label_size}
     for panel, (left, top) in zip(sheet.panels, layout.corners, strict=True):
         if step and left == 0:

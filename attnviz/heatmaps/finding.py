@@ -93,28 +93,26 @@ class Change:
     @property
     def sentence(self) -> str:
         """The change in words, such as “it” moves from “street” (97%) to “tired” (100%): layer 0, head 5."""
-        start = f"{self.replaced}: " if self.replaced else ""
+        query, key = (clip(word, LONGEST_WORD) for word in self.words)
         if self.moved is not None:
             (old, old_weight), (new, new_weight) = self.moved
             sentence = _("“{query}” moves from “{old}” ({before}) to “{new}” ({after}): {place}")
-            return start + sentence.format(
-                query=clip(self.words[0], LONGEST_WORD),
-                old=clip(old, LONGEST_WORD),
-                new=clip(new, LONGEST_WORD),
-                before=f"{old_weight:.0%}",
-                after=f"{new_weight:.0%}",
-                place=self.place,
+            old, new = clip(old, LONGEST_WORD), clip(new, LONGEST_WORD)
+            before, after = f"{old_weight:.0%}", f"{new_weight:.0%}"
+            said = sentence.format(
+                query=query, old=old, new=new, before=before, after=after, place=self.place
             )
-        sentence = (
-            _("“{query}” attends less to “{key}” ({before} → {after}): {place}")
-            if self.difference < 0
-            else _("“{query}” attends more to “{key}” ({before} → {after}): {place}")
-        )
-        query, key = (clip(word, LONGEST_WORD) for word in self.words)
-        before, after = percentages(self.before, self.after)
-        return start + sentence.format(
-            query=query, key=key, before=before, after=after, place=self.place
-        )
+        else:
+            sentence = (
+                _("“{query}” attends less to “{key}” ({before} → {after}): {place}")
+                if self.difference < 0
+                else _("“{query}” attends more to “{key}” ({before} → {after}): {place}")
+            )
+            before, after = percentages(self.before, self.after)
+            said = sentence.format(
+                query=query, key=key, before=before, after=after, place=self.place
+            )
+        return f"{self.replaced}: {said}" if self.replaced else said
 
     @property
     def place(self) -> str:
@@ -149,26 +147,25 @@ def find(record: Attention) -> Finding | None:
     """
     if record.cell > 1 or record.averaged:
         return None
-    weights = record.weights
-    is_seen = _is_seen(record)
+    weights, is_seen = record.weights, _is_seen(record)
+    keys = weights.argmax(axis=-1)  # (layer, head, query)
+    largest = np.take_along_axis(weights, keys[..., None], axis=-1)[..., 0]
     # What a row has left if sinks or special tokens are hidden.
-    even_shares = weights.sum(axis=-1, keepdims=True) / np.maximum(is_seen.sum(axis=1), 1)[:, None]
-    is_largest = weights == weights.max(axis=-1, keepdims=True)
+    even_shares = weights.sum(axis=-1) / np.maximum(is_seen.sum(axis=1), 1)
     # With two keys, twice an even share is all: rounding must not decide.
-    is_largest &= weights > EVEN_SHARES * even_shares - 1e-6
-    is_largest[_attends_by_position(record, is_seen)] = False
+    is_clear = largest > EVEN_SHARES * even_shares - 1e-6
+    is_clear[_attends_by_position(record, keys, is_seen)] = False
     for is_chosen in (_is_content_word, _is_word):
         queries = [is_chosen(token) for token in _first_pieces(record.query_tokens)]
-        keys = [is_chosen(token) for token in _first_pieces(record.key_tokens)]
-        links = np.outer(queries, keys) & is_seen & ~_is_same_word(record)
-        places = np.nonzero(is_largest & links)
-        if len(places[0]):
+        columns = [is_chosen(token) for token in _first_pieces(record.key_tokens)]
+        links = np.outer(queries, columns) & is_seen & ~_is_same_word(record)
+        places = np.argwhere(is_clear & links[np.arange(len(links)), keys])
+        if len(places):
             return _clearest(record, places, links)
     return None
 
 
 Finder: TypeAlias = Callable[[Attention], Finding | None]
-"""`find`, or one that remembers what it found, so that a command with several pictures looks only once."""
 
 
 def other_heads(record: Attention, finding: Finding) -> str:
@@ -256,47 +253,57 @@ def _is_seen(record: Attention) -> Bool[np.ndarray, "query key"]:
 
 
 def _attends_by_position(
-    record: Attention, is_seen: Bool[np.ndarray, "query key"]
+    record: Attention,
+    keys: Int[np.ndarray, "layer head query"],
+    is_seen: Bool[np.ndarray, "query key"],
 ) -> Bool[np.ndarray, "layer head"]:
     """Return which heads attend to a fixed offset or to one key, whatever the words are.
 
-    In cross-attention an offset is no rule of position: words of two languages often stand in the same order.
+    `keys` are the keys that the queries attend to most. In cross-attention an offset is no rule of position: words of
+    two languages often stand in the same order.
     """
-    largest = record.weights.argmax(axis=-1)[..., is_seen.sum(axis=1) > 1]  # (layer, head, row)
-    by_key = _largest_share(largest) >= ONE_KEY
+    rows = np.flatnonzero(is_seen.sum(axis=1) > 1)
+    by_key = _largest_share(keys[..., rows]) >= ONE_KEY
     if record.kind == "cross":
         return by_key
-    rows = np.flatnonzero(is_seen.sum(axis=1) > 1)
     numbers = np.array(record.key_numbers)  # sinks that are left out leave gaps
-    return by_key | (_largest_share(numbers[largest] - rows) >= ONE_OFFSET)
+    return by_key | (_largest_share(numbers[keys[..., rows]] - rows) >= ONE_OFFSET)
 
 
 def _largest_share(numbers: Int[np.ndarray, "layer head row"]) -> Float[np.ndarray, "layer head"]:
     """Return the share of rows that have the most frequent number of a head; 0 without rows."""
     n_layers, n_heads, n_rows = numbers.shape
     most = [
-        np.unique(head, return_counts=True)[1].max(initial=0)
+        np.bincount(head - head.min(initial=0)).max(initial=0)
         for head in numbers.reshape(n_layers * n_heads, n_rows)
     ]
     return np.asarray(np.reshape(most, (n_layers, n_heads)) / max(n_rows, 1))
 
 
 def _clearest(
-    record: Attention, places: tuple[np.ndarray, ...], links: Bool[np.ndarray, "query key"]
+    record: Attention, places: Int[np.ndarray, "place axis"], links: Bool[np.ndarray, "query key"]
 ) -> Finding:
-    """Return the one of the links at these places that stands out most among the `links` of its head."""
-    weights = record.weights
-    of_links = weights[..., links]  # (layer, head, link)
-    layers_heads = places[:2]
-    above_mean = weights[places] - of_links.mean(axis=-1)[layers_heads]
-    standing = above_mean / (of_links.std(axis=-1)[layers_heads] + LEAST_DEVIATION)
-    layer, head, query, key = (int(indices[standing.argmax()]) for indices in places)
+    """Return the one of some queries whose largest weight stands out most among the `links` of its head.
+
+    `places` are the layer, the head and the query of each, as indices.
+    """
+    best, found = -np.inf, places[0]
+    for layer, head in np.unique(places[:, :2], axis=0):
+        pattern = record.weights[layer, head]
+        queries = places[(places[:, :2] == (layer, head)).all(axis=1), 2]
+        largest = pattern[queries].max(axis=1)
+        of_links = pattern[links]
+        standing = (largest.max() - of_links.mean()) / (of_links.std() + LEAST_DEVIATION)
+        if standing > best:
+            best, found = standing, np.array((layer, head, queries[largest.argmax()]))
+    layer, head, query = map(int, found)
+    key = int(record.weights[layer, head, query].argmax())
     return Finding(
         layer=record.layers[layer],
         head=record.heads[head],
         query=query,
         key=key,
-        weight=float(weights[layer, head, query, key]),
+        weight=float(record.weights[layer, head, query, key]),
         words=(record.query_tokens[query].text, record.key_tokens[key].text),
         is_step=record.by_step,
     )

@@ -24,16 +24,15 @@ from attnviz.attention import (
     is_trivial_link,
 )
 from attnviz.errors import SelectionError
-from attnviz.heatmaps.finding import NO_CHANGE, Change, Finder, find
+from attnviz.heatmaps.finding import NO_CHANGE, Change, find
 from attnviz.heatmaps.words import merged_tokens, token_level_summary, word_groups
-from attnviz.look import Look
+from attnviz.look import DEFAULT_PALETTE, Look, Palette, Scale, Theme
 from attnviz.models import registry
 from attnviz.models.registry import HOME_BUILT, TOY, TOY_KOREAN
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes, planes
-from attnviz.render.palette import DEFAULT, Palette
-from attnviz.render.sheet import KINDS, Scale, Sheet, check_scale, pool, resolve
-from attnviz.render.theme import ThemeName, theme_of
+from attnviz.render.sheet import KINDS, Sheet, pool, resolve
+from attnviz.render.theme import theme_of
 from attnviz.text.display import quoted, visible, with_particles
 from attnviz.text.messages import N_, _
 from attnviz.text.suggest import suggest
@@ -152,7 +151,7 @@ def tour(model: str, look: Look) -> WebPage:
     return _page(_tour(model, look.palette, look.scale), look.theme, MODEL)
 
 
-def page(record: Attention, look: Look, *, finder: Finder = find) -> WebPage:
+def page(record: Attention, look: Look) -> WebPage:
     """Make one HTML page of a record, which opens on the link that stands out most.
 
     Pages of generated texts open on the first new token, and those of pooled texts on all heads.
@@ -161,16 +160,14 @@ def page(record: Attention, look: Look, *, finder: Finder = find) -> WebPage:
     content = _explore(record, look.palette, look.scale)
     labels = content.labels
     is_pooled = max(labels["cell"]) > 1
-    finding = None if is_pooled or labels["steps"] else finder(record)
+    finding = None if is_pooled or labels["steps"] else find(record)
     if finding is not None:
         labels["opens"] = {"head": f"{finding.layer}.{finding.head}", "query": finding.query}
         labels["finding"] = finding.sentence
     return _page(content, look.theme)
 
 
-def _page(
-    content: Content, theme: ThemeName, more: Sequence[Path] = (), after: str = ""
-) -> WebPage:
+def _page(content: Content, theme: Theme, more: Sequence[Path] = (), after: str = "") -> WebPage:
     """Build a page of this content, with the scripts and styles in `more` before those of all heatmaps.
 
     `after` is HTML that follows it. What stands above the views can also be read without scripts.
@@ -198,8 +195,8 @@ def _page(
 def story(
     text: StoryText,
     *,
-    palette: str = DEFAULT,
-    theme: ThemeName,
+    palette: str = DEFAULT_PALETTE,
+    theme: Theme,
     after: str,
     own: Sequence[Path],
 ) -> WebPage:
@@ -240,11 +237,11 @@ def _together(
 
 def difference_page(difference: Difference, look: Look) -> WebPage:
     """Make one page of a difference, which opens on its largest change, and of its two records."""
-    theme_of(look.theme)
     records = (difference.x, difference.y)
-    contents = [_changes(difference, look.scale)]
-    contents += [_explore(record, DEFAULT, look.scale) for record in records]
-    changes = difference.largest(20)
+    sheet = difference.sheet(look.scale)
+    contents = [_changes(sheet)]
+    contents += [_explore(record, DEFAULT_PALETTE, look.scale) for record in records]
+    changes = sheet.changes[:20]
     finding = changes[0].sentence if changes else _(NO_CHANGE)
     # What a query loses to one key and gains from another is one sentence.
     distinct = {replace(change, replaced="").sentence: change for change in reversed(changes)}
@@ -274,9 +271,8 @@ def _place_of(change: Change) -> dict[str, object]:
     return {"head": f"{layer}.{head}", "query": change.query, "key": change.key}
 
 
-def _changes(difference: Difference, scale: Scale) -> Content:
+def _changes(sheet: Sheet) -> Content:
     """Return the content of a page of a difference; a large one is pooled so far that all its numbers are exact."""
-    sheet = difference.sheet(scale)
     most = int((MOST_CHANGES / len(sheet.panels)) ** 0.5)
     sheet = pool(sheet, most, most)
     matrices = np.stack([panel.matrix for panel in sheet.panels]).astype("<f4")
@@ -374,10 +370,10 @@ def _labels_of(sheet: Sheet) -> dict[str, Any]:
         # A page names a mean by a star.
         "layers": ["*"] if "layers" in record.averaged else record.layers,
         "heads": ["*"] if "heads" in record.averaged else record.heads,
-        "first": sheet.first,
+        "first": record.first,
         "cell": sheet.cell,
         "proof": sheet.proof,
-        "proved": sheet.is_proved,
+        "proved": record.receipt is not None,
         "notes": sheet.notes,
         "scale": sheet.scale,
     }
@@ -493,12 +489,10 @@ def _segments(tokens: Sequence[Token]) -> list[int]:
 def _tour(name: str, palette: str, scale: Scale, text: StoryText | None = None) -> Content:
     """Return the content of a page that runs a model, or of a story about that model.
 
-    The data are the parameters of the model. Raises SelectionError: no model of this name runs in a page, or the scale
-    is unknown.
+    The data are the parameters of the model. Raises SelectionError: no model of this name runs in a page.
     """
     from safetensors import safe_open
 
-    check_scale(scale)
     if name not in TOURS:
         known = " or ".join(TOURS)
         raise SelectionError(

@@ -11,7 +11,6 @@ from attnviz.errors import AttnvizWarning, SettingsError
 from attnviz.heatmaps.finding import Change, Finding
 from attnviz.render.fonts import Typefaces
 from attnviz.render.picture import (
-    LONGEST_LABEL,
     POINT,
     Line,
     Style,
@@ -21,7 +20,7 @@ from attnviz.render.picture import (
     missing_line,
 )
 from attnviz.render.sheet import AXES, Panel, Sheet, pool
-from attnviz.text.display import clip, percent
+from attnviz.text.display import percent
 from attnviz.text.messages import _, current_language
 
 # All lengths are inches.
@@ -41,7 +40,7 @@ LEAST_POOLED = 8  # rows and columns that a panel keeps, however small it is
 PIXELS_AN_INCH = 80  # for cells of a grid: no reader can tell more of them apart
 SENTENCE_LINES = 3  # a longer sentence is cut in the title; its tokens are all in the picture
 MOST_STEP = 3  # on a page of a given width at least every third token is named, or none
-FEWER = "show fewer heads (--head) or fewer tokens (--rows, --keys)"
+ADVICE = "make it larger, or show fewer heads (--head) or fewer tokens (--rows, --keys)"
 # Sizes of the numbers, in cells: "81" is 1.3 times as long as its letters are high, "+25" 2.1 times.
 NUMBER, SIGNED_NUMBER = 0.5, 0.4
 
@@ -96,29 +95,14 @@ class Layout:
     edges: tuple[float, float]  # the room of names and labels before the cells and above them
     name_height: float  # of the lines above panels
     cell: float
-    across: int  # the number of panels side by side
     pitch: tuple[int, int]  # cells from one panel to the next one, to the right and down
     total: tuple[int, int]  # columns and rows of all panels, with the cells between them
+    corners: list[tuple[int, int]]  # the column and the row of each panel's first cell
     label_size: float  # of the tokens' labels; 0 for no labels
+    step: int  # every so many tokens one is named; 0 for none
     size: float  # of the letters of all other words
     above: list[Line]
     below: list[Line]
-
-    @property
-    def corners(self) -> list[tuple[int, int]]:
-        """The column and the row of each panel's first cell."""
-        places = (divmod(index, self.across) for index in range(len(self.sheet.panels)))
-        return [(column * self.pitch[0], row * self.pitch[1]) for row, column in places]
-
-    @property
-    def largest_label(self) -> float:
-        """The largest letters with which every token can be named, or else the smallest ones that can be read."""
-        return min(self.style.letters, max(self.style.least, self.cell / POINT / PITCH))
-
-    @property
-    def step(self) -> int:
-        """Every so many tokens one is named; 0 for none."""
-        return step_of(self.label_size, self.cell)
 
 
 def lay_out(sheet: Sheet, style: Style, words: Words) -> Layout:
@@ -142,18 +126,26 @@ def lay_out(sheet: Sheet, style: Style, words: Words) -> Layout:
     sheet = pool(sheet, most_rows, most_columns)
 
     layout = _place(sheet, style, words, across, style.letters)
-    if layout.largest_label < style.letters:  # smaller labels leave more room to the cells
-        layout = _place(sheet, style, words, across, layout.largest_label)
+    # Smaller labels leave more room to the cells.
+    label_size = max(style.least, layout.cell / POINT / PITCH)
+    if label_size < style.letters:
+        layout = _place(sheet, style, words, across, label_size)
     if style.width and n > 1 and layout.step > MOST_STEP:
         layout = _place(sheet, style, words, across, 0.0)
-    if style.width and layout.cell < (NARROWEST_CELL if n == 1 else LEAST_CELL):
-        size = f"{style.width:.3g}" + (f" x {style.height:.3g}in" if style.height else "in")
+    if style.width is None:
+        return layout
+    size = f"{style.width:.3g}" + (f" x {style.height:.3g}in" if style.height else "in")
+    if layout.cell < (NARROWEST_CELL if n == 1 else LEAST_CELL):
         raise SettingsError(
-            f"{size} is too small for {sheet.size} of {max(sheet.tokens)} tokens and the words around them: make it "
-            f"larger, or {FEWER}"
+            f"{size} is too small for {sheet.size} of {max(sheet.tokens)} tokens and the words around them: {ADVICE}"
         )
-    if style.width and layout.step != 1:
-        _warn_unnamed(layout)
+    if layout.step != 1:
+        what = "not every token" if layout.label_size else "no token"
+        warnings.warn(
+            f"at {size} {what} can be named in letters of {style.least:g} pt: {ADVICE}",
+            AttnvizWarning,
+            stacklevel=4,
+        )
     return layout
 
 
@@ -170,7 +162,9 @@ def _place(sheet: Sheet, style: Style, words: Words, across: int, label_size: fl
     if style.width is None:  # the words of a large sheet are larger
         size *= min(max(1.0, shape[0] * panel[0] * usual / 10), 1.5)
 
-    before = on_top = _edge(sheet) * size * POINT
+    # the names of the axes, or of layers and heads, in lines of text
+    edge = 2.0 if len(sheet.panels) == 1 else 0.0 if is_wrapped(sheet) else 2.8
+    before = on_top = edge * size * POINT
     if label_size:
         before += longest_of(sheet.query_labels) * label_size * POINT + 0.08
         on_top += longest_of(sheet.key_labels) * label_size * POINT + 0.08
@@ -198,6 +192,8 @@ def _place(sheet: Sheet, style: Style, words: Words, across: int, label_size: fl
     columns, rows = (shape[i] * pitch[i] - gaps[i] for i in (0, 1))
     cell = min(cell, free[0] / columns, free[1] / rows)
 
+    corners = [(x, y) for y in range(0, rows, pitch[1]) for x in range(0, columns, pitch[0])]
+
     width = style.width or max(columns * cell + beside, LEAST_WIDTH)
     above, below, around = lines(width, 1 if style.width else step_of(label_size, cell))
     longest = max(rows * cell, SHORTEST_BAR) if words.has_bar else rows * cell
@@ -216,10 +212,11 @@ def _place(sheet: Sheet, style: Style, words: Words, across: int, label_size: fl
         edges=(before, on_top),
         name_height=name_height,
         cell=cell,
-        across=across,
         pitch=pitch,
         total=(columns, rows),
+        corners=corners[: len(sheet.panels)],
         label_size=label_size,
+        step=step_of(label_size, cell),
         size=size,
         above=above,
         below=below,
@@ -229,13 +226,6 @@ def _place(sheet: Sheet, style: Style, words: Words, across: int, label_size: fl
 def is_wrapped(sheet: Sheet) -> bool:
     """Return whether all panels belong to one layer or one head, so that they wrap from line to line."""
     return len(sheet.layers) == 1 or len(sheet.heads) == 1
-
-
-def _edge(sheet: Sheet) -> float:
-    """Return the room for the names of the axes, and of layers and heads, in lines of text."""
-    if len(sheet.panels) == 1:
-        return 2.0
-    return 0.0 if is_wrapped(sheet) else 2.8
 
 
 def panel_name(sheet: Sheet, panel: Panel) -> str:
@@ -250,7 +240,7 @@ def panel_name(sheet: Sheet, panel: Panel) -> str:
 
 def longest_of(labels: Sequence[str]) -> float:
     """Return the length of the longest label, in sizes of its letters."""
-    return max(map(length_of, clipped(labels)))
+    return max(map(length_of, labels))
 
 
 def step_of(size: float, cell: float) -> int:
@@ -271,37 +261,16 @@ def _usual_cell(sheet: Sheet, style: Style, words: Words, name: float) -> float:
     return max(pitch, number, least / max(n_queries, n_keys), name / n_keys)
 
 
-def _warn_unnamed(layout: Layout) -> None:
-    """Warn that some tokens cannot be named, and say what would help."""
-    style = layout.style
-    what = "not every token" if layout.label_size else "no token"
-    advice = FEWER
-    if style.height is None:
-        missing = PITCH * style.least * POINT - layout.cell
-        advice = f"all of them need {layout.width + missing * layout.total[0] + 0.05:.1f}in"
-    size = f"{style.width:.3g}" + (f" x {style.height:.3g}" if style.height else "")
-    warnings.warn(
-        f"at {size}in {what} can be named in letters of {style.least:g} pt: {advice}",
-        AttnvizWarning,
-        stacklevel=5,
-    )
-
-
 def number_size(sheet: Sheet, cell: float, annot: bool | None, style: Style) -> float:
     """Return the size of the letters of numbers in cells of `cell` inches, or 0 if no numbers are written.
 
     With `annot` None, numbers are written into a single pattern if they can be read; with True always, else never.
     """
-    share = SIGNED_NUMBER if sheet.center == 0 else NUMBER
+    share = SIGNED_NUMBER if sheet.signed else NUMBER
     size = min(style.letters + 1, share * cell / POINT)
     if annot is None:
         annot = len(sheet.panels) == 1 and size >= style.least
     return size if annot else 0.0
-
-
-def clipped(labels: Sequence[str]) -> list[str]:
-    """Return labels of tokens, cut to `LONGEST_LABEL` letters."""
-    return [clip(label, LONGEST_LABEL) for label in labels]
 
 
 def ordinal(n: int) -> str:

@@ -19,16 +19,14 @@ from rich.text import Text
 from attnviz.heatmaps.finding import (
     NO_CHANGE,
     NO_LINK,
-    Change,
-    Finder,
     Finding,
     find,
     head_sentence,
     other_heads,
 )
 from attnviz.heatmaps.words import token_level_summary
-from attnviz.render.palette import MIDDLE, levels
-from attnviz.render.sheet import BLANK, Panel, Sheet, pool
+from attnviz.render.palette import BLANK, MIDDLE, levels
+from attnviz.render.sheet import Panel, Sheet, pool
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import centre, fit, fold, legend, shortened, spell, wrap
 from attnviz.text.display import number_text, percent
@@ -40,7 +38,6 @@ MOST_LINES = 64  # of all panels in full size; if they take more, their cells ar
 OVERVIEW_LINES = 40  # of one head and thumbnails of all heads, which are left out if they take more
 NOTHING = -1  # the level of a weight whose cell stays blank
 MASKED = -2  # the level of a cell that the mask hides
-BETWEEN = -3  # the level of a cell between two thumbnails
 # Rows and columns of a thumbnail: groups of tokens in place of tokens would show little.
 MOST_THUMBNAIL = 16
 MOST_STAIRS = 3  # lines over which the keys' names may be spread if one line has no room for them
@@ -58,21 +55,13 @@ class CellFormat:
     digits: bool = False  # whether the weight is written in percent, beside its colour or shade
     # whether one line shows two rows of a matrix, in the upper and lower halves of its characters
     halves: bool = False
-    signed: bool = False  # whether the numbers are differences, each with its sign
 
 
-def draw(
-    sheet: Sheet,
-    screen: Screen,
-    *,
-    full: bool = False,
-    changes: Sequence[Change] = (),
-    finder: Finder = find,
-) -> list[Text]:
+def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
     """Return the lines of a sheet: the clearest link, its head, then an overview of all heads.
 
-    With `full`, and of a mean of heads or layers, every pattern in full size instead. A difference begins with
-    its largest `changes`.
+    With `full`, and of a mean of heads or layers, every pattern in full size instead. A difference begins with its
+    largest change.
     """
     cut_notes = [sentence(note) for note in sheet.record.notes if note.code in CUT]
     sheet = replace(
@@ -83,32 +72,35 @@ def draw(
         # A blank cell would have the colour of the terminal, which may be unknown, and look like any weight.
         has_blanks=not screen.colour,
     )
-    finding = None if sheet.quantity == "difference" else finder(sheet.record)
-    shows_all = full or bool(sheet.record.averaged) or len(sheet.panels) == 1
-    first_lines = [
+    finding = None if sheet.signed else find(sheet.record)
+    is_overview = not full and not sheet.record.averaged and len(sheet.panels) > 1
+    panel, about = _clearest_head(sheet, finding)
+    shown = replace(sheet, panels=(panel,)) if is_overview else sheet
+    scaled, cell = _fit(shown, screen)
+    above = [
         *(line for note in cut_notes for line in _wrap(note, screen)),
-        *_wrap(_answer(sheet, changes, finding), screen, "bold"),
+        *_wrap(_answer(sheet, finding), screen, "bold"),
         *_shaded_sentence(sheet, finding, screen),
-    ]
-    if not shows_all:
-        return [*first_lines, *_draw_overview(sheet, screen, changes, finding)]
-    if len(sheet.panels) == 1:
-        scaled, cell = _fit_single(sheet, screen)
-    else:
-        scaled, cell = _fit_many(sheet, screen)
-    return [
-        *first_lines,
+        *_wrap(about if is_overview else "", screen),
         *_bands(scaled, screen, cell),
         *_token_level(scaled, screen),
-        *_foot(sheet, scaled, cell, screen),
+        Text(),
     ]
+    foot = _foot(sheet, scaled, cell, screen, size="" if is_overview else sheet.size)
+    if not is_overview:
+        return [*above, *foot]
+    thumbnails = _thumbnails(sheet, screen, OVERVIEW_LINES - len(above) - len(foot))
+    if not thumbnails:
+        more = _("More: --head {place} (one head), --layer {layer} (one layer), -o FILE.html (all)")
+        thumbnails = _wrap(more.format(place=panel.place, layer=panel.layer), screen, "dim")
+    return [*above, *thumbnails, *foot]
 
 
-def _answer(sheet: Sheet, changes: Sequence[Change], finding: Finding | None) -> str:
+def _answer(sheet: Sheet, finding: Finding | None) -> str:
     """Return the first line: the clearest link, the largest change, or what is to be said in their place."""
     record = sheet.record
-    if sheet.quantity == "difference":
-        return changes[0].sentence if changes else _(NO_CHANGE)
+    if sheet.signed:
+        return sheet.changes[0].sentence if sheet.changes else _(NO_CHANGE)
     if finding is not None:
         return finding.sentence
     if record.averaged:
@@ -129,7 +121,7 @@ def _shaded_sentence(sheet: Sheet, finding: Finding | None, screen: Screen) -> l
     """Return the sentence, in which each word has the colour of its weight for the query of the finding."""
     if finding is None:
         return shortened(_wrap(sheet.sentence, screen), screen)
-    panel = _panel_at(sheet, finding.layer, finding.head)
+    panel = sheet.panel(finding.layer, finding.head)
     weights = panel.matrix[finding.query]
     row_levels = levels(weights, panel.top, log=panel.log).astype(int).tolist()
     is_own = sheet.record.kind != "cross"
@@ -153,54 +145,21 @@ def _shaded_sentence(sheet: Sheet, finding: Finding | None, screen: Screen) -> l
     return shortened(fold(line, screen.width), screen)
 
 
-def _draw_overview(
-    sheet: Sheet, screen: Screen, changes: Sequence[Change], finding: Finding | None
-) -> list[Text]:
-    """Return a line about the other heads, one head in full size, and thumbnails of all heads if they are small.
-
-    It is the head with the clearest link or the largest change, or else the one that differs most from the others.
-    """
+def _clearest_head(sheet: Sheet, finding: Finding | None) -> tuple[Panel, str]:
+    """Return the head with the clearest link or the largest change, or else the first; and a line about the others."""
     if finding is not None:
-        panel = _panel_at(sheet, finding.layer, finding.head)
-        about = other_heads(sheet.record, finding)
-    elif sheet.quantity == "difference":
-        panel, about = sheet.panels[0], ""
-        if changes:
-            panel = _panel_at(sheet, changes[0].layer, changes[0].head)
-            about = _largest_by_head(sheet, changes)
-    elif _has_one_pattern(sheet):
-        panel, about = sheet.panels[0], ""
-    else:
-        panel = sheet.distinct
-        words = _("Layer {layer}, head {head} differs most from the other heads")
-        about = words.format(layer=panel.layer, head=panel.head)
-    large = replace(sheet, panels=(panel,), layers=(panel.layer,), heads=(panel.head,))
-    scaled, cell = _fit_single(large, screen)
-    above = [
-        *_wrap(about, screen),
-        *_bands(scaled, screen, cell),
-        *_token_level(scaled, screen),
-        Text(),
-    ]
-    foot = _foot(sheet, scaled, cell, screen, in_overview=True)
-    # The answer and the sentence stand above.
-    room = OVERVIEW_LINES - 2 - len(above) - len(foot)
-    thumbnails = _thumbnails(sheet, screen, room)
-    if not thumbnails:
-        more = _("More: --head {place} (one head), --layer {layer} (one layer), -o FILE.html (all)")
-        thumbnails = _wrap(more.format(place=panel.place, layer=panel.layer), screen, "dim")
-    return [*above, *thumbnails, *foot]
+        return sheet.panel(finding.layer, finding.head), other_heads(sheet.record, finding)
+    if sheet.changes:
+        change = sheet.changes[0]
+        return sheet.panel(change.layer, change.head), _largest_by_head(sheet)
+    panel = sheet.panels[0]
+    return panel, "" if sheet.signed or _has_one_pattern(sheet) else sheet.name(panel)
 
 
-def _panel_at(sheet: Sheet, layer: int, head: int) -> Panel:
-    """Return the panel of a head."""
-    return next(panel for panel in sheet.panels if (panel.layer, panel.head) == (layer, head))
-
-
-def _largest_by_head(sheet: Sheet, changes: Sequence[Change]) -> str:
+def _largest_by_head(sheet: Sheet) -> str:
     """Return the largest change of each of the heads that change most, in words."""
     by_head: dict[str, str] = {}
-    for change in changes:  # the largest first
+    for change in sheet.changes:  # the largest first
         by_head.setdefault(f"{change.layer}.{change.head}", f"{100 * change.difference:+.0f}%")
     heads = ", ".join(f"{head} ({size})" for head, size in [*by_head.items()][:MOST_NAMED])
     return _("Largest changes, by head: {heads}").format(heads=heads)
@@ -208,7 +167,7 @@ def _largest_by_head(sheet: Sheet, changes: Sequence[Change]) -> str:
 
 def _token_level(scaled: Sheet, screen: Screen) -> list[Text]:
     """Return links and statistics of single tokens, if the only panel shows groups of tokens."""
-    if len(scaled.panels) > 1 or max(scaled.cell) == 1 or scaled.quantity == "difference":
+    if len(scaled.panels) > 1 or max(scaled.cell) == 1 or scaled.signed:
         return []
     panel = scaled.panels[0]
     summary = token_level_summary(scaled.record, panel.layer, panel.head)
@@ -217,10 +176,10 @@ def _token_level(scaled: Sheet, screen: Screen) -> list[Text]:
 
 
 def _foot(
-    sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, *, in_overview: bool = False
+    sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, *, size: str
 ) -> list[Text]:
-    """Return the legend, the notes, the model and the receipt of a sheet that is shown as `scaled`, perhaps pooled."""
-    if sheet.quantity == "difference":
+    """Return the legend, the notes, the model, the `size` and the receipt of a sheet that is shown as `scaled`."""
+    if sheet.signed:
         legend_text = scaled.legend
     else:
         legend_text = _("Rows attend to columns: {scale}").format(scale=scaled.scale_words)
@@ -230,22 +189,16 @@ def _foot(
     if cell.halves:
         notes.append(_("Each line shows two rows and names the upper one"))
     notes += [note for note in sheet.notes if note in scaled.notes]
-    return [
-        *([] if in_overview else [Text()]),
-        *legend(legend_text, screen, most=screen.width, signed=cell.signed),
+    lines = [
+        *legend(legend_text, screen, most=screen.width, signed=sheet.signed),
         *(line for note in notes for line in _wrap(note, screen, "dim")),
-        *_source(sheet, screen, size="" if in_overview else sheet.size),
     ]
-
-
-def _source(sheet: Sheet, screen: Screen, *, size: str) -> list[Text]:
-    """Return the model, the `size` and the receipt, in one line if it has room for them."""
     model = " · ".join(text for text in (sheet.model, size) if text)
-    style = "bold" if sheet.is_proved else ""
-    if cell_len(model) + 3 + cell_len(sheet.proof) <= screen.width:
-        start = spell(f"{model} · ", screen)
-        return [Text.assemble(start, (spell(sheet.proof, screen), style), no_wrap=True)]
-    return [*_wrap(model, screen), *_wrap(sheet.proof, screen, style)]
+    style = "bold" if sheet.record.receipt else ""
+    if cell_len(model) + 3 + cell_len(sheet.proof) > screen.width:
+        return [*lines, *_wrap(model, screen), *_wrap(sheet.proof, screen, style)]
+    source = spell(f"{model} · ", screen), (spell(sheet.proof, screen), style)
+    return [*lines, Text.assemble(*source, no_wrap=True)]
 
 
 def _wrap(text: str, screen: Screen, style: str = "") -> list[Text]:
@@ -253,60 +206,45 @@ def _wrap(text: str, screen: Screen, style: str = "") -> list[Text]:
     return wrap(text, screen, style, most=screen.width)
 
 
-def _fit_single(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
-    """Find the largest cells with which one pattern fits the screen; pool it if even the smallest do not fit."""
-    room = screen.width - _label_width(sheet) - 1
-    n_keys = len(sheet.key_labels)
-    name_width = max(cell_len(label) for label in sheet.key_labels) + 1
-    signed = sheet.quantity == "difference"
-    # Each number has a sign, or without colours a shade character after it.
-    mark = 1 if signed or not screen.colour else 0
-    for cell in (
-        CellFormat(max(6, min(name_width, 10)), digits=True, signed=signed),
-        CellFormat(5, digits=True, signed=signed),
-        CellFormat(3 + mark, digits=True, signed=signed),
-        CellFormat(2, signed=signed),
-    ):
-        # Cells as wide as the keys' names are only for short texts; in long ones they would be too wide.
-        if n_keys * cell.width <= room and (cell.width < name_width or n_keys <= 30):
-            return sheet, cell
-    return _pooled(sheet, screen, max(room, 8), max(room, 8)), _thin(screen, signed=signed)
+def _fit(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
+    """Find the largest cells with which one pattern fits the screen, or several fit a few screens.
 
-
-def _pooled(sheet: Sheet, screen: Screen, rows: int, columns: int) -> Sheet:
-    """Pool a sheet to at most this many rows and columns, or fewer until it fits."""
-    small = pool(sheet, rows, columns)
-    while True:
-        # Larger groups have longer names, which leave less room for the columns.
-        room = max(1, screen.width - _label_width(small) - 1)
-        if len(small.key_labels) <= room:
-            return small
-        small = pool(sheet, rows, room)
-
-
-def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
-    """Find the largest cells with which all panels fit on a few screens; pool them if even the smallest do not fit."""
+    A sheet is pooled if even the smallest do not fit.
+    """
+    is_single = len(sheet.panels) == 1
     room = screen.width - _label_width(sheet) - 1
     n_rows, n_keys = len(sheet.query_labels), len(sheet.key_labels)
-    signed = sheet.quantity == "difference"
-    for cell in (
-        CellFormat(3 if screen.colour and not signed else 4, digits=True, signed=signed),
-        CellFormat(2, signed=signed),
-        _thin(screen, signed=signed),
-    ):
+    # Each number has a sign, or without colours a shade character after it.
+    mark = 1 if sheet.signed or not screen.colour else 0
+    cells = [CellFormat(3 + mark, digits=True), CellFormat(2)]
+    name_width = max(map(cell_len, sheet.key_labels)) + 1
+    if is_single:
+        named = CellFormat(max(6, min(name_width, 10)), digits=True)
+        cells = [named, CellFormat(5, digits=True), *cells]
+    else:
+        cells.append(_thin(screen))
+    for cell in cells:
         across = (room + GAP) // (max(n_keys * cell.width, *map(cell_len, _titles(sheet))) + GAP)
         bands = math.ceil(len(sheet.panels) / max(1, across))
         height = bands * (math.ceil(n_rows / (2 if cell.halves else 1)) + 3)
-        if n_keys * cell.width <= room and height <= MOST_LINES:
+        # Cells as wide as the keys' names are only for short texts; in long ones they would be too wide.
+        is_short = cell.width < name_width or n_keys <= 30 if is_single else height <= MOST_LINES
+        if n_keys * cell.width <= room and is_short:
             return sheet, cell
     most_keys = 24 if n_keys > min(room, FEW) else n_keys
     most_rows = max(most_keys, 48) if n_rows > n_keys else most_keys
-    return _pooled(sheet, screen, most_rows, most_keys), _thin(screen, signed=signed)
+    if is_single:
+        most_keys = most_rows = max(room, 8)
+    small = pool(sheet, most_rows, most_keys)
+    # Larger groups have longer names, which leave less room for the columns.
+    while len(small.key_labels) > (room := max(1, screen.width - _label_width(small) - 1)):
+        small = pool(sheet, most_rows, room)
+    return small, _thin(screen)
 
 
-def _thin(screen: Screen, *, signed: bool) -> CellFormat:
+def _thin(screen: Screen) -> CellFormat:
     """Return the smallest cell that the screen can show."""
-    return CellFormat(1, halves=screen.colour and screen.unicode, signed=signed)
+    return CellFormat(1, halves=screen.colour and screen.unicode)
 
 
 def _titles(sheet: Sheet) -> list[str]:
@@ -348,7 +286,7 @@ def _bands(sheet: Sheet, screen: Screen, cell: CellFormat) -> Iterator[Text]:
             header_width = width if len(panels) > 1 else room
             line = gap.join([set_cell_size(header, header_width)] * len(panels))
             yield Text(" " * (left + 1) + line.rstrip(), "dim", no_wrap=True)
-        matrices = [_matrix(panel, masked_from, screen, cell) for panel in panels]
+        matrices = [_matrices([panel], masked_from, screen, cell) for panel in panels]
         for label, *rows in zip(labels, *matrices, strict=True):
             yield _join_rows(f"{label} ", rows, width + GAP)
 
@@ -395,68 +333,59 @@ def _column_header(labels: Sequence[str], numbers: Sequence[int], cell: CellForm
     return [line[: len(labels) * cell.width]]
 
 
-def _levels(
-    panel: Panel, masked_from: Int[np.ndarray, " row"], screen: Screen, cell: CellFormat
-) -> Int[np.ndarray, "row column"]:
-    """Return the level of each weight of a panel in the palette, `NOTHING` or `MASKED`."""
-    matrix_levels = panel.levels.astype(int)
-    if cell.signed and not screen.colour:
-        matrix_levels[matrix_levels == MIDDLE] = NOTHING
-    matrix_levels[panel.blanks] = 0 if screen.colour else NOTHING
-    is_masked = np.arange(panel.matrix.shape[1]) >= masked_from[:, None]
-    return np.where(is_masked, MASKED, matrix_levels)
-
-
-def _matrix(
-    panel: Panel, masked_from: Int[np.ndarray, " row"], screen: Screen, cell: CellFormat
+def _matrices(
+    panels: Sequence[Panel], masked_from: Int[np.ndarray, " row"], screen: Screen, cell: CellFormat
 ) -> list[Text]:
-    """Return the lines of a panel's matrix: one per row, or one per two rows if the cell `halves` them."""
-    matrix_levels = _levels(panel, masked_from, screen, cell).tolist()
-    if not cell.digits:
-        return _level_lines(matrix_levels, screen, cell)
-    lines = []
-    for weights, row_levels in zip(panel.matrix.tolist(), matrix_levels, strict=True):
-        line = Text(no_wrap=True)
-        for weight, level in zip(weights, row_levels, strict=True):
-            line.append_text(_cell(weight, level, screen, cell))
-        lines.append(line)
-    return lines
+    """Return the lines of the matrices of panels, one below the other: one per row, or one per two rows.
 
-
-def _level_lines(rows: list[list[int]], screen: Screen, cell: CellFormat) -> list[Text]:
-    """Return lines of cells without digits; two rows share a line if the cell `halves` them."""
+    If the cell `halves` the lines, half a line is free between two matrices.
+    """
+    rows: list[list[int]] = []
+    for panel in panels:
+        levels_of = panel.levels.astype(int)
+        if panel.signed and not screen.colour:
+            levels_of[levels_of == MIDDLE] = NOTHING
+        levels_of[panel.blanks] = 0 if screen.colour else NOTHING
+        levels_of[np.arange(panel.matrix.shape[1]) >= masked_from[:, None]] = MASKED
+        if rows and cell.halves:
+            rows.append([NOTHING] * levels_of.shape[1])
+        rows += levels_of.tolist()
+    signed = panels[0].signed
     if cell.halves:
         pairs = [rows[row : row + 2] for row in range(0, len(rows), 2)]
-        return [_half_line(pair, screen, signed=cell.signed) for pair in pairs]
+        return [_half_line(pair, screen, signed=signed) for pair in pairs]
     lines = []
-    for row in rows:
+    weights = np.concatenate([panel.matrix for panel in panels]).tolist()
+    for row_weights, row_levels in zip(weights, rows, strict=True):
         line = Text(no_wrap=True)
-        for level in row:
-            line.append_text(_cell(0.0, level, screen, cell))
+        for weight, level in zip(row_weights, row_levels, strict=True):
+            line.append_text(_cell(weight, level, screen, cell, signed=signed))
         lines.append(line)
     return lines
 
 
-def _cell(weight: float, level: int, screen: Screen, cell: CellFormat) -> Text:
+def _cell(weight: float, level: int, screen: Screen, cell: CellFormat, *, signed: bool) -> Text:
     """Return one weight on its colour, or with its shade; `NOTHING` is blank, `MASKED` hatched."""
-    if level in {NOTHING, BETWEEN}:
+    if level == NOTHING:
         return Text(" " * cell.width)
     if level == MASKED:
         return Text(centre(screen.hatch, cell.width), "dim")
+    digits = ""
+    if cell.digits and abs(weight) >= BLANK:
+        # The sign is not the true minus, which some terminals lack.
+        digits = number_text(weight, signed=signed).replace("−", "-")
     if screen.colour:
-        style = screen.paint(level, signed=cell.signed)
-        return Text(centre(_digits(weight, cell), cell.width), style)
-    if cell.signed:
-        if cell.digits:
-            return Text(_digits(weight, cell).rjust(cell.width))
+        return Text(centre(digits, cell.width), screen.paint(level, signed=signed))
+    if cell.digits:
+        mark = "" if signed else screen.shade(level)
+        return Text(digits.rjust(cell.width - len(mark)) + mark)
+    if signed:
         # The sign alone, once for each quarter of the scale.
         quarters = math.floor(abs(level - MIDDLE) / MIDDLE * 4 + 0.5)
         sign = "+" if level > MIDDLE else "-"
         small = screen.dot if screen.unicode else "."  # in ASCII the dot is a minus
         return Text((sign * min(quarters, cell.width) or small).ljust(cell.width))
     shade = screen.shade(level)
-    if cell.digits:
-        return Text(_digits(weight, cell).rjust(cell.width - 1) + shade)
     return Text((screen.dot if shade == " " else shade) * cell.width)
 
 
@@ -480,14 +409,6 @@ def _half_line(pair: Sequence[Sequence[int]], screen: Screen, *, signed: bool) -
     return line
 
 
-def _digits(weight: float, cell: CellFormat) -> str:
-    """Return the digits of a weight, or of a change with its sign; empty if they would be 0."""
-    if abs(weight) < BLANK or not cell.digits:
-        return ""
-    # the sign is not the true minus, which some terminals lack
-    return number_text(weight, signed=cell.signed).replace("−", "-")
-
-
 def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> list[Text]:
     """Return all panels as thumbnails, one row of them per layer; none if they take more than `room` lines.
 
@@ -495,48 +416,33 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> list[Text]:
     """
     if max(sheet.cell) > 1 or max(len(sheet.query_labels), len(sheet.key_labels)) > MOST_THUMBNAIL:
         return []
-    margin = max(cell_len(_("layer {n}").format(n=sheet.layers[-1])), cell_len(_("head"))) + 1
-    width = max(len(sheet.key_labels), len(str(sheet.heads[-1]))) + 1
-    most_across = (screen.width - margin + 1) // width
-    if not most_across:
-        return []
-    bands = math.ceil(len(sheet.heads) / most_across)
-    across = math.ceil(len(sheet.heads) / bands)
-    lines = []
-    for start in range(0, len(sheet.heads), across):
-        heads = range(start, min(start + across, len(sheet.heads)))
-        lines += [Text()] if start else []
-        lines += _band_of_thumbnails(sheet, screen, heads, margin, width)
-    return lines if len(lines) <= room else []
-
-
-def _band_of_thumbnails(
-    sheet: Sheet, screen: Screen, heads: range, margin: int, width: int
-) -> Iterator[Text]:
-    """Yield the thumbnails of some heads in all layers, each `width` cells wide, below the numbers of the heads.
-
-    `margin` is the width of the layers' names. Where rows are half a line high, so are the gaps between layers.
-    """
-    cell = _thin(screen, signed=sheet.quantity == "difference")
-    has_gaps = cell.halves
-    numbers = "".join(f"{sheet.heads[head]:<{width}}" for head in heads)
-    yield Text(set_cell_size(_("head"), margin) + numbers.rstrip(), "dim", no_wrap=True)
-    n_rows = len(sheet.query_labels)
-    pitch = n_rows + has_gaps
-    columns = []
-    for head in heads:
-        rows: list[list[int]] = []
-        for index in range(len(sheet.layers)):
-            panel = sheet.panels[index * len(sheet.heads) + head]
-            rows += _levels(panel, sheet.masked_from, screen, cell).tolist()
-            rows += [[BETWEEN] * len(sheet.key_labels)] * has_gaps
-        columns.append(_level_lines(rows[: len(rows) - has_gaps], screen, cell))
-    step = 2 if cell.halves else 1
+    heads, cell = sheet.heads, _thin(screen)
+    step = 2 if cell.halves else 1  # rows of a line
+    pitch = len(sheet.query_labels) + step - 1
     names = {
         index * pitch // step: _("layer {n}").format(n=layer)
         for index, layer in enumerate(sheet.layers)
     }
-    for number, row in enumerate(zip(*columns, strict=True)):
-        line = _join_rows(set_cell_size(names.get(number, ""), margin), row, width)
-        line.rstrip_end(screen.width)
-        yield line
+    margin = max(map(cell_len, (*names.values(), _("head")))) + 1
+    width = max(len(sheet.key_labels), len(str(heads[-1]))) + 1
+    most_across = (screen.width - margin + 1) // width
+    if not most_across:
+        return []
+    bands = math.ceil(len(heads) / most_across)
+    height = math.ceil((len(sheet.layers) * pitch - step + 1) / step)
+    if bands * (height + 2) - 1 > room:
+        return []
+    across = math.ceil(len(heads) / bands)
+    lines = []
+    for start in range(0, len(heads), across):
+        numbers = "".join(f"{head:<{width}}" for head in heads[start : start + across])
+        lines += [Text()] if start else []
+        lines.append(Text(set_cell_size(_("head"), margin) + numbers.rstrip(), "dim", no_wrap=True))
+        columns = [
+            _matrices(sheet.panels[head :: len(heads)], sheet.masked_from, screen, cell)
+            for head in range(start, min(start + across, len(heads)))
+        ]
+        for number, row in enumerate(zip(*columns, strict=True)):
+            lines.append(_join_rows(set_cell_size(names.get(number, ""), margin), row, width))
+            lines[-1].rstrip_end(screen.width)
+    return lines

@@ -157,25 +157,23 @@ def word_groups(tokens: Sequence[Token]) -> list[list[int]]:
 def merged_tokens(
     tokens: Sequence[Token], groups: Sequence[Sequence[int]], record: Attention
 ) -> tuple[Token, ...]:
-    """Return one token for each word, named as it was typed."""
-    return tuple(_merge([tokens[i] for i in group], record) for group in groups)
-
-
-def _merge(pieces: Sequence[Token], record: Attention) -> Token:
-    """Return the pieces of a word as one token, named as the word was typed if that is known."""
-    first = pieces[0]
-    if len(pieces) == 1:
-        return first
-    spans = [token.span for token in pieces if token.span is not None]
-    if spans:
-        span = (min(start for start, _ in spans), max(end for _, end in spans))
-        typed = (record.text, record.pair or "", record.target or "")[first.segment]
-        text = visible(typed[slice(*span)].strip())
-    else:
-        span = None
-        text = "".join(token.text.lstrip("·") for token in pieces)
-    piece = "+".join(token.piece for token in pieces)
-    return replace(first, text=text, piece=piece, id=None, span=span)
+    """Return one token for each word, named as it was typed if that is known."""
+    words = []
+    for group in groups:
+        first, *others = pieces = [tokens[i] for i in group]
+        if others:
+            spans = [token.span for token in pieces if token.span is not None]
+            span = (
+                (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
+            )
+            text = "".join(token.text.lstrip("·") for token in pieces)
+            if span is not None:
+                typed = (record.text, record.pair or "", record.target or "")[first.segment]
+                text = visible(typed[slice(*span)].strip())
+            piece = "+".join(token.piece for token in pieces)
+            first = replace(first, text=text, piece=piece, id=None, span=span)
+        words.append(first)
+    return tuple(words)
 
 
 def token_level_summary(record: Attention, layer: int, head: int) -> list[str]:

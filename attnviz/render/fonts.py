@@ -58,31 +58,17 @@ def typefaces_for(texts: Iterable[str]) -> Typefaces:
     return Typefaces(families=tuple(families), missing="".join(sorted(needed)))
 
 
-PACKAGES = {"East Asian": "fonts-noto-cjk", "emoji": "fonts-symbola", "": "fonts-noto-core"}
-"""The Debian and Ubuntu packages with fonts for these groups of characters."""
-
-
 def advice(missing: str) -> str:
     """Return a message that names the characters without a font, and the fonts to install."""
-    groups = dict.fromkeys(_group(character) for character in missing)
-    extra = "pip install attnviz[cjk], or " if "East Asian" in groups else ""
     return (
-        f"no installed font has {' '.join(missing)}: the picture shows a box there; {extra}on Debian or Ubuntu install "
-        f"{' and '.join(PACKAGES[group] for group in groups)}, elsewhere the Noto fonts"
+        f"no installed font has {' '.join(missing)}: the picture shows a box there; install the Noto fonts (on Debian "
+        "or Ubuntu fonts-noto-core, fonts-noto-cjk and fonts-symbola), or for East Asian text pip install attnviz[cjk]"
     )
 
 
 def boxes(missing: str) -> str:
     """Return the note in a picture about characters that no font has; it names them by their code points."""
     return f"boxes: no font here has {' '.join(f'U+{ord(character):04X}' for character in missing)}"
-
-
-def _group(character: str) -> str:
-    if unicodedata.name(character, "").startswith(
-        ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO")
-    ):
-        return "East Asian"
-    return "emoji" if character >= "\U0001f000" else ""
 
 
 def _is_drawn(character: str) -> bool:

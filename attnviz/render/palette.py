@@ -5,33 +5,30 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, UInt8
 
 from attnviz.errors import AttnvizWarning, SelectionError
-from attnviz.render import names
+from attnviz.look import DEFAULT_PALETTE, Palette
 from attnviz.render.names import PALETTES
 from attnviz.text.suggest import suggest
 
 if TYPE_CHECKING:
     from matplotlib.colors import Colormap
 
-DEFAULT = names.DEFAULT
 MARKERS = "os^DvPX*"
 """One shape of marker per line of a plot, for readers who see no colours."""
 
 LEVELS = 256
 MIDDLE = LEVELS // 2  # the level of 0 in the palette of signed numbers
+BLANK = 0.005  # cells with a weight below this stay blank, because it would be printed as 0
 LOG_LEAST = 1e-4  # where a logarithmic scale begins: softmax gives few weights below it, and 0 has no logarithm
 # A colormap whose ends differ in luminance by at most this has no lighter end; an example is ``RdBu``.
 EVEN = 0.1
 # A colormap is not monotonic if its luminance goes back by more than this; rounding to a byte changes it by less.
 TURNS = 0.004
-# Cells near 0 stay blank if the contrast ratio of the palette's first colour and the page is below this.
-NEAR = 1.5
 MIDDLE_LUMINANCE = 1.05**0.5 * 0.05**0.5 - 0.05  # its contrast with black is that with white: 4.6
 STEP_256 = 0.14  # in lightness, from 0 to 1: more steps would not be even in 256 colours
 NEARLY_GREY = 0.055  # a chroma, which is at most about 0.3
@@ -69,11 +66,7 @@ ENDS = {False: (0.18, 0.38), True: (0.94, 0.7)}
 """The lightness of the largest weight and of the largest signed number, on paper (False) and a dark screen (True)."""
 
 
-Palette: TypeAlias = "str | Colormap | Sequence[Any]"
-"""The name of a colormap, a colormap object, or a list of colours."""
-
-
-def colours(palette: Palette = DEFAULT, *, on_dark: bool = False) -> Table:
+def colours(palette: Palette = DEFAULT_PALETTE, *, on_dark: bool = False) -> Table:
     """Return the palette from weight 0 to the largest, as red, green, blue.
 
     The palette is one of `attnviz.render.names.PALETTES`, or any other colormap of Matplotlib or seaborn, as a name or
@@ -87,7 +80,8 @@ def colours(palette: Palette = DEFAULT, *, on_dark: bool = False) -> Table:
         return table[::-1] if palette.endswith("_r") else table
     colormap = _colormap(palette)
     is_reversed = colormap.name.endswith("_r")
-    rgb = _sampled(colormap.reversed() if is_reversed else colormap)
+    forward = colormap.reversed() if is_reversed else colormap
+    rgb: Table = (forward(np.linspace(0, 1, LEVELS))[:, :3] * 255).round().astype(np.uint8)
     light = luminance(rgb)
     fall = float(light[0] - light[-1])
     if (np.diff(light) * np.sign(-fall)).min() < -TURNS:
@@ -97,17 +91,7 @@ def colours(palette: Palette = DEFAULT, *, on_dark: bool = False) -> Table:
     return rgb[::-1] if dark_first != is_reversed else rgb
 
 
-def in_order(palette: Palette) -> Table:
-    """Return the colours of a colormap in its own order, for numbers around a center; errors are as for `colours`."""
-    return _sampled(_colormap(palette))
-
-
-def _sampled(colormap: Colormap) -> Table:
-    table: Table = (colormap(np.linspace(0, 1, LEVELS))[:, :3] * 255).round().astype(np.uint8)
-    return table
-
-
-def _colormap(palette: Any) -> Colormap:
+def _colormap(palette: Palette) -> Colormap:
     """Return a colormap by its name, itself, or made of a list of colours. Raises SelectionError: there is none."""
     from matplotlib import colormaps
     from matplotlib.colors import Colormap, LinearSegmentedColormap
@@ -201,6 +185,11 @@ def levels(matrix: np.ndarray, top: float, *, log: bool = False) -> np.ndarray:
     return np.asarray(np.clip(steps, 0, LEVELS - 1), dtype=np.uint8)
 
 
+def blank_below(top: float, *, log: bool = False) -> float:
+    """Return the weight below which a cell stays blank: `BLANK`, or `top` / 50 if that is less; or `LOG_LEAST`."""
+    return LOG_LEAST if log else min(BLANK, top / 50)
+
+
 def signed_levels(values: np.ndarray, top: float) -> np.ndarray:
     """Return the level in `diverging` of each number, for a scale from ``-top`` to ``top``; 0 is `MIDDLE`."""
     shares = values / top if top > 0 else np.zeros(values.shape)
@@ -249,11 +238,6 @@ def oklab(rgb: UInt8[np.ndarray, "*colour rgb"]) -> Float[np.ndarray, "*colour l
     """Return colours in OKLab: lightness from 0 to 1, and two axes of hue and chroma."""
     lms = np.cbrt(_linear(rgb) @ np.linalg.inv(LMS_TO_RGB).T)
     return np.asarray(lms @ np.linalg.inv(OKLAB_TO_LMS).T)
-
-
-def has_blanks(table: Table, *, paper: str) -> bool:
-    """Return whether cells of weight near 0 stay blank, because the palette begins near the colour of the page."""
-    return contrast(hexed(table[0]), paper) < NEAR
 
 
 def contrast(colour: str, other: str) -> float:

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
 from attnviz.attention import Attention, Kind, MeanAxis, Note
 from attnviz.errors import SelectionError
-from attnviz.render.palette import LOG_LEAST, levels, signed_levels
+from attnviz.look import Scale
+from attnviz.render.palette import BLANK, LOG_LEAST, blank_below, levels, signed_levels
 from attnviz.text.display import clip, percent, visible
 from attnviz.text.messages import N_, Message, _
 from attnviz.text.notes import proof, sentence
 
-Scale = Literal["shared", "panel", "log"]
-# What the numbers of a sheet are: attention, or the difference of two records' attention.
-Quantity = Literal["weight", "difference"]
-TickLabels: TypeAlias = bool | Literal["auto"] | Sequence[Any]
+if TYPE_CHECKING:
+    from attnviz.heatmaps.finding import Change
 
-BLANK = 0.005  # cells with a weight below this stay blank, because it would be printed as 0.00
+TickLabels: TypeAlias = bool | Literal["auto"] | Sequence[Any]
 
 # A pooled pattern with at least this many rows and columns has a colour scale that ends below its largest weight.
 MANY = 64
-
-# Patterns are pooled to at most this many rows and columns before they are compared.
-MOST_COMPARED = 32
 
 # Explains the axes of every picture.
 AXES = N_("Rows are queries, columns are keys; layers and heads count from 0")
@@ -43,16 +39,15 @@ KINDS: dict[Kind, Message] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One head's matrix, with the upper end of its colour scale."""
+    """One head's matrix, with the ends of its colour scale."""
 
     layer: int
     head: int
     matrix: Float[np.ndarray, "query key"]
     top: float
+    bottom: float = 0.0  # ``-top`` if the numbers are `signed`
     log: bool = False  # whether the scale is logarithmic, from `LOG_LEAST` to `top`
-    bottom: float = 0.0  # the lower end of a linear scale
-    # The middle of a diverging scale, whose ends are equally far from it; None for a scale of one hue.
-    center: float | None = None
+    signed: bool = False  # whether the numbers are differences
 
     @property
     def place(self) -> str:
@@ -62,53 +57,59 @@ class Panel:
     @property
     def levels(self) -> UInt8[np.ndarray, "query key"]:
         """The level of each cell in the palette."""
-        if self.center is not None:
-            return signed_levels(self.matrix - self.center, self.top - self.center)
+        if self.signed:
+            return signed_levels(self.matrix, self.top)
         return levels(self.matrix - self.bottom, self.top - self.bottom, log=self.log)
 
     @property
     def blanks(self) -> Bool[np.ndarray, "query key"]:
         """Which cells stay blank, because their weight is near 0."""
-        if self.center is not None:
+        if self.signed:
             return np.zeros(self.matrix.shape, dtype=bool)
         return self.matrix - self.bottom < blank_below(self.top - self.bottom, log=self.log)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """Everything that a picture of a record shows."""
+    """Everything that a picture of a record, or of a difference, shows."""
 
     record: Attention  # the record shown
     panels: tuple[Panel, ...]  # one per head, layer by layer
-    layers: tuple[int, ...]  # the layers shown
-    heads: tuple[int, ...]  # the heads shown
     query_labels: tuple[str, ...]  # one per row
     key_labels: tuple[str, ...]  # one per column
     model: str  # the model's name and kind of attention
     sentence: str  # the input, in quotation marks
-    scale: Scale  # `shared`, `panel` or `log`
+    scale: Scale
     notes: tuple[str, ...]  # the record's notes, as sentences
     proof: str  # the receipt, in words
-    # The numbers of query and key tokens; if tokens are pooled, there are fewer rows and columns.
-    tokens: tuple[int, int]
-    first: tuple[int, int] = (0, 0)  # the numbers of the first query token and the first key token
     # The number of tokens per row and per column; the last row and column may stand for fewer.
     cell: tuple[int, int] = (1, 1)
     # The ends of the colour scale that the user chose; None for one that follows from the weights.
     limits: tuple[float | None, float | None] = (None, None)
     # Whether cells of weight near 0 stay blank; otherwise they have the colour of 0.
     has_blanks: bool = True
-    quantity: Quantity = "weight"  # what the numbers of the panels are
+    signed: bool = False  # whether the panels hold differences, on a scale around 0
+    changes: tuple[Change, ...] = ()  # the largest ones of a difference, the largest first
 
     @property
-    def is_proved(self) -> bool:
-        """Whether there is a receipt; a difference has none of its own."""
-        return self.record.receipt is not None and self.quantity == "weight"
+    def layers(self) -> tuple[int, ...]:
+        """The layers shown."""
+        return tuple(dict.fromkeys(panel.layer for panel in self.panels))
 
     @property
-    def center(self) -> float | None:
-        """The middle of the diverging scale of all panels; None for a scale of one hue."""
-        return self.panels[0].center
+    def heads(self) -> tuple[int, ...]:
+        """The heads shown."""
+        return tuple(dict.fromkeys(panel.head for panel in self.panels))
+
+    @property
+    def tokens(self) -> tuple[int, int]:
+        """The numbers of query and key tokens; if tokens are pooled, there are fewer rows and columns."""
+        record = self.record
+        return record.pooled_from or (len(record.query_tokens), len(record.key_tokens))
+
+    def panel(self, layer: int, head: int) -> Panel:
+        """Return the panel of a head."""
+        return next(panel for panel in self.panels if (panel.layer, panel.head) == (layer, head))
 
     def name(self, panel: Panel) -> str:
         """Return a name such as ``head 2.5``, ``layer 2, mean`` or ``head 5, mean``."""
@@ -125,7 +126,7 @@ class Sheet:
     def legend(self) -> str:
         """The meaning of the colours, in words."""
         mask = [_("hatched: masked")] if self.has_mask else []
-        if self.quantity == "difference":
+        if self.signed:
             return "; ".join([self._difference_words, *mask])
         blank_look = _("blank") if self.has_blanks else _("coloured as 0")
         blank_note = _("{blank}: below {least}")
@@ -177,9 +178,9 @@ class Sheet:
     def _difference_words(self) -> str:
         """The ends of the scale of differences, and the meaning of its colours."""
         panel = max(self.panels, key=lambda panel: panel.top)
-        least, top = f"−{percent(-panel.bottom)}", f"+{percent(panel.top)}"
+        top = percent(panel.top)
         template = _("Difference {least} to {top}: + (red) is more attention, − (blue) less")
-        words = template.format(least=least, top=top)
+        words = template.format(least=f"−{top}", top=f"+{top}")
         if len(self.panels) == 1:
             return words
         if self.scale == "panel":
@@ -189,12 +190,11 @@ class Sheet:
     @property
     def numbers(self) -> tuple[list[int], list[int]]:
         """The number of each row's token and of each column's token; for a group, the number of its first token."""
-        rows, columns = len(self.query_labels), len(self.key_labels)
-        (row, column), (row_size, column_size) = self.first, self.cell
-        query_numbers = [*range(row, row + rows * row_size, row_size)]
+        (row, column), (row_size, column_size) = self.record.first, self.cell
+        query_numbers = [row + row_size * index for index in range(len(self.query_labels))]
         if self.record.cell == 1:
             return query_numbers, self.record.key_numbers[::column_size]
-        return query_numbers, [*range(column, column + columns * column_size, column_size)]
+        return query_numbers, [column + column_size * i for i in range(len(self.key_labels))]
 
     @property
     def masked_from(self) -> Int[np.ndarray, " row"]:
@@ -214,22 +214,6 @@ class Sheet:
         # The place of the last key that a row sees, counted from the end.
         n_masked = np.where(is_seen.any(axis=1), is_seen[:, ::-1].argmax(axis=1), n_columns)
         return n_columns - n_masked
-
-    @property
-    def distinct(self) -> Panel:
-        """The head whose pattern differs most from those of the other heads shown.
-
-        This head has the largest Jensen-Shannon divergence from the other heads, averaged over rows and heads. Clark et
-        al. 2019 compare heads in this way over a corpus. The patterns of a long sentence are pooled first.
-        """
-        panels = pool(self, MOST_COMPARED, MOST_COMPARED).panels
-        patterns = np.stack([panel.matrix for panel in panels]).astype(np.float64)
-        entropies = _entropies(patterns)  # (head, row)
-        mean_divergences = []
-        for pattern, entropy in zip(patterns, entropies, strict=True):
-            mixture_entropies = _entropies((patterns + pattern) / 2)
-            mean_divergences.append((mixture_entropies - (entropies + entropy) / 2).mean())
-        return self.panels[int(np.argmax(mean_divergences))]
 
     @property
     def description(self) -> str:
@@ -259,38 +243,19 @@ class Sheet:
         return _("mean of {many}").format(many=size) if len(averaged) == 2 else size
 
 
-def check_scale(scale: str) -> None:
-    """Raise SelectionError for an unknown scale."""
-    if scale not in get_args(Scale):
-        raise SelectionError(
-            f"the scale must be one of {', '.join(get_args(Scale))}, not {scale!r}"
-        )
-
-
 def resolve(record: Attention, scale: Scale = "shared") -> Sheet:
-    """Return the content of a picture of all layers and heads of a record.
-
-    The colour scale is `shared` (0 to the largest weight of all heads), `panel` (0 to the largest weight of each head)
-    or `log` (the logarithm, from `LOG_LEAST` to the largest weight of all heads).
-
-    Raises SelectionError: there is no such scale.
-    """
-    check_scale(scale)
+    """Return the content of a picture of all layers and heads of a record."""
     text = f"“{visible(record.text)}”" if record.text else ""
     if record.pair is not None:
         text += f" + “{visible(record.pair)}”"
     if record.target is not None:
         text += f" → “{visible(record.target)}”"
+    places = [*product(record.layers, record.heads)]
     matrices = [*record.weights.reshape(-1, *record.weights.shape[2:])]
     return Sheet(
         record=record,
-        layers=record.layers,
-        heads=record.heads,
-        first=record.first,
         cell=(record.cell, record.cell),
-        panels=_panels(
-            product(record.layers, record.heads), matrices, scale, pooled=record.cell > 1
-        ),
+        panels=_panels(places, matrices, scale, pooled=record.cell > 1),
         query_labels=tuple(token.text for token in record.query_tokens),
         key_labels=tuple(token.text for token in record.key_tokens),
         model=f"{visible(record.model)} · {_(KINDS[record.kind])}",
@@ -298,7 +263,6 @@ def resolve(record: Attention, scale: Scale = "shared") -> Sheet:
         scale=scale,
         notes=tuple(sentence(note) for note in record.notes),
         proof=proof(record.receipt),
-        tokens=record.pooled_from or (len(record.query_tokens), len(record.key_tokens)),
     )
 
 
@@ -325,20 +289,18 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
         sums = np.add.reduceat(panel.matrix * counts, rows, axis=0)
         sums = np.add.reduceat(sums, columns, axis=1)
         matrices.append(sums / np.add.reduceat(counts, rows))
-    cell = row_size * sheet.cell[0], column_size * sheet.cell[1]
-    old_note, new_note = (
-        sentence(pooled_note(pooled_sheet)) for pooled_sheet in (sheet, replace(sheet, cell=cell))
-    )
     places = [(panel.layer, panel.head) for panel in sheet.panels]
-    pooled_panels = _panels(places, matrices, sheet.scale, pooled=True, center=sheet.center)
-    return replace(
+    pooled = replace(
         sheet,
-        panels=_within(pooled_panels, *sheet.limits),
-        cell=cell,
+        panels=_panels(
+            places, matrices, sheet.scale, pooled=True, signed=sheet.signed, limits=sheet.limits
+        ),
+        cell=(row_size * sheet.cell[0], column_size * sheet.cell[1]),
         query_labels=_group_labels(sheet.query_labels, rows, sheet.cell[0]),
         key_labels=_group_labels(sheet.key_labels, columns, sheet.cell[1]),
-        notes=(*(note for note in sheet.notes if note != old_note), new_note),
     )
+    notes = [note for note in sheet.notes if note != _pooled_note(sheet)]
+    return replace(pooled, notes=(*notes, _pooled_note(pooled)))
 
 
 def with_differences(sheet: Sheet, matrices: Sequence[Float[np.ndarray, "query key"]]) -> Sheet:
@@ -349,55 +311,47 @@ def with_differences(sheet: Sheet, matrices: Sequence[Float[np.ndarray, "query k
     if sheet.scale == "log":
         raise SelectionError("a difference has a sign, and no logarithm: choose another scale")
     places = [(panel.layer, panel.head) for panel in sheet.panels]
-    panels = _panels(places, matrices, sheet.scale, pooled=False, center=0.0)
-    return replace(sheet, panels=panels, quantity="difference")
+    panels = _panels(places, matrices, sheet.scale, pooled=False, signed=True)
+    return replace(sheet, panels=panels, signed=True)
 
 
-def as_number(value: Any, name: str) -> float:
-    """Return the value of the argument `name` as a number. Raises SelectionError: it is not a number."""
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise SelectionError(f"{name} is a number, not {value!r}") from None
-
-
-def with_limits(sheet: Sheet, vmin: float | None, vmax: float | None) -> Sheet:
+def with_limits(sheet: Sheet, vmin: Any, vmax: Any) -> Sheet:
     """Return the sheet with other ends of its colour scale; None keeps an end.
 
-    A diverging scale reaches equally far to both sides, to the end that is further from its center. Raises
+    The scale of differences reaches equally far to both sides, to the end that is further from 0. Raises
     SelectionError: an end is not a number, the scale is not the shared one, or does not rise, or a scale of weights
     begins below 0.
     """
     if vmin is None and vmax is None:
         return sheet
-    vmin = None if vmin is None else as_number(vmin, "vmin")
-    vmax = None if vmax is None else as_number(vmax, "vmax")
+    bottom, top = (
+        default if value is None else _as_number(value, name)
+        for name, value, default in (
+            ("vmin", vmin, sheet.panels[0].bottom),
+            ("vmax", vmax, sheet.panels[0].top),
+        )
+    )
     if sheet.scale != "shared":
         raise SelectionError(
             f"vmin and vmax are the ends of the shared scale, not of {sheet.scale}"
         )
-    if sheet.center is not None:
-        reach = max(abs(end - sheet.center) for end in (vmin, vmax) if end is not None)
-        vmin, vmax = sheet.center - reach, sheet.center + reach
-    panels = _within(sheet.panels, vmin, vmax)
-    least = 0.0 if sheet.center is None else -math.inf
-    if not least <= panels[0].bottom < panels[0].top < math.inf:
+    if sheet.signed:
+        top = max(abs(end) for end, given in ((bottom, vmin), (top, vmax)) if given is not None)
+        bottom = -top
+    if not (sheet.signed or bottom >= 0) or not bottom < top < math.inf:
         raise SelectionError(
-            f"the colour scale must rise from 0 or more: not from {panels[0].bottom:g} to {panels[0].top:g}"
+            f"the colour scale must rise from 0 or more: not from {bottom:g} to {top:g}"
         )
-    return replace(sheet, panels=panels, limits=(vmin, vmax))
+    panels = tuple(replace(panel, bottom=bottom, top=top) for panel in sheet.panels)
+    return replace(sheet, panels=panels, limits=(bottom, top))
 
 
-def _within(panels: tuple[Panel, ...], vmin: float | None, vmax: float | None) -> tuple[Panel, ...]:
-    """Return the panels with these ends of their colour scale; None keeps an end."""
-    return tuple(
-        replace(
-            panel,
-            bottom=panel.bottom if vmin is None else vmin,
-            top=panel.top if vmax is None else vmax,
-        )
-        for panel in panels
-    )
+def _as_number(value: Any, name: str) -> float:
+    """Return the value of the argument `name` as a number. Raises SelectionError: it is not a number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise SelectionError(f"{name} is a number, not {value!r}") from None
 
 
 def with_labels(sheet: Sheet, queries: TickLabels, keys: TickLabels) -> Sheet:
@@ -425,61 +379,54 @@ def _ticks(chosen: TickLabels, labels: tuple[str, ...], name: str) -> tuple[str,
     return tuple(visible(str(label)) for label in chosen)
 
 
-def pooled_note(sheet: Sheet) -> Note:
+def _pooled_note(sheet: Sheet) -> str:
     """Return the note that states how many tokens are pooled."""
     (row_size, column_size), (rows, columns) = sheet.cell, sheet.tokens
-    return Note.of("pooled", cell=row_size, wide=column_size, n_queries=rows, n_keys=columns)
-
-
-def blank_below(top: float, *, log: bool = False) -> float:
-    """Return the weight below which a cell stays blank: `BLANK`, or `top` / 50 if that is less; or `LOG_LEAST`."""
-    return LOG_LEAST if log else min(BLANK, top / 50)
-
-
-def _entropies(patterns: Float[np.ndarray, "head query key"]) -> Float[np.ndarray, "head query"]:
-    """Return the entropy of each row, in nats."""
-    logs = np.log(patterns, where=patterns > 0, out=np.zeros_like(patterns))
-    return np.asarray(-(patterns * logs).sum(axis=-1))
+    return sentence(
+        Note.of("pooled", cell=row_size, wide=column_size, n_queries=rows, n_keys=columns)
+    )
 
 
 def _panels(
-    places: Iterable[tuple[int, int]],
+    places: Sequence[tuple[int, int]],
     matrices: Sequence[np.ndarray],
     scale: Scale,
     *,
     pooled: bool,
-    center: float | None = None,
+    signed: bool = False,
+    limits: tuple[float | None, float | None] = (None, None),
 ) -> tuple[Panel, ...]:
-    """Return panels, each with the ends of its colour scale; with a `center`, both are equally far from it.
+    """Return panels, each with the ends of its colour scale: the `limits`, or those that follow from the numbers.
 
     In a long text a few links are so much stronger than all others that the others would be invisible. The scale of a
     large pooled pattern therefore ends at the 99.5th percentile, or at a twentieth of the largest weight if that is
     more. A shared scale ends at no less than twice an even share, so that a head without preference looks flat.
     """
-    panel_tops = [float(matrix.max()) for matrix in matrices]
-    if center is not None:
-        # If all numbers are the center, the scale still needs a length.
-        panel_tops = [center + (float(np.abs(matrix - center).max()) or 1.0) for matrix in matrices]
+    tops = [float(np.abs(matrix).max()) for matrix in matrices]
+    if signed:  # if all numbers are 0, the scale still needs a length
+        tops = [top or 1.0 for top in tops]
     elif pooled and min(matrices[0].shape) >= MANY and scale != "log":
-        panel_tops = [
+        tops = [
             max(top / 20, float(np.quantile(weights, 0.995)))
-            for top, weights in zip(panel_tops, matrices, strict=True)
+            for top, weights in zip(tops, matrices, strict=True)
         ]
-    if center is None and scale == "shared":
+    if scale == "shared" and not signed:
         least_top = min(1.0, 2 / matrices[0].shape[1])
-        panel_tops = [max(top, least_top) for top in panel_tops]
-    tops = panel_tops if scale == "panel" else [max(panel_tops)] * len(panel_tops)
+        tops = [max(top, least_top) for top in tops]
+    if scale != "panel":
+        tops = [max(tops)] * len(tops)
+    bottom, top = limits
     return tuple(
         Panel(
             layer=layer,
             head=head,
             matrix=matrix,
-            top=top,
+            top=own_top if top is None else top,
+            bottom=(-own_top if signed else 0.0) if bottom is None else bottom,
             log=scale == "log",
-            bottom=0.0 if center is None else 2 * center - top,
-            center=center,
+            signed=signed,
         )
-        for (layer, head), matrix, top in zip(places, matrices, tops, strict=True)
+        for (layer, head), matrix, own_top in zip(places, matrices, tops, strict=True)
     )
 
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
-from attnviz.errors import AttnvizWarning, SettingsError
+from attnviz.errors import AttnvizWarning
+from attnviz.look import DEFAULT_PALETTE, Palette
+from attnviz.look import Theme as ThemeName
 from attnviz.render import palette as palettes
-from attnviz.render.palette import DEFAULT, Palette, Table, contrast, hexed, levels, rgb_of
-from attnviz.render.sheet import blank_below
+from attnviz.render.palette import Table, blank_below, contrast, hexed, levels, rgb_of
 
-ThemeName = Literal["auto", "light", "dark"]
-MASKED_HATCH = "////"
+# Cells near 0 stay blank if the contrast of the palette's first colour and the paper is below this.
+NEAR = 1.5
 BLIND = 2.0
 """The least contrast of a palette's strongest colour with the paper; below it, large weights can hardly be seen."""
 
@@ -46,7 +45,7 @@ class Theme:
     def masked(self) -> dict[str, Any]:
         """The look of masked cells, whose weights were never computed, as arguments of a Matplotlib patch."""
         return {
-            "hatch": MASKED_HATCH,
+            "hatch": "////",
             "facecolor": self.shade,
             "edgecolor": self.hatch,
             "linewidth": 0,
@@ -64,26 +63,17 @@ class Theme:
             "ytick.color": self.ink,
         }
 
-    def colours(self, palette: Palette = DEFAULT) -> Table:
+    def colours(self, palette: Palette = DEFAULT_PALETTE) -> Table:
         """Return the colours of weights, from 0 to the largest, as `attnviz.render.palette.colours` does."""
         return self._on_paper(palettes.colours(palette, on_dark=self.is_dark))
 
-    def diverging(self, palette: Palette = DEFAULT) -> Table:
-        """Return the colours of signed numbers: blue below 0, red above 0, and the paper at 0.
-
-        Another palette than the default keeps its own colours, from the lowest to the largest number.
-        """
-        if isinstance(palette, str) and palette == DEFAULT:
-            return self._on_paper(palettes.diverging(on_dark=self.is_dark))
-        return palettes.in_order(palette)
-
-    def table(self, palette: Palette, *, diverging: bool) -> Table:
-        """Return the colours of a scale: of weights from 0 on, or diverging around its center."""
-        return self.diverging(palette) if diverging else self.colours(palette)
+    def diverging(self) -> Table:
+        """Return the colours of signed numbers: blue below 0, red above 0, and the paper at 0."""
+        return self._on_paper(palettes.diverging(on_dark=self.is_dark))
 
     def has_blanks(self, table: UInt8[np.ndarray, "level channel"]) -> bool:
         """Return whether cells of weight near 0 stay blank, because the palette begins near the paper."""
-        return palettes.has_blanks(table[:, :3], paper=self.paper)
+        return contrast(hexed(table[0, :3]), self.paper) < NEAR
 
     def pixels(
         self,
@@ -110,11 +100,6 @@ class Theme:
         if self.has_blanks(table):
             rgb[blanks, :3] = rgb_of(self.paper)
         return rgb
-
-    def paler(self, colour: str) -> str:
-        """Return a colour mixed with 70% of the paper."""
-        rgb, paper = (rgb_of(text).astype(float) for text in (colour, self.paper))
-        return hexed((rgb + (paper - rgb) * 0.7).round().astype(np.uint8))
 
     def readable(self, colour: str) -> str:
         """Return the colour, made darker or lighter until it can be read as text on the paper."""
@@ -174,19 +159,15 @@ DARK = Theme(
         "#9daab0",
     ),
 )
-THEMES: Mapping[str, Theme] = MappingProxyType({"auto": LIGHT, "light": LIGHT, "dark": DARK})
-"""The themes of pictures by name: pictures are light unless a dark one is asked for."""
 
 
-def theme_of(name: ThemeName, palette: Palette = DEFAULT) -> Theme:
-    """Return the theme of a picture that is drawn in this palette.
+def theme_of(name: ThemeName, palette: Palette = DEFAULT_PALETTE) -> Theme:
+    """Return the theme of a picture that is drawn in this palette; it is light unless a dark one is asked for.
 
-    An `AttnvizWarning` says if the palette's strongest colour can hardly be told from the paper. Raises SettingsError:
-    there is no such theme; SelectionError: there is no such palette.
+    An `AttnvizWarning` says if the palette's strongest colour can hardly be told from the paper. Raises
+    SelectionError: there is no such palette.
     """
-    if name not in THEMES:
-        raise SettingsError(f"{name!r} is not one of {', '.join(map(repr, THEMES))}", "theme")
-    theme = THEMES[name]
+    theme = DARK if name == "dark" else LIGHT
     strongest = hexed(theme.colours(palette)[-1])
     if contrast(strongest, theme.paper) >= BLIND:
         return theme
@@ -195,7 +176,7 @@ def theme_of(name: ThemeName, palette: Palette = DEFAULT) -> Theme:
     is_seen = forward != shown and contrast(hexed(theme.colours(forward)[-1]), theme.paper) >= BLIND
     warnings.warn(
         f"in the palette {shown} the largest weight, {strongest}, hardly differs from {theme.name} paper (contrast "
-        f"{contrast(strongest, theme.paper):.1f}): use {forward if is_seen else DEFAULT}",
+        f"{contrast(strongest, theme.paper):.1f}): use {forward if is_seen else DEFAULT_PALETTE}",
         AttnvizWarning,
         stacklevel=4,
     )

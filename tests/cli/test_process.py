@@ -62,9 +62,7 @@ def test_head_of_a_pipe(
     assert (here / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize(
-    "arguments", ["heatmap --load saved.npz -o a.json", "heatmap --load saved.npz -o -", "-h"]
-)
+@pytest.mark.parametrize("arguments", ["heatmap --load saved.npz -o a.json", "-h"])
 @pytest.mark.usefixtures("saved")
 def test_nobody_reads(
     shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path, arguments: str
@@ -205,7 +203,7 @@ def waits(process: subprocess.Popen[str]) -> bool:
     return not any(unread)
 
 
-@pytest.mark.parametrize("library", ["_C.cpython", "_multiarray_umath", "_backend_agg"])
+@pytest.mark.parametrize("library", ["_C.cpython", "_backend_agg"])
 def test_ctrl_c_while_libraries_load(
     here: Path, environment: Callable[..., dict[str, str]], library: str
 ) -> None:
@@ -276,7 +274,7 @@ def small_disk() -> Iterator[Callable[[], None]]:
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf", ".json", ".npz", ".safetensors"])
+@pytest.mark.parametrize("suffix", [".png", ".json", ".safetensors"])
 def test_a_full_disk(
     typed: Callable[..., Result],
     here: Path,
@@ -304,9 +302,7 @@ def test_a_full_disk(
     ("words", "offered"),
     [
         ("attnviz heat", {"heatmap"}),
-        ("attnviz heatmap --pal", {"--palette"}),
         ("attnviz heatmap --palette ma", {"magma", "mako"}),
-        ("attnviz heatmap --scale ", {"shared", "panel", "log"}),
         ("attnviz heatmap --model ", {*names(), "some/body"}),
     ],
 )

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("options", "model", "more"),
     [
-        (["--toy"], {"model": "toy"}, {}),
         (
             ["-m", "toy-random:seed=3,n_heads=2", "--device", "cpu"],
             {"model": "toy-random:seed=3,n_heads=2", "device": "cpu"},

@@ -28,31 +28,6 @@ def test_quiet(typed: Callable[..., Result], saved: Path, arguments: tuple[str, 
     assert result.output == usual.output
 
 
-@pytest.mark.parametrize(
-    ("variables", "colour"),
-    [
-        ({}, False),
-        ({"FORCE_COLOR": "1"}, True),
-        ({"NO_COLOR": "1"}, False),
-        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
-    ],
-)
-def test_colours_in_a_pipe(
-    typed: Callable[..., Result],
-    saved: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    variables: dict[str, str],
-    *,
-    colour: bool,
-) -> None:
-    """The environment decides; a pipe that nobody speaks for has no colour."""
-    assert saved.exists()
-    typed("--version")  # which clears the environment
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    assert ("\x1b[" in typed("heatmap", *SHOW).output) == colour
-
-
 # ------------------------------------------------------------------------------------------------- environment
 
 
@@ -127,7 +102,6 @@ def test_light_and_dark(
         ("ATTNVIZ_LANG", "xx", "'xx' is not one of 'en', 'ko'"),
         ("ATTNVIZ_MODEL", "toy-randmo", "there is no home-built model 'toy-randmo'"),
         ("ATTNVIZ_OUTPUTS", "saved.npz", "a folder for pictures, and saved.npz is a file"),
-        ("ATTNVIZ_OUTPUTS", "A.PNG", "a folder for pictures, and A.PNG is a file, or looks like"),
     ],
 )
 def test_an_environment_that_makes_no_sense(

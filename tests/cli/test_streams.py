@@ -58,29 +58,11 @@ def test_a_view_needs_no_escapes(
     assert "\\" not in shown
 
 
-def closed_pipe() -> int:
-    """A pipe that nobody reads."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    return writer
-
-
-@pytest.mark.parametrize(
-    "number",
-    # A counter of Linux answers to a short write as a closed pipe does on Windows: invalid argument.
-    [closed_pipe, lambda: os.eventfd(0)],
-    ids=["Linux and macOS", "Windows"],
-)
-def test_nobody_reads(number: Callable[[], int]) -> None:
+def test_nobody_reads_on_windows() -> None:
     """A reader that left is no error, and what comes later goes nowhere."""
-    with open(number(), "w", encoding="cp949") as stream:
+    # A counter of Linux answers to a short write as a closed pipe does on Windows: invalid argument.
+    with open(os.eventfd(0), "w", encoding="cp949") as stream:
         output = open_output(stream)
         for _ in range(2):
             output.write("나 🙂")
             output.flush()
-
-
-def test_no_stream() -> None:
-    """A stream that the parent process closed takes everything."""
-    with open_output(None) as output:
-        output.write("나 🙂")

@@ -28,9 +28,7 @@ HEADS = "this model has heads 0 to 3 (counted from 0)"
         (["I", "--pair", "\n "], "the second sentence is empty (only spaces)"),
         (["a\ud800"], r"the text is not valid Unicode: character 2 is a lone surrogate (\ud800)"),
         (["caf\udce9"], "the text is not UTF-8: byte 4 is 0xe9"),
-        (["I", "--pair", "\udcff"], "the second sentence is not UTF-8: byte 1 is 0xff"),
         (["I", "--layer", "2"], f"there is no layer 2: {LAYERS}"),
-        (["I", "--layer", "0-7"], f"there is no layer 2: {LAYERS}"),
         (["I", "--head", "4"], f"there is no head 4: {HEADS}"),
         (["I", "--device", "cuda"], "there is no CUDA device here that torch can use: take cpu"),
     ],
@@ -67,9 +65,6 @@ def test_standard_input_and_files(
     "error",
     [
         MemoryError(),
-        RuntimeError(
-            "[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried to"
-        ),
         RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB"),
     ],
 )
@@ -121,46 +116,18 @@ def test_a_file_that_is_read_is_not_written(
     assert saved.read_bytes() == (here / "record.json").read_bytes() == content
 
 
-@pytest.mark.parametrize("command", ["heatmap", "compare-heads"])
-def test_a_pipe_for_a_model(
-    refused: Callable[..., tuple[int, str]], here: Path, command: str
-) -> None:
+def test_a_pipe_for_a_model(refused: Callable[..., tuple[int, str]], here: Path) -> None:
     """A pipe is no file of weights, and nobody waits for its writer."""
     os.mkfifo(here / "toy.safetensors")
-    sentence = "I love all you"
-    assert refused(command, "-m", "toy.safetensors", sentence)[0] == 1
     status, line = refused("models", "toy.safetensors")
     assert status == 1
     assert "it is not a regular file" in line
 
 
 @pytest.mark.parametrize(
-    ("command", "option", "ending"),
-    [
-        ("heatmap", "--load", ".npz"),
-        ("heatmap", "--file", ".txt"),
-        ("heatmap", "--model", ".py:build"),
-        ("compare-heads", "--corpus", ".txt"),
-        ("walkthrough", "--input", ".yaml"),
-        ("verify", "", ".json"),
-    ],
-)
-def test_a_path_that_is_too_long(
-    refused: Callable[..., tuple[int, str]], command: str, option: str, ending: str
-) -> None:
-    """A path of 5,000 letters is one line."""
-    path = "/".join(["d" * 100] * 50) + ending
-    sentence = ["I love"] if option == "--model" else []
-    status, line = refused(command, *[option] * bool(option), path, *sentence)
-    assert status == 1
-    assert "d" * 90 in line
-
-
-@pytest.mark.parametrize(
     ("name", "line"),
     [
         ("none", "none cannot be read: No such file or directory"),
-        (".", ". cannot be read: Is a directory"),
         ("\x1b[2J", r"\x1b[2J cannot be read: No such file or directory"),
         ("long" * 99, f"{'long' * 99} cannot be read: File name too long"),
     ],
@@ -172,20 +139,12 @@ def test_files_that_cannot_be_read(
     assert refused("heatmap", "-m", "toy-random", "--file", name) == (1, f"attnviz: {line}")
 
 
-def test_a_record_that_lacks_a_layer(refused: Callable[..., tuple[int, str]], saved: Path) -> None:
-    """Of a saved record, too, the range is said."""
-    line = "attnviz: there is no head 3: this model has heads 0 to 2 (counted from 0)"
-    assert refused("heatmap", "--load", saved.name, "--head", "3") == (1, line)
-
-
 @pytest.mark.parametrize(
     ("output", "reason"),
     [
         ("file/a.png", "{}/file is not a folder"),
-        ("file/b/a.png", "there is no folder file/b"),
         ("nosuch/a.png", "there is no folder nosuch"),
         ("folder.png", "it is a folder"),
-        ("/proc/none/a.json", "there is no folder /proc/none"),
         (f"{'long' * 99}.png", "File name too long"),
     ],
 )
@@ -235,10 +194,7 @@ def test_the_default_folder_cannot_be_written(
         ("I --load x.npz", NOT_WITH_LOAD),
         ("--load x.npz --toy", NOT_WITH_LOAD),
         ("--load x.npz --pair I", NOT_WITH_LOAD),
-        ("--load x.npz --kind cross", NOT_WITH_LOAD),
-        ("--load x.npz --device cpu", NOT_WITH_LOAD),
         ("I -o a.doc", f"Invalid: '--output' / '-o': a.doc: {ENDINGS}"),
-        ("I -o \x1b[2J", rf"Invalid: '--output' / '-o': \x1b[2J: {ENDINGS}"),
         ("I --scale logs", "Invalid: '--scale': 'logs' is not one of 'shared', 'panel', 'log'"),
         (
             "I --palette jets",
@@ -261,7 +217,6 @@ def test_the_default_folder_cannot_be_written(
             "Invalid: '--rows': the first of '3-1' must not be after the last",
         ),
         ("I --zzz", "there is no option --zzz"),
-        ("I --m toy", "there is no option --m"),
         ("I --layer", "Option '--layer' requires an argument"),
     ],
 )
@@ -269,22 +224,6 @@ def test_usage(refused: Callable[..., tuple[int, str]], arguments: str, line: st
     """Wrong usage exits with 2 and points to the help."""
     line = line.replace("Invalid:", "Invalid value for")
     assert refused("heatmap", *arguments.split()) == (2, f"attnviz heatmap: {line} {SEE}")
-
-
-@pytest.mark.parametrize(
-    ("typed_name", "line"),
-    [
-        ("heatmop", "'heatmop': did you mean heatmap? (see attnviz --help)"),
-        ("\x1b[2J", r"'\x1b[2J': there are heatmap, walkthrough, compare-heads, "),
-    ],
-)
-def test_an_unknown_command(
-    refused: Callable[..., tuple[int, str]], typed_name: str, line: str
-) -> None:
-    """It is one line, too."""
-    status, said = refused(typed_name)
-    assert status == 2
-    assert said.startswith(f"attnviz: there is no command {line}")
 
 
 def test_nothing_typed(typed: Callable[..., Result]) -> None:

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 from attnviz.results import load_record
@@ -24,12 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize(
     ("typed_numbers", "numbers"),
-    [
-        (["0-3"], (0, 1, 2, 3)),
-        (["-3", "-1"], (4, 6)),
-        (["1-3", "2-4", "-1", "6"], (1, 2, 3, 4, 6)),
-        ([" 1 "], (1,)),
-    ],
+    [(["0-3"], (0, 1, 2, 3)), (["1-3", "2-4", "-1", " 6 "], (1, 2, 3, 4, 6))],
 )
 def test_layers_and_heads(
     typed: Callable[..., Result],
@@ -38,30 +32,12 @@ def test_layers_and_heads(
     typed_numbers: list[str],
     numbers: tuple[int, ...],
 ) -> None:
-    """Single numbers, ranges, numbers from the end, repeated: each once, in order; of a record or of a model."""
-    record = make_record(n_layers=7, n_heads=7)
-    record.save(here / "a.npz")
+    """Single numbers, ranges, numbers from the end, repeated: each once, in order."""
+    make_record(n_layers=7, n_heads=7).save(here / "a.npz")
     for option, held in (("--layer", "layers"), ("--head", "heads")):
         chosen = [part for number in typed_numbers for part in (option, number)]
-        result = typed("heatmap", "--load", "a.npz", *chosen, "-o", "b.npz")
-        assert result.status == 0
-        shown = load_record(here / "b.npz")
-        assert getattr(shown, held) == numbers
-        last = (shown.layers[-1], shown.heads[-1])
-        assert np.array_equal(shown.pattern(*last), record.pattern(*last))
-
-
-# --------------------------------------------------------------------------------------------- what is shown
-
-
-def test_hide_special(typed: Callable[..., Result], here: Path, saved: Path) -> None:
-    """Special tokens are left out, the other weights stay as they are, and that rows are not renormalised is said."""
-    result = typed("heatmap", "--load", saved.name, "--hide-special", "-o", "a.json")
-    note = "Special tokens hidden ([CLS] [SEP]); rows are not renormalised"
-    assert note in " ".join(result.output.split())
-    shown = load_record(here / "a.json")
-    assert np.array_equal(shown.weights, load_record(saved).weights[:, :, 1:-1, 1:-1])
-    assert [token.text for token in shown.key_tokens] == ["I", "love", "you"]
+        assert typed("heatmap", "--load", "a.npz", *chosen, "-o", "b.npz").status == 0
+        assert getattr(load_record(here / "b.npz"), held) == numbers
 
 
 # ---------------------------------------------------------------------------------------------------- files
@@ -132,7 +108,6 @@ def test_where_the_sentence_comes_from(typed: Callable[..., Result], here: Path,
         ("\x1b[2Ja\x07 \x1b]0;title\x1b\\b", r"\x1b[2Ja\x07 \x1b]0;title\x1b\b"),
         ("a\u202eb \u200bc", r"a\u202eb \u200bc"),
         ("a\rb\nc", r"a\rb\nc"),
-        (":smile: `x` <script>", ":smile: `x` <script>"),
     ],
 )
 def test_shown_but_never_obeyed(
@@ -160,10 +135,8 @@ def test_names_differ(typed: Callable[..., Result], here: Path) -> None:
     commands = [
         ["Let's eat, grandma"],
         ["Let's eat grandma"],
-        ["Let's eat", "--pair", "grandma"],
         ["lets eat grandma"],
         ["lets eat grandma", "--layer", "0"],
-        ["lets eat grandma", "--head", "0", "--head", "2"],
         ["lets eat grandma", "--head", "0-2"],
     ]
     for arguments in (*commands, commands[0]):

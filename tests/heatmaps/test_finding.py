@@ -11,7 +11,6 @@ import attnviz
 from attnviz.attention import Attention
 from attnviz.heatmaps.finding import Finding, find, head_sentence, other_heads
 from attnviz.stories.lessons.reference import FRAMES, NOUNS
-from attnviz.text.messages import language
 
 TIRED = "The animal didn't cross the street because it was too tired."
 
@@ -160,20 +159,3 @@ def test_other_heads_by_hand(make_record: Callable[..., Attention]) -> None:
     assert other_heads(record, finding) == (
         "4 of 6 heads agree: 0.2 70%, 0.0 70%, 1.0 60%; layer 1: all"
     )
-
-
-@pytest.mark.parametrize(
-    ("word", "said"),
-    [
-        ("너희", "“너희”가"),
-        ("모두를", "“모두를”이"),
-        ("animal", "“animal”이"),
-        ("you", "“you”가"),
-        ("3", "“3”이"),
-    ],
-)
-def test_korean_particles(word: str, said: str) -> None:
-    """A particle has the form that the sound before it takes."""
-    finding = Finding(layer=0, head=1, query=3, key=1, weight=0.7, words=(word, "love"))
-    with language("ko"):
-        assert finding.sentence.startswith(f"{said} 가장 많이 보는 단어는 “love”(70%)입니다")

@@ -32,10 +32,3 @@ def test_a_record_is_a_picture_and_a_line(fixed_record: Make) -> None:
     assert data["text/plain"] == repr(record)
     assert "2 layers x 3 heads" in str(data["text/plain"])
     assert "verified" in str(data["text/plain"])
-
-
-def test_a_record_without_receipt_is_shown_too(fixed_record: Make) -> None:
-    """A record from elsewhere is shown, and its line says that it is not verified."""
-    data = shown(fixed_record(receipt=None))
-    assert data["image/png"]
-    assert "not verified" in str(data["text/plain"])

@@ -221,26 +221,6 @@ def test_the_sentence_is_shaded(fixed_record: Make) -> None:
         ]
 
 
-def test_in_korean(fixed_record: Make) -> None:
-    """All that is said, but for the sentence, the model and options, is in Korean; it has the same numbers."""
-    record = fixed_record(n_layers=3, n_heads=4, notes=(Note("words_merged"),))
-    with language("ko"):
-        korean = plain(resolve(record), overview=True)
-    assert max(map(cell_len, korean)) <= 80
-    said = " ".join(korean).replace(record.model, "")
-    for part in (
-        "같은 단어를 보는 헤드",
-        "행이 열을 보는 비율: 0~",
-        "단어 조각을 단어로 합쳤습니다",
-    ):
-        assert part in said
-    assert "✓ 검증 완료 (최대 오차 " in said
-    english_words = {"CLS", "SEP", "love", "all", "you", "head", "FILE", "html"}
-    assert set(re.findall(r"[A-Za-z]{2,}", said)) <= english_words
-    labels = resolve(record).query_labels
-    assert rows_of(korean, labels) == rows_of(plain(resolve(record), overview=True), labels)
-
-
 @pytest.fixture(scope="module")
 def real_record(real_model: str) -> Attention:
     """All heads of a real model on a sentence of 16 tokens; its head 0.2 looks one token back."""
@@ -261,25 +241,6 @@ def test_heads_with_the_same_pattern(lang: str) -> None:
     }
     assert first == expected[lang]
     assert not any("differs" in line for line in lines)
-
-
-def test_the_most_distinct_head_by_hand() -> None:
-    """Two heads look at themselves, one elsewhere: by divergence from both, it is the one that differs most."""
-    weights = np.array(
-        [[[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.1, 0.9]], [[0.0, 1.0], [0.9, 0.1]]]], np.float32
-    )
-    sheet = resolve(record_of(weights, ["a", "b"]))
-    assert (sheet.distinct.layer, sheet.distinct.head) == (0, 2)
-
-    def divergence(one: np.ndarray, other: np.ndarray) -> float:
-        total = 0.0
-        for p, q in zip(one.reshape(2, 2), other.reshape(2, 2), strict=True):
-            for a, b in zip(p, q, strict=True):
-                total += sum(x * np.log(2 * x / (a + b)) / 2 for x in (a, b) if x > 0) / 2
-        return total
-
-    means = [np.mean([divergence(one, other) for other in weights[0]]) for one in weights[0]]
-    assert int(np.argmax(means)) == 2
 
 
 # That it fits, aligns and can be read.
@@ -318,19 +279,6 @@ def assert_fits(sheet: Sheet, screen: Screen, *, overview: bool = False) -> list
         assert cell_len(line.plain) <= screen.width, (screen, line.plain)
         assert not any(unicodedata.category(character) in {"Cc", "Cs"} for character in line.plain)
     return lines
-
-
-@pytest.mark.parametrize("width", [30, 220])
-@pytest.mark.parametrize(("n_layers", "n_heads", "tokens"), [(1, 1, 110), (1, 12, 23), (3, 2, 110)])
-def test_every_size_fits(
-    fixed_record: Make, width: int, n_layers: int, n_heads: int, tokens: int
-) -> None:
-    """Sheets of few and many panels, of few and many tokens, on narrow and wide screens, with and without colour."""
-    sheet = resolve(
-        fixed_record(["ab"[i % 2] for i in range(tokens)], n_layers=n_layers, n_heads=n_heads)
-    )
-    for colour in (True, False):
-        assert_fits(sheet, Screen(width=width, colour=colour), overview=colour)
 
 
 def any_label() -> st.SearchStrategy[str]:

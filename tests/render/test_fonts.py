@@ -136,23 +136,17 @@ def test_what_no_font_has_is_missing(text: str, missing: str) -> None:
     assert chosen.families[0] == BASE
 
 
-@pytest.mark.parametrize(
-    ("missing", "package"),
-    [("我爱", "fonts-noto-cjk"), ("ก", "fonts-noto-core"), ("🫠", "fonts-symbola")],
-)
-def test_advice_names_characters_and_a_package(missing: str, package: str) -> None:
+def test_advice_names_characters_and_packages() -> None:
     """The advice is one line that says which characters and what to install."""
-    line = advice(missing)
+    line = advice("我爱")
     assert "\n" not in line
-    assert " ".join(missing) in line
-    assert package in line
+    for part in ("我 爱", "fonts-noto-cjk", "pip install attnviz[cjk]"):
+        assert part in line
 
 
 @pytest.mark.usefixtures("no_other_fonts")
 def test_the_font_of_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The font of attnviz[cjk] is used where shipped fonts lack characters; the advice names it."""
-    assert "pip install attnviz[cjk]" in advice("我爱")
-    assert "pip" not in advice("ก")
+    """The font of attnviz[cjk] is used where shipped fonts lack characters."""
     package = tmp_path / "noto_cjk_sans_jp_regular"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -174,7 +168,7 @@ def test_an_installed_font_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("no_other_fonts")
-@pytest.mark.parametrize("name", ["Hiragino Sans", "Yu Gothic", "Microsoft YaHei", "PingFang SC"])
+@pytest.mark.parametrize("name", ["Yu Gothic", "PingFang SC"])
 def test_a_sans_serif_font_is_preferred(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -16,8 +16,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz.render.palette import DEFAULT, Palette
-from attnviz.render.theme import DARK, LIGHT, ThemeName
+from attnviz.look import DEFAULT_PALETTE, Palette, Theme
+from attnviz.render.theme import DARK, LIGHT
 from attnviz.text.display import hold_units
 from attnviz.text.messages import _, current_language, pgettext
 
@@ -38,7 +38,7 @@ def build(
     labels: object,
     data: bytes,
     own: Sequence[Path],
-    theme: ThemeName = "auto",
+    theme: Theme = "auto",
     shared: Sequence[Path] = SHARED,
     body: str = "",
     after: str = "",
@@ -110,7 +110,7 @@ def frame(page: str) -> str:
     )
 
 
-def _dark_when(theme: ThemeName) -> tuple[str, str]:
+def _dark_when(theme: Theme) -> tuple[str, str]:
     """Return the media query by which styles and scripts ask whether the page is dark, and the one that replaces it."""
     query = "(prefers-color-scheme: dark)"
     return query, {"auto": query, "light": "not all", "dark": "screen"}[theme]
@@ -134,7 +134,7 @@ def _in_text(data: bytes) -> str:
     return base64.b64encode(packer.compress(data) + packer.flush()).decode()
 
 
-def palettes(name: Palette = DEFAULT, *, signed: bool = False) -> dict[str, str]:
+def palettes(name: Palette = DEFAULT_PALETTE, *, signed: bool = False) -> dict[str, str]:
     """Return the colours of all levels on a light and on a dark page, in hexadecimal.
 
     The first colour is the page's own; with `signed` numbers it is in the middle.

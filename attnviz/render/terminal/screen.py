@@ -13,8 +13,8 @@ import numpy as np
 from rich.style import Style
 from rich.text import Text
 
+from attnviz.look import DEFAULT_PALETTE, Theme
 from attnviz.render.palette import (
-    DEFAULT,
     LEVELS,
     MIDDLE,
     colours,
@@ -28,8 +28,6 @@ from attnviz.render.palette import (
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from attnviz.render.theme import ThemeName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +45,7 @@ class Screen:
     # The encoding of the characters that can be shown, if `unicode` is false.
     encoding: str = "ascii"
     # One of `attnviz.render.names.PALETTES`, or the name of another colormap.
-    palette: str = DEFAULT
+    palette: str = DEFAULT_PALETTE
 
     @property
     def shades(self) -> str:
@@ -153,7 +151,7 @@ def console_here() -> Console:
     return console
 
 
-def screen_of(console: Console, palette: str, theme: ThemeName = "auto") -> Screen:
+def screen_of(console: Console, palette: str, theme: Theme = "auto") -> Screen:
     """Return the screen that a console writes to.
 
     With the theme ``auto`` the background is the one that ``COLORFGBG`` names: light if it is 7 or 15. A notebook is
@@ -161,7 +159,8 @@ def screen_of(console: Console, palette: str, theme: ThemeName = "auto") -> Scre
     """
     number = os.environ.get("COLORFGBG", "").rpartition(";")[2]
     is_dark = number not in {"7", "15"} if number.isdecimal() else None
-    if in_notebook():
+    # IPython's kernels set TERM to xterm-color, and current terminals do not.
+    if os.environ.get("TERM") == "xterm-color":
         is_dark = False
     return Screen(
         width=console.width,
@@ -172,9 +171,3 @@ def screen_of(console: Console, palette: str, theme: ThemeName = "auto") -> Scre
         encoding=console.encoding,
         palette=palette,
     )
-
-
-def in_notebook() -> bool:
-    """Return whether the command runs in a cell of a notebook."""
-    # IPython's kernels set TERM to xterm-color, and current terminals do not.
-    return os.environ.get("TERM") == "xterm-color"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from attnviz.render.sheet import BLANK as UNSEEN
+from attnviz.render.palette import BLANK as UNSEEN
 from attnviz.text.messages import _
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.hand import one_format

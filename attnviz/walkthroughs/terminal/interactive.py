@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import typer
 
+from attnviz.look import Theme as ThemeName
 from attnviz.render.terminal.screen import console_here, screen_of
-from attnviz.render.theme import ThemeName
 from attnviz.text.messages import _, language
 from attnviz.walkthroughs.terminal.steps import draw_walk
 from attnviz.walkthroughs.view import View

@@ -11,8 +11,8 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
+from attnviz.render.palette import BLANK as UNSEEN
 from attnviz.render.palette import LEVELS
-from attnviz.render.sheet import BLANK as UNSEEN
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import GAP
 from attnviz.render.terminal.text import MARKS, fit, spell, wrap
