@@ -270,7 +270,7 @@ class WeightCollector:
         Raises InputError: the memory is too small for anything; SelectionError: there is no such head.
         """
         n_heads, n_rows, n_seen = block.seen.shape[1:]
-        if block.first_row == 0:
+        if self._seen[-1:] != [block.layer]:
             self._seen.append(block.layer)
             self._n_heads, self._causal = n_heads, block.causal
         if not self._keeps(block.layer):
