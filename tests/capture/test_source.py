@@ -269,11 +269,11 @@ def test_all_that_the_model_takes_is_passed_on(
     elif given == "pixel_values":
         from transformers import CLIPVisionConfig, LlamaConfig
 
-        tower = {"hidden_size": 24, "intermediate_size": 32, "num_hidden_layers": 2}
+        tower: dict[str, Any] = {"hidden_size": 24, "intermediate_size": 32, "num_hidden_layers": 2}
         words = tower | {"num_attention_heads": 3, "vocab_size": len(tokenizer)}
         name, sizes = "LlavaForConditionalGeneration", {"image_token_index": 7}
         sizes |= {"text_config": LlamaConfig(**words), "vision_feature_layer": -1}
-        picture = {"num_attention_heads": 2, "image_size": 16, "patch_size": 8}
+        picture: dict[str, Any] = {"num_attention_heads": 2, "image_size": 16, "patch_size": 8}
         sizes["vision_config"] = CLIPVisionConfig(**tower | picture)
         ids = torch.tensor([[7, 7, 7, 7, *encoding["input_ids"][0].tolist()]])
         encoding = {"input_ids": ids, "pixel_values": torch.randn(1, 3, 16, 16)}
