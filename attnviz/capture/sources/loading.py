@@ -468,6 +468,11 @@ def as_model_error(
             ) from error
         if unfit := unfit_releases():
             raise ModelError(unfit) from error
+        if "trust_remote_code" in str(error):
+            raise ModelError(
+                f"{name} comes with code of its own, which is not run unless you trust it: --trust-remote-code "
+                "(in Python trust_remote_code=True)"
+            ) from error
         kind = f"{type(error).__name__}: " if is_typed else ""
         raise ModelError(f"{name} cannot {what}: {kind}{first_line(error)}") from error
 
