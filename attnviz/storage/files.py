@@ -73,8 +73,8 @@ _ARRAY = (
     'numpy.savez("weights.npz", weights={read}, tokens=words) writes a file for --load'
 )
 _PICKLED = (
-    "holds weights without the code of their model: give a file of code with a function that builds the model and loads "
-    "them, -m my_model.py:build"
+    "holds weights without the code of their model: give a file of code with a function that builds the model and "
+    "loads them, -m my_model.py:build"
 )
 FOREIGN = {
     ".npy": _ARRAY.format(read='numpy.load("weights.npy")'),
