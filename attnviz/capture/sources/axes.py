@@ -32,7 +32,9 @@ VIEWS = frozenset(
     | {"chunk", "split", "split_with_sizes", "tensor_split", "unbind", "T", "mT", "H", "mH"}
 )
 CONCATENATE = frozenset({"cat", "concat", "concatenate"})
-PRODUCTS = frozenset({"matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "baddbmm", "einsum"})
+PRODUCTS = frozenset(
+    {"matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "addmm", "baddbmm", "einsum"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +190,13 @@ class AxisTracker:
                 yield tuple((Axis(size),) for size in view.shape)
                 continue
             axes = _with_strides(layout)
+            strides = [
+                stride for size, stride in zip(view.shape, view.stride(), strict=True) if size == 1
+            ]
             yield tuple(
-                _axes_along(axes, size, stride)
+                _units_along(axes, stride, strides)
+                if size == 1
+                else _axes_along(axes, size, stride)
                 for size, stride in zip(view.shape, view.stride(), strict=True)
             )
 
@@ -214,7 +221,7 @@ class AxisTracker:
     ) -> Product | None:
         """Return a product's operands and the roles of their dimensions; None for products of another form."""
         operands = list(tensors_in([args, keywords]))
-        if name == "baddbmm":  # its first argument is added to the product
+        if name in {"addmm", "baddbmm"}:  # its first argument is added to the product
             operands = operands[1:]
         if len(operands) != 2 or min(tensor.ndim for tensor in operands) < 1:
             return None
@@ -355,17 +362,23 @@ def _with_strides(layout: Layout) -> list[tuple[Axis, int]]:
     return axes
 
 
-def _axes_along(axes: list[tuple[Axis, int]], size: int, stride: int) -> Dimension:
-    """Return the axes that a dimension of a view runs over, given its size and stride.
+def _units_along(axes: list[tuple[Axis, int]], stride: int, strides: list[int]) -> Dimension:
+    """Return the axes of size 1 that a dimension of size 1 runs over, and take them out of the list.
 
-    An axis of size 1 is taken out of the list, because strides alone do not tell several of them apart.
+    Strides alone do not tell several of them apart: they keep their order. `strides` holds those of the dimensions of
+    size 1 that are left; the last with this stride gets all that remain, as where batch and tokens are folded into one.
     """
-    if size == 1:
-        units = [entry for entry in axes if entry[0].size == 1 and entry[1] == stride]
-        if not units:
-            return (Axis(1),)
-        axes.remove(units[0])
-        return (units[0][0],)
+    strides.remove(stride)
+    units = [entry for entry in axes if entry[0].size == 1 and entry[1] == stride]
+    if stride in strides:
+        units = units[:1]
+    for unit in units:
+        axes.remove(unit)
+    return tuple(axis for axis, _ in units) or (Axis(1),)
+
+
+def _axes_along(axes: list[tuple[Axis, int]], size: int, stride: int) -> Dimension:
+    """Return the axes that a dimension of a view runs over, given its size and stride."""
     if stride == 0:  # a dimension that `expand` repeats
         return (Axis(size),)
     found: list[Axis] = []
