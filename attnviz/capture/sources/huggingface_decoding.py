@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from attnviz.attention import SOFTMAX, Kind, Receipt
@@ -86,22 +86,22 @@ class PretrainedDecoding(Decoding):
         """Run the model over new tokens while observers see their rows; return the last logits and the receipt."""
         run = self._run(len(numbers if self.cached else self._read), observers)
         run.may_skip = self.source is None
+        new_ids = torch.tensor([numbers if self.cached else self._read], device=self.model.device)
         tracing = show_layers(run, self._is_shown)
         if self._is_traced:
             run.native = SOFTMAX
-            tracing = trace_attention(AttentionTracer(FunctionalRecorder(run, self.name)))
+            tracing = trace_attention(AttentionTracer(FunctionalRecorder(run, self.name)), new_ids)
         with as_model_error(self.name, "go on with this text", run=run), tracing:
-            logits = self._forward(numbers)
+            logits = self._forward(new_ids)
         if run.left_out:
             raise NoAttentionError(f"{self.name} {run.left_out[0]}")
         self.has_sinks |= run.has_sinks
         return logits.float().cpu(), run.receipt(self.name)
 
-    def _forward(self, numbers: Sequence[int]) -> Float[Tensor, " word"]:
+    def _forward(self, new_ids: Int64[Tensor, "1 token"]) -> Float[Tensor, " word"]:
         """Run the model over the new tokens, or over all tokens if there is no cache; return the last logits."""
         from transformers import DynamicCache, EncoderDecoderCache
 
-        new_ids = torch.tensor([numbers if self.cached else self._read], device=self.model.device)
         options: dict[str, Any] = {"use_cache": self.cached, **self._only_last}
         if self._cache is None and self.cached and self.source is not None:
             # The cache that some models make has as many layers as the encoder, not the decoder.
@@ -111,7 +111,9 @@ class PretrainedDecoding(Decoding):
         if self._cache is not None and self._takes_positions:
             # Some models, such as Bamba, would count them from 0 again.
             n = len(self._read)
-            options["position_ids"] = torch.arange(n - len(numbers), n, device=new_ids.device)[None]
+            options["position_ids"] = torch.arange(n - new_ids.shape[1], n, device=new_ids.device)[
+                None
+            ]
         if self.source is not None:
             mask = torch.ones_like(self.source)
             if self._encoded is None:
