@@ -328,14 +328,17 @@ class Attention(ReadOnly, OfHeads):
         if weights.ndim != len(AXES):
             axes = f"{len(AXES)} axes ({', '.join(AXES)})"
             raise RecordError(f"weights must have {axes}, but have {weights.ndim}: {weights.shape}")
-        weights = np.array(weights, dtype=np.float32, order="C")
+        # An array of its own that nobody can write to, such as another record's, is not copied.
+        is_fixed = weights.base is None and not weights.flags.writeable
+        if not (is_fixed and weights.dtype == np.float32 and weights.flags.c_contiguous):
+            weights = np.array(weights, dtype=np.float32, order="C")
         self._lock(weights=weights)
         object.__setattr__(self, "query_tokens", tuple(self.query_tokens))
         object.__setattr__(self, "key_tokens", tuple(self.key_tokens))
         object.__setattr__(self, "layers", tuple(self.layers) or tuple(range(weights.shape[0])))
         object.__setattr__(self, "heads", tuple(self.heads) or tuple(range(weights.shape[1])))
-        is_replaced = self.proved_weights is not None and not np.array_equal(
-            self.proved_weights, weights
+        is_replaced = self.proved_weights is not None and not (
+            self.proved_weights is weights or np.array_equal(self.proved_weights, weights)
         )
         object.__setattr__(self, "proved_weights", weights)
         if is_replaced:

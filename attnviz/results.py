@@ -12,7 +12,7 @@ from attnviz.attention import MEAN_IN_DATA
 from attnviz.errors import FileFormatError, OutputError, SettingsError
 from attnviz.look import Look
 from attnviz.result import Result
-from attnviz.storage.files import check_ending, listed, write_whole
+from attnviz.storage.files import FOREIGN, check_ending, listed, write_whole
 from attnviz.text.display import visible
 from attnviz.text.messages import current_language, language
 
@@ -220,9 +220,10 @@ def load(path: str | os.PathLike[str]) -> Any:
         return walkthrough_files.load(path)
     if suffix not in record_files.SUFFIXES:
         suffixes = listed(record_files.SUFFIXES)
-        raise FileFormatError(
-            visible(f"{path}: what was saved is read from {suffixes}, not {suffix!r}")
-        )
+        reason = f"what was saved is read from {suffixes}, not {suffix!r}"
+        if suffix in FOREIGN:
+            reason = f"it {FOREIGN[suffix]}"
+        raise FileFormatError(visible(f"{path}: {reason}"))
     return record_files.read(path)
 
 

@@ -46,11 +46,14 @@ def with_generation(
 
 
 def batch_of_one(sentence: Sentence, inputs: dict[str, Tensor], kind: Kind | None = None) -> Batch:
-    """Return a batch of one sentence, without padding."""
+    """Return a batch of one sentence, with the padding that the inputs' attention mask hides."""
     device = next((tensor.device for tensor in inputs.values()), CPU)
     keys = sentence.tokens if sentence.keys is None else sentence.keys
     real = torch.ones(1, len(sentence.tokens), dtype=torch.bool, device=device)
     real_keys = torch.ones(1, len(keys), dtype=torch.bool, device=device)
+    if "attention_mask" in inputs and kind != "decoder":
+        real_keys = inputs["attention_mask"] > 0
+        real = real if kind == "cross" else real_keys
     return Batch(sentences=(sentence,), inputs=inputs, real=real, real_keys=real_keys, kind=kind)
 
 
@@ -103,6 +106,11 @@ def size_of(batch: Batch) -> int:
 
 
 def _stack(rows: Sequence[Tensor]) -> Tensor:
-    """Stack tensors [1, token] as rows, padded with 0."""
+    """Stack tensors [1, token, ...] as rows, padded with 0."""
     longest = max(row.shape[1] for row in rows)
-    return torch.cat([torch.nn.functional.pad(row, (0, longest - row.shape[1])) for row in rows])
+    return torch.cat(
+        [
+            torch.nn.functional.pad(row, (0, 0) * (row.ndim - 2) + (0, longest - row.shape[1]))
+            for row in rows
+        ]
+    )

@@ -270,7 +270,7 @@ class WeightCollector:
         Raises InputError: the memory is too small for anything; SelectionError: there is no such head.
         """
         n_heads, n_rows, n_seen = block.seen.shape[1:]
-        if block.first_row == 0:
+        if self._seen[-1:] != [block.layer]:
             self._seen.append(block.layer)
             self._n_heads, self._causal = n_heads, block.causal
         if not self._keeps(block.layer):
@@ -343,18 +343,24 @@ class WeightCollector:
 
         Raises NoAttentionError: the layers have different numbers of heads.
         """
-        layers = [self.kept[layer][index] for layer in self.layers]
-        if len({layer.shape for layer in layers}) > 1:
-            counts = ", ".join(str(layer.shape[0]) for layer in layers)
+        shapes = [self.kept[layer][index].shape for layer in self.layers]
+        if len({*shapes}) > 1:
+            counts = ", ".join(str(shape[0]) for shape in shapes)
             raise NoAttentionError(
                 f"the layers of this model have different numbers of heads ({counts}): choose one"
             )
-        weights = torch.stack(layers)
+        weights = np.empty((len(shapes), *shapes[0]), dtype=np.float32)
+        for place, number in enumerate(self.layers):
+            weights[place] = self.kept[number][index]
+            if self.cell == 1:  # both together would take twice the memory
+                self.kept[number][index] = torch.from_numpy(weights[place])
         if self.cell > 1:
             # The kept numbers are sums over queries: divide by the number of queries in each group.
             (first, last), _ = self._spans[index]
-            weights /= _group_sums(torch.ones(last - first, device=CPU), self.cell)[:, None]
-        return weights.numpy()
+            ones = torch.ones(last - first, device=CPU)
+            weights /= _group_sums(ones, self.cell).numpy()[:, None]
+        weights.setflags(write=False)  # a record need not copy it
+        return weights
 
     def exact(
         self, index: int, queries: tuple[Token, ...], keys: tuple[Token, ...]
@@ -374,9 +380,10 @@ class WeightCollector:
 
     def kind(self, weights: Float32[np.ndarray, "layer head query key"]) -> Kind:
         """Return whether attention is causal ("decoder") or bidirectional ("encoder"), judged by the weights."""
-        is_ahead = np.triu(np.ones(weights.shape[2:], dtype=bool), 1)  # [query, key]
-        causal = self._causal if weights.shape[2] == 1 else not weights[:, :, is_ahead].any()
-        return "decoder" if causal else "encoder"
+        if weights.shape[2] == 1:
+            return "decoder" if self._causal else "encoder"
+        patterns = itertools.chain.from_iterable(weights)
+        return "encoder" if any(np.triu(pattern, 1).any() for pattern in patterns) else "decoder"
 
     def _n_groups(self, spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
         """Return the numbers of groups of a sentence's rows and of its keys, given the span of each."""

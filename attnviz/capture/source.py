@@ -28,6 +28,7 @@ from attnviz.errors import (
     UnreachableModelError,
 )
 from attnviz.models.registry import TOY, TOY_KOREAN, Device, Dtype, is_random, names, split_sizes
+from attnviz.storage.files import FOREIGN
 from attnviz.text.display import clip, is_korean, visible
 from attnviz.text.suggest import suggest
 
@@ -210,6 +211,9 @@ def open_source(
         return _from_code(name.name, name.function, _device(device), _dtype(dtype), notify)
     if is_home_built:
         return _home_built(name.name, device, dtype, name.sizes)
+    suffix = Path(name.name).suffix.lower()
+    if suffix in FOREIGN and not os.path.isdir(name.name):
+        raise ModelError(f"{visible(name.name)} {FOREIGN[suffix]}")
     _refuse_misspelling(name.name)
     try:
         location = locate(name.name, name.revision, needs_weights=drawn is None)

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn import functional
 
 from attnviz.attention import QKV, Receipt, indices_of
 from attnviz.capture.observers import Batch, Block, Observer, WeightCollector
@@ -370,6 +371,9 @@ class ForwardPass:
     batch: Batch
     observers: Sequence[Observer]
     native: str  # the name of the model's own implementation
+    # Whether a layer may leave out the first queries, whose rows nothing needs, and the first keys, which its cache has
+    # dropped because they are outside of its window.
+    may_skip: bool = False
     # Whether some head has a sink, so that its rows sum to less than 1.
     has_sinks: bool = False
     # For each layer that is left out, because it is no attention of all tokens to all tokens, the reason.
@@ -406,6 +410,10 @@ class ForwardPass:
         self.dtypes.add(query.dtype)
         self.has_sinks |= scoring.sinks is not None or layer.n_extra_keys > 0
         n_shown = key.shape[2] - layer.n_extra_keys
+        n_skipped = n_dropped = 0
+        if self.may_skip:
+            n_skipped = self.batch.real.shape[1] - query.shape[2]
+            n_dropped = self.batch.real_keys.shape[1] - n_shown
         self.observing = True
         for observer in observers:
             if isinstance(observer, LayerObserver):
@@ -415,16 +423,18 @@ class ForwardPass:
         check = self._check(layer)
         for first, first_key, block in weights_in_blocks(query, key, scoring):
             check.compare(first, first_key, block, partial(_mask_of_rows, layer))
+            seen = block[..., :n_shown]
             shown = Block(
                 layer=layer.number,
-                first_row=first,
-                n_rows=query.shape[2],
-                n_keys=n_shown,
+                first_row=n_skipped + first,
+                n_rows=n_skipped + query.shape[2],
+                n_keys=n_dropped + n_shown,
                 causal=scoring.causal,
-                seen=block[..., :n_shown],
+                seen=functional.pad(seen, (n_dropped, 0)) if n_dropped else seen,
             )
             self._show(shown, observers)
         check.expect_equal(unknown)
+        self.dtypes.add(check.format)
         self._proves_weights &= check.proves_weights
         self._n_rows_of_weights = check.n_rows_of_weights or self._n_rows_of_weights
         largest = max(check.difference, check.difference_of_sums)
@@ -437,7 +447,8 @@ class ForwardPass:
         is_record = all(isinstance(observer, WeightCollector) for observer in self.observers)
         by_sums = layer.key.shape[2] > EVERY_NUMBER and layer.value.shape[-1] > SUMS and is_record
         self._by_sums |= by_sums
-        return LayerCheck(layer, self.batch.real, by_sums=by_sums)
+        real = self.batch.real[:, -layer.query.shape[2] :]
+        return LayerCheck(layer, real, by_sums=by_sums)
 
     def add_weights(self, weights: Float[Tensor, "batch head query key"], number: int = -1) -> None:
         """Pass weights to the observers that the model itself computed and used, which need no verification."""

@@ -49,6 +49,15 @@ class LayerCheck:
         self._layer, self._real, self._by_sums = layer, real, by_sums
         dtype = torch.promote_types(layer.query.dtype, torch.float32)
         self._is_coarse = layer.query.dtype != dtype  # a number format coarser than float32
+        # The format in which the model computes its weights, which sets the tolerance. In float64 the softmax of most
+        # decoders runs in float32, which the numbers tell.
+        self.format, own = layer.query.dtype, layer.own_weights
+        if (
+            own is not None
+            and own.dtype == torch.float64
+            and torch.equal(own, own.float().double())
+        ):
+            self.format = torch.float32
         values, key_lengths = layer.value.to(dtype), layer.key.to(dtype).norm(dim=-1)
         n_shared = layer.query.shape[1] // layer.key.shape[1]  # query heads that share one key head
         if n_shared > 1:
@@ -142,7 +151,7 @@ class LayerCheck:
 
         `unknown` holds keywords of the layer that attnviz does not know.
         """
-        number_format, difference = self._layer.query.dtype, self.difference
+        number_format, difference = self.format, self.difference
         subject = "its captured weights, or their products with its values,"
         if difference <= tolerance_of(number_format):
             number_format, difference = self._values.dtype, self.difference_of_sums

@@ -28,6 +28,7 @@ NOTES: Templates = {
         "Each column is a token that the decoder has read: its start, then the tokens "
         "generated so far"
     ),
+    "inputs": N_("The model also read {names}"),
     "input_truncated_words": N_("Input truncated: {kept:,} of {total:,} words"),
     "input_truncated_tokens": N_("Input truncated: {kept:,} of {total:,} tokens"),
     "generation_stopped": N_("Stopped after {n:,} tokens, before the end of the text"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -217,7 +218,7 @@ def test_what_the_tokenizer_returned(name: str, make: Callable[..., Any], tokeni
         record = attnviz.attend(prepared, model, tokenizer)
         assert record.receipt is not None
         assert record.text == text
-        np.testing.assert_array_equal(record.weights, whole.weights)
+        np.testing.assert_allclose(record.weights, whole.weights, atol=1e-6)
         assert [(one.text, one.id, one.special) for one in record.query_tokens] == [
             (one.text, one.id, one.special) for one in whole.query_tokens
         ]
@@ -242,6 +243,104 @@ def test_a_pair_that_the_tokenizer_returned(make: Callable[..., Any], tokenizer:
     whole = attnviz.attend("i love you", model, tokenizer, pair="you love me")
     record = attnviz.attend(tokenizer("i love you", "you love me"), model, tokenizer)
     np.testing.assert_array_equal(record.weights, whole.weights)
+
+
+def their_own(model: Any, encoding: Any) -> np.ndarray:
+    """The weights of the model's own `output_attentions`, [layer, head, query, key]."""
+    model.eval().set_attn_implementation("eager")
+    with torch.no_grad():
+        return torch.stack(model(**encoding, output_attentions=True).attentions)[:, 0].numpy()
+
+
+@pytest.mark.parametrize("given", ["bbox", "position_ids", "pixel_values", "padding on the left"])
+def test_all_that_the_model_takes_is_passed_on(
+    given: str, make: Callable[..., Any], tokenizer: Any
+) -> None:
+    """Places on a page, positions, a picture, padding: the weights are of the model that read them; a note says so."""
+    encoding = tokenizer("total 12 dollars", return_tensors="pt")
+    n, first = encoding["input_ids"].shape[1], 0
+    name, sizes = "BertModel", dict[str, Any]()
+    if given == "bbox":
+        name = "LayoutLMModel"
+        boxes = [[[10 * place, 5, 10 * place + 8, 20] for place in range(n)]]
+        encoding["bbox"] = torch.tensor(boxes)
+    elif given == "position_ids":
+        encoding["position_ids"] = torch.arange(n)[None] + 3
+    elif given == "pixel_values":
+        from transformers import CLIPVisionConfig, LlamaConfig
+
+        tower: dict[str, Any] = {"hidden_size": 24, "intermediate_size": 32, "num_hidden_layers": 2}
+        words = tower | {"num_attention_heads": 3, "vocab_size": len(tokenizer)}
+        name, sizes = "LlavaForConditionalGeneration", {"image_token_index": 7}
+        sizes |= {"text_config": LlamaConfig(**words), "vision_feature_layer": -1}
+        picture: dict[str, Any] = {"num_attention_heads": 2, "image_size": 16, "patch_size": 8}
+        sizes["vision_config"] = CLIPVisionConfig(**tower | picture)
+        ids = torch.tensor([[7, 7, 7, 7, *encoding["input_ids"][0].tolist()]])
+        encoding = {"input_ids": ids, "pixel_values": torch.randn(1, 3, 16, 16)}
+    else:
+        tokenizer.padding_side = "left"
+        options = {"padding": "max_length", "max_length": n + 3, "return_tensors": "pt"}
+        encoding, first = tokenizer("total 12 dollars", **options), 3
+        tokenizer.padding_side = "right"
+    model = make(name, **sizes)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    record = attnviz.attend(encoding, model, tokenizer)
+    expected = their_own(model, encoding)[:, :, first:, first:]
+    np.testing.assert_allclose(record.weights, expected, atol=1e-5)
+    assert [note.code for note in record.notes] == ([] if first else ["inputs"])
+
+
+@pytest.mark.parametrize(
+    ("name", "extra", "message"),
+    [
+        ("BertModel", {"bbox": torch.zeros(1, 5, 4)}, "takes no bbox"),
+        ("BertModel", {"labels": [0]}, "takes no labels"),
+        ("BertModel", {"position_ids": "12345"}, "position_ids must be an array of numbers"),
+        ("GPT2LMHeadModel", {"pixel_values": torch.zeros(1, 3, 8, 8)}, "takes no pixel_values"),
+        ("T5ForConditionalGeneration", {"token_type_ids": [0, 0, 0, 1, 1]}, "no token_type_ids"),
+        ("BertModel", {"attention_mask": torch.ones(1, 5, 5)}, "attention_mask has the shape"),
+    ],
+)
+def test_what_the_model_does_not_take_is_refused_by_name(
+    name: str, extra: dict[str, Any], message: str, make: Callable[..., Any], tokenizer: Any
+) -> None:
+    """Left out without a word, it would be another input than the one that was given."""
+    with pytest.raises(InputError, match=message):
+        attnviz.attend({"input_ids": [7, 8, 9, 10, 11], **extra}, make(name), tokenizer)
+
+
+def test_the_same_while_it_is_watched(make: Callable[..., Any], tokenizer: Any) -> None:
+    """A model that computes something else while it is watched is refused; another thread's model runs as before."""
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+    ids = torch.tensor([[7, 8, 9]])
+    model, other = make("BertModel").eval(), make("BertModel").eval()
+    other.set_attn_implementation("eager")
+    alone = other(ids).last_hidden_state
+    seen = []
+
+    def beside(*_: object) -> None:
+        thread = Thread(target=lambda: seen.append(other(ids).last_hidden_state))
+        thread.start()
+        thread.join()
+
+    hook = model.register_forward_pre_hook(beside)
+    attnviz.attend({"input_ids": ids}, model, tokenizer)
+    hook.remove()
+    assert seen
+    assert all(torch.equal(output, alone) for output in seen)
+    assert "eager" not in ALL_ATTENTION_FUNCTIONS
+
+    def changed(_module: Any, _inputs: Any, output: Any) -> Any:
+        if "eager" in ALL_ATTENTION_FUNCTIONS:  # which attnviz registers for the time of a run
+            output.last_hidden_state = output.last_hidden_state * 1.5
+        return output
+
+    model = make("BertModel")
+    model.register_forward_hook(changed)
+    with pytest.raises(ModelError, match="something else while it is watched"):
+        attnviz.attend(TEXT, model, tokenizer)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from safetensors.numpy import save as pack_safetensors
 
 import attnviz
 from attnviz.attention import Attention, Kind, Note, Receipt, ShortRows, Token
-from attnviz.errors import FileFormatError, OutputError, RecordError
+from attnviz.errors import AttnvizError, FileFormatError, OutputError, RecordError
 from attnviz.results import load_record, save
 from attnviz.storage.files import check_writable, write_whole
 from attnviz.storage.record_files import to_json
@@ -239,7 +239,7 @@ def test_what_no_file_can_hold_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["record.txt", "record", ".json", "record.pt", "a\nb.npy"])
+@pytest.mark.parametrize("name", ["record.txt", "record", ".json", "a\nb.dat"])
 def test_other_endings_are_refused(tmp_path: Path, name: str) -> None:
     """Saving and loading name the three formats there are."""
     with pytest.raises(
@@ -253,6 +253,24 @@ def test_other_endings_are_refused(tmp_path: Path, name: str) -> None:
     for message in (str(saving.value), str(loading.value)):
         assert visible(name) in message
         assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("a.npy", r'attnviz\.heatmap\(numpy\.load\("weights\.npy"\), words\) draws it'),
+        ("a.csv", r"numpy\.savez\("),
+        ("a.pt", r"my_model\.py:build"),
+        ("a.gguf", "gguf_file=name"),
+        ("a.onnx", "exported from"),
+    ],
+)
+def test_files_of_other_programs_are_named(name: str, said: str) -> None:
+    """As a model and as a record: what it is, and what to do with it."""
+    for open_it in (load_record, attnviz.open_source):
+        with pytest.raises(AttnvizError, match=said) as caught:
+            open_it(name)
+        assert "\n" not in str(caught.value)
 
 
 # ------------------------------------------------------------------------------------------- the receipt

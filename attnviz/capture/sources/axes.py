@@ -24,15 +24,21 @@ from attnviz.errors import SettingsError
 # The origin of an axis that was computed from the numbers of each token, such as the output of a linear layer.
 FEATURES: Final = "features"
 NAMES: Final = ("batch", "head", "query", "key")  # the axes of weights in a record's order
+# Functions that put the dimensions of their argument into another order, or a new one between them.
+REORDER = frozenset(
+    {"permute", "transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "t", "adjoint"}
+    | {"T", "mT", "H", "mH", "unsqueeze"}
+)
 # Functions that only arrange the numbers of their first argument.
-VIEWS = frozenset(
-    {"view", "reshape", "view_as", "reshape_as", "flatten", "unflatten", "squeeze", "unsqueeze"}
-    | {"permute", "transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "t", "adjoint"}
+VIEWS = REORDER | frozenset(
+    {"view", "reshape", "view_as", "reshape_as", "flatten", "unflatten", "squeeze"}
     | {"expand", "expand_as", "broadcast_to", "select", "narrow", "__getitem__"}
-    | {"chunk", "split", "split_with_sizes", "tensor_split", "unbind", "T", "mT", "H", "mH"}
+    | {"chunk", "split", "split_with_sizes", "tensor_split", "unbind"}
 )
 CONCATENATE = frozenset({"cat", "concat", "concatenate"})
-PRODUCTS = frozenset({"matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "baddbmm", "einsum"})
+PRODUCTS = frozenset(
+    {"matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "addmm", "baddbmm", "einsum"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +166,7 @@ class AxisTracker:
     ) -> Iterator[Layout]:
         """Yield the layouts of the results of a function that is no product."""
         if name in VIEWS and args and args[0] is operands[0] and _is_simple(args[1:]):
-            yield from self._views(function, args, keywords)
+            yield from self._views(name, function, args, keywords)
         elif name in CONCATENATE:
             yield self._layout_of_cat(args, keywords, results[0])
         else:
@@ -175,21 +181,40 @@ class AxisTracker:
                 )
 
     def _views(
-        self, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]
+        self,
+        name: str,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
     ) -> Iterator[Layout]:
         """Yield the layouts of views of the first argument."""
         layout = self.layout(args[0])
+        if name in REORDER:
+            # A tensor of the sizes 2, 3, 4 and so on tells where each dimension goes, also those of size 1.
+            probe = torch.empty(*range(2, len(layout) + 2), device="meta")
+            yield tuple(
+                (Axis(1),) if size == 1 else layout[size - 2]
+                for size in function(probe, *args[1:], **keywords).shape
+            )
+            return
         # The same function arranges a tensor without numbers; the strides of the result tell where its axes are.
         probe = torch.empty(args[0].shape, device="meta")
         storage = probe.untyped_storage()._cdata
         for view in tensors_in([function(probe, *args[1:], **keywords)]):
             # A copy tells nothing, and neither does an empty part.
             if view.untyped_storage()._cdata != storage or view.numel() == 0:
-                yield tuple((Axis(size),) for size in view.shape)
+                # Falcon's x[..., [-2], :] keeps the other dimensions.
+                is_part = name == "__getitem__" and view.ndim == len(layout)
+                yield _layout_of_others(name, [layout] if is_part else [()], view.shape)
                 continue
             axes = _with_strides(layout)
+            strides = [
+                stride for size, stride in zip(view.shape, view.stride(), strict=True) if size == 1
+            ]
             yield tuple(
-                _axes_along(axes, size, stride)
+                _units_along(axes, stride, strides)
+                if size == 1
+                else _axes_along(axes, size, stride)
                 for size, stride in zip(view.shape, view.stride(), strict=True)
             )
 
@@ -214,7 +239,7 @@ class AxisTracker:
     ) -> Product | None:
         """Return a product's operands and the roles of their dimensions; None for products of another form."""
         operands = list(tensors_in([args, keywords]))
-        if name == "baddbmm":  # its first argument is added to the product
+        if name in {"addmm", "baddbmm"}:  # its first argument is added to the product
             operands = operands[1:]
         if len(operands) != 2 or min(tensor.ndim for tensor in operands) < 1:
             return None
@@ -355,17 +380,23 @@ def _with_strides(layout: Layout) -> list[tuple[Axis, int]]:
     return axes
 
 
-def _axes_along(axes: list[tuple[Axis, int]], size: int, stride: int) -> Dimension:
-    """Return the axes that a dimension of a view runs over, given its size and stride.
+def _units_along(axes: list[tuple[Axis, int]], stride: int, strides: list[int]) -> Dimension:
+    """Return the axes of size 1 that a dimension of size 1 runs over, and take them out of the list.
 
-    An axis of size 1 is taken out of the list, because strides alone do not tell several of them apart.
+    Strides alone do not tell several of them apart: they keep their order. `strides` holds those of the dimensions of
+    size 1 that are left; the last with this stride gets all that remain, as where batch and tokens are folded into one.
     """
-    if size == 1:
-        units = [entry for entry in axes if entry[0].size == 1 and entry[1] == stride]
-        if not units:
-            return (Axis(1),)
-        axes.remove(units[0])
-        return (units[0][0],)
+    strides.remove(stride)
+    units = [entry for entry in axes if entry[0].size == 1 and entry[1] == stride]
+    if stride in strides:
+        units = units[:1]
+    for unit in units:
+        axes.remove(unit)
+    return tuple(axis for axis, _ in units) or (Axis(1),)
+
+
+def _axes_along(axes: list[tuple[Axis, int]], size: int, stride: int) -> Dimension:
+    """Return the axes that a dimension of a view runs over, given its size and stride."""
     if stride == 0:  # a dimension that `expand` repeats
         return (Axis(size),)
     found: list[Axis] = []

@@ -21,7 +21,7 @@ from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.sources import Source, expect_kind
 from attnviz.capture.sources.decoding import Decoding, cannot_generate, no_template, room_of
-from attnviz.capture.stream import ForwardPass, Layer, Scoring, digest_of
+from attnviz.capture.stream import BLOCK_ROWS, ForwardPass, Layer, Scoring, digest_of, rows_of
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.config import Language, ToyConfig
@@ -40,6 +40,7 @@ from attnviz.text.words import split_words
 
 # The most weights of a model with random weights: they take seconds to draw and 200 MB of memory.
 MOST_WEIGHTS = 50_000_000
+LONG = 2_048  # the most tokens whose weights a home-built model holds whole
 MOST_TOGETHER = 64  # sentences that are translated in one batch
 UNKNOWN_MARK = "[UNK]"  # the label of a word that is not in the vocabulary, as in BERT's tokenizers
 NOTES = (Note("random_weights"),)
@@ -433,7 +434,12 @@ def _ids(tokens: Sequence[Token]) -> tuple[int, ...]:
 
 
 def _layer(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, context: Tensor, weights: Tensor
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    context: Tensor,
+    weights: Tensor | None,
 ) -> Layer:
     """Return a layer of a home-built model; all but the mask have the shape [batch, head, token, d]."""
     return Layer(
@@ -442,17 +448,40 @@ def _layer(
         value=value,
         output=context.transpose(1, 2),
         own_weights=weights,
+        attend=partial(_attend_again, query, key),
         scoring=Scoring(mask=mask, rounded=True),
     )
 
 
+def _attend_again(
+    query: Tensor, key: Tensor, rows: slice, values: Tensor, mask: Tensor | None
+) -> Tensor:
+    """Run the home-built attention on some rows with other values [key, d_v], as `Layer.attend`."""
+    key = key[:, :, : len(values)]
+    values = values.to(query.dtype).expand(*key.shape[:2], *values.shape)
+    return scaled_dot_product_attention(query[:, :, rows], key, values, mask)[0].transpose(1, 2)
+
+
 def _watch(run: ForwardPass) -> AttendFunction:
-    """Return the home-built models' scaled dot-product attention, which also passes each layer to a run."""
+    """Return the home-built models' scaled dot-product attention, which also passes each layer to a run.
+
+    The weights of a long text are never held whole: it attends with a block of rows at a time.
+    """
 
     def attend(
         query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, None]:
-        context, weights = scaled_dot_product_attention(query, key, value, mask)
+        n_queries, weights = query.shape[2], None
+        if n_queries <= LONG:
+            context, weights = scaled_dot_product_attention(query, key, value, mask)
+        else:
+            context = torch.empty_like(query)
+            for first in range(0, n_queries, BLOCK_ROWS):
+                rows = slice(first, min(first + BLOCK_ROWS, n_queries))
+                mask_rows = None if mask is None else rows_of(mask, rows.start, rows.stop)
+                context[:, :, rows], _ = scaled_dot_product_attention(
+                    query[:, :, rows], key, value, mask_rows
+                )
         run.add_layer(_layer(query, key, value, mask, context, weights))
         return context, None
 

@@ -10,14 +10,13 @@ import copy
 import inspect
 import math
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
-from jaxtyping import Int64
 from torch import Tensor, nn
 
 from attnviz.attention import GENERATED, SOFTMAX, Kind, Note, Receipt, Token
@@ -25,11 +24,12 @@ from attnviz.capture.batching import GeneratedText, batch_of_one, join, with_gen
 from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.sources import Source, expect_kind
+from attnviz.capture.sources.axes import tensors_in
 from attnviz.capture.sources.chat import render_chat
 from attnviz.capture.sources.decoding import cannot_generate, no_template, room_of
 from attnviz.capture.sources.hub import Location, first_line
 from attnviz.capture.sources.huggingface_decoding import PretrainedDecoding
-from attnviz.capture.sources.interface import IsShown, native_of, show_layers, watch
+from attnviz.capture.sources.interface import IsShown, native_of, show_layers, watched
 from attnviz.capture.sources.loading import (
     EXCLUSIVE,
     WATCH,
@@ -50,12 +50,13 @@ from attnviz.capture.sources.tokens import (
     is_words,
     meaning,
     notes_on,
-    one_encoding,
     padding_id,
+    read_encoding,
     read_tokens,
 )
 from attnviz.capture.sources.tracing import AttentionTracer, trace_attention
 from attnviz.capture.stream import ForwardPass, digest_of
+from attnviz.capture.verification import tolerance_of
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
 from attnviz.releases import input_embeddings, set_attention
 from attnviz.text.display import check_text, visible
@@ -68,6 +69,11 @@ EAGER_UP_TO = 2**20
 # Names of a decoder's two kinds of attention modules, in lower case and without underscores.
 CROSS_NAMES = {"encoderattn", "encdecattention", "crossattention", "crossattn"}
 SELF_NAMES = {"selfattn", "selfattention", "attention"}
+COMPARED = (
+    16  # the most tokens of the input on which a model is compared with itself while it is watched
+)
+# The inputs beside the ids that tokenizers return for any model.
+USUAL = frozenset({"attention_mask", "token_type_ids"})
 AT_MOST = 128  # the most tokens that a model generates freely before it is stopped
 # The model's own settings that hold when it generates the most likely tokens: which tokens begin and end a text, which
 # may never be generated, and which must come first (the language that it translates into).
@@ -144,6 +150,10 @@ class PretrainedSource(Source):
             )
         self.generates = self._generator is not None
         self._limit = limit_of(self._model, self._tokenizer)
+        self._text_config = self._model.config.get_text_config()
+        self._reads_more_than_text = type(self._text_config) is not type(self._model.config)
+        # Models, and implementations of attention, that compute the same while they are watched.
+        self._compared: set[tuple[Any, str]] = set()
         self._accepted = frozenset(inspect.signature(self._model.forward).parameters)
 
     def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
@@ -157,14 +167,16 @@ class PretrainedSource(Source):
         """
         with as_model_error(self.name, "read this text"):
             sentence, encoded = self._sentence(text, pair, may_cut=target is None)
-        return self._with_target(sentence, encoded, target, kind)
+        return self._with_target(sentence, self._inputs(encoded), target, kind)
 
     def encode_prepared(
         self, prepared: Any, *, kind: Kind | None = None, target: str | None = None
     ) -> Batch:
-        """Return a batch of one text that is split into words, or that the tokenizer has read already.
+        """Return a batch of one text that is split into words, or that a tokenizer or processor has read already.
 
-        Raises InputError: there is no token, or an id that the model does not know; TooLongError: it has too many.
+        All inputs that the model takes go to the model, such as pictures or the places of words on a page. Raises
+        InputError: there is no token, an id that the model does not know, or an input that it does not take;
+        TooLongError: it has too many tokens.
         """
         with as_model_error(self.name, "read these words"):
             if is_words(prepared):
@@ -172,22 +184,57 @@ class PretrainedSource(Source):
                 check_text(text, "the text")
                 sentence, encoded = self._sentence(text, None, may_cut=False, words=list(prepared))
                 check_words(prepared, sentence.tokens)
-            else:
-                n_known = len(input_embeddings(self._model).weight)
-                encoded = one_encoding(prepared, n_known, padding_id(self._tokenizer))
-                self._refuse_long(len(encoded["input_ids"]))
-                text = meaning(self._tokenizer, encoded["input_ids"])
-                tokens = generated_tokens(self._tokenizer, encoded["input_ids"], text)
-                tokens = tuple(replace(token, segment=0) for token in tokens)
-                sentence = Sentence(text=text, pair=None, tokens=tokens, notes=self._notes)
-        return self._with_target(sentence, encoded, target, kind)
+                return self._with_target(sentence, self._inputs(encoded), target, kind)
+            n_known = len(input_embeddings(self._model).weight)
+            inputs = read_encoding(prepared, n_known, padding_id(self._tokenizer))
+            self._refuse_long(inputs["input_ids"].shape[1])
+            places = inputs["attention_mask"][0].nonzero()[:, 0]
+            ids = inputs["input_ids"][0, places[0] : places[-1] + 1].tolist()
+            text = meaning(self._tokenizer, ids)
+            tokens = tuple(
+                replace(token, segment=0) for token in generated_tokens(self._tokenizer, ids, text)
+            )
+        shown_kind = expect_kind(self, kind, target)
+        runs_decoder = self._generator is not None and not (
+            shown_kind == "encoder" and target is None
+        )
+        inputs, notes = self._taken(inputs, self._full_model if runs_decoder else self._model)
+        sentence = Sentence(text=text, pair=None, tokens=tokens, notes=(*self._notes, *notes))
+        return self._with_target(sentence, inputs, target, kind)
+
+    def _taken(
+        self, inputs: dict[str, Tensor], model: Any
+    ) -> tuple[dict[str, Tensor], tuple[Note, ...]]:
+        """Return those of the inputs that a model takes, on its device, and a note on the unusual ones.
+
+        Raises InputError: it does not take one that says something.
+        """
+        accepted = inspect.signature(model.forward).parameters
+        refused = [
+            name
+            for name, tensor in inputs.items()
+            if name not in accepted and not (name in USUAL and _says_nothing(name, tensor))
+        ]
+        if refused:
+            raise InputError(
+                f"{self.name} takes no {' and no '.join(refused)}: leave out what it does not take"
+            )
+        taken = {
+            name: tensor.to(self._device) for name, tensor in inputs.items() if name in accepted
+        }
+        further = [
+            f"{name} ({' x '.join(map(str, tensor.shape))})"
+            for name, tensor in taken.items()
+            if name not in {"input_ids", *USUAL}
+        ]
+        return taken, (Note.of("inputs", names=", ".join(further)),) if further else ()
 
     def _with_target(
-        self, sentence: Sentence, encoded: Any, target: str | None, kind: Kind | None
+        self, sentence: Sentence, inputs: dict[str, Tensor], target: str | None, kind: Kind | None
     ) -> Batch:
         """Return a batch of one sentence with its generated text, if the model generates one."""
         shown_kind = expect_kind(self, kind, target)
-        batch = batch_of_one(sentence, self._inputs(encoded))
+        batch = batch_of_one(sentence, inputs)
         if self._generator is None:
             return batch
         if shown_kind == "encoder" and target is None:
@@ -283,6 +330,8 @@ class PretrainedSource(Source):
             n_tokens = max(
                 batch.inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids")
             )
+        elif self._reads_more_than_text:
+            shows["is_shown"] = self._is_of_text
         is_long = n_sentences * n_tokens**2 > EAGER_UP_TO
         native = self._native if self.is_fused or is_long else "eager"
         probe = CausalityProbe()
@@ -293,10 +342,12 @@ class PretrainedSource(Source):
         else:
             run = ForwardPass(batch=batch, observers=observers, native=native)
             tracing = show_layers(run, **shows, whole_masks=self._needs_whole_masks)
-        with self._at_rest(), show_calls(model, run.observers), tracing:
+        with self._at_rest(), show_calls(model, run.observers), ExitStack() as stack:
             try:
                 if not is_traced:
-                    watch(model, native)
+                    self._expect_unchanged(model, batch.inputs, native)
+                    stack.enter_context(watched(model, native))
+                stack.enter_context(tracing)
                 model(**batch.inputs)
             except AttnvizError:
                 raise
@@ -309,6 +360,33 @@ class PretrainedSource(Source):
         if is_traced and n_tokens > 1:
             self.kinds = ("encoder",) if probe.looks_ahead else ("decoder",)
         return run.receipt(self.name)
+
+    def _is_of_text(self, module: nn.Module, _query: Tensor, _key: Tensor) -> bool:
+        """Return whether a layer attends to the text, and not to the parts of a picture before they join it."""
+        own = getattr(module, "config", self._text_config)
+        return isinstance(own, type(self._text_config))
+
+    def _expect_unchanged(self, model: Any, inputs: Mapping[str, Tensor], native: str) -> None:
+        """Compare, once for each implementation, what a model computes while it is watched and while it is not.
+
+        Raises ModelError: it computes something else.
+        """
+        if (model, native) in self._compared:
+            return
+        lengths = {
+            inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids") if name in inputs
+        }
+        if all(tensor.ndim > 1 and tensor.shape[1] in lengths for tensor in inputs.values()):
+            inputs = {name: tensor[:1, :COMPARED] for name, tensor in inputs.items()}
+        set_attention(model, native)
+        alone = _numbers_in(model(**inputs))
+        with watched(model, native):
+            seen = _numbers_in(model(**inputs))
+        if len(alone) != len(seen) or not all(map(_is_close, alone, seen)):
+            raise ModelError(
+                f"{self.name} is refused: it computes something else while it is watched than alone"
+            )
+        self._compared.add((model, native))
 
     def _explain(self, error: Exception, batch: Batch, model: Any) -> str:
         """Return in one line why a model fails on a batch."""
@@ -365,8 +443,7 @@ class PretrainedSource(Source):
             native=native if self.is_fused or (len(numbers) + most) ** 2 > EAGER_UP_TO else "eager",
             kinds={} if generator is None else generator.kinds,
         )
-        with self._at_rest():
-            watch(model, decoding.native)
+        with self._at_rest(), watched(model, decoding.native):
             yield decoding
 
     @contextmanager
@@ -514,14 +591,13 @@ class PretrainedSource(Source):
 
     def _inputs(self, encoded: Any) -> dict[str, Tensor]:
         """Return the tokenizer's output as the inputs that the model accepts, for a batch of one sentence."""
-        ids = torch.tensor([encoded["input_ids"]], device=self._device)
-        inputs = {"input_ids": ids}
-        if "token_type_ids" in encoded and "token_type_ids" in self._accepted:
-            inputs["token_type_ids"] = torch.tensor(
-                [encoded["token_type_ids"]], device=self._device
-            )
+        inputs = {
+            name: torch.tensor([values], device=self._device)
+            for name, values in encoded.items()
+            if name in self._accepted
+        }
         if "attention_mask" in self._accepted:
-            inputs["attention_mask"] = torch.ones_like(ids)
+            inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
         return inputs
 
 
@@ -544,8 +620,7 @@ class Generator:
         Raises InputError: the target has no token; TooLongError: it has more tokens than the decoder has positions;
         ModelError: the model cannot generate freely, or cannot be forced to a target.
         """
-        ids = single.inputs["input_ids"]
-        generated = self._free(ids) if target is None else self._forced(target)
+        generated = self._free(single.inputs) if target is None else self._forced(target)
         inputs = self.inputs(single.inputs, [token.id or 0 for token in generated.read])
         sentence = with_generation(single.sentences[0], generated, kind, "token")
         return batch_of_one(sentence, inputs, kind)
@@ -602,8 +677,8 @@ class Generator:
             )
         return GeneratedText(text=target, tokens=tokens, read=(self._start(read[0]), *tokens[:-1]))
 
-    def _free(self, source: Int64[Tensor, "1 token"]) -> GeneratedText:
-        """Generate the most likely token at each step, until the end token or the limit."""
+    def _free(self, source: dict[str, Tensor]) -> GeneratedText:
+        """Generate the most likely token at each step, from the encoder's inputs, until the end token or the limit."""
         if not self.has_head:
             raise ModelError(
                 f"{self._name} was saved without the projection to its words, so it generates nothing freely: give "
@@ -611,11 +686,10 @@ class Generator:
             )
         limit = min(AT_MOST, self.limit or AT_MOST)
         with as_model_error(self._name, "generate freely"), torch.no_grad(), silence_library():
-            watch(self._model, self.native)
+            set_attention(self._model, self.native)
             self._model.generation_config = self._greedy(limit)
-            start, *ids = self._model.generate(
-                input_ids=source, attention_mask=torch.ones_like(source)
-            )[0].tolist()
+            mask = torch.ones_like(source["input_ids"])
+            start, *ids = self._model.generate(**{"attention_mask": mask, **source})[0].tolist()
         end = self._model.generation_config.eos_token_id
         is_over = ids[-1] in (end if isinstance(end, list) else [end])
         notes = () if is_over else (Note.of("generation_stopped", n=limit),)
@@ -637,6 +711,25 @@ class Generator:
         """Return the token that the decoder reads first, by its id."""
         piece = self._tokenizer.convert_ids_to_tokens(number) or f"<{number}>"
         return Token(text=visible(piece), piece=piece, id=number, special=True, segment=GENERATED)
+
+
+def _numbers_in(output: Any) -> list[Tensor]:
+    """Return the tensors of numbers in the output of a model."""
+    return [tensor for tensor in tensors_in([output]) if tensor.is_floating_point()]
+
+
+def _is_close(first: Tensor, second: Tensor) -> bool:
+    """Return whether two tensors are equal but for rounding."""
+    tolerance = tolerance_of(first.dtype)
+    largest = float(first.abs().nan_to_num().amax()) if first.numel() else 0.0
+    return first.shape == second.shape and torch.allclose(
+        first, second, rtol=0, atol=tolerance * max(1.0, largest), equal_nan=True
+    )
+
+
+def _says_nothing(name: str, tensor: Tensor) -> bool:
+    """Return whether a usual input is what a model assumes without it: tokens of one type, and no padding."""
+    return not tensor.any() if name == "token_type_ids" else bool(tensor.all())
 
 
 def _read_before(model: Any, generated: Tensor) -> Tensor:

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from attnviz.attention import SOFTMAX, Kind, Receipt
 from attnviz.capture.observers import Observer
-from attnviz.capture.sources.decoding import Decoding
+from attnviz.capture.sources.decoding import Decoding, cannot_generate
 from attnviz.capture.sources.interface import show_layers
 from attnviz.capture.sources.loading import as_model_error
-from attnviz.capture.sources.modules import FunctionalRecorder
+from attnviz.capture.sources.modules import CausalityProbe, FunctionalRecorder
 from attnviz.capture.sources.tracing import AttentionTracer, trace_attention
 from attnviz.errors import NoAttentionError
 
@@ -37,6 +37,7 @@ class PretrainedDecoding(Decoding):
     _cache: Any = None
     _cache_name: str = ""  # the model's keyword argument for the cache
     _encoded: Any = None  # the output of the encoder, which runs once
+    _takes_positions: bool = False  # whether the model is told the positions of new tokens
     # Whether the model computes attention outside the transformers interface.
     _is_traced: bool = False
     # The keyword argument that limits the logits to the last token, for models that have one.
@@ -56,6 +57,7 @@ class PretrainedDecoding(Decoding):
         # The keyword argument is called past_key_values until transformers 5.23.
         self._cache_name = "cache" if "cache" in accepted else "past_key_values"
         self.cached = self._cache_name in accepted
+        self._takes_positions = self.source is None and "position_ids" in accepted
         if "logits_to_keep" in accepted:
             self._only_last = {"logits_to_keep": 1}
 
@@ -64,7 +66,7 @@ class PretrainedDecoding(Decoding):
     ) -> tuple[Float[Tensor, " word"], Receipt]:
         """Read tokens and return the logits of the next, as `Decoding.read`."""
         # Models outside the interface are traced, except those that only the interface can tell apart.
-        may_trace = not self._read and self.source is None and self.cached
+        may_trace = not self._read and self.source is None
         self._read += numbers
         try:
             return self._watched(numbers, observers)
@@ -72,45 +74,56 @@ class PretrainedDecoding(Decoding):
             if not may_trace:
                 raise
             self._is_traced, self._cache = True, None
-            return self._watched(numbers, observers)
+            probe = CausalityProbe()
+            found = self._watched(numbers, [*observers, probe])
+            if probe.looks_ahead:  # XLNet, whose rows would change with each new token
+                raise cannot_generate(self.name) from None
+            return found
 
     def _watched(
         self, numbers: Sequence[int], observers: Sequence[Observer]
     ) -> tuple[Tensor, Receipt]:
         """Run the model over new tokens while observers see their rows; return the last logits and the receipt."""
         run = self._run(len(numbers if self.cached else self._read), observers)
+        run.may_skip = self.source is None
+        new_ids = torch.tensor([numbers if self.cached else self._read], device=self.model.device)
         tracing = show_layers(run, self._is_shown)
         if self._is_traced:
             run.native = SOFTMAX
-            tracing = trace_attention(AttentionTracer(FunctionalRecorder(run, self.name)))
+            tracing = trace_attention(AttentionTracer(FunctionalRecorder(run, self.name)), new_ids)
         with as_model_error(self.name, "go on with this text", run=run), tracing:
-            logits = self._forward(numbers)
+            logits = self._forward(new_ids)
         if run.left_out:
             raise NoAttentionError(f"{self.name} {run.left_out[0]}")
         self.has_sinks |= run.has_sinks
         return logits.float().cpu(), run.receipt(self.name)
 
-    def _forward(self, numbers: Sequence[int]) -> Float[Tensor, " word"]:
+    def _forward(self, new_ids: Int64[Tensor, "1 token"]) -> Float[Tensor, " word"]:
         """Run the model over the new tokens, or over all tokens if there is no cache; return the last logits."""
         from transformers import DynamicCache, EncoderDecoderCache
 
-        new_ids = torch.tensor([numbers if self.cached else self._read], device=self.model.device)
         options: dict[str, Any] = {"use_cache": self.cached, **self._only_last}
-        if self.cached:
-            if self._cache is None:
-                # With a configuration, the cache would drop keys outside a layer's sliding window.
-                self._cache = DynamicCache()
-                if self.source is not None:
-                    self._cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+        if self._cache is None and self.cached and self.source is not None:
+            # The cache that some models make has as many layers as the encoder, not the decoder.
+            self._cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+        if self._cache is not None:
             options[self._cache_name] = self._cache
-        if self.source is None:
-            return self.model(input_ids=new_ids, **options).logits[0, -1]  # type: ignore[no-any-return]
-        mask = torch.ones_like(self.source)
-        if self._encoded is None:
-            self._encoded = self.model.get_encoder()(input_ids=self.source, attention_mask=mask)
-        output = self.model(
-            encoder_outputs=self._encoded, attention_mask=mask, decoder_input_ids=new_ids, **options
-        )
+        if self._cache is not None and self._takes_positions:
+            # Some models, such as Bamba, would count them from 0 again.
+            n = len(self._read)
+            options["position_ids"] = torch.arange(n - new_ids.shape[1], n, device=new_ids.device)[
+                None
+            ]
+        if self.source is not None:
+            mask = torch.ones_like(self.source)
+            if self._encoded is None:
+                self._encoded = self.model.get_encoder()(input_ids=self.source, attention_mask=mask)
+            options |= {"encoder_outputs": self._encoded, "attention_mask": mask}
+        name = "input_ids" if self.source is None else "decoder_input_ids"
+        output = self.model(**{name: new_ids}, **options)
+        # Any other model makes its own, with what each of its layers keeps.
+        self._cache = output.get(self._cache_name) if self.cached else None
+        self.cached = self._cache is not None
         return output.logits[0, -1]  # type: ignore[no-any-return]
 
     def _is_shown(self, module: nn.Module, query: Tensor, key: Tensor) -> bool:

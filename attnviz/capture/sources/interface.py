@@ -2,7 +2,8 @@
 
 transformers lets a function be registered as an attention implementation. The one registered here calls the model's
 native implementation, returns exactly its output, and passes query, key and value to the current run, so the forward
-pass stays the model's own.
+pass stays the model's own. For the time of a run it is registered under the native implementation's own name, since
+some models compute something else where the name is another one.
 
 Two mistakes give wrong numbers without any error: a registered function also needs a registered mask, or padding is
 attended to; and `from_config(attn_implementation=...)` writes into its config. For a long text the full mask of all
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeAlias
@@ -23,8 +24,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnviz.capture.stream import ForwardPass, Layer, MaskRows, Scoring, rows_of, span_of
+from attnviz.errors import NoAttentionError
 from attnviz.releases import mask_by_length, registered_mask, set_attention
 
+# An implementation of attention, which returns its output, and perhaps its weights.
+Function: TypeAlias = Callable[..., tuple[Tensor, Tensor | None]]
 # Returns whether a run sees a layer, given its module, queries and keys.
 IsShown: TypeAlias = Callable[[nn.Module, Tensor, Tensor], bool]
 _watching: ContextVar[tuple[ForwardPass, IsShown] | None] = ContextVar(
@@ -61,6 +65,7 @@ def show_layers(
 
 def _attention(
     native: str,
+    library: Function | None,
     module: nn.Module,
     query: Tensor,
     key: Tensor,
@@ -70,9 +75,9 @@ def _attention(
 ) -> tuple[Tensor, Tensor | None]:
     """Run the native implementation, pass the layer to the current run if it is shown there, return the output.
 
-    transformers calls it for each layer.
+    transformers calls it for each layer. `library` is its own function of the name `native`, if it has one.
     """
-    compute = _native(native, module)
+    compute = _native(native, library, module)
     if callable(attention_mask):
         compute = partial(_run_in_blocks, compute)
     output, weights = compute(module, query, key, value, attention_mask, **options)
@@ -90,7 +95,9 @@ def _attention(
             value=value,
             output=output,
             own_weights=_own_weights(weights, query, key),
-            attend=partial(_attend_again, _native(native, module), module, query, key, options),
+            attend=partial(
+                _attend_again, _native(native, library, module), module, query, key, options
+            ),
             scoring=_scoring(native, module, attention_mask, options, is_last_only=is_last_only),
         )
         unknown = [
@@ -107,7 +114,7 @@ def _own_weights(weights: object, query: Tensor, key: Tensor) -> Tensor | None:
 
 
 def _attend_again(
-    compute: Callable[..., tuple[Tensor, Tensor | None]],
+    compute: Function,
     module: nn.Module,
     query: Float[Tensor, "batch head query d_k"],
     key: Float[Tensor, "batch group key d_k"],
@@ -146,7 +153,7 @@ def _mask(
 ) -> Tensor | MaskRows | None:
     """Return the mask that the library's function computes, or a function that computes its rows if it is large."""
     options["kv_length"] = kv_length
-    if q_length * kv_length <= LARGE or _whole_masks.get():
+    if q_length * kv_length <= LARGE or _whole_masks.get() or _watching.get() is None:
         return make_mask(q_length=q_length, q_offset=q_offset, **options)
 
     def fail(*_: object) -> Tensor:
@@ -168,7 +175,7 @@ def _mask(
 
 
 def _run_in_blocks(
-    compute: Callable[..., tuple[Tensor, Tensor | None]],
+    compute: Function,
     module: nn.Module,
     query: Float[Tensor, "batch head query d_k"],
     key: Float[Tensor, "batch group key d_k"],
@@ -197,15 +204,15 @@ def _run_in_blocks(
     return torch.cat(outputs, dim=1), None
 
 
-def _native(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor | None]]:
+def _native(name: str, library: Function | None, module: nn.Module) -> Function:
     """Return the implementation that the model would use: the library's, or the eager one in the model's own file."""
     if name == "eager":
         for base in type(module).__mro__:
             if function := getattr(sys.modules[base.__module__], "eager_attention_forward", None):
                 return function  # type: ignore[no-any-return]
-    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
-
-    return ALL_ATTENTION_FUNCTIONS[name]  # type: ignore[no-any-return]
+    if library is None:
+        raise NoAttentionError(f"{type(module).__name__} has no eager implementation of its own")
+    return library
 
 
 def _scoring(
@@ -248,14 +255,52 @@ def native_of(model: Any) -> str:
     return "sdpa" if name == "sdpa" else "eager"
 
 
-def watch(model: Any, native: str) -> None:
-    """Switch a loaded model to ``attnviz_sdpa`` or ``attnviz_eager``, the watched form of a native implementation."""
-    from transformers import AttentionInterface, AttentionMaskInterface
-    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+@contextmanager
+def watched(model: Any, native: str) -> Iterator[None]:
+    """Switch a loaded model to the watched form of a native implementation, ``sdpa`` or ``eager``, for the block.
 
-    name, make_mask = f"attnviz_{native}", ALL_MASK_ATTENTION_FUNCTIONS[native]
+    transformers 5 looks functions up by name: the watched form has the native one's until the block ends. All threads
+    find it then, and those that watch nothing pass through it; no other thread may be within such a block. transformers
+    4 looks up no function of the name ``eager``, so there the watched forms have names of their own.
+    """
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS as MASKS
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS as FUNCTIONS
+
+    make_mask = mask = MASKS[native]
     if native == "sdpa":
-        make_mask = registered_mask(partial(_mask, mask_by_length(make_mask)))
-    AttentionInterface.register(name, partial(_attention, native))
-    AttentionMaskInterface.register(name, make_mask)
-    set_attention(model, name)
+        mask = registered_mask(partial(_mask, mask_by_length(make_mask)))
+    if not hasattr(AttentionInterface, "get_interface"):
+        AttentionInterface.register(
+            f"attnviz_{native}", partial(_attention, native, FUNCTIONS.get(native))
+        )
+        AttentionMaskInterface.register(f"attnviz_{native}", mask)
+        set_attention(model, f"attnviz_{native}")
+        yield
+        return
+    # Some models, such as Doge, look functions up in a table of their own.
+    files = {sys.modules[type(module).__module__] for module in model.modules()}
+    tables = [FUNCTIONS, *(vars(file).get("ALL_ATTENTION_FUNCTIONS") for file in files)]
+    with ExitStack() as stack:
+        for table in {id(table): table for table in tables if table is not None}.values():
+            library = table.get(native)
+            if isinstance(library, partial) and library.func is _attention:
+                library = library.args[1]  # within another such block
+            function = partial(_attention, native, library)
+            stack.enter_context(_replaced(table, native, function))
+        stack.enter_context(_replaced(MASKS, native, mask))
+        set_attention(model, native)
+        yield
+
+
+@contextmanager
+def _replaced(table: Any, name: str, function: Callable[..., Any]) -> Iterator[None]:
+    """Put a function in place of another in a table of transformers until the block ends."""
+    before = table.get(name)
+    table[name] = function
+    try:
+        yield
+    finally:
+        del table[name]  # the table's own entry, before those that all tables share
+        if table.get(name) is not before:
+            table[name] = before

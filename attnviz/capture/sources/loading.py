@@ -50,6 +50,7 @@ BESIDE = tuple(
 )
 _SAFETENSORS_FILE = re.compile(r"[^/\\]+\.safetensors")
 MOST_LAYERS = 1_000  # the largest number of layers that a configuration may have
+MOST_LABELS = 2**20  # of labels, each of which the library gives a name
 MOST = 2**27  # the largest value of any other size in a configuration
 # The gain of randomly drawn weights. The libraries' own initial weights are so small that every head would attend to
 # all tokens equally.
@@ -201,12 +202,16 @@ def _class_of(config: Any, *, generates: bool = False) -> tuple[Any, bool]:
     if config.is_encoder_decoder:
         is_seq2seq = kind in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
         return (AutoModelForSeq2SeqLM if is_seq2seq else AutoModel), is_seq2seq
-    # transformers can also build a decoder from an encoder such as BERT, whose weights were never trained for that.
-    is_reader = kind in known.MODEL_FOR_MASKED_LM_MAPPING and not getattr(
-        config, "is_decoder", False
-    )
-    is_decoder = generates and kind in known.MODEL_FOR_CAUSAL_LM_MAPPING and not is_reader
+    is_decoder = generates and kind in known.MODEL_FOR_CAUSAL_LM_MAPPING and not _is_reader(config)
     return (AutoModelForCausalLM if is_decoder else AutoModel), False
+
+
+def _is_reader(config: Any) -> bool:
+    """Return whether a model only reads, such as BERT, although transformers can build a decoder of its parts."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING
+
+    is_masked = type(config) in MODEL_FOR_MASKED_LM_MAPPING and not config.is_encoder_decoder
+    return is_masked and not getattr(config, "is_decoder", False)
 
 
 def _read_config(location: Location, options: dict[str, Any]) -> Any:
@@ -247,6 +252,8 @@ def _check_files(location: Location, options: dict[str, Any]) -> None:
     for keys, value in _leaves(config):
         # The theta of rotary positions is the base of their wavelengths, not a size, and may be larger.
         largest = MOST_LAYERS if "layer" in keys[-1] else MOST
+        if "labels" in keys[-1]:
+            largest = MOST_LABELS
         if isinstance(value, int) and value > largest and "theta" not in keys[-1]:
             raise ModelError(
                 f"{location.name} cannot be loaded: its {keys[-1]} is {clip(str(value), 24)}, which no model has"
@@ -331,7 +338,8 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
     notes: tuple[Note, ...] = ()
     if n_pieces < LEAST_SHARE * n_vectors:
         notes = (Note.of("vocabulary_smaller", pieces=n_pieces, vectors=n_vectors),)
-    has_head = model.can_generate() and model.get_output_embeddings() is not None
+    can_generate = model.can_generate() and not _is_reader(model.config)
+    has_head = can_generate and model.get_output_embeddings() is not None
     return Loaded(
         tokenizer=tokenizer,
         model=_base_of(model),
@@ -460,6 +468,11 @@ def as_model_error(
             ) from error
         if unfit := unfit_releases():
             raise ModelError(unfit) from error
+        if "trust_remote_code" in str(error):
+            raise ModelError(
+                f"{name} comes with code of its own, which is not run unless you trust it: --trust-remote-code "
+                "(in Python trust_remote_code=True)"
+            ) from error
         kind = f"{type(error).__name__}: " if is_typed else ""
         raise ModelError(f"{name} cannot {what}: {kind}{first_line(error)}") from error
 

@@ -332,7 +332,8 @@ class FunctionalRecorder:
     def record_call(self, layer: Layer, computation: Computation) -> None:
         """Pass on a call of the fused function."""
         n_extra_keys = computation.n_extra_keys
-        if not self._covers_tokens((*layer.query.shape[:3], layer.key.shape[2] - n_extra_keys)):
+        shape = (*layer.query.shape[:3], layer.key.shape[2] - n_extra_keys)
+        if not self._covers_tokens(shape, computation):
             return
         self._run.native = self._run.native.replace(SOFTMAX, "sdpa")
         self._run.add_layer(replace(layer, n_extra_keys=n_extra_keys))
@@ -354,7 +355,7 @@ class FunctionalRecorder:
             )
         n_extra_keys = computation.n_extra_keys
         weights = weights[..., : weights.shape[-1] - n_extra_keys]
-        if not self._covers_tokens(tuple(weights.shape)):
+        if not self._covers_tokens(tuple(weights.shape), computation):
             return
         self._run.has_sinks |= n_extra_keys > 0
         self._run.add_weights(weights)
@@ -366,17 +367,24 @@ class FunctionalRecorder:
             "inside `with attnviz.watch(model, axes=...):`"
         )
 
-    def _covers_tokens(self, shape: tuple[int, ...]) -> bool:
+    def _covers_tokens(self, shape: tuple[int, ...], computation: Computation) -> bool:
         """Return whether weights of this shape have a row and a column for every token; if not, leave them out."""
         n_batch, n_rows = self._run.batch.real.shape
         n_keys = self._run.batch.real_keys.shape[1]
-        if (shape[0], *shape[2:]) == (n_batch, n_rows, n_keys):
-            return True
-        self._run.leave_out(
-            "has no weights of all tokens on all tokens: a softmax that it multiplies by values has the shape "
-            f"{tuple(shape)}"
-        )
-        return False
+        if (shape[0], *shape[2:]) != (n_batch, n_rows, n_keys):
+            self._run.leave_out(
+                "has no weights of all tokens on all tokens: a softmax that it multiplies by values has the shape "
+                f"{tuple(shape)}"
+            )
+            return False
+        if computation.keys is None:
+            # As many keys as tokens may be something else, such as the places that Linformer projects its keys to.
+            self._run.leave_out(
+                f"has weights of the shape {tuple(shape)}, whose columns cannot be followed to the tokens: run it "
+                "yourself inside `with attnviz.watch(model):`, which does not name them"
+            )
+            return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)

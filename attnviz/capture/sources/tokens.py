@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Int
+import torch
+from torch import Tensor
 
 from attnviz.attention import GENERATED, Note, Token
 from attnviz.errors import InputError
@@ -73,33 +74,66 @@ def check_words(words: Sequence[str], tokens: Sequence[Token]) -> None:
         start += len(word) + 1
 
 
-def one_encoding(prepared: Any, n_known: int, padding: int | None) -> dict[str, list[int]]:
-    """Return the token ids of one text, and their types if there are any, from a tokenizer's output or ids alone.
+NO_IDS = "expected a text, its words, or the token ids of one text, as a list, a tensor or the tokenizer's output"
+# What tokenizers and processors return for the caller alone; no model computes with it.
+FOR_THE_CALLER = frozenset(
+    {"special_tokens_mask", "offset_mapping", "length", "overflow_to_sample_mapping"}
+    | {"overflowing_tokens", "num_truncated_tokens"}
+)
 
-    Padding is left out: by the attention mask or, without one, the ids equal to `padding` at both ends. Raises
-    InputError: these are no ids of one text, or one is not below `n_known`.
+
+def read_encoding(prepared: Any, n_known: int, padding: int | None) -> dict[str, Tensor]:
+    """Return the inputs of a model for one text, from the output of a tokenizer or processor or from ids alone.
+
+    Each has an axis for the batch. If there is no ``attention_mask``, ids equal to `padding` at both ends are left out.
+    Raises InputError: these are no ids of one text, one is not below `n_known`, or an input is no array.
     """
     parts = prepared if isinstance(prepared, Mapping) else {"input_ids": prepared}
-    rows = {}
-    for name in ("input_ids", "attention_mask", "token_type_ids"):
-        if name in parts:
-            part = parts[name]
-            try:
-                row = np.asarray(part.cpu() if hasattr(part, "cpu") else part)
-            except ValueError:  # rows of several lengths are several texts, which are refused below
-                row = np.zeros(0)
-            rows[name] = row[0] if row.ndim == 2 and len(row) == 1 else row
-    ids = rows.get("input_ids", np.zeros(0))
-    if ids.ndim != 1 or ids.dtype.kind not in "iu" or not ids.size:
-        raise InputError(
-            "expected a text, its words, or the token ids of one text, as a list, a tensor or the tokenizer's output"
-        )
+    inputs = {
+        name: _as_tensor(part, name)
+        for name, part in parts.items()
+        if part is not None and name not in FOR_THE_CALLER
+    }
+    ids = inputs.get("input_ids", torch.zeros(0))
+    if ids.ndim == 1:  # without an axis for the batch, which inputs with one row a token lack too
+        inputs = {
+            name: tensor[None] if tensor.shape[:1] == ids.shape else tensor
+            for name, tensor in inputs.items()
+        }
+        ids = ids[None]
+    if ids.ndim != 2 or len(ids) != 1 or ids.is_floating_point() or not ids.numel():
+        raise InputError(NO_IDS)
     if not 0 <= ids.min() <= ids.max() < n_known:
         raise InputError(f"token ids are from 0 to {n_known - 1:,}: got {ids.min()} to {ids.max()}")
-    is_real = rows.pop("attention_mask", _default_mask(ids, padding)) > 0
-    if not np.any(is_real):
+    mask = inputs.get("attention_mask", ids != (-1 if padding is None else padding))
+    if mask.shape != ids.shape:
+        raise InputError(
+            f"the attention_mask has the shape {tuple(mask.shape)}, the ids {tuple(ids.shape)}"
+        )
+    places = mask[0].nonzero()[:, 0]
+    if not len(places):
         raise InputError("there is no token: all ids are padding")
-    return {name: row[is_real].tolist() for name, row in rows.items()}
+    if "attention_mask" in inputs:
+        return inputs
+    real = slice(int(places[0]), int(places[-1]) + 1)
+    inputs = {
+        name: tensor[:, real] if tensor.shape[:2] == ids.shape else tensor
+        for name, tensor in inputs.items()
+    }
+    return {**inputs, "attention_mask": torch.ones_like(inputs["input_ids"])}
+
+
+def _as_tensor(part: Any, name: str) -> Tensor:
+    """Return an input of a model as a tensor. Raises InputError: it is no array of numbers."""
+    if isinstance(part, Tensor):
+        return part
+    try:
+        array = np.asarray(part)
+        if array.ndim:
+            return torch.from_numpy(array)
+    except (TypeError, ValueError):  # rows of several lengths, texts, objects
+        pass
+    raise InputError(NO_IDS if name == "input_ids" else f"{name} must be an array of numbers")
 
 
 def padding_id(tokenizer: Any) -> int | None:
@@ -110,16 +144,6 @@ def padding_id(tokenizer: Any) -> int | None:
     padding: int | None = tokenizer.pad_token_id
     others = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id)
     return None if padding in others else padding
-
-
-def _default_mask(
-    ids: Int[np.ndarray, " token"], padding: int | None
-) -> Bool[np.ndarray, " token"]:
-    """Return which ids are not padding at either end."""
-    others = np.flatnonzero(ids != padding)
-    places = np.arange(len(ids))
-    first, last = others.min(initial=len(ids)), others.max(initial=-1)
-    return np.asarray((places >= first) & (places <= last))
 
 
 def generated_tokens(

@@ -134,11 +134,13 @@ class TestOtherFiles:
 
     def test_sizes_of_no_model(self, folder: Path) -> None:
         """They would take hours, and all memory, to build."""
+        change_config(folder, num_labels=10**7)
+        assert refusal(folder).endswith("its num_labels is 10000000, which no model has")
         change_config(folder, n_layers=10**6)
         assert refusal(folder).endswith("its n_layers is 1000000, which no model has")
 
     def test_code(self, folder: Path, tmp_path: Path) -> None:
-        """Code that comes with a model does not run unless it is allowed to."""
+        """Code that comes with a model does not run unless it is allowed to, and the option is named."""
         trace = tmp_path / "ran"
         (folder / "own.py").write_text(f"open({str(trace)!r}, 'w').close()", encoding="utf-8")
         change_config(
@@ -146,7 +148,9 @@ class TestOtherFiles:
             model_type="own",
             auto_map={"AutoConfig": "own.Config", "AutoModel": "own.Model"},
         )
-        assert "cannot be loaded" in refusal(folder)
+        assert "code of its own, which is not run unless you trust it: --trust-remote" in refusal(
+            folder
+        )
         assert not trace.exists()
 
 

@@ -260,6 +260,22 @@ def test_a_transformer_of_torch(x: Tensor) -> None:
         seen.attention(layers=[0, 2])
 
 
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+def test_a_step_with_a_cache(implementation: str) -> None:
+    """The one new token and the tokens before it are one sequence: a decoder's, not two."""
+    import transformers
+
+    sizes: dict[str, Any] = {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 50}
+    config = transformers.GPT2Config(**sizes, bos_token_id=1, eos_token_id=2)
+    model: Any = transformers.GPT2LMHeadModel(config).eval()
+    model.set_attn_implementation(implementation)
+    ids = torch.randint(3, 50, (1, 6))
+    with torch.no_grad(), attnviz.watch(model) as seen:
+        model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=3, min_new_tokens=3)
+    record = seen.attention()
+    assert (record.kind, record.weights.shape) == ("decoder", (2, 4, 1, 8))
+
+
 def test_cross_attention_is_known_by_its_inputs(x: Tensor) -> None:
     """Even where both sequences are equally long."""
     layer = nn.MultiheadAttention(16, 4, batch_first=True)
