@@ -12,9 +12,10 @@ from attnviz.attention import MEAN_IN_DATA
 from attnviz.errors import FileFormatError, OutputError, SettingsError
 from attnviz.look import Look
 from attnviz.result import Result
-from attnviz.storage.files import FOREIGN, check_ending, listed, write_whole
+from attnviz.storage.files import check_ending, listed, write_whole
 from attnviz.text.display import visible
 from attnviz.text.messages import current_language, language
+from attnviz.text.suggest import FOREIGN
 
 if TYPE_CHECKING:
     from attnviz.attention import Attention

@@ -28,9 +28,8 @@ from attnviz.errors import (
     UnreachableModelError,
 )
 from attnviz.models.registry import TOY, TOY_KOREAN, Device, Dtype, is_random, names, split_sizes
-from attnviz.storage.files import FOREIGN
 from attnviz.text.display import clip, is_korean, visible
-from attnviz.text.suggest import suggest
+from attnviz.text.suggest import FOREIGN, suggest
 
 if TYPE_CHECKING:
     import torch

@@ -67,27 +67,6 @@ def use_instead(ending: str) -> str | None:
     return REPLACED.get(ending.lower())
 
 
-# Files of other programs that people give as a model or as a record: what they are, and how they are converted.
-_ARRAY = (
-    "is an array without its tokens: in Python, attnviz.heatmap({read}, words) draws it, and "
-    'numpy.savez("weights.npz", weights={read}, tokens=words) writes a file for --load'
-)
-_PICKLED = (
-    "holds weights without the code of their model: give a file of code with a function that builds the model and "
-    "loads them, -m my_model.py:build"
-)
-FOREIGN = {
-    ".npy": _ARRAY.format(read='numpy.load("weights.npy")'),
-    ".csv": _ARRAY.format(read='numpy.loadtxt("weights.csv", delimiter=",")'),
-    ".gguf": "is a model for llama.cpp: in Python, AutoModelForCausalLM.from_pretrained(folder, gguf_file=name)"
-    ".save_pretrained(new_folder), and the same with AutoTokenizer, write a folder that -m reads",
-    ".onnx": "is a graph of operations without the code of its model: give the model that it was exported from",
-    ".pt": _PICKLED,
-    ".pth": _PICKLED,
-    ".ckpt": _PICKLED,
-}
-
-
 def listed(endings: Collection[str]) -> str:
     """Return endings in words, such as ``.png, .svg or .pdf``."""
     *most, last = endings

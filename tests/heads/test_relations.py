@@ -281,7 +281,8 @@ class TestRoles:
         assert (role.score, role.high, role.rule.threshold) == (1.0, 1.0, 0.5)
         assert 0.9 < role.low < 1
         offset, untrained = role.controls
-        assert (offset.value, untrained.value) == (0, pytest.approx(0.1))
+        assert offset.value == 0
+        assert untrained.value == pytest.approx(0.1)
 
     @pytest.mark.parametrize(
         ("n", "distance", "right", "random"),

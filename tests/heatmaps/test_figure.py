@@ -19,9 +19,9 @@ from attnviz.capture.attend import attend
 from attnviz.errors import AttnvizWarning, SettingsError
 from attnviz.heatmaps import figure as figures
 from attnviz.heatmaps.api import heatmap
-from attnviz.look import Look
+from attnviz.look import Look, Scale
 from attnviz.render.palette import colours, levels, text_colours
-from attnviz.render.sheet import AXES, Scale, Sheet, resolve
+from attnviz.render.sheet import AXES, Sheet, resolve
 from attnviz.render.theme import LIGHT
 from attnviz.text.display import percent, token_text
 from attnviz.text.messages import _
