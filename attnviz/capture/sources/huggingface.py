@@ -342,11 +342,12 @@ class PretrainedSource(Source):
         else:
             run = ForwardPass(batch=batch, observers=observers, native=native)
             tracing = show_layers(run, **shows, whole_masks=self._needs_whole_masks)
-        with self._at_rest(), show_calls(model, run.observers), ExitStack() as stack:
+        with self._at_rest(), ExitStack() as stack:
             try:
                 if not is_traced:
                     self._expect_unchanged(model, batch.inputs, native)
                     stack.enter_context(watched(model, native))
+                stack.enter_context(show_calls(model, run.observers))
                 stack.enter_context(tracing)
                 model(**batch.inputs)
             except AttnvizError:

@@ -15,8 +15,7 @@ from attnviz.render.terminal.table import folded_table
 from attnviz.render.terminal.text import READABLE, behind
 from attnviz.text.messages import _
 from attnviz.walkthroughs import wording
-from attnviz.walkthroughs.calculation import spell_out
-from attnviz.walkthroughs.keys import KeyTable, key_table
+from attnviz.walkthroughs.keys import KeyTable, in_numbers, key_table
 from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.terminal.tables import (
     ColumnGroup,
@@ -43,7 +42,7 @@ def draw_overview(view: View, screen: Screen) -> Iterator[Text]:
     yield from _heading(view)
     table = key_table(view, steps)
     if table is not None:
-        yield from _query_and_keys(view, table, steps)
+        yield from _query_and_keys(view, table)
         if "probabilities" in walk.grids:
             yield from _words(view)
     elif heads == 1:
@@ -109,7 +108,7 @@ def _foot(view: ScreenView, *, has_weights: bool) -> Iterator[Text]:
     yield from view.wrap(view.receipt, "bold" if view.walk.own is not None else "")
 
 
-def _query_and_keys(view: ScreenView, table: KeyTable, steps: Sequence[StepView]) -> Iterator[Text]:
+def _query_and_keys(view: ScreenView, table: KeyTable) -> Iterator[Text]:
     """Yield the query, the formulas, one row per key, the context, and how the largest weight was computed."""
     yield Text()
     if table.query is not None:
@@ -122,17 +121,10 @@ def _query_and_keys(view: ScreenView, table: KeyTable, steps: Sequence[StepView]
     yield from _keys(view, table)
     if table.context is not None:
         yield from _vector(view, _("context"), table.context)
-    if table.query is None:
-        return
-    if table.largest is not None:
-        worked = [
-            f"{step.column} = {spell_out(view.walk, step.step, 0, table.largest, view.digits)}"
-            for step in steps
-            if step.is_by_key and step.step.operation not in {"mask", "weigh"}
-        ]
+    if worked := in_numbers(view, table):
         yield Text()
-        yield from view.wrap(f"“{table.keys[table.largest]}”: {'; '.join(worked)}")
-    if table.columns[1].formula.endswith("q · k"):
+        yield from view.wrap(worked)
+    if table.query is not None and table.columns[1].formula.endswith("q · k"):
         words = _("q, k: vectors of query and key ({n} numbers each); q · k: sum of their products")
         yield from view.wrap(words.format(n=table.query.values.shape[1]), "dim")
 

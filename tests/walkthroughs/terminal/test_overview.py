@@ -30,7 +30,7 @@ NUMBER = r"-?(?:\d+\.?\d*(?:e[-+]\d+)?|∞)"
 home = cache(open_source)
 
 
-def shown(walked: Walkthrough, width: int = 80, lines: int = 64, **more: object) -> list[str]:
+def shown(walked: Walkthrough, width: int = 80, lines: int = 60, **more: object) -> list[str]:
     """Return the visible lines of a terminal of this height, and everything that was printed."""
     look = {name: more.pop(name) for name in ("colour", "dark", "unicode") if name in more}
     screen = Screen(width=width, **{"colour": False, **look})  # type: ignore[arg-type]
@@ -77,11 +77,12 @@ def test_the_calculation_stands_in_the_first_lines(width: int, *, colour: bool, 
     for word, weight in zip(walked.grids["weights"].columns, weights, strict=True):
         assert any(re.match(rf"{re.escape(word)} .*{weight:.3f}", line) for line in lines)
     assert lines[-1].endswith("--interactive")
-    worked = " ".join(lines[next(i for i, line in enumerate(lines) if "”: score = " in line) :])
+    in_numbers = f"{query[0, 0]:.3f}·{keys[1, 0]:.3f} + "
+    worked = " ".join(lines[next(i for i, line in enumerate(lines) if in_numbers in line) :])
+    powers = np.exp(walked.grids["scaled"].values[0])
     for part in (
-        f"“animal”: score = {query[0, 0]:.3f}·{keys[1, 0]:.3f} + ",
-        f" ≈ {scores[1]:.3f}; scaled = {scores[1]:.3f} / √8 ≈ {scaled[1]:.3f}; weight = exp({scaled[1]:.3f})",
-        f" ≈ {weights[1]:.3f}",
+        f" = {scores[1]:.3f}; / √8 = {scaled[1]:.3f}; softmax: ",
+        f"e^{scaled[1]:.3f} = {powers[1]:.2f} of {powers.sum():.2f} in all = {weights[1]:.3f}",
         "q, k: vectors of query and key (8 numbers each)",
     ):
         assert part in worked
