@@ -135,8 +135,8 @@ def percentages(before: float, after: float) -> tuple[str, str]:
     return texts
 
 
-def find(record: Attention) -> Finding | None:
-    """Return the clearest link between two words; None if there is no clear one.
+def find(record: Attention, query: int | None = None) -> Finding | None:
+    """Return the clearest link between two words, or of the word of row `query`; None if there is no clear one.
 
     A link goes from a word to the word that it attends to most: two content words or else any two words. It has at
     least twice an even share of the attention of its row. Heads that attend by position, or to one token from
@@ -155,6 +155,8 @@ def find(record: Attention) -> Finding | None:
     # With two keys, twice an even share is all: rounding must not decide.
     is_clear = largest > EVEN_SHARES * even_shares - 1e-6
     is_clear[_attends_by_position(record, keys, is_seen)] = False
+    if query is not None:
+        is_clear &= np.arange(is_clear.shape[2]) == query
     for is_chosen in (_is_content_word, _is_word):
         queries = [is_chosen(token) for token in _first_pieces(record.query_tokens)]
         columns = [is_chosen(token) for token in _first_pieces(record.key_tokens)]
@@ -165,7 +167,7 @@ def find(record: Attention) -> Finding | None:
     return None
 
 
-Finder: TypeAlias = Callable[[Attention], Finding | None]
+Finder: TypeAlias = Callable[[Attention, int | None], Finding | None]
 
 
 def other_heads(record: Attention, finding: Finding) -> str:

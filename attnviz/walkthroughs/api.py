@@ -56,9 +56,9 @@ def walkthrough(
         target: the translation that a model is made to generate (teacher forcing).
         layer: its number, counted from 0, negative from the end.
         head: its number, counted like the layer; or layer and head, ``"2.3"``.
-        query: a word or its number. Without it, the walkthrough follows the link that `attnviz.heatmap` names, among
-            the heads that are chosen: a head without its layer is that of every layer. If none is named, the first
-            layer and head, and the first word (the last one for a decoder).
+        query: a word or its number. Without it, the walkthrough follows the link that `attnviz.heatmap` names, and with
+            it the clearest link of this word, among the heads that are chosen: a head without its layer is that of
+            every layer. If there is none, the first layer and head, and the first word (the last one for a decoder).
         all_queries: whether to follow all words at once.
         whole_layer: whether to follow all heads, and then the rest of the layer.
         kind: the kind of attention, if the model has several.
@@ -101,7 +101,7 @@ def walkthrough(
     from attnviz.heatmaps.finding import find
     from attnviz.walkthroughs.capture.walks import follow
 
-    chooses_query = query is not None or all_queries or whole_layer
+    chooses_link = all_queries or whole_layer or (query is not None and head is not None)
     return follow(
         text,
         source,
@@ -115,7 +115,7 @@ def walkthrough(
         pair=pair,
         target=target,
         full=full,
-        find_link=None if chooses_query else find,
+        find_link=None if chooses_link else find,
     )
 
 

@@ -53,6 +53,16 @@ def test_toy_alone(typed: Typed, here: Path) -> None:
     )
 
 
+def test_a_word_chooses_its_head(typed: Typed) -> None:
+    """A query alone is followed through the head of its clearest link, as `heatmap` names it."""
+    text = "The animal didn't cross the street because it was too tired."
+    told = typed("walkthrough", "--toy", text, "--query", "it").output.splitlines()
+    assert told[0] == "“it” attends most to “animal” (0.81)"
+    assert told[1].startswith("toy, head 2.4: the query “it”")
+    told = typed("walkthrough", "--toy", text, "--query", "it", "--head", "0.0").output.splitlines()
+    assert told[1].startswith("toy, head 0.0: the query “it”")
+
+
 def test_exercise(typed: Typed, here: Path) -> None:
     """Blank cells with --exercise, the same numbers with --solution; another seed, another exercise."""
     exercise = ("walkthrough", "--exercise", "0")

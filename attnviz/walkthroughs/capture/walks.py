@@ -58,7 +58,7 @@ def follow(
 ) -> Walkthrough:
     """Follow one word, or all words, through one head or a whole layer of a model; see `attnviz.walkthrough`.
 
-    `find_link` chooses the query, and the layer and the head if they are not given. The model runs once and gets a
+    `find_link` chooses what is not given of the query, the layer and the head. The model runs once and gets a
     receipt (twice for a decoder layer with two kinds of attention, and once more for `find_link`). Query, keys and
     values are recomputed from the projections of the head if these are found, and the context from them, in double
     precision.
@@ -81,7 +81,7 @@ def follow(
     walks_all = all_queries or (whole_layer and query is None)
     if find_link is not None or (head is not None and layer is None):
         (record,) = attend_batch(batch, source, layers=layer, heads=head)
-        link = find_link(record) if find_link else None
+        link = find_link(record, None if query is None else query_row) if find_link else None
         if link is not None:
             layer, head, query_row = link.layer, link.head, link.query
         elif find_link is None and len(record.layers) > 1:
