@@ -525,6 +525,8 @@ def arrangement_of(
     batch_axis = 1 if key_origin is not None and key_origin[1] == 0 else 0
     shared = [axis for axis, role in axes if role == "shared"]
     has_features = any(axis.origin == FEATURES for axis in shared)
+    # Queries, keys and values that are inputs themselves, (batch, head, token, d), have an axis of heads.
+    are_inputs = values is not None and any(isinstance(axis.origin, tuple) for axis in values[-1])
     names = []
     for axis, role in axes:
         if role == "summed":
@@ -535,11 +537,13 @@ def arrangement_of(
         elif isinstance(axis.origin, tuple) and axis.origin[1] == batch_axis:
             names.append("batch")
         elif axis.size > 1 and (
-            not tracker.is_whole(axis)
+            not (are_inputs and tracker.is_whole(axis))
             if isinstance(axis.origin, tuple)
             else has_features and axis.origin is None
         ):
-            return None  # part of a sequence, such as the windows of a picture
+            # Part of a sequence, such as the windows of a picture; or another axis of the input, such as the channels
+            # of a signal, each of which attends alone.
+            return None
         else:
             names.append("head")
     arrangement = Arrangement(
