@@ -23,6 +23,8 @@ from attnviz.errors import SettingsError
 
 # The origin of an axis that was computed from the numbers of each token, such as the output of a linear layer.
 FEATURES: Final = "features"
+# The origin of an axis of an input over which queries and keys were multiplied.
+OWN_FEATURES: Final = "features of an input"
 NAMES: Final = ("batch", "head", "query", "key")  # the axes of weights in a record's order
 # Functions that put the dimensions of their argument into another order, or a new one between them.
 REORDER = frozenset(
@@ -46,9 +48,14 @@ class Axis:
     """A dimension of a tensor, or a factor of one: heads folded into the batch make one dimension of two axes."""
 
     size: int
-    # The input, by its number, and its axis; FEATURES; or None if the origin is unknown.
+    # The input, by its number, and its axis; FEATURES or OWN_FEATURES; or None if the origin is unknown.
     origin: tuple[int, int] | str | None = None
     normalised: bool = False  # whether a softmax made the numbers along this axis sum to 1
+
+    @property
+    def has_features(self) -> bool:
+        """Whether it runs over features, and not over tokens."""
+        return self.origin in {FEATURES, OWN_FEATURES}
 
 
 Dimension: TypeAlias = tuple[Axis, ...]  # its axes, the outermost first
@@ -76,6 +83,8 @@ class AxisTracker:
         self._layouts: MutableMapping[Tensor, Layout] = by_tensor()
         # The sizes of the axes of each input that may be its batch or its tokens.
         self.inputs: list[tuple[int, ...]] = []
+        # Axes of inputs over which queries and keys were multiplied: they run over features, not over tokens.
+        self._features: set[tuple[int, int]] = set()
 
     def begin(self, *inputs: Any) -> None:
         """Name the axes of the tensors among the inputs, which may be in lists and dictionaries."""
@@ -84,10 +93,8 @@ class AxisTracker:
                 continue
             number = len(self.inputs)
             layout = [(Axis(size, (number, axis)),) for axis, size in enumerate(tensor.shape)]
-            # Vectors of tokens, (batch, token, d); of one sentence, (token, d), only the first axis is certain.
-            if tensor.is_floating_point() and tensor.ndim == 3:
-                layout[-1] = (Axis(tensor.shape[-1], FEATURES),)
-            has_features = tensor.is_floating_point() and tensor.ndim in {2, 3}
+            # Of one sentence, (token, d), only the first axis is certain.
+            has_features = tensor.is_floating_point() and tensor.ndim == 2
             self.inputs.append(tuple(tensor.shape[:-1] if has_features else tensor.shape))
             self._layouts[tensor] = tuple(layout)
 
@@ -114,7 +121,16 @@ class AxisTracker:
         # A tensor that was resized in place has another shape than when its layout was noted.
         if layout is None or shape_of(layout) != tuple(tensor.shape):
             return tuple((Axis(size),) for size in tensor.shape)
-        return layout
+        return tuple(tuple(map(self._known, axes)) for axes in layout)
+
+    def multiply_over(self, axes: Dimension) -> None:
+        """Note that queries and keys are multiplied over a dimension, unless it is one of weights."""
+        if not any(axis.normalised for axis in axes):
+            self._features |= {axis.origin for axis in axes if isinstance(axis.origin, tuple)}
+
+    def _known(self, axis: Axis) -> Axis:
+        """Return an axis with the origin that is known of it now."""
+        return replace(axis, origin=OWN_FEATURES) if axis.origin in self._features else axis
 
     def note(self, tensor: Tensor, layout: Layout) -> None:
         """Note the layout of a tensor."""
@@ -259,6 +275,10 @@ class AxisTracker:
             _roles(letters[0], layouts[0], letters[1], layouts[1], letters[2]),
             _roles(letters[1], layouts[1], letters[0], layouts[0], letters[2]),
         )
+        if first in self._layouts and second in self._layouts:
+            places = zip(itertools.chain(*roles), itertools.chain(*layouts), strict=True)
+            summed = [axes for (role, _), axes in places if role == "summed"]
+            self.multiply_over(tuple(itertools.chain(*summed)))
         return Product((first, second), roles, result)
 
 
@@ -524,16 +544,18 @@ def arrangement_of(
     query_origin = sequence_of([axis for axis, role in axes if role == "free"])
     batch_axis = 1 if key_origin is not None and key_origin[1] == 0 else 0
     shared = [axis for axis, role in axes if role == "shared"]
-    has_features = any(axis.origin == FEATURES for axis in shared)
+    has_features = any(axis.has_features for axis in shared)
     # Queries, keys and values that are inputs themselves, (batch, head, token, d), have an axis of heads.
-    are_inputs = values is not None and any(isinstance(axis.origin, tuple) for axis in values[-1])
+    are_inputs = values is not None and any(
+        isinstance(axis.origin, tuple) or axis.origin == OWN_FEATURES for axis in values[-1]
+    )
     names = []
     for axis, role in axes:
         if role == "summed":
             names.append("key")
         elif role == "free":
             # Heads may share their values, and a library may put the heads of one query into rows.
-            names.append("head" if axis.origin == FEATURES else "query")
+            names.append("head" if axis.has_features else "query")
         elif isinstance(axis.origin, tuple) and axis.origin[1] == batch_axis:
             names.append("batch")
         elif axis.size > 1 and (
@@ -557,7 +579,7 @@ def arrangement_of(
         return _without_units(arrangement)
     # The history of the batch was lost: its size may still tell.
     first = roles[0][0] == "shared" and len_of(layout[0]) == n
-    if not first or any(axis.origin == FEATURES for axis in layout[0]):
+    if not first or any(axis.has_features for axis in layout[0]):
         return None
     return _without_units(replace(arrangement, names=("batch", *names[1:])))
 

@@ -25,7 +25,6 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from attnviz.capture.sources.axes import (
-    FEATURES,
     NAMES,
     VIEWS,
     Arrangement,
@@ -391,8 +390,10 @@ class AttentionTracer(TorchFunctionMode):
         self, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor
     ) -> Arrangement | None:
         """Return the arrangement of the weights that the fused function computed; note the layout of its output."""
-        query_layout, key_layout, value_layout = map(self._axes.layout, inputs)
         query, key, _ = inputs
+        for tensor in (query, key):
+            self._axes.multiply_over(self._axes.layout(tensor)[-1])
+        query_layout, key_layout, value_layout = map(self._axes.layout, inputs)
         self._axes.note(output, (*query_layout[:-1], value_layout[-1]))
         n_leading = query.ndim - 2
         roles: list[tuple[str, int | None]] = [("shared", dim) for dim in range(n_leading)]
@@ -549,7 +550,7 @@ def _two_operands(args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any
 def _are_features(dimensions: Sequence[Dimension]) -> bool:
     """Return whether these dimensions have more than one entry, and run over features only."""
     axes = [axis for dimension in dimensions for axis in dimension if axis.size > 1]
-    return bool(axes) and all(axis.origin == FEATURES for axis in axes)
+    return bool(axes) and all(axis.has_features for axis in axes)
 
 
 def _as_keys(tensor: Tensor, arrangement: Arrangement) -> Tensor:

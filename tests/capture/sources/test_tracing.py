@@ -564,6 +564,56 @@ def test_windows_of_a_picture_are_not_guessed() -> None:
         seen.attention()
 
 
+class OfSignals(nn.Module):
+    """Attention of a signal (batch, channel, time) over time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv1d(3, 16, 3, padding=1)
+        self.projections = nn.ModuleList(nn.Linear(16, 16) for _ in range(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the weights that are expected, [batch, head, query, key]."""
+        x = self.convolution(x).transpose(1, 2)
+        query, key, value = (
+            project(x).view(*x.shape[:2], 4, 4).transpose(1, 2) for project in self.projections
+        )
+        functional.scaled_dot_product_attention(query, key, value)
+        return torch.softmax(query @ key.mT / 2, dim=-1)
+
+
+def test_channels_first() -> None:
+    """The time of a signal is its last axis: its queries and keys, and no features."""
+    module = OfSignals()
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        expected = module(torch.randn(2, 3, 7))
+    record = seen.attention(index=1)
+    assert record.kind == "encoder"
+    torch.testing.assert_close(torch.tensor(record.weights[0]), expected[1])
+
+
+def test_another_axis_of_the_input_is_refused() -> None:
+    """Channels that attend alone, folded into the batch, are neither sentences nor heads; `axes` can name them."""
+
+    def of_channels(x: Tensor) -> Tensor:
+        folded = (
+            x.transpose(1, 2).flatten(end_dim=1)[..., None].expand(-1, -1, 4)
+        )  # [channel, time, d]
+        weights = torch.softmax(folded @ folded.mT, dim=-1)
+        return weights @ folded
+
+    module = nn.Module()
+    module.forward = of_channels
+    x = torch.randn(2, 5, 3)
+    with attnviz.watch(module) as seen:
+        module(x)
+    with pytest.raises(NoAttentionError, match=r"not clear what the axes .* axes='"):
+        seen.attention()
+    with attnviz.watch(module, axes="batch query key") as seen:
+        module(x)
+    assert seen.attention(index=5).weights.shape == (1, 1, 5, 5)
+
+
 def test_several_patterns_of_one_layer() -> None:
     """A layer is what the model numbers as a layer, also where it attends twice."""
 
