@@ -267,6 +267,10 @@ def _drawable(character: str) -> str:
         return character
 
 
+# Hundreds of emoji that are joined to one character are cut: they would need the room of hundreds.
+LONGEST_CHARACTER = 16
+
+
 def clip(text: str, length: int) -> str:
     """Cut a text to this many characters, as a person counts them; an ellipsis marks the cut."""
     if len(text) <= length:
@@ -275,8 +279,8 @@ def clip(text: str, length: int) -> str:
         return text[: max(0, length - 1)].rstrip() + "…"
     import regex
 
-    # an emoji sequence, or a letter with its accents, counts as one character
-    characters = regex.findall(r"\X", text)
+    # An emoji sequence, or a letter with its accents, counts as one character: a family of emoji has 11 of Unicode's.
+    characters = [character[:LONGEST_CHARACTER] for character in regex.findall(r"\X", text)]
     if len(characters) <= length:
-        return text
+        return "".join(characters)
     return "".join(characters[: max(0, length - 1)]).rstrip() + "…"

@@ -132,7 +132,10 @@ class TestTokenText:
 
 @pytest.mark.parametrize(
     ("text", "length", "cut"),
-    [("love", 4, "love"), ("loving", 4, "lov…"), ("I love", 3, "I…"), ("love", 1, "…")],
+    [
+        *(("love", 4, "love"), ("loving", 4, "lov…"), ("I love", 3, "I…"), ("love", 1, "…")),
+        ("\U0001f469\u200d" * 200, 40, "\U0001f469\u200d" * 8),  # counts as one character
+    ],
 )
 def test_clip(text: str, length: int, cut: str) -> None:
     """A text that is too long ends in an ellipsis, and has no space before it."""
