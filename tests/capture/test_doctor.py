@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 @pytest.mark.usefixtures("as_installed")
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_architecture(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """All layers are verified, alone and padded, weights are the library's own within 5e-6, and the row says so."""
+    """All layers are verified, alone and padded, weights are the library's own within 1e-6, and the row says so."""
     found = diagnose(name, tmp_path)
     assert found.refusal == ""
     assert found.unseen == ()
-    assert all(layer.eager is not None and layer.eager <= 5e-6 for layer in found.layers)
+    # Gemma 4 does not divide its scores by anything, so that their rounding errors are larger.
+    close = 5e-6 if name == "gemma4" else 1e-6
+    assert all(layer.eager is not None and layer.eager <= close for layer in found.layers)
     row, page = row_of(name, found), PAGE.read_text(encoding="utf-8")
     if request.config.getoption("--rewrite-golden") and row not in page:
         rows = [line for line in page.splitlines() if not line.startswith(f"| {name} |")]
