@@ -6,17 +6,15 @@ import difflib
 from collections.abc import Iterable
 
 # Files of other programs that people give as a model or as a record: what they are, and how they are converted.
-_ARRAY = (
-    "is an array without its tokens: in Python, attnviz.heatmap({read}, words) draws it, and "
-    'numpy.savez("weights.npz", weights={read}, tokens=words) writes a file for --load'
-)
 _PICKLED = (
     "holds weights without the code of their model: give a file of code with a function that builds the model and "
     "loads them, -m my_model.py:build"
 )
 FOREIGN = {
-    ".npy": _ARRAY.format(read='numpy.load("weights.npy")'),
-    ".csv": _ARRAY.format(read='numpy.loadtxt("weights.csv", delimiter=",")'),
+    ".npy": 'is an array without its tokens: in Python, attnviz.heatmap(numpy.load("weights.npy"), words) draws it, '
+    'and numpy.savez("weights.npz", weights=numpy.load("weights.npy"), tokens=words) writes a file for --load',
+    ".csv": "is a table, which attnviz writes for other programs: save .json, .npz or .safetensors too, to read them "
+    'again; a matrix is drawn in Python by attnviz.heatmap(numpy.loadtxt("weights.csv", delimiter=","), words)',
     ".gguf": "is a model for llama.cpp: in Python, AutoModelForCausalLM.from_pretrained(folder, gguf_file=name)"
     ".save_pretrained(new_folder), and the same with AutoTokenizer, write a folder that -m reads",
     ".onnx": "is a graph of operations without the code of its model: give the model that it was exported from",

@@ -109,7 +109,7 @@ class PretrainedDecoding(Decoding):
         if self._cache is not None:
             options[self._cache_name] = self._cache
         if self._cache is not None and self._takes_positions:
-            # Some models, such as Bamba, would count them from 0 again.
+            # Some models, such as Bamba, would count the positions from 0 again.
             n = len(self._read)
             options["position_ids"] = torch.arange(n - new_ids.shape[1], n, device=new_ids.device)[
                 None
@@ -121,7 +121,7 @@ class PretrainedDecoding(Decoding):
             options |= {"encoder_outputs": self._encoded, "attention_mask": mask}
         name = "input_ids" if self.source is None else "decoder_input_ids"
         output = self.model(**{name: new_ids}, **options)
-        # Any other model makes its own, with what each of its layers keeps.
+        # A decoder makes its cache itself, with what each of its layers keeps; without one it reads all again.
         self._cache = output.get(self._cache_name) if self.cached else None
         self.cached = self._cache is not None
         return output.logits[0, -1]  # type: ignore[no-any-return]
