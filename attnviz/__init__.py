@@ -6,8 +6,6 @@
 (3, 6, 4, 4)
 """
 
-from attnviz import errors as errors
-
 __version__ = "0.2.0"
 
 

@@ -1,5 +1,6 @@
 """The public names, as type checkers read them; each is imported on first use."""
 
+from . import errors as errors
 from .attention import Attention, Note, Receipt, Token
 from .capture.attend import attend, attend_all
 from .capture.doctor import Diagnosis, doctor
