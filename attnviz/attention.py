@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 # Bidirectional self-attention, causal self-attention, or attention to the keys of another sequence.
 Kind = Literal["encoder", "decoder", "cross"]
-# Why the rows of a record may sum to less (or, rounded, slightly more) than 1.
-ShortRows = Literal["pooled", "truncated", "dropped", "sink", "rounded", "masked"]
+# Why the rows of a record may sum to less than 1; rounded ones may sum to slightly more, and those of a sigmoid, which
+# are not normalised, to any number.
+ShortRows = Literal["pooled", "truncated", "dropped", "sink", "rounded", "masked", "unnormalised"]
 # The axes that a record can be averaged over.
 MeanAxis = Literal["layers", "heads"]
 # What chooses the layer and the head of a drawing: a number, "mean", a head with its layer, or None for all.
@@ -796,6 +797,8 @@ def _check_rows(record: Attention) -> None:
     elif record.receipt is not None and record.receipt.dtype == "bfloat16":
         tolerance = BFLOAT16_TOLERANCE
     may_be_short = bool(set(record.short_rows) - {"rounded"})
+    if "unnormalised" in record.short_rows:
+        sums = weights.max(axis=-1)
     is_wrong = np.asarray(sums > 1 + tolerance if may_be_short else np.abs(sums - 1) > tolerance)
     if is_wrong.any():
         total = sums[tuple(np.argwhere(is_wrong)[0])]

@@ -49,6 +49,9 @@ NOTES: Templates = {
         "they may not belong together"
     ),
     "sinks": N_("Heads have sinks: a row lacks the weight that its head gives to no token"),
+    "no_softmax": N_(
+        "This is no softmax: each weight is between 0 and 1, and a row sums to between {least} and {most}"
+    ),
     "rows_masked": N_("Rows that may attend to no key are empty: {n:,}"),
     "layers_unclear": N_("Left out, because their axes are not clear: {n:,} layers"),
     "layers_left_out": N_(

@@ -1,4 +1,4 @@
-"""Follow the axes of a model's inputs through the functions of torch.
+"""Follow what the axes of tensors run over, through the functions of torch.
 
 A softmax result of shape (6, 5, 5) may belong to six sentences, to six heads, or to two sentences of three heads. Its
 shape does not tell, but its history does: `AxisTracker` knows which axes the inputs had, and follows them through
@@ -12,20 +12,42 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.weak import WeakIdKeyDictionary
 
 from attnviz.errors import SettingsError
 
-# The origin of an axis that was computed from the numbers of each token, such as the output of a linear layer.
-FEATURES: Final = "features"
-# The origin of an axis of an input over which queries and keys were multiplied.
-OWN_FEATURES: Final = "features of an input"
-NAMES: Final = ("batch", "head", "query", "key")  # the axes of weights in a record's order
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Origin:
+    """What an axis runs over; axes of one origin run over the same things, such as the tokens of one sentence."""
+
+    # The axis of an input, as the input's number and its own; None if the run made the axis.
+    place: tuple[int, int] | None = None
+    is_learned: bool = False  # whether it is an axis of parameters, such as learned queries
+    is_of_numbers: bool = False  # whether it is the last axis of an input that is no ids
+    parts: frozenset[Origin] = frozenset()  # of tensors that were put one after the other
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is known where the axis comes from."""
+        return self.place is not None or self.is_learned or any(p.is_certain for p in self.parts)
+
+    @property
+    def roots(self) -> frozenset[Origin]:
+        """This origin with all its parts, and their parts."""
+        return frozenset({self}).union(*(part.roots for part in self.parts))
+
+
+# An axis that was computed from the numbers of each token, such as the output of a linear layer.
+FEATURES = Origin()
+# An axis of an input over which queries and keys were multiplied.
+OWN_FEATURES = Origin()
+NAMES = ("batch", "head", "query", "key")  # the axes of weights in a record's order
 # Functions that put the dimensions of their argument into another order, or a new one between them.
 REORDER = frozenset(
     {"permute", "transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "t", "adjoint"}
@@ -33,13 +55,21 @@ REORDER = frozenset(
 )
 # Functions that only arrange the numbers of their first argument.
 VIEWS = REORDER | frozenset(
-    {"view", "reshape", "view_as", "reshape_as", "flatten", "unflatten", "squeeze"}
+    {"view", "reshape", "view_as", "reshape_as", "flatten", "unflatten", "squeeze", "unfold"}
     | {"expand", "expand_as", "broadcast_to", "select", "narrow", "__getitem__"}
     | {"chunk", "split", "split_with_sizes", "tensor_split", "unbind"}
 )
 CONCATENATE = frozenset({"cat", "concat", "concatenate"})
 PRODUCTS = frozenset(
     {"matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "addmm", "baddbmm", "einsum"}
+)
+REDUCTIONS = frozenset({"sum", "mean", "amax", "amin", "prod", "logsumexp", "std", "var", "norm"})
+CONVOLUTIONS = frozenset({"conv1d", "conv2d", "conv3d"})
+# Functions after which a dimension of another size still runs over the same things, more coarsely or with gaps.
+RESIZE = CONVOLUTIONS | frozenset(
+    {f"{kind}_pool{n}d" for kind in ("max", "avg", "lp") for n in (1, 2, 3)}
+    | {f"adaptive_{kind}_pool{n}d" for kind in ("max", "avg") for n in (1, 2, 3)}
+    | {"interpolate", "pad", "index_select", "__getitem__", "repeat", "repeat_interleave"}
 )
 
 
@@ -48,18 +78,60 @@ class Axis:
     """A dimension of a tensor, or a factor of one: heads folded into the batch make one dimension of two axes."""
 
     size: int
-    # The input, by its number, and its axis; FEATURES or OWN_FEATURES; or None if the origin is unknown.
-    origin: tuple[int, int] | str | None = None
+    origin: Origin | None = None  # None if it is unknown
+    # The first and one-past-last place on its origin; None for features, and where they are unknown.
+    span: tuple[int, int] | None = None
     normalised: bool = False  # whether a softmax made the numbers along this axis sum to 1
+    is_of_scores: bool = (
+        False  # whether its numbers were computed from products of queries and keys
+    )
 
     @property
     def has_features(self) -> bool:
         """Whether it runs over features, and not over tokens."""
-        return self.origin in {FEATURES, OWN_FEATURES}
+        return self.origin is FEATURES or self.origin is OWN_FEATURES
+
+    @property
+    def is_sequence(self) -> bool:
+        """Whether it is known to run over tokens."""
+        return self.origin is not None and not self.has_features
 
 
 Dimension: TypeAlias = tuple[Axis, ...]  # its axes, the outermost first
 Layout: TypeAlias = tuple[Dimension, ...]
+
+
+def are_one_sequence(queries: Sequence[Axis], keys: Sequence[Axis]) -> bool | None:
+    """Return whether queries and keys are tokens of one sequence; None if that is unknown.
+
+    Two parts of one sequence without a common token, such as the past and the future of a series, count as two.
+    """
+    pairs = [(query, key) for query in queries for key in keys]
+    origins = [origin for pair in pairs for axis in pair if (origin := axis.origin) is not None]
+    of_one_origin = [(query, key) for query, key in pairs if query.origin is key.origin]
+    if of_one_origin:
+        return any(_overlap(query, key) for query, key in of_one_origin)
+    if any(
+        query.origin and key.origin and query.origin.roots & key.origin.roots
+        for query, key in pairs
+    ):
+        return True
+    return False if origins and all(origin.is_certain for origin in origins) else None
+
+
+def distance(keys: Sequence[Axis], queries: Sequence[Axis]) -> int | None:
+    """Return the place of the first query among keys of one sequence; None if it is unknown."""
+    if len(keys) != 1 or len(queries) != 1 or keys[0].origin is not queries[0].origin:
+        return None
+    key, query = keys[0].span, queries[0].span
+    return None if key is None or query is None else query[0] - key[0]
+
+
+def _overlap(first: Axis, second: Axis) -> bool:
+    """Return whether two axes of one origin have a place in common, or may have one."""
+    if first.span is None or second.span is None:
+        return True
+    return max(first.span[0], second.span[0]) < min(first.span[1], second.span[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,36 +156,40 @@ class AxisTracker:
         # The sizes of the axes of each input that may be its batch or its tokens.
         self.inputs: list[tuple[int, ...]] = []
         # Axes of inputs over which queries and keys were multiplied: they run over features, not over tokens.
-        self._features: set[tuple[int, int]] = set()
+        self._features: set[Origin] = set()
 
     def begin(self, *inputs: Any) -> None:
         """Name the axes of the tensors among the inputs, which may be in lists and dictionaries."""
         for tensor in tensors_in(inputs):
             if tensor in self._layouts or tensor.ndim == 0:
                 continue
-            number = len(self.inputs)
-            layout = [(Axis(size, (number, axis)),) for axis, size in enumerate(tensor.shape)]
+            number, has_numbers = len(self.inputs), tensor.is_floating_point()
             # Of one sentence, (token, d), only the first axis is certain.
-            has_features = tensor.is_floating_point() and tensor.ndim == 2
-            self.inputs.append(tuple(tensor.shape[:-1] if has_features else tensor.shape))
-            self._layouts[tensor] = tuple(layout)
+            n_certain = 1 if has_numbers and tensor.ndim == 2 else tensor.ndim
+            self.inputs.append(tuple(tensor.shape[:n_certain]))
+            self._layouts[tensor] = tuple(
+                (Axis(size, Origin((number, axis), is_of_numbers=is_last), (0, size)),)
+                for axis, size in enumerate(tensor.shape)
+                for is_last in [has_numbers and axis == tensor.ndim - 1]
+            )
 
-    def n_batch(self, keys: tuple[int, int] | None = None) -> int:
-        """Return the number of sentences in the batch, if the keys run over this axis of an input."""
-        number, axis = keys or (0, 1)
+    def n_batch(self, keys: Sequence[Axis] = ()) -> int:
+        """Return the number of sentences in the batch, if the keys run over these axes."""
+        number, axis = place_of(keys) or (0, 1)
         sizes = self.inputs[number] if self.inputs else ()
         # Where the keys run over the first axis, the batch is the second, as in torch's own Transformer.
         batch_axis = 1 if axis == 0 else 0
         return sizes[batch_axis] if batch_axis < len(sizes) else 1
 
     def is_whole(self, axis: Axis) -> bool:
-        """Return whether an axis is a whole axis of an input, and not a part of one."""
-        return isinstance(axis.origin, tuple) and self.n_tokens(axis.origin) == axis.size
+        """Return whether an axis is a whole axis of an input that may be one of tokens, and not a part of one."""
+        return self.n_tokens([axis]) == axis.size
 
-    def n_tokens(self, keys: tuple[int, int]) -> int | None:
-        """Return the size of this axis of an input; None if it may not be one of tokens."""
-        sizes = self.inputs[keys[0]]
-        return sizes[keys[1]] if keys[1] < len(sizes) else None
+    def n_tokens(self, axes: Sequence[Axis]) -> int | None:
+        """Return the size of the whole axis of an input that these axes run over; None if it may not be of tokens."""
+        place = place_of(axes)
+        sizes = () if place is None else self.inputs[place[0]]
+        return sizes[place[1]] if place is not None and place[1] < len(sizes) else None
 
     def layout(self, tensor: Tensor) -> Layout:
         """Return the layout of a tensor; its axes have no origin if they are unknown."""
@@ -125,16 +201,24 @@ class AxisTracker:
 
     def multiply_over(self, axes: Dimension) -> None:
         """Note that queries and keys are multiplied over a dimension, unless it is one of weights."""
-        if not any(axis.normalised for axis in axes):
-            self._features |= {axis.origin for axis in axes if isinstance(axis.origin, tuple)}
+        if not any(axis.normalised or axis.is_of_scores for axis in axes):
+            self._features |= {axis.origin for axis in axes if axis.origin and axis.origin.place}
 
     def _known(self, axis: Axis) -> Axis:
         """Return an axis with the origin that is known of it now."""
         return replace(axis, origin=OWN_FEATURES) if axis.origin in self._features else axis
 
     def note(self, tensor: Tensor, layout: Layout) -> None:
-        """Note the layout of a tensor."""
-        self._layouts[tensor] = layout
+        """Note the layout of a tensor; an axis of unknown origin is the first of an origin of its own."""
+        self._layouts[tensor] = tuple(
+            tuple(
+                replace(axis, origin=Origin(), span=(0, axis.size))
+                if axis.origin is None and axis.size > 1
+                else axis
+                for axis in axes
+            )
+            for axes in layout
+        )
 
     def normalise(self, tensor: Tensor, dim: int) -> None:
         """Note that a softmax made the numbers along a dimension of the tensor sum to 1."""
@@ -142,7 +226,7 @@ class AxisTracker:
             tuple(replace(axis, normalised=False) for axis in axes) for axes in self.layout(tensor)
         ]
         layout[dim] = tuple(replace(axis, normalised=True) for axis in layout[dim])
-        self._layouts[tensor] = tuple(layout)
+        self.note(tensor, tuple(layout))
 
     def follow(
         self,
@@ -157,19 +241,27 @@ class AxisTracker:
             product = self._product(name, args, keywords)
             if product is not None:
                 if shape_of(product.result) == tuple(output.shape):
-                    self._layouts[output] = product.result
+                    self.note(output, product.result)
                 return product
         results = list(tensors_in([output]))
-        operands = [tensor for tensor in tensors_in([args, keywords]) if tensor in self._layouts]
+        given = list(tensors_in([args, keywords]))
+        operands = [tensor for tensor in given if tensor in self._layouts]
+        if results and not operands:
+            self._note_learned(given)
+            operands = [tensor for tensor in given if tensor in self._layouts]
         if results and operands:
-            self._layouts.update(
-                zip(
-                    results,
-                    self._result_layouts(name, function, args, keywords, operands, results),
-                    strict=True,
-                )
-            )
+            layouts = self._result_layouts(name, function, args, keywords, operands, results)
+            for result, layout in zip(results, list(layouts), strict=True):
+                self.note(result, layout)
         return None
+
+    def _note_learned(self, tensors: Iterable[Tensor]) -> None:
+        """Note the axes of parameters from which, and from no input, something is computed: learned queries or keys."""
+        for tensor in tensors:
+            if isinstance(tensor, nn.Parameter):
+                self._layouts[tensor] = tuple(
+                    (Axis(size, Origin(is_learned=True), (0, size)),) for size in tensor.shape
+                )
 
     def _result_layouts(
         self,
@@ -190,11 +282,13 @@ class AxisTracker:
             for result in results:
                 # A function may change its argument in place, and return it.
                 is_operand = any(result is operand for operand in operands)
-                yield (
-                    self.layout(result)
-                    if is_operand
-                    else _layout_of_others(name, layouts, result.shape)
-                )
+                is_reduced = name in REDUCTIONS and result.ndim < len(layouts[0])
+                if is_operand:
+                    yield self.layout(result)
+                elif is_reduced:
+                    yield _layout_of_sum(layouts[0], dim_of(args, keywords), result.shape)
+                else:
+                    yield _layout_of_others(name, layouts, result.shape)
 
     def _views(
         self,
@@ -222,17 +316,8 @@ class AxisTracker:
                 # Falcon's x[..., [-2], :] keeps the other dimensions.
                 is_part = name == "__getitem__" and view.ndim == len(layout)
                 yield _layout_of_others(name, [layout] if is_part else [()], view.shape)
-                continue
-            axes = _with_strides(layout)
-            strides = [
-                stride for size, stride in zip(view.shape, view.stride(), strict=True) if size == 1
-            ]
-            yield tuple(
-                _units_along(axes, stride, strides)
-                if size == 1
-                else _axes_along(axes, size, stride)
-                for size, stride in zip(view.shape, view.stride(), strict=True)
-            )
+            else:
+                yield _layout_of_view(layout, view)
 
     def _layout_of_cat(
         self, args: Sequence[Any], keywords: Mapping[str, Any], output: Tensor
@@ -243,11 +328,10 @@ class AxisTracker:
         layouts = [self.layout(tensor) for tensor in tensors if tensor.ndim == output.ndim]
         known = max(layouts, key=lambda layout: sum(axes[0].origin is not None for axes in layout))
         joined = list(known)
-        if len(layouts) > 1 and all(layout == known for layout in layouts):
+        if len(layouts) > 1 and all(layout[dim] == known[dim] for layout in layouts):
             joined[dim] = (Axis(len(layouts)), *known[dim])
         else:
-            origins = {axes[dim][0].origin for axes in layouts} - {None}
-            joined[dim] = (Axis(output.shape[dim], origins.pop() if len(origins) == 1 else None),)
+            joined[dim] = (_joined([layout[dim] for layout in layouts], output.shape[dim]),)
         return tuple(joined)
 
     def _product(
@@ -267,19 +351,94 @@ class AxisTracker:
         else:
             return None
         layouts = (self.layout(first), self.layout(second))
-        result = _layout_of_product(letters, layouts)
-        # The columns of a matrix of parameters are features.
-        if second not in self._layouts and second.ndim == 2 and name != "einsum":
-            result = (*result[:-1], (Axis(second.shape[-1], FEATURES),))
         roles = (
             _roles(letters[0], layouts[0], letters[1], layouts[1], letters[2]),
             _roles(letters[1], layouts[1], letters[0], layouts[0], letters[2]),
         )
-        if first in self._layouts and second in self._layouts:
-            places = zip(itertools.chain(*roles), itertools.chain(*layouts), strict=True)
-            summed = [axes for (role, _), axes in places if role == "summed"]
-            self.multiply_over(tuple(itertools.chain(*summed)))
+        result = _layout_of_product(letters, layouts)
+        are_tracked = [tensor in self._layouts for tensor in (first, second)]
+        summed = [
+            axis
+            for own, layout in zip(roles, layouts, strict=True)
+            for (role, _), axes in zip(own, layout, strict=True)
+            if role == "summed"
+            for axis in axes
+        ]
+        if all(are_tracked):
+            is_mixing = any(axis.normalised or axis.is_of_scores for axis in summed)
+            self.multiply_over(tuple(summed))
+            result = _without_marks(result, is_of_scores=not is_mixing)
+        elif any(are_tracked):
+            new = _origin_of_new(are_tracked, second, summed, is_einsum=name == "einsum")
+            known = letters[are_tracked.index(True)]
+            result = tuple(
+                axes if letter in known else (Axis(len_of(axes), new),)
+                for letter, axes in zip(letters[2], result, strict=True)
+            )
         return Product((first, second), roles, result)
+
+
+def _origin_of_new(
+    are_tracked: Sequence[bool], second: Tensor, summed: Sequence[Axis], *, is_einsum: bool
+) -> Origin | None:
+    """Return the origin of the axes that a product takes from its untracked operand, such as a matrix of parameters.
+
+    `summed` are the axes that the product sums over.
+    """
+    # Keys may be projected to places that are learned (Wang et al. 2020, Linformer).
+    if any(map(_runs_over_tokens, summed)):
+        return Origin(is_learned=True)
+    if is_einsum:
+        return None
+    if not are_tracked[0]:  # such as learned queries
+        return Origin(is_learned=True)
+    return FEATURES if second.ndim == 2 else None
+
+
+def place_of(axes: Sequence[Axis]) -> tuple[int, int] | None:
+    """Return the axis of an input that these axes run over, if there is one."""
+    return next((axis.origin.place for axis in axes if axis.origin and axis.origin.place), None)
+
+
+def _runs_over_tokens(axis: Axis) -> bool:
+    """Return whether an axis runs over tokens for certain: an input's last axis may be one of features."""
+    origin = axis.origin
+    return (
+        axis.is_sequence and origin is not None and origin.is_certain and not origin.is_of_numbers
+    )
+
+
+def _without_marks(layout: Layout, *, is_of_scores: bool = False) -> Layout:
+    """Return a layout whose numbers are no weights, and scores only if `is_of_scores`."""
+    return tuple(
+        tuple(replace(axis, normalised=False, is_of_scores=is_of_scores) for axis in axes)
+        for axes in layout
+    )
+
+
+def _joined(parts: Sequence[Dimension], size: int) -> Axis:
+    """Return the axis of dimensions that are put one after the other."""
+    axes = [axis for dimension in parts for axis in dimension if axis.origin is not None]
+    origins = list(dict.fromkeys(axis.origin for axis in axes if axis.origin is not None))
+    if len(origins) == 1 and len(axes) == len(parts):
+        spans = [axis.span for axis in axes if axis.span is not None]
+        is_known = len(spans) == len(axes) and origins[0] is not FEATURES
+        hull = (
+            (min(first for first, _ in spans), max(end for _, end in spans)) if is_known else None
+        )
+        return Axis(size, origins[0], hull)
+    if any(origin in {FEATURES, OWN_FEATURES} for origin in origins):
+        return Axis(size, FEATURES)
+    places = {origin.place for origin in origins if origin.place is not None}
+    origin = Origin(place=places.pop() if len(places) == 1 else None, parts=frozenset(origins))
+    return Axis(size, origin if origins else None, (0, size) if origins else None)
+
+
+def _layout_of_sum(layout: Layout, dim: Any, shape: Sequence[int]) -> Layout:
+    """Return the layout of sums over one dimension or several, which the result lacks."""
+    dims = {place % len(layout) for place in ([dim] if isinstance(dim, int) else dim or ())}
+    kept = tuple(axes for place, axes in enumerate(layout) if place not in dims)
+    return kept if shape_of(kept) == tuple(shape) else tuple((Axis(size),) for size in shape)
 
 
 def _layout_of_others(name: str, layouts: Sequence[Layout], shape: Sequence[int]) -> Layout:
@@ -288,15 +447,27 @@ def _layout_of_others(name: str, layouts: Sequence[Layout], shape: Sequence[int]
     Most functions keep the axes of their operands or broadcast them. Linear layers and embeddings end with features.
     """
     if name == "embedding":
-        return (*layouts[0], (Axis(shape[-1], FEATURES),))
+        return (*layouts[0][: len(shape) - 1], (Axis(shape[-1], FEATURES),))
+    first = layouts[0]
     candidates = _candidates(name, layouts, shape)
-    combined = [
-        _best([axes for axes in found if len_of(axes) == size], size)
-        for size, found in zip(shape, candidates, strict=True)
-    ]
+    combined = [_best(found, size) for size, found in zip(shape, candidates, strict=True)]
+    if name in RESIZE and len(first) == len(shape):
+        combined = [
+            axes if any(axis.origin is not None for axis in axes) else _resized(before, size)
+            for axes, before, size in zip(combined, first, shape, strict=True)
+        ]
+    if name in CONVOLUTIONS:
+        combined[-int(name[4]) - 1] = (Axis(shape[-int(name[4]) - 1], FEATURES),)
     if name == "linear":
-        combined[-1] = (Axis(shape[-1], FEATURES),)
+        is_of_tokens = any(map(_runs_over_tokens, first[-1]))
+        combined[-1] = (Axis(shape[-1], Origin(is_learned=True) if is_of_tokens else FEATURES),)
     return tuple(combined)
+
+
+def _resized(axes: Dimension, size: int) -> Dimension:
+    """Return a dimension that runs over the same things as another, with another number of places."""
+    origins = {axis.origin for axis in axes}
+    return (Axis(size, origins.pop() if len(origins) == 1 and size > 1 else None),)
 
 
 def _candidates(
@@ -313,11 +484,17 @@ def _candidates(
 
 
 def _best(candidates: Sequence[Dimension], size: int) -> Dimension:
-    """Return the dimension of which most is known, the first of several."""
-    for axes in candidates:
-        if len(axes) > 1 or axes[0].origin is not None or axes[0].normalised:
-            return axes
-    return (Axis(size),)
+    """Return the dimension of this size of which most is known, the first of several."""
+    fitting = [axes for axes in candidates if len_of(axes) == size]
+    return max(fitting, key=_knowledge, default=(Axis(size),))
+
+
+def _knowledge(axes: Dimension) -> int:
+    """Return how much is known of a dimension: 3 for an axis of an input or features, 0 for nothing."""
+    origins = [axis.origin for axis in axes if axis.origin is not None]
+    if any(axis.normalised or axis.has_features for axis in axes) or place_of(axes):
+        return 3
+    return 2 * bool(origins) or int(len(axes) > 1)
 
 
 def _layout_of_product(letters: Sequence[str], layouts: tuple[Layout, Layout]) -> Layout:
@@ -329,8 +506,7 @@ def _layout_of_product(letters: Sequence[str], layouts: tuple[Layout, Layout]) -
             for own, layout in zip(letters, layouts, strict=False)
             if letter in own
         ]
-        size = max(len_of(axes) for axes in candidates)
-        dimensions.append(_best([axes for axes in candidates if len_of(axes) == size], size))
+        dimensions.append(_best(candidates, max(len_of(axes) for axes in candidates)))
     return tuple(dimensions)
 
 
@@ -400,39 +576,72 @@ def _with_strides(layout: Layout) -> list[tuple[Axis, int]]:
     return axes
 
 
-def _units_along(axes: list[tuple[Axis, int]], stride: int, strides: list[int]) -> Dimension:
-    """Return the axes of size 1 that a dimension of size 1 runs over, and take them out of the list.
+def _layout_of_view(layout: Layout, view: Tensor) -> Layout:
+    """Return the layout of a view of a contiguous tensor with this layout."""
+    axes, offset = _with_strides(layout), int(view.storage_offset())
+    dims = list(zip(view.shape, view.stride(), strict=True))
+    left = [entry for entry in axes if entry[0].size > 1]  # the axes that no dimension has yet
+    found = [
+        (Axis(1),) if size == 1 else _axes_along(axes, size, stride, offset, left)
+        for size, stride in dims
+    ]
+    # Of each axis that is left the view has one place, such as a class token.
+    units = [entry for entry in axes if entry[0].size == 1]
+    if all(axis.origin is not None for dimension in found for axis in dimension if axis.size > 1):
+        units += [
+            (replace(axis, size=1, span=_part_of(axis, offset // stride, 1, 1)), stride)
+            for axis, stride in left
+        ]
+    # Strides alone do not tell several dimensions of size 1 apart: they keep their order, and the last gets all axes
+    # that remain, as where batch and tokens are folded into one.
+    unit_dims = [(dim, stride) for dim, (size, stride) in enumerate(dims) if size == 1]
+    for place, (dim, stride) in enumerate(unit_dims):
+        own = [entry for entry in units if entry[1] == stride]
+        if any(other == stride for _, other in unit_dims[place + 1 :]):
+            own = own[:1]
+        units = [entry for entry in units if entry not in own]
+        found[dim] = tuple(axis for axis, _ in own) or found[dim]
+    if found:  # a place that no dimension has is kept beside the first, so that it is known later
+        found[0] += tuple(axis for axis, _ in units if axis.is_sequence)
+    return tuple(found)
 
-    Strides alone do not tell several of them apart: they keep their order. `strides` holds those of the dimensions of
-    size 1 that are left; the last with this stride gets all that remain, as where batch and tokens are folded into one.
-    """
-    strides.remove(stride)
-    units = [entry for entry in axes if entry[0].size == 1 and entry[1] == stride]
-    if stride in strides:
-        units = units[:1]
-    for unit in units:
-        axes.remove(unit)
-    return tuple(axis for axis, _ in units) or (Axis(1),)
 
-
-def _axes_along(axes: list[tuple[Axis, int]], size: int, stride: int) -> Dimension:
-    """Return the axes that a dimension of a view runs over, given its size and stride."""
+def _axes_along(
+    axes: Sequence[tuple[Axis, int]],
+    size: int,
+    stride: int,
+    offset: int,
+    left: list[tuple[Axis, int]],
+) -> Dimension:
+    """Return the axes that a dimension of a view runs over, given its size and stride, and take them out of `left`."""
     if stride == 0:  # a dimension that `expand` repeats
         return (Axis(size),)
     found: list[Axis] = []
-    left, position = size, stride
-    for axis, axis_stride in reversed(axes):
+    remaining, position = size, stride
+    for entry in reversed(axes):
+        axis, axis_stride = entry
         end = axis_stride * axis.size
-        if left == 1 or not axis_stride <= position < end:
+        if remaining == 1 or not axis_stride <= position < end:
             continue
+        if entry in left:
+            left.remove(entry)
         # A dimension may run over a part of an axis: of a slice, or of an axis that is split into several.
-        part = min(left, end // position)
-        if position % axis_stride or left % part:
+        part = min(remaining, end // position)
+        if position % axis_stride or remaining % part:
             return (Axis(size),)
-        found.insert(0, replace(axis, size=part))
-        left //= part
+        span = _part_of(axis, offset // axis_stride, part, position // axis_stride)
+        found.insert(0, replace(axis, size=part, span=span))
+        remaining //= part
         position = end
-    return tuple(found) if left == 1 else (Axis(size),)
+    return tuple(found) if remaining == 1 else (Axis(size),)
+
+
+def _part_of(axis: Axis, start: int, n: int, step: int) -> tuple[int, int] | None:
+    """Return the span of `n` places of an axis, `step` apart, of which the first is `start` (modulo its size)."""
+    if axis.span is None or axis.has_features or axis.span[1] - axis.span[0] != axis.size:
+        return None if axis.span is None or axis.has_features else axis.span
+    first = axis.span[0] + start % axis.size
+    return first, first + (n - 1) * step + 1
 
 
 def _is_simple(args: Sequence[Any]) -> bool:
@@ -483,8 +692,11 @@ class Arrangement:
 
     sizes: tuple[int, ...]
     names: tuple[str, ...]  # "batch", "head", "query" or "key"
-    query_origin: tuple[int, int] | None = None
-    key_origin: tuple[int, int] | None = None
+    queries: tuple[
+        Axis, ...
+    ] = ()  # the axes of sequences that the queries run over, as far as they are known
+    keys: tuple[Axis, ...] = ()
+    inputs: tuple[int, int] | None = None  # the span of the batch, if it is known
 
     def size(self, name: str) -> int:
         """Return the number of inputs, heads, queries or keys."""
@@ -537,44 +749,50 @@ def arrangement_of(
         # Keys and values belong to one sequence, so the batch of the values is that of the keys.
         if role == "shared" and values is not None and link is not None:
             other = values[link]
-            if any(isinstance(axis.origin, tuple) for axis in other) or len(other) > len(dimension):
+            is_better = place_of(other) is not None or len(other) > len(dimension)
+            if is_better and len_of(other) == len_of(dimension):
                 known = other
         axes += [(axis, role) for axis in known]
-    key_origin = sequence_of([axis for axis, role in axes if role == "summed"])
-    query_origin = sequence_of([axis for axis, role in axes if role == "free"])
-    batch_axis = 1 if key_origin is not None and key_origin[1] == 0 else 0
+    keys = tuple(axis for axis, role in axes if role == "summed" and axis.is_sequence)
+    place = place_of(keys)
+    batch_axis = 1 if place is not None and place[1] == 0 else 0
+    names = []
     shared = [axis for axis, role in axes if role == "shared"]
     has_features = any(axis.has_features for axis in shared)
     # Queries, keys and values that are inputs themselves, (batch, head, token, d), have an axis of heads.
     are_inputs = values is not None and any(
-        isinstance(axis.origin, tuple) or axis.origin == OWN_FEATURES for axis in values[-1]
+        axis.origin is OWN_FEATURES or place_of([axis]) for axis in values[-1]
     )
-    names = []
     for axis, role in axes:
+        place = place_of([axis])
+        is_certain = axis.has_features or (axis.origin is not None and axis.origin.is_certain)
+        is_of_batch = place is not None and place[1] == batch_axis
         if role == "summed":
             names.append("key")
-        elif role == "free":
+        elif role == "free" and not (is_of_batch and axis.size == 1):
             # Heads may share their values, and a library may put the heads of one query into rows.
             names.append("head" if axis.has_features else "query")
-        elif isinstance(axis.origin, tuple) and axis.origin[1] == batch_axis:
+        elif is_of_batch:
             names.append("batch")
         elif axis.size > 1 and (
             not (are_inputs and tracker.is_whole(axis))
-            if isinstance(axis.origin, tuple)
-            else has_features and axis.origin is None
+            if place is not None
+            else has_features and not is_certain
         ):
             # Part of a sequence, such as the windows of a picture; or another axis of the input, such as the channels
             # of a signal, each of which attends alone.
             return None
         else:
             names.append("head")
+    batches = [axis for (axis, _), name in zip(axes, names, strict=True) if name == "batch"]
     arrangement = Arrangement(
         sizes=tuple(axis.size for axis, _ in axes),
         names=tuple(names),
-        query_origin=query_origin,
-        key_origin=key_origin,
+        inputs=batches[0].span if len(batches) == 1 else None,
+        queries=_queries_of(axes, batch_axis),
+        keys=keys,
     )
-    n = tracker.n_batch(key_origin)
+    n = tracker.n_batch(keys)
     if n == 1 or "batch" in names:
         return _without_units(arrangement)
     # The history of the batch was lost: its size may still tell.
@@ -582,6 +800,20 @@ def arrangement_of(
     if not first or any(axis.has_features for axis in layout[0]):
         return None
     return _without_units(replace(arrangement, names=("batch", *names[1:])))
+
+
+def _queries_of(axes: Sequence[tuple[Axis, str]], batch_axis: int) -> tuple[Axis, ...]:
+    """Return the axes of a sequence that the queries run over; a single query may be beside another dimension."""
+    found = {
+        role: tuple(
+            axis
+            for axis, own in axes
+            if own == role and axis.is_sequence and (place_of([axis]) or (0, -1))[1] != batch_axis
+        )
+        for role in ("free", "shared")
+    }
+    selected = tuple(axis for axis in found["shared"] if axis.size == 1)
+    return found["free"] or selected
 
 
 def parse_axes(axes: str) -> list[list[str]]:
@@ -620,11 +852,6 @@ def parse_arrangement(axes: str, shape: Sequence[int], n_batch: int) -> Arrangem
             )
         sizes += [n_batch if name == "batch" else size // n_batch for name in group]
     return Arrangement(sizes=tuple(sizes), names=tuple(itertools.chain(*groups)))
-
-
-def sequence_of(axes: Sequence[Axis]) -> tuple[int, int] | None:
-    """Return the axis of an input that these axes run over, if there is one."""
-    return next((axis.origin for axis in axes if isinstance(axis.origin, tuple)), None)
 
 
 def _without_units(arrangement: Arrangement) -> Arrangement:

@@ -43,7 +43,7 @@ from attnviz.capture.sources.loading import (
     senses,
     silence_library,
 )
-from attnviz.capture.sources.modules import CausalityProbe, FunctionalRecorder
+from attnviz.capture.sources.modules import CausalityProbe, trace_model
 from attnviz.capture.sources.tokens import (
     check_words,
     generated_tokens,
@@ -54,7 +54,6 @@ from attnviz.capture.sources.tokens import (
     read_encoding,
     read_tokens,
 )
-from attnviz.capture.sources.tracing import AttentionTracer, trace_attention
 from attnviz.capture.stream import ForwardPass, digest_of
 from attnviz.capture.verification import tolerance_of
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
@@ -337,8 +336,7 @@ class PretrainedSource(Source):
         probe = CausalityProbe()
         if is_traced:
             run = ForwardPass(batch=batch, observers=[*observers, probe], native=SOFTMAX)
-            recorder = FunctionalRecorder(run, self.name)
-            tracing = trace_attention(AttentionTracer(recorder), batch.inputs)
+            tracing = trace_model(model, run, self.name, batch.inputs)
         else:
             run = ForwardPass(batch=batch, observers=observers, native=native)
             tracing = show_layers(run, **shows, whole_masks=self._needs_whole_masks)

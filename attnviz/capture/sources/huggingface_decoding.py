@@ -19,8 +19,7 @@ from attnviz.capture.observers import Observer
 from attnviz.capture.sources.decoding import Decoding, cannot_generate
 from attnviz.capture.sources.interface import show_layers
 from attnviz.capture.sources.loading import as_model_error
-from attnviz.capture.sources.modules import CausalityProbe, FunctionalRecorder
-from attnviz.capture.sources.tracing import AttentionTracer, trace_attention
+from attnviz.capture.sources.modules import CausalityProbe, trace_model
 from attnviz.errors import NoAttentionError
 
 
@@ -90,7 +89,7 @@ class PretrainedDecoding(Decoding):
         tracing = show_layers(run, self._is_shown)
         if self._is_traced:
             run.native = SOFTMAX
-            tracing = trace_attention(AttentionTracer(FunctionalRecorder(run, self.name)), new_ids)
+            tracing = trace_model(self.model, run, self.name, new_ids)
         with as_model_error(self.name, "go on with this text", run=run), tracing:
             logits = self._forward(new_ids)
         if run.left_out:

@@ -6,7 +6,7 @@ import inspect
 import math
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,9 +19,20 @@ from jaxtyping import Float, Float32
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from attnviz.attention import SOFTMAX, Attention, Kind, Note, Receipt, Token, count, indices_of
+from attnviz.attention import (
+    ROW_TOLERANCE,
+    SOFTMAX,
+    Attention,
+    Kind,
+    Note,
+    Receipt,
+    ShortRows,
+    Token,
+    count,
+    indices_of,
+)
 from attnviz.capture.observers import CPU, Batch, Block, Observer, WeightCollector
-from attnviz.capture.sources.axes import parse_axes, tensors_in
+from attnviz.capture.sources.axes import Axis, parse_axes, place_of, tensors_in
 from attnviz.capture.sources.tracing import (
     FUSED,
     AttentionTracer,
@@ -33,8 +44,6 @@ from attnviz.capture.stream import (
     ForwardPass,
     Layer,
     LayerObserver,
-    Scoring,
-    for_each_head,
     visible_keys,
 )
 from attnviz.errors import (
@@ -53,30 +62,37 @@ KEEP_AT_MOST = 4 * 2**30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenLayer:
-    """A layer of attention; its weights are computed and verified when they are requested."""
+class Part:
+    """One computation of attention: a layer, or some of its heads, of its rows or of its inputs."""
 
-    # The module that computed it, such as ``decoder.layers.0.self_attn``; empty for the watched module.
-    path: str
-    shape: tuple[int, ...]  # batch, head, query, key
-    cross: bool  # whether queries and keys come from different sequences
-    dropped: bool  # whether dropout then set some of the weights to 0
     # The inputs and the output of the fused function, or the weights themselves; None if these are too large.
     held: Layer | Float[Tensor, "batch head query key"] | None
+    shape: tuple[int, ...]  # batch, head, query, key
+    first: int  # the place of its first input in the batch
+    first_query: int | None  # the place of its first query among the keys, if it is known
+    dropped: bool  # whether dropout then set some of the weights to 0
+    normalised: bool = True  # whether a softmax or the like made its rows sum to 1
+    # Whether it has the weights of the part before it, for other values, as in DiffLlama.
+    is_repeat: bool = False
 
     @property
-    def kind(self) -> Kind:
-        """The kind of attention; "decoder" (causal) if no query of the first input sees a later key."""
-        n_queries, n_keys = self.shape[2:]
-        held = self.held
-        if self.cross:
-            return "cross"
+    def inputs(self) -> range:
+        """The places of its inputs in the batch."""
+        return range(self.first, self.first + self.shape[0])
+
+    def covers(self, index: int) -> bool:
+        """Return whether input `index` of the batch is among those of the part."""
+        return index in self.inputs
+
+    def looks_ahead(self) -> bool:
+        """Return whether a query of the first input sees a later key, as in an encoder."""
+        held, (n_queries, n_keys) = self.held, self.shape[2:]
         # A model with a cache reads the last tokens of a text, and sees all keys before them.
-        n_before = n_keys - n_queries
+        n_before = n_keys - n_queries if self.first_query is None else self.first_query
         if isinstance(held, Layer) and held.scoring.mask is None and n_before == 0:
-            return "decoder" if held.scoring.causal else "encoder"
+            return not held.scoring.causal
         if held is None or (n_queries == 1 and n_before == 0):
-            return "encoder"
+            return True
         if isinstance(held, Layer):
             visible = visible_keys(held.scoring, 0, n_queries, n_keys, held.query.device)
             is_visible = visible[:1].expand(-1, -1, n_queries, -1)
@@ -86,200 +102,230 @@ class SeenLayer:
             is_uneven = held[:1].amax(dim=-1) > held[:1].amin(dim=-1)
             if is_uneven.any():
                 is_visible &= is_uneven[..., None]
-        return "encoder" if is_visible.triu(1 + n_before).any() else "decoder"
+        return bool(is_visible.triu(1 + n_before).any())
 
-    def show(self, run: ForwardPass, index: int, number: int) -> None:
-        """Pass the weights of input `index` of the batch to a run, as layer `number`.
+    def verified(
+        self, index: int, number: int
+    ) -> tuple[Float32[np.ndarray, "head query key"], Receipt]:
+        """Return the weights of input `index` of the batch, in layer `number`, and their receipt.
 
         Raises NotVerifiedError: the weights are not the module's own.
         """
-        held, part = self.held, slice(index, index + 1)
+        held, own = self.held, slice(index - self.first, index - self.first + 1)
         assert held is not None  # `_check_memory` refuses a layer whose weights were not kept
+        real, real_keys = (torch.ones(1, n, dtype=torch.bool, device=CPU) for n in self.shape[2:])
+        batch = Batch(sentences=(), inputs={}, real=real, real_keys=real_keys)
+        collector = WeightCollector()
+        native = "sdpa" if isinstance(held, Layer) else SOFTMAX
+        run = ForwardPass(batch=batch, observers=[collector], native=native)
         if isinstance(held, Tensor):
-            run.add_weights(held[part], number)
-            return
-        query, key, value = held.query[part], held.key[part], held.value[part]
-        output = held.output[part]
-        scoring, mask = held.scoring, held.scoring.mask
-        if isinstance(mask, Tensor) and mask.ndim == AXES and len(mask) > 1:
-            scoring = replace(scoring, mask=mask[part])
+            run.add_weights(held[own], number)
+        else:
+            run.add_layer(self._call_of(held, own, number))
+        return collector.weights(0)[0], run.receipt("")
+
+    def _call_of(self, call: Layer, own: slice, number: int) -> Layer:
+        """Return a call of the fused function for one input of the batch."""
+        query, key, value = call.query[own], call.key[own], call.value[own]
+        output, scoring = call.output[own], call.scoring
+        if isinstance(scoring.mask, Tensor) and scoring.mask.ndim == AXES and len(scoring.mask) > 1:
+            scoring = replace(scoring, mask=scoring.mask[own])
         # With dropout, the output lacks some of the weights: compute it again without dropout.
         if self.dropped:
             arguments: dict[str, Any] = {"attn_mask": scoring.mask, "is_causal": scoring.causal}
             arguments |= {"scale": scoring.scaling, **grouped_queries(query, key)}
             output = FUSED(query, key, value, **arguments).transpose(1, 2)
-        run.add_layer(
-            Layer(
-                query=query,
-                key=key,
-                value=value,
-                output=output,
-                scoring=scoring,
-                number=number,
-                attend=partial(attend_fused, query, key, scoring.scaling),
-            )
+        return Layer(
+            query=query,
+            key=key,
+            value=value,
+            output=output,
+            scoring=scoring,
+            number=number,
+            attend=partial(attend_fused, query, key, scoring.scaling),
         )
+
+
+@dataclass(slots=True, kw_only=True)
+class SeenLayer:
+    """A layer of attention; its weights are computed and verified when they are requested."""
+
+    # The module that computed it, such as ``decoder.layers.0.self_attn``; empty for the watched module.
+    path: str
+    cross: bool  # whether queries and keys come from different sequences
+    parts: list[Part]
+    is_stepwise: bool = (
+        False  # whether the parts are rows, one step of a decoder each; else they are heads
+    )
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """The number of inputs, heads, queries and keys; of a decoder's steps, as many as the longest text has."""
+        return self.shape_of(self.parts[0].first)
+
+    def shape_of(self, index: int) -> tuple[int, int, int, int]:
+        """Return the same numbers for one input of the batch, which may have fewer steps."""
+        of_first = [part for part in self.parts if part.covers(index) and not part.is_repeat]
+        _, n_heads, n_queries, n_keys = self.parts[0].shape
+        n_inputs = max(part.inputs.stop for part in self.parts)
+        if self.is_stepwise:
+            return n_inputs, n_heads, len(of_first), n_keys
+        return n_inputs, n_heads * len(of_first), n_queries, n_keys
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of attention; "decoder" (causal) if no query of the first input sees a later key."""
+        if self.cross:
+            return "cross"
+        return "encoder" if any(part.looks_ahead() for part in self.parts) else "decoder"
+
+    def add(self, part: Part, path: str) -> None:
+        """Add a part that a module with this path computed."""
+        before = self.parts[-1]
+        if path != self.path:
+            self.path = _siblings(path)[0].rstrip(".")
+        elif part.covers(before.first) and self.cross and part.shape[2] == 1:
+            self.is_stepwise = True
+        elif part.covers(before.first) and _has_same_weights(part.held, before.held):
+            part = replace(part, is_repeat=True)
+        self.parts.append(part)
+
+    def verified(
+        self, index: int, number: int
+    ) -> tuple[Float32[np.ndarray, "head query key"], list[Receipt]]:
+        """Return the weights of input `index` of the batch, and a receipt of each part, as of layer `number`.
+
+        Raises NotVerifiedError: the weights of a part are not the module's own.
+        """
+        own = [part for part in self.parts if part.covers(index)]
+        found = [part.verified(index, number) for part in own]
+        shown = [w for part, (w, _) in zip(own, found, strict=True) if not part.is_repeat]
+        joined = np.concatenate(shown, axis=1 if self.is_stepwise else 0)
+        return joined, [receipt for _, receipt in found]
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
-    """One computation of attention during a run."""
+class ModuleCall:
+    """A module that is running."""
 
-    layer: SeenLayer
-    invocation: int  # the number of the call of the module that computed it
-    read: Tensor | None  # the first input of that module
-    # The axis of an input of the watched module that the keys run over; None if it is unknown.
-    keys: tuple[int, int] | None
+    path: str | None = ""  # None for a module outside the watched one
+    number: int = 0  # counted in the order of calls
+    caller: int = 0  # the number of the call that made it
+    read: Tensor | None = None  # its first input
 
 
-def _is_same_layer(first: _Call, call: _Call) -> bool:
-    """Return whether a call continues the layer that begins with `first`.
+class ModuleCalls:
+    """Knows which part of a module runs in this thread, while its block is open.
+
+    Global hooks, unlike hooks on the module itself, leave nothing behind in copies of the module.
+    """
+
+    def __init__(self, module: nn.Module, begin: Callable[..., None] | None = None) -> None:
+        """Follow a module; `begin` is called with the inputs whenever the whole module starts."""
+        self._module, self._begin_run = module, begin
+        self._stack: list[ModuleCall] = []  # the modules that are running, outermost first
+        self._n_calls = 0
+
+    @property
+    def running(self) -> ModuleCall:
+        """The innermost module that is running."""
+        return self._stack[-1] if self._stack else ModuleCall()
+
+    @contextmanager
+    def followed(self) -> Iterator[None]:
+        """Follow the calls in this thread until the block ends."""
+        self._thread = get_ident()
+        self._paths = {module: path for path, module in self._module.named_modules()}
+        with ExitStack() as stack:
+            stack.callback(register_module_forward_pre_hook(self._begin).remove)
+            stack.callback(register_module_forward_hook(self._end, always_call=True).remove)
+            stack.callback(self._stack.clear)
+            stack.enter_context(_silence_compile_warning())
+            yield
+
+    def _begin(self, module: nn.Module, inputs: Any) -> None:
+        """Remember a module that starts."""
+        if get_ident() != self._thread:
+            return
+        # Activation checkpointing runs modules again during the backward pass, which is not a new run.
+        is_backward = torch._C._current_graph_task_id() >= 0
+        is_inside = any(call.path is not None for call in self._stack)
+        # A hook on all modules does not receive the arguments that are passed by name: they are in its caller.
+        frame = inspect.currentframe()
+        caller = None if frame is None else frame.f_back
+        named = {} if caller is None else caller.f_locals.get("kwargs", {})
+        is_run = module is self._module and not is_backward and not is_inside
+        if is_run and self._begin_run is not None:
+            self._begin_run(inputs, named)
+        # A module that the watched one does not list, such as one made during the run, counts as its caller.
+        outside = self._stack[-1].path if self._stack else None
+        self._n_calls += 1
+        read = next(tensors_in([inputs, named]), None)
+        path = self._paths.get(module, outside)
+        self._stack.append(ModuleCall(path, self._n_calls, self.running.number, read))
+
+    def _end(self, _module: nn.Module, _inputs: Any, _output: Any) -> None:
+        """Forget a module that ends."""
+        if get_ident() == self._thread:
+            del self._stack[-1:]
+
+
+@dataclass(frozen=True, slots=True)
+class _Beginning:
+    """Where the first part of a layer was computed."""
+
+    call: ModuleCall
+    keys: tuple[Axis, ...]
+    values: Tensor | None
+
+
+def _continues(
+    layer: SeenLayer, begun: _Beginning, part: Part, now: _Beginning, *, cross: bool
+) -> bool:
+    """Return whether a part continues a layer: as further inputs, as a decoder's next step, or as further heads.
 
     A layer is what the model numbers as a layer: its path ends with a number, as in ``layers.1.self_attn``.
     """
-    before, now = first.layer, call.layer
-    if (before.shape, before.cross, before.dropped) != (now.shape, now.cross, now.dropped):
+    first, path = layer.parts[0], now.call.path or ""
+    if (first.shape[1:], layer.cross, first.dropped) != (part.shape[1:], cross, part.dropped):
         return False
-    if before.path == now.path:
-        # A decoder attends once per step, always to the same sequence.
-        if now.cross and now.shape[2] == 1:
-            return first.keys is not None and first.keys == call.keys
-        # A layer may compute several patterns, as in DiffLlama and LiLT.
-        return first.invocation == call.invocation and _number(now.path) is not None
-    # Heads may be modules of their own, side by side on the same input.
-    is_beside = _siblings(before.path) == _siblings(now.path) and _number(now.path) is not None
-    return is_beside and now.shape[1] == 1 and first.read is not None and first.read is call.read
-
-
-def _layers_of(calls: Sequence[_Call]) -> list[SeenLayer]:
-    """Return the layers of a run; several calls may make one layer, as heads or as steps of a decoder."""
-    groups: list[list[_Call]] = []
-    for call in calls:
-        group = next((group for group in groups if _is_same_layer(group[0], call)), None)
-        if group is None:
-            groups.append([call])
-        else:
-            group.append(call)
-    return [layer for group in groups for layer in _join([call.layer for call in group])]
-
-
-def _join(parts: list[SeenLayer]) -> list[SeenLayer]:
-    """Return one layer of these parts, or the parts themselves if they cannot be joined."""
-    first = parts[0]
-    if len(parts) == 1:
-        return parts
-    held = [part.held for part in parts]
-    is_one_module = first.path == parts[1].path
-    is_step = is_one_module and first.cross and first.shape[2] == 1
-    path = first.path if is_one_module else _siblings(first.path)[0].rstrip(".")
-    joined: Layer | Tensor | None = None
-    if all(isinstance(part, Tensor) for part in held):
-        weights = [part for part in held if isinstance(part, Tensor)]
-        if is_one_module and all(torch.equal(part, weights[0]) for part in weights):
-            joined = weights[0]  # the same weights, for several sets of values
-        else:
-            joined = torch.cat(weights, dim=2 if is_step else 1)
-        shape = tuple(joined.shape)
-    elif all(isinstance(part, Layer) for part in held):
-        calls = [part for part in held if isinstance(part, Layer)]
-        joined = _join_calls(calls, is_one_module=is_one_module, is_step=is_step)
-        if joined is not None:
-            shape = (*joined.query.shape[:3], joined.key.shape[2])
-    if joined is None:  # the weights are too large to be kept, or the calls do not fit
-        return parts
-    return [replace(first, path=path, shape=shape, held=joined)]
-
-
-def _join_calls(calls: Sequence[Layer], *, is_one_module: bool, is_step: bool) -> Layer | None:
-    """Return calls of the fused function as one, with the queries or the heads of all; None if they do not fit."""
-    first = calls[0]
-    if not all(_is_alike(call, first) for call in calls):
-        return None
-    if is_step:
-        return _join_steps(calls)
-    has_same_weights = is_one_module and all(
-        torch.equal(call.query, first.query)
-        and torch.equal(call.key, first.key)
-        and _has_same_mask(call, first)
-        for call in calls
-    )
-    if has_same_weights:
-        # Several sets of values, as in DiffLlama: their vectors stand side by side.
-        return replace(
-            first,
-            value=torch.cat([call.value for call in calls], dim=-1),
-            output=torch.cat([call.output for call in calls], dim=-1),
+    if path != layer.path:
+        # Heads may be modules of their own, side by side on the same input.
+        is_beside = (
+            _siblings(begun.call.path or "") == _siblings(path) and _number(path) is not None
         )
-    return _join_heads(calls)
-
-
-def _join_steps(calls: Sequence[Layer]) -> Layer | None:
-    """Return one call with the queries of all calls; None if they have other keys, or masks that do not fit."""
-    first = calls[0]
-    is_same = all(
-        torch.equal(call.key, first.key) and torch.equal(call.value, first.value) for call in calls
-    )
-    # The fused function aligns a causal mask with the first query, so a single query sees the first key only.
-    if first.scoring.causal or not is_same:
-        return None
-    return replace(
-        first,
-        query=torch.cat([call.query for call in calls], dim=2),
-        output=torch.cat([call.output for call in calls], dim=1),
-        scoring=_join_masks(calls, dim=2),
-    )
-
-
-def _join_heads(calls: Sequence[Layer]) -> Layer:
-    """Return one call with the heads of all calls."""
-    n_heads = calls[0].query.shape[1]
-    return replace(
-        calls[0],
-        query=torch.cat([call.query for call in calls], dim=1),
-        key=torch.cat([for_each_head(call.key, n_heads) for call in calls], dim=1),
-        value=torch.cat([for_each_head(call.value, n_heads) for call in calls], dim=1),
-        output=torch.cat([call.output for call in calls], dim=2),
-        scoring=_join_masks(calls, dim=1),
+        is_same_input = begun.call.read is not None and begun.call.read is now.call.read
+        return is_beside and part.shape[1] == 1 and is_same_input
+    if not any(part.covers(index) for other in layer.parts for index in other.inputs):
+        return True
+    # A decoder attends once per step, always to the same sequence; in a batch, short texts end before long ones.
+    if cross and part.shape[2] == 1:
+        origins = [[axis.origin for axis in of.keys] for of in (begun, now)]
+        return bool(origins[0]) and origins[0] == origins[1]
+    if first.shape != part.shape:
+        return False
+    is_same_call = begun.call.number == now.call.number
+    if is_same_call and _number(path) is not None:
+        return True  # several patterns of one layer, as in DiffLlama
+    if begun.values is None or now.values is None:
+        return False
+    # Heads in a loop may share their values (Lim et al. 2021, temporal fusion transformer).
+    return (is_same_call or begun.call.caller == now.call.caller) and torch.equal(
+        begun.values, now.values
     )
 
 
-def _join_masks(calls: Sequence[Layer], dim: int) -> Scoring:
-    """Return the scoring of several calls as one call: their masks side by side as heads (1) or queries (2)."""
-    masks = [mask for mask in map(_mask_of, calls) if mask is not None]
-    if all(_has_same_mask(call, calls[0]) for call in calls):
-        return calls[0].scoring
-    shape = calls[0].query.shape[:3]
-    expanded = [mask.expand(-1, *shape[1:], -1) for mask in masks]
-    return replace(calls[0].scoring, mask=torch.cat(expanded, dim=dim))
-
-
-def _has_same_mask(call: Layer, other: Layer) -> bool:
-    """Return whether two calls have equal masks, or none."""
-    mask, other_mask = call.scoring.mask, other.scoring.mask
-    if isinstance(mask, Tensor) and isinstance(other_mask, Tensor):
-        return torch.equal(mask, other_mask)
-    return mask is other_mask
-
-
-def _mask_of(call: Layer) -> Tensor | None:
-    """Return the mask of a call of the fused function, [batch or 1, head or 1, query or 1, key]."""
-    mask = call.scoring.mask
-    if not isinstance(mask, Tensor):
-        return None
-    return mask.reshape((1,) * (AXES - mask.ndim) + mask.shape)
-
-
-def _is_alike(call: Layer, other: Layer) -> bool:
-    """Return whether two calls have the same scoring but for their masks, and tensors of the same shapes."""
-    masks = [_mask_of(layer) for layer in (call, other)]
-    kinds = [None if mask is None else (mask.dtype, len(mask)) for mask in masks]
-    return (
-        kinds[0] == kinds[1]
-        and call.scoring.causal == other.scoring.causal
-        and call.scoring.scaling == other.scoring.scaling
-        and call.query.shape == other.query.shape
-        and call.value.shape == other.value.shape
-    )
+def _has_same_weights(held: Layer | Tensor | None, other: Layer | Tensor | None) -> bool:
+    """Return whether two computations have the same weights, and differ in their values alone."""
+    if isinstance(held, Layer) and isinstance(other, Layer):
+        pairs = [(held.query, other.query), (held.key, other.key)]
+        masks = held.scoring.mask, other.scoring.mask
+        if isinstance(masks[0], Tensor) and isinstance(masks[1], Tensor):
+            pairs.append((masks[0], masks[1]))
+        elif masks[0] is not masks[1]:
+            return False
+        return all(torch.equal(*pair) for pair in pairs)
+    return isinstance(held, Tensor) and isinstance(other, Tensor) and torch.equal(held, other)
 
 
 def _number(path: str) -> int | None:
@@ -326,8 +372,10 @@ class FunctionalRecorder:
 
     axes = None
 
-    def __init__(self, run: ForwardPass, name: str) -> None:
-        self._run, self._name = run, name
+    def __init__(self, run: ForwardPass, name: str, calls: ModuleCalls) -> None:
+        self._run, self._name, self._calls = run, name, calls
+        # The weights that were computed last, and the number of the call of the module that computed them.
+        self._last: tuple[int, Tensor] | None = None
 
     def record_call(self, layer: Layer, computation: Computation) -> None:
         """Pass on a call of the fused function."""
@@ -353,10 +401,22 @@ class FunctionalRecorder:
             raise NoAttentionError(
                 f"{self._name} computes its attention by itself: its weights can be shown, its queries and keys cannot"
             )
+        last, self._last = self._last, (self._calls.running.number, weights)
+        if last is not None and last[0] == self._last[0] and torch.equal(last[1], weights):
+            return  # LiLT multiplies the weights of a layer by values of the text and by values of its boxes
         n_extra_keys = computation.n_extra_keys
         weights = weights[..., : weights.shape[-1] - n_extra_keys]
         if not self._covers_tokens(tuple(weights.shape), computation):
             return
+        if not computation.normalised:
+            sums = weights.sum(dim=-1)
+            if sums.max() > 1 + ROW_TOLERANCE:
+                self._run.leave_out(
+                    f"has weights of the shape {tuple(weights.shape)} whose rows sum to up to {sums.max():.3g}: run it "
+                    "yourself inside `with attnviz.watch(model):`, which shows them"
+                )
+                return
+            self._run.has_sinks |= bool(sums.min() < 1 - ROW_TOLERANCE)
         self._run.has_sinks |= n_extra_keys > 0
         self._run.add_weights(weights)
 
@@ -366,6 +426,10 @@ class FunctionalRecorder:
             f"has weights of the shape {tuple(shape)}, of which it is not clear what the axes are: run it yourself "
             "inside `with attnviz.watch(model, axes=...):`"
         )
+
+    def record_no_weights(self, numbers: Tensor) -> None:
+        """Leave out numbers that are multiplied by values as weights are, and are none."""
+        self._run.leave_out(_what_is_no_weight(numbers))
 
     def _covers_tokens(self, shape: tuple[int, ...], computation: Computation) -> bool:
         """Return whether weights of this shape have a row and a column for every token; if not, leave them out."""
@@ -377,7 +441,7 @@ class FunctionalRecorder:
                 f"{tuple(shape)}"
             )
             return False
-        if computation.keys is None:
+        if place_of(computation.keys) is None:
             # As many keys as tokens may be something else, such as the places that Linformer projects its keys to.
             self._run.leave_out(
                 f"has weights of the shape {tuple(shape)}, whose columns cannot be followed to the tokens: run it "
@@ -385,15 +449,6 @@ class FunctionalRecorder:
             )
             return False
         return True
-
-
-@dataclass(frozen=True, slots=True)
-class _Running:
-    """A module that is running."""
-
-    path: str | None  # None for a module outside the watched one
-    invocation: int
-    read: Tensor | None  # its first input
 
 
 @final
@@ -409,35 +464,26 @@ class Watched:
         # The axes of weights by the path of the module that computes them; "" stands for the whole module.
         self._axes = dict(axes) if isinstance(axes, Mapping) else {"": axes} if axes else {}
         _check_axes(self._axes, module)
-        self._calls: list[_Call] = []
+        self._layers: list[tuple[SeenLayer, _Beginning]] = []
         # Weights whose axes are not clear: the path of their module, and their shape.
         self._unclear: list[str] = []
+        # What was multiplied by values as weights are, but is none: the path of the module, and why.
+        self._no_weights: list[str] = []
         self._module, self._tracer = module, AttentionTracer(self)
+        self._calls = ModuleCalls(module, self._begin)
         self._open: ExitStack | None = None
-        self._paths = dict[nn.Module, str]()  # the path of each submodule
-        # The modules that are running, outermost first.
-        self._running: list[_Running] = []
-        self._n_invocations = 0
-        self._thread = 0  # the thread in which the block was opened
 
     def __enter__(self) -> Watched:
         if self._open is not None:
             raise ModelError("this block is open already: call attnviz.watch again for another one")
         with ExitStack() as stack:
-            # Global hooks show which module computes attention. Unlike hooks on the module itself, they leave nothing
-            # behind in copies of the module.
-            self._thread = get_ident()
-            self._paths = {module: path for path, module in self._module.named_modules()}
-            stack.callback(register_module_forward_pre_hook(self._begin).remove)
-            stack.callback(register_module_forward_hook(self._end, always_call=True).remove)
-            stack.enter_context(_silence_compile_warning())
+            stack.enter_context(self._calls.followed())
             stack.enter_context(trace_attention(self._tracer))
             self._open = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         stack, self._open = self._open, None
-        self._running = []
         self._tracer.forget()
         if stack is not None:
             stack.close()
@@ -476,13 +522,14 @@ class Watched:
         chosen = self._chosen(all_layers, kind, layers)
         layers_shown = {number: all_layers[number] for number in chosen}
         first = all_layers[chosen[0]]
-        n_inputs, _, n_queries, n_keys = first.shape
+        n_inputs = first.shape[0]
         if len({layer.shape for layer in layers_shown.values()}) > 1:
             raise SelectionError(f"the layers have different shapes: choose layers= from\n{self}")
         if not -n_inputs <= index < n_inputs:
             raise SelectionError(
                 f"there is no input {index}: the batch had {n_inputs} (counted from 0)"
             )
+        _, _, n_queries, n_keys = first.shape_of(index % n_inputs)
         queries = keys = _tokens(tokens, n_queries, "queries")
         if key_tokens is not None or n_queries != n_keys:
             if key_tokens is None and tokens is not None and first.kind != "cross":
@@ -492,7 +539,8 @@ class Watched:
             keys = _tokens(key_tokens, n_keys, "keys")
         weights, receipt = _verified_weights(layers_shown, index % n_inputs)
         weights = _without_padding(weights, len(queries), len(keys))
-        n_masked = int((weights.sum(axis=-1) == 0).sum())
+        sums = weights.sum(axis=-1)
+        n_masked = int((sums == 0).sum())
         numbers = _numbers(all_layers, chosen)
         return Attention(
             weights=weights,
@@ -503,8 +551,8 @@ class Watched:
             model=type(self._module).__name__,
             receipt=replace(receipt, layers=numbers),
             text="" if tokens is None else " ".join(token.text for token in queries),
-            short_rows=("masked",) if n_masked else (),
-            notes=_notes(layers_shown.values(), n_masked, len(self._unclear)),
+            short_rows=_short_rows(layers_shown.values(), n_masked),
+            notes=_notes(layers_shown.values(), sums, len(self._unclear)),
         )
 
     def __str__(self) -> str:
@@ -521,7 +569,7 @@ class Watched:
     @property
     def axes(self) -> str | None:
         """The names that the user gives to the axes of weights in the module that is running, or None."""
-        path = self._running[-1].path if self._running else ""
+        path = self._calls.running.path
         # Of several modules that contain the running one, the innermost counts.
         for outer in sorted(self._axes, key=len, reverse=True):
             if path is not None and (not outer or f"{path}.".startswith(f"{outer}.")):
@@ -531,15 +579,14 @@ class Watched:
     @property
     def layers(self) -> list[SeenLayer]:
         """The layers of the last run, in the order in which they ran."""
-        return _layers_of(self._calls)
+        return [layer for layer, _ in self._layers]
 
     def record_weights(
         self, weights: Float[Tensor, "batch head query key"], computation: Computation
     ) -> None:
         """Keep weights that the module computed itself, as long as all of them stay within `KEEP_AT_MOST`."""
-        size = weights.nbytes + sum(
-            call.layer.held.nbytes for call in self._calls if isinstance(call.layer.held, Tensor)
-        )
+        held = [part.held for layer in self.layers for part in layer.parts]
+        size = weights.nbytes + sum(part.nbytes for part in held if isinstance(part, Tensor))
         kept_weights = None
         if size <= KEEP_AT_MOST:
             # The softmax of a row that may attend to no key is not a number; the fused function leaves such rows empty.
@@ -558,28 +605,41 @@ class Watched:
 
     def record_unclear(self, shape: Sequence[int]) -> None:
         """Remember that there are weights whose axes are not clear."""
-        path = self._running[-1].path if self._running else ""
-        if path is not None:
+        if (path := self._calls.running.path) is not None:
             self._unclear.append(f"{path or type(self._module).__name__} {tuple(shape)}")
+
+    def record_no_weights(self, numbers: Tensor) -> None:
+        """Remember numbers that are multiplied by values as weights are, and are none."""
+        if (path := self._calls.running.path) is not None:
+            name = path or type(self._module).__name__
+            self._no_weights.append(f"{name} {_what_is_no_weight(numbers)}")
 
     def _keep(
         self, shape: Sequence[int], held: Layer | Tensor | None, computation: Computation
     ) -> None:
-        """Add a call of the module that is running, unless that module is outside the watched one."""
-        running = self._running[-1] if self._running else _Running("", 0, None)
+        """Add a computation of the module that is running, unless that module is outside the watched one."""
+        running = self._calls.running
         if running.path is None:
             return
-        is_cross = shape[2] != shape[3] if computation.cross is None else computation.cross
-        layer = SeenLayer(
-            path=running.path,
-            shape=tuple(shape),
-            cross=is_cross,
-            dropped=computation.dropped,
+        cross = shape[2] != shape[3] if computation.cross is None else computation.cross
+        first, end = computation.inputs or (0, 0)
+        part = Part(
             held=held,
+            shape=tuple(shape),
+            first=first if end - first == shape[0] else 0,
+            first_query=computation.first_query,
+            dropped=computation.dropped,
+            normalised=computation.normalised,
         )
-        # The input of a module is only needed to recognise heads that are modules of their own.
-        read = running.read if shape[1] == 1 else None
-        self._calls.append(_Call(layer, running.invocation, read, computation.keys))
+        # The values are only needed to recognise heads in a loop.
+        values = computation.values if shape[1] == 1 else None
+        now = _Beginning(running, computation.keys, values)
+        for layer, begun in self._layers:
+            if _continues(layer, begun, part, now, cross=cross):
+                layer.add(part, running.path)
+                return
+        layer = SeenLayer(path=running.path, cross=cross, parts=[part])
+        self._layers.append((layer, now))
 
     def _chosen(
         self, seen: Sequence[SeenLayer], kind: Kind | None, layers: Sequence[int] | None
@@ -589,12 +649,14 @@ class Watched:
         Raises NoAttentionError: no attention was seen; SelectionError: no such layer or kind, or several kinds.
         """
         name = type(self._module).__name__
-        if not self._calls and self._unclear:
+        if not seen and self._unclear:
             raise NoAttentionError(
                 f"it is not clear what the axes of the weights in {name} are: {', '.join(self._unclear)}; name them, "
                 "as in attnviz.watch(module, axes='(batch head) query key')"
             )
-        if not self._calls:
+        if not seen and self._no_weights:
+            raise NoAttentionError(f"no attention was seen in {name}: {self._no_weights[0]}")
+        if not seen:
             raise NoAttentionError(
                 f"no attention was seen in {name}: run it inside `with attnviz.watch(module):`, in the same thread; "
                 "seen are scaled_dot_product_attention, flex_attention, torch's own layers, and a softmax that is "
@@ -614,31 +676,20 @@ class Watched:
             raise SelectionError(f"this module has no {kind} attention: it has {', '.join(kinds)}")
         return numbers
 
-    def _begin(self, module: nn.Module, inputs: Any) -> None:
-        """Remember the path of a module that starts; a new run of the watched module discards the last one."""
-        if get_ident() != self._thread:
-            return
-        # Activation checkpointing runs modules again during the backward pass, which is not a new run.
-        is_backward = torch._C._current_graph_task_id() >= 0
-        is_inside = any(running.path is not None for running in self._running)
-        # A hook on all modules does not receive the arguments that are passed by name: they are in its caller.
-        frame = inspect.currentframe()
-        caller = None if frame is None else frame.f_back
-        named = {} if caller is None else caller.f_locals.get("kwargs", {})
-        if module is self._module and not is_backward and not is_inside:
-            self._calls, self._unclear, self._n_invocations = [], [], 0
-            self._tracer.forget()
-            self._tracer.begin(inputs, named)
-        # A module that the watched one does not list, such as one made during the run, counts as its caller.
-        outside = self._running[-1].path if self._running else None
-        self._n_invocations += 1
-        read = next(tensors_in([inputs, named]), None)
-        self._running.append(_Running(self._paths.get(module, outside), self._n_invocations, read))
+    def _begin(self, *inputs: Any) -> None:
+        """Discard the last run, because another one starts with these inputs."""
+        self._layers, self._unclear, self._no_weights = [], [], []
+        self._tracer.forget()
+        self._tracer.begin(*inputs)
 
-    def _end(self, _module: nn.Module, _inputs: Any, _output: Any) -> None:
-        """Forget the path of a module that ends."""
-        if get_ident() == self._thread:
-            del self._running[-1:]
+
+@contextmanager
+def trace_model(module: nn.Module, run: ForwardPass, name: str, *inputs: Any) -> Iterator[None]:
+    """Pass the attention of a module with these inputs to a run until the block ends; `name` is for its messages."""
+    calls = ModuleCalls(module)
+    tracer = AttentionTracer(FunctionalRecorder(run, name, calls))
+    with calls.followed(), trace_attention(tracer, *inputs):
+        yield
 
 
 def watch(module: nn.Module, *, axes: str | Mapping[str, str] | None = None) -> Watched:
@@ -681,16 +732,38 @@ def _check_axes(axes: Mapping[str, str], module: nn.Module) -> None:
             )
 
 
-def _notes(layers: Iterable[SeenLayer], n_masked: int, n_unclear: int) -> tuple[Note, ...]:
-    """Return the notes of a record: `n_masked` of its rows see no key, `n_unclear` layers of the run are left out."""
+def _short_rows(layers: Iterable[SeenLayer], n_masked: int) -> tuple[ShortRows, ...]:
+    """Return why rows of a record may not sum to 1; `n_masked` of them see no key."""
+    is_softmax = all(part.normalised for layer in layers for part in layer.parts)
+    reasons: dict[ShortRows, bool] = {"masked": n_masked > 0, "unnormalised": not is_softmax}
+    return tuple(reason for reason, holds in reasons.items() if holds)
+
+
+def _notes(
+    layers: Iterable[SeenLayer], sums: Float32[np.ndarray, "layer head row"], n_unclear: int
+) -> tuple[Note, ...]:
+    """Return the notes of a record with these sums of rows; `n_unclear` layers of the run are left out."""
+    parts = [part for layer in layers for part in layer.parts]
     notes = []
-    if any(layer.dropped for layer in layers):
+    if any(part.dropped for part in parts):
         notes.append(Note("dropout"))
-    if n_masked:
+    if n_masked := int((sums == 0).sum()):
         notes.append(Note.of("rows_masked", n=n_masked))
+    if not all(part.normalised for part in parts):
+        notes.append(Note.of("no_softmax", least=f"{sums.min():.3g}", most=f"{sums.max():.3g}"))
     if n_unclear:
         notes.append(Note.of("layers_unclear", n=n_unclear))
     return tuple(notes)
+
+
+def _what_is_no_weight(numbers: Tensor) -> str:
+    """Return why numbers that are multiplied by values are no weights, as the end of a sentence about a module."""
+    least, most = float(numbers.min()), float(numbers.max())
+    reason = "some are negative" if least < 0 else "some are above 1"
+    return (
+        f"multiplies its values by {tuple(numbers.shape)} numbers from {least:.3g} to {most:.3g}, which are no "
+        f"weights: {reason}"
+    )
 
 
 def _numbers(seen: Sequence[SeenLayer], chosen: Sequence[int]) -> tuple[int, ...]:
@@ -717,15 +790,23 @@ def _verified_weights(
     than is kept.
     """
     _check_memory(list(layers.values()))
-    n_queries, n_keys = next(iter(layers.values())).shape[2:]
-    real, real_keys = (torch.ones(1, n, dtype=torch.bool, device=CPU) for n in (n_queries, n_keys))
-    batch = Batch(sentences=(), inputs={}, real=real, real_keys=real_keys)
-    natives = {"sdpa" if isinstance(layer.held, Layer) else SOFTMAX for layer in layers.values()}
-    collector = WeightCollector()
-    run = ForwardPass(batch=batch, observers=[collector], native=" and ".join(sorted(natives)))
-    for number, layer in layers.items():
-        layer.show(run, index, number)
-    return collector.weights(0), run.receipt("")
+    found = {number: layer.verified(index, number) for number, layer in layers.items()}
+    weights = [part for part, _ in found.values()]
+    if len({part.shape for part in weights}) > 1:
+        raise SelectionError(f"input {index} has other steps in each layer: choose one of layers=")
+    receipts = [receipt for _, of_layer in found.values() for receipt in of_layer]
+    receipt = replace(
+        max(receipts, key=lambda receipt: receipt.tolerance),
+        native=" and ".join(sorted({receipt.native for receipt in receipts})),
+        layers=tuple(found),
+        differences=tuple(
+            max(difference for receipt in of_layer for difference in receipt.differences)
+            for _, of_layer in found.values()
+        ),
+        proves="weights" if all(r.proves == "weights" for r in receipts) else "output",
+        rows=min((r.rows for r in receipts if r.rows is not None), default=None),
+    )
+    return np.stack(weights), receipt
 
 
 def _without_padding(
@@ -747,7 +828,8 @@ def _without_padding(
 def _check_memory(layers: Sequence[SeenLayer]) -> None:
     """Raise InputError if the weights of these layers take more memory than is kept."""
     size = 4 * len(layers) * math.prod(layers[0].shape[1:])
-    if size > KEEP_AT_MOST or any(layer.held is None for layer in layers):
+    parts = [part for layer in layers for part in layer.parts]
+    if size > KEEP_AT_MOST or any(part.held is None for part in parts):
         raise InputError(
             f"the weights of {len(layers)} layers take {size / 2**30:.1f} GiB an input, more than attnviz "
             f"keeps ({KEEP_AT_MOST / 2**30:.0f} GiB for all of a run): choose fewer layers=, or give the module less"

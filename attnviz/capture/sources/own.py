@@ -25,7 +25,7 @@ from attnviz.capture.sources import Source, expect_kind
 from attnviz.capture.sources.decoding import Decoding, no_template
 from attnviz.capture.sources.hub import first_line
 from attnviz.capture.sources.loading import as_model_error, evaluated
-from attnviz.capture.sources.modules import CausalityProbe, FunctionalRecorder
+from attnviz.capture.sources.modules import CausalityProbe, trace_model
 from attnviz.capture.sources.tokens import (
     generated_tokens,
     meaning,
@@ -33,7 +33,6 @@ from attnviz.capture.sources.tokens import (
     notes_on,
     own_tokens,
 )
-from attnviz.capture.sources.tracing import AttentionTracer, trace_attention
 from attnviz.capture.stream import ForwardPass, digest_of
 from attnviz.errors import AttnvizError, InputError, ModelError, TooLongError, UnknownModelError
 from attnviz.text.display import visible
@@ -195,7 +194,7 @@ class ModuleSource(Source):
             with (
                 evaluated(self._module),
                 torch.no_grad(),
-                trace_attention(AttentionTracer(FunctionalRecorder(run, self.name)), ids),
+                trace_model(self._module, run, self.name, ids),
                 error_handler,
             ):
                 return self._module(ids, **_further_inputs(self._module, ids))

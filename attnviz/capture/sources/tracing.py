@@ -13,7 +13,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import get_ident
 from typing import Any, Protocol, cast
@@ -24,20 +24,22 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from attnviz.attention import ROW_TOLERANCE
 from attnviz.capture.sources.axes import (
     NAMES,
     VIEWS,
     Arrangement,
+    Axis,
     AxisTracker,
-    Dimension,
     Layout,
+    are_one_sequence,
     arrangement_of,
     by_tensor,
     dim_of,
+    distance,
     len_of,
     name_of,
     parse_arrangement,
-    sequence_of,
 )
 from attnviz.capture.sources.locks import fork_safe_lock
 from attnviz.capture.stream import Layer, Scoring
@@ -73,9 +75,14 @@ class Computation:
     """A computation of attention, without its numbers."""
 
     cross: bool | None  # whether queries and keys come from different sequences; None if unknown
-    # The axis that the keys run over: the number of an input, and of its axis; None if unknown.
-    keys: tuple[int, int] | None
-    dropped: bool  # whether dropout then set some weights to 0
+    keys: tuple[Axis, ...]  # the axes of sequences that the keys run over, as far as they are known
+    # The place of the first query among the keys; None if it is unknown, or if they come from different sequences.
+    first_query: int | None = None
+    # The first and one-past-last input of the batch that it belongs to; None for all.
+    inputs: tuple[int, int] | None = None
+    values: Tensor | None = None  # what the weights were multiplied by
+    dropped: bool = False  # whether dropout then set some weights to 0
+    normalised: bool = True  # whether a softmax or the like made the rows sum to 1
     # The number of last keys that are no token of a sequence: the bias of `nn.MultiheadAttention`, or its zeros.
     n_extra_keys: int = 0
 
@@ -93,6 +100,9 @@ class Recorder(Protocol):
 
     def record_unclear(self, shape: Sequence[int]) -> None:
         """Receive the shape of weights of which it is not clear what their axes are."""
+
+    def record_no_weights(self, numbers: Tensor) -> None:
+        """Receive numbers between tokens that are multiplied by values like weights, but some of which are none."""
 
     @property
     def axes(self) -> str | None:
@@ -269,27 +279,48 @@ class AttentionTracer(TorchFunctionMode):
         operands: tuple[Tensor, Tensor],
         roles: tuple[Sequence[tuple[str, int | None]], Sequence[tuple[str, int | None]]],
     ) -> None:
-        """Record weights if a product sums over the dimension along which they are normalised."""
+        """Record weights if a product sums over their keys.
+
+        Weights are normalised along their keys. Other scores between tokens count too if they are between 0 and 1, as
+        after a sigmoid or sparsemax.
+        """
         for own in (0, 1):
             weights, values = operands[own], operands[1 - own]
-            if weights not in self._weights:
-                continue
             layout = self._axes.layout(weights)
-            keys = [
-                axes
-                for axes, (role, _) in zip(layout, roles[own], strict=True)
-                if role == "summed" and any(axis.normalised for axis in axes)
-            ]
-            rows = [
-                axes for axes, (role, _) in zip(layout, roles[own], strict=True) if role == "free"
-            ]
+            by_role: dict[str, list[Axis]] = {"summed": [], "free": [], "shared": []}
+            for axes, (role, _) in zip(layout, roles[own], strict=True):
+                by_role[role] += axes
+            keys, rows = by_role["summed"], by_role["free"]
             # The gate of a mixture of experts, and linear attention, are normalised over features or have features as
             # rows: neither are tokens that attend to tokens.
-            if not keys or _are_features(keys) or _are_features(rows):
+            if _are_features(keys) or _are_features(rows):
                 continue
-            noted = self._weights.pop(weights)
-            self._record(weights, noted, layout, roles[own], self._axes.layout(values))
+            if weights in self._weights and any(axis.normalised for axis in keys):
+                noted, normalised = self._weights.pop(weights), True
+            elif self._are_scores(keys, roles[1 - own], self._axes.layout(values)):
+                noted, numbers = _Weights(None), weights.detach()
+                if numbers.min() < 0 or numbers.max() > 1 + ROW_TOLERANCE:
+                    self._recorder.record_no_weights(numbers)
+                    return
+                dim = next(dim for dim, (role, _) in enumerate(roles[own]) if role == "summed")
+                normalised = bool(((numbers.sum(dim) - 1).abs() <= ROW_TOLERANCE).all())
+            else:
+                continue
+            self._record(weights, noted, layout, roles[own], values, normalised=normalised)
             return
+
+    def _are_scores(
+        self, keys: Sequence[Axis], roles: Sequence[tuple[str, int | None]], values: Layout
+    ) -> bool:
+        """Return whether keys are tokens, of which there are scores, and their product sums over the same values."""
+        summed = [
+            axis
+            for axes, (role, _) in zip(values, roles, strict=True)
+            if role == "summed"
+            for axis in axes
+        ]
+        is_scored = any(axis.is_of_scores and axis.is_sequence for axis in keys)
+        return is_scored and bool(are_one_sequence(keys, summed))
 
     def _record(
         self,
@@ -297,18 +328,21 @@ class AttentionTracer(TorchFunctionMode):
         noted: _Weights,
         layout: Layout,
         roles: Sequence[tuple[str, int | None]],
-        values: Layout,
+        values: Tensor,
+        *,
+        normalised: bool,
     ) -> None:
         """Pass weights on, as they were before dropout, as [batch, head, query, key]."""
-        arrangement = self._arrangement(layout, roles, values)
+        arrangement = self._arrangement(layout, roles, self._axes.layout(values))
         if arrangement is None:
             self._recorder.record_unclear(weights.shape)
             return
         shown = weights if noted.before_dropout is None else noted.before_dropout
-        computation = Computation(
-            cross=self._is_cross(arrangement),
-            keys=arrangement.key_origin,
+        computation = replace(
+            self._computation(arrangement),
+            values=values.detach(),
             dropped=noted.before_dropout is not None,
+            normalised=normalised,
         )
         self._recorder.record_weights(arrangement.apply(shown.detach()), computation)
 
@@ -320,30 +354,31 @@ class AttentionTracer(TorchFunctionMode):
             return parse_arrangement(self._recorder.axes, shape, self._axes.n_batch())
         return arrangement_of(layout, roles, values, self._axes)
 
-    def _is_cross(self, arrangement: Arrangement) -> bool | None:
-        """Return whether queries and keys come from different sequences; None if that is unknown."""
-        queries, keys = arrangement.query_origin, arrangement.key_origin
-        if keys is None:
-            return None
-        if queries is not None:
-            return queries != keys
-        # A model with a cache reads one new token at a time, and its keys are all tokens so far. Any other single query
-        # comes from elsewhere.
-        return arrangement.size("query") != self._axes.n_tokens(keys)
+    def _computation(self, arrangement: Arrangement) -> Computation:
+        """Return where the queries and keys of attention come from."""
+        queries, keys = arrangement.queries, arrangement.keys
+        are_one = are_one_sequence(queries, keys)
+        if are_one is None and keys and not queries:
+            # A model with a cache reads one new token at a time, and its keys are all tokens so far. Any other single
+            # query comes from elsewhere.
+            are_one = arrangement.size("query") == self._axes.n_tokens(keys)
+        return Computation(
+            cross=None if are_one is None else not are_one,
+            keys=keys,
+            inputs=arrangement.inputs,
+            first_query=distance(keys, queries),
+        )
 
     def _fused(
         self,
         *args: Any,
-        cross: bool | None = None,
-        keys: tuple[int, int] | None = None,
-        n_extra_keys: int = 0,
+        known: Computation | None = None,
         call: Callable[..., Tensor] = FUSED,
-        has_usual_axes: bool = False,
         **keywords: Any,
     ) -> Tensor:
         """Call the fused function (`call`), pass its inputs and output on as a layer, and return the output.
 
-        With `has_usual_axes`, the axes of the inputs are known to be (batch, head, token, d).
+        If the computation is `known`, the axes of the inputs are (batch, head, token, d).
         """
         arguments = dict(zip(FUSED_PARAMETERS, args, strict=False)) | keywords
         output = call(**arguments)
@@ -353,12 +388,13 @@ class AttentionTracer(TorchFunctionMode):
             native, mask = output.detach(), arguments.get("attn_mask")
             if mask is not None:
                 mask = mask.detach()  # a learned bias has a gradient
-            if not has_usual_axes:
+            computation = known
+            if computation is None:
                 arrangement = self._arrangement_of_call(inputs, output)
                 if arrangement is None:
                     self._recorder.record_unclear((*query.shape[:-1], key.shape[-2]))
                     return output
-                cross, keys = self._is_cross(arrangement), arrangement.key_origin
+                computation = self._computation(arrangement)
                 if arrangement.names != NAMES or query.ndim != len(NAMES):
                     if mask is not None:
                         mask = arrangement.apply(mask.expand(*query.shape[:-1], key.shape[-2]))
@@ -377,12 +413,8 @@ class AttentionTracer(TorchFunctionMode):
                     causal=arguments.get("is_causal", False),
                 ),
             )
-            computation = Computation(
-                cross=cross,
-                keys=keys,
-                dropped=bool(arguments.get("dropout_p")),
-                n_extra_keys=n_extra_keys,
-            )
+            dropped = bool(arguments.get("dropout_p"))
+            computation = replace(computation, values=value, dropped=dropped)
             self._recorder.record_call(layer, computation)
         return output
 
@@ -417,10 +449,9 @@ class AttentionTracer(TorchFunctionMode):
             if arrangement is None:
                 self._recorder.record_unclear(weights.shape)
                 return result
-            computation = Computation(
-                cross=self._is_cross(arrangement), keys=arrangement.key_origin, dropped=False
+            self._recorder.record_weights(
+                arrangement.apply(weights), self._computation(arrangement)
             )
-            self._recorder.record_weights(arrangement.apply(weights), computation)
         return result
 
     def _multi_head(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
@@ -433,13 +464,15 @@ class AttentionTracer(TorchFunctionMode):
         arguments = bound.arguments
         with torch._C.DisableTorchFunction():
             query, key = (self._axes.layout(arguments[name]) for name in ("query", "key"))
-        queries, keys = sequence_of(query[0]), sequence_of(key[0])
+        queries, keys = (
+            tuple(axis for axis in layout[0] if axis.is_sequence) for layout in (query, key)
+        )
         n_extra_keys = int(arguments["bias_k"] is not None) + int(arguments["add_zero_attn"])
-        cross = arguments["query"] is not arguments["key"]
-        if queries is not None and keys is not None:
-            cross = queries != keys
+        are_one = are_one_sequence(queries, keys)
+        cross = arguments["query"] is not arguments["key"] if are_one is None else not are_one
+        known = Computation(cross=cross, keys=keys, n_extra_keys=n_extra_keys)
         if not arguments["need_weights"]:
-            with self._tracing_inside(cross=cross, keys=keys, n_extra_keys=n_extra_keys):
+            with self._tracing_inside(known):
                 result = MULTI_HEAD(*bound.args, **bound.kwargs)
             self._axes.note(result[0], query)
             return result
@@ -458,17 +491,16 @@ class AttentionTracer(TorchFunctionMode):
         shown = weights_before_dropout.detach()
         self._recorder.record_weights(
             shown if shown.ndim == len(NAMES) else shown[None],
-            Computation(cross=cross, keys=keys, dropped=dropped, n_extra_keys=n_extra_keys),
+            replace(known, dropped=dropped),
         )
         self._axes.note(output, query)
         return output, weights.mean(dim=-3) if is_averaged else weights
 
     @contextmanager
-    def _tracing_inside(self, **computation: Any) -> Iterator[None]:
+    def _tracing_inside(self, known: Computation) -> Iterator[None]:
         """Trace calls of the fused function inside torch's own code, which the mode does not see, until the block ends.
 
-        The function in `torch.nn.functional` is replaced meanwhile. `computation` has what is known of it, by the names
-        of `Computation`.
+        The function in `torch.nn.functional` is replaced meanwhile. `known` is what is known of the computation.
         """
         with SHARED:
             # Another tracer may already have replaced the function.
@@ -477,9 +509,7 @@ class AttentionTracer(TorchFunctionMode):
             def fused(*args: Any, **keywords: Any) -> Tensor:
                 if get_ident() != thread:
                     return previous(*args, **keywords)
-                return self._fused(
-                    *args, call=previous, has_usual_axes=True, **computation, **keywords
-                )
+                return self._fused(*args, known=known, call=previous, **keywords)
 
             functional.scaled_dot_product_attention = fused
             try:
@@ -547,10 +577,10 @@ def _two_operands(args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any
     return (*args, *keywords.values())[:2]
 
 
-def _are_features(dimensions: Sequence[Dimension]) -> bool:
-    """Return whether these dimensions have more than one entry, and run over features only."""
-    axes = [axis for dimension in dimensions for axis in dimension if axis.size > 1]
-    return bool(axes) and all(axis.has_features for axis in axes)
+def _are_features(axes: Sequence[Axis]) -> bool:
+    """Return whether these axes have more than one entry, and run over features only."""
+    several = [axis for axis in axes if axis.size > 1]
+    return bool(several) and all(axis.has_features for axis in several)
 
 
 def _as_keys(tensor: Tensor, arrangement: Arrangement) -> Tensor:
