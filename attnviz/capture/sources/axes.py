@@ -63,6 +63,7 @@ CONCATENATE = frozenset({"cat", "concat", "concatenate"})
 PRODUCTS = frozenset(
     {"matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "addmm", "baddbmm", "einsum"}
 )
+MULTIPLY = frozenset({"mul", "multiply", "__mul__", "__rmul__"})
 REDUCTIONS = frozenset({"sum", "mean", "amax", "amin", "prod", "logsumexp", "std", "var", "norm"})
 CONVOLUTIONS = frozenset({"conv1d", "conv2d", "conv3d"})
 # Functions after which a dimension of another size still runs over the same things, more coarsely or with gaps.
@@ -90,6 +91,11 @@ class Axis:
     def has_features(self) -> bool:
         """Whether it runs over features, and not over tokens."""
         return self.origin is FEATURES or self.origin is OWN_FEATURES
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is known where the axis comes from."""
+        return self.has_features or (self.origin is not None and self.origin.is_certain)
 
     @property
     def is_sequence(self) -> bool:
@@ -145,7 +151,6 @@ class Product:
 
     operands: tuple[Tensor, Tensor]
     roles: tuple[tuple[tuple[str, int | None], ...], tuple[tuple[str, int | None], ...]]
-    result: Layout
 
 
 class AxisTracker:
@@ -155,6 +160,8 @@ class AxisTracker:
         self._layouts: MutableMapping[Tensor, Layout] = by_tensor()
         # The sizes of the axes of each input that may be its batch or its tokens.
         self.inputs: list[tuple[int, ...]] = []
+        # Weights that were multiplied by values, but not yet summed over the keys: the weights and the values.
+        self._weighted: MutableMapping[Tensor, tuple[Tensor, Tensor]] = by_tensor()
         # Axes of inputs over which queries and keys were multiplied: they run over features, not over tokens.
         self._features: set[Origin] = set()
 
@@ -220,14 +227,6 @@ class AxisTracker:
             for axes in layout
         )
 
-    def normalise(self, tensor: Tensor, dim: int) -> None:
-        """Note that a softmax made the numbers along a dimension of the tensor sum to 1."""
-        layout = [
-            tuple(replace(axis, normalised=False) for axis in axes) for axes in self.layout(tensor)
-        ]
-        layout[dim] = tuple(replace(axis, normalised=True) for axis in layout[dim])
-        self.note(tensor, tuple(layout))
-
     def follow(
         self,
         name: str,
@@ -238,10 +237,8 @@ class AxisTracker:
     ) -> Product | None:
         """Note the layouts of a function's results; return the product of two tensors if the function computes one."""
         if name in PRODUCTS:
-            product = self._product(name, args, keywords)
+            product = self._product(name, args, keywords, output)
             if product is not None:
-                if shape_of(product.result) == tuple(output.shape):
-                    self.note(output, product.result)
                 return product
         results = list(tensors_in([output]))
         given = list(tensors_in([args, keywords]))
@@ -253,7 +250,51 @@ class AxisTracker:
             layouts = self._result_layouts(name, function, args, keywords, operands, results)
             for result, layout in zip(results, list(layouts), strict=True):
                 self.note(result, layout)
+        if name == "softmax":
+            self._normalise(output, dim_of(args, keywords))
+        elif name in MULTIPLY:
+            self._weigh((*args, *keywords.values())[:2], output)
+        elif name == "sum" and args[0] in self._weighted:
+            return self._sum_of_weighted(args[0], dim_of(args, keywords), output)
         return None
+
+    def _normalise(self, tensor: Tensor, dim: Any) -> None:
+        """Note that a softmax made the numbers along a dimension of the tensor sum to 1."""
+        layout = [
+            tuple(replace(axis, normalised=False) for axis in axes) for axes in self.layout(tensor)
+        ]
+        if isinstance(dim, int):
+            layout[dim] = tuple(replace(axis, normalised=True) for axis in layout[dim])
+        self.note(tensor, tuple(layout))
+
+    def _weigh(self, operands: Sequence[Any], output: Tensor) -> None:
+        """Note that weights were multiplied by values number by number."""
+        for weights, values in itertools.permutations(operands, 2):
+            if isinstance(weights, Tensor) and isinstance(values, Tensor):
+                axes = itertools.chain(*self.layout(weights))
+                is_marked = any(axis.normalised or axis.is_of_scores for axis in axes)
+                if is_marked and output.numel() > weights.numel():
+                    self._weighted[output] = (weights, values)
+                    return
+
+    def _sum_of_weighted(self, weighted: Tensor, dim: Any, output: Tensor) -> Product | None:
+        """Return the sum of weighted values along one dimension as a product of the weights and the values."""
+        dims = [dim] if isinstance(dim, int) else list(dim or ())
+        if len(dims) != 1:
+            return None
+        weights, values = self._weighted[weighted]
+        # Both are broadcast to the dimensions of their product, so dimensions are counted from the end.
+        letters = "abcdefgh"[: weighted.ndim]
+        own = [letters[weighted.ndim - tensor.ndim :] for tensor in (weights, values)]
+        summed = letters[dims[0]]
+        layouts = (self.layout(weights), self.layout(values))
+        rest = letters.replace(summed, "")
+        roles = (
+            _roles(own[0], layouts[0], own[1], layouts[1], rest),
+            _roles(own[1], layouts[1], own[0], layouts[0], rest),
+        )
+        self.note(output, _without_marks(self.layout(output)))
+        return Product((weights, values), roles)
 
     def _note_learned(self, tensors: Iterable[Tensor]) -> None:
         """Note the axes of parameters from which, and from no input, something is computed: learned queries or keys."""
@@ -335,9 +376,9 @@ class AxisTracker:
         return tuple(joined)
 
     def _product(
-        self, name: str, args: Sequence[Any], keywords: Mapping[str, Any]
+        self, name: str, args: Sequence[Any], keywords: Mapping[str, Any], output: Tensor
     ) -> Product | None:
-        """Return a product's operands and the roles of their dimensions; None for products of another form."""
+        """Note the layout of a product, and return the roles of its dimensions; None for products of another form."""
         operands = list(tensors_in([args, keywords]))
         if name in {"addmm", "baddbmm"}:  # its first argument is added to the product
             operands = operands[1:]
@@ -360,9 +401,7 @@ class AxisTracker:
         summed = [
             axis
             for own, layout in zip(roles, layouts, strict=True)
-            for (role, _), axes in zip(own, layout, strict=True)
-            if role == "summed"
-            for axis in axes
+            for axis in axes_of(layout, own, "summed")
         ]
         if all(are_tracked):
             is_mixing = any(axis.normalised or axis.is_of_scores for axis in summed)
@@ -371,11 +410,18 @@ class AxisTracker:
         elif any(are_tracked):
             new = _origin_of_new(are_tracked, second, summed, is_einsum=name == "einsum")
             known = letters[are_tracked.index(True)]
+            pairs = list(zip(letters[2], result, strict=True))
             result = tuple(
-                axes if letter in known else (Axis(len_of(axes), new),)
-                for letter, axes in zip(letters[2], result, strict=True)
+                axes if letter in known else (Axis(len_of(axes), new),) for letter, axes in pairs
             )
-        return Product((first, second), roles, result)
+            # One number a token is a score, as in additive attention; a sum over heads mixes scores with scores.
+            new_sizes = (len_of(axes) for letter, axes in pairs if letter not in known)
+            is_score = math.prod(new_sizes) == 1
+            if is_score or any(axis.normalised or axis.is_of_scores for axis in summed):
+                result = _without_marks(result, is_of_scores=is_score)
+        if any(are_tracked) and shape_of(result) == tuple(output.shape):
+            self.note(output, result)
+        return Product((first, second), roles)
 
 
 def _origin_of_new(
@@ -395,6 +441,13 @@ def _origin_of_new(
     return FEATURES if second.ndim == 2 else None
 
 
+def axes_of(layout: Layout, roles: Sequence[tuple[str, int | None]], role: str) -> list[Axis]:
+    """Return the axes of the dimensions with this role in a product."""
+    return [
+        axis for axes, (own, _) in zip(layout, roles, strict=True) if own == role for axis in axes
+    ]
+
+
 def place_of(axes: Sequence[Axis]) -> tuple[int, int] | None:
     """Return the axis of an input that these axes run over, if there is one."""
     return next((axis.origin.place for axis in axes if axis.origin and axis.origin.place), None)
@@ -411,7 +464,10 @@ def _runs_over_tokens(axis: Axis) -> bool:
 def _without_marks(layout: Layout, *, is_of_scores: bool = False) -> Layout:
     """Return a layout whose numbers are no weights, and scores only if `is_of_scores`."""
     return tuple(
-        tuple(replace(axis, normalised=False, is_of_scores=is_of_scores) for axis in axes)
+        tuple(
+            replace(axis, normalised=False, is_of_scores=is_of_scores and not axis.has_features)
+            for axis in axes
+        )
         for axes in layout
     )
 
@@ -461,6 +517,7 @@ def _layout_of_others(name: str, layouts: Sequence[Layout], shape: Sequence[int]
     if name == "linear":
         is_of_tokens = any(map(_runs_over_tokens, first[-1]))
         combined[-1] = (Axis(shape[-1], Origin(is_learned=True) if is_of_tokens else FEATURES),)
+        return _without_marks(tuple(combined), is_of_scores=shape[-1] == 1)
     return tuple(combined)
 
 
@@ -749,7 +806,8 @@ def arrangement_of(
         # Keys and values belong to one sequence, so the batch of the values is that of the keys.
         if role == "shared" and values is not None and link is not None:
             other = values[link]
-            is_better = place_of(other) is not None or len(other) > len(dimension)
+            is_split = len(other) > len(dimension) and all(axis.is_certain for axis in other)
+            is_better = place_of(other) is not None or is_split
             if is_better and len_of(other) == len_of(dimension):
                 known = other
         axes += [(axis, role) for axis in known]
@@ -765,7 +823,6 @@ def arrangement_of(
     )
     for axis, role in axes:
         place = place_of([axis])
-        is_certain = axis.has_features or (axis.origin is not None and axis.origin.is_certain)
         is_of_batch = place is not None and place[1] == batch_axis
         if role == "summed":
             names.append("key")
@@ -777,7 +834,7 @@ def arrangement_of(
         elif axis.size > 1 and (
             not (are_inputs and tracker.is_whole(axis))
             if place is not None
-            else has_features and not is_certain
+            else has_features and not axis.is_certain
         ):
             # Part of a sequence, such as the windows of a picture; or another axis of the input, such as the channels
             # of a signal, each of which attends alone.

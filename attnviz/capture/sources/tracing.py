@@ -10,8 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +23,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from attnviz.attention import ROW_TOLERANCE
+from attnviz.attention import BFLOAT16_TOLERANCE, ROW_TOLERANCE
 from attnviz.capture.sources.axes import (
     NAMES,
     VIEWS,
@@ -32,10 +31,11 @@ from attnviz.capture.sources.axes import (
     Axis,
     AxisTracker,
     Layout,
+    Product,
     are_one_sequence,
     arrangement_of,
+    axes_of,
     by_tensor,
-    dim_of,
     distance,
     len_of,
     name_of,
@@ -59,15 +59,10 @@ FUSED_PARAMETERS = (
 # The operator that torch.nn.attention.flex_attention calls (from torch 2.5), and the module of that function.
 FLEX: Any = getattr(torch.ops.higher_order, "flex_attention", None)
 FLEX_MODULE = "torch.nn.attention.flex_attention"
+# Functions that change the format of numbers, or where they are stored.
+CONVERT = frozenset({"to", "type", "type_as", "float", "double", "half", "bfloat16", "contiguous"})
 MULTI_HEAD = functional.multi_head_attention_forward
 MULTI_HEAD_SIGNATURE = inspect.signature(MULTI_HEAD)
-# Functions whose result still counts as attention weights if their input does, and has as many numbers.
-PASS_THROUGH = frozenset(
-    {"to", "type", "type_as", "float", "double", "half", "bfloat16", "contiguous", "clone"}
-    | {"dropout", "masked_fill", "masked_fill_", "where", "nan_to_num", "tril", "triu"}
-)
-MULTIPLY = frozenset({"mul", "multiply", "__mul__", "__rmul__", "mul_", "__imul__"})
-DIVIDE = frozenset({"div", "divide", "true_divide", "__truediv__", "div_", "__itruediv__"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,13 +104,6 @@ class Recorder(Protocol):
         """The names of the axes of weights, as the user gives them; None if they are to be found."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Weights:
-    """The note on a tensor of attention weights."""
-
-    before_dropout: Tensor | None  # the same weights before dropout set some of them to 0
-
-
 class AttentionTracer(TorchFunctionMode):
     """Traces each computation of attention in its thread while this mode is on; results do not change."""
 
@@ -127,11 +115,8 @@ class AttentionTracer(TorchFunctionMode):
     def forget(self) -> None:
         """Discard all that is known of tensors."""
         self._axes = AxisTracker()
-        self._weights = by_tensor()  # tensors that are attention weights
-        # Weights that were multiplied by values, but not yet summed over the keys: the weights and the values.
-        self._weighted = by_tensor()
-        # Sums of a tensor along one dimension: a weak reference to the tensor, and the dimension.
-        self._sums = by_tensor()
+        # The numbers that dropout received, by its result and views of it.
+        self._before_dropout: MutableMapping[Tensor, Tensor] = by_tensor()
 
     def begin(self, *inputs: Any) -> None:
         """Follow the axes of these inputs of the model."""
@@ -157,12 +142,12 @@ class AttentionTracer(TorchFunctionMode):
         with torch._C.DisableTorchFunction():
             product = self._axes.follow(name, function, args, keywords, output)
             if product is not None:
-                self._multiply(product.operands, product.roles)
-            elif isinstance(output, Tensor):
-                self._follow(name, function, args, keywords, output)
+                self._multiply(product)
+            elif args and isinstance(args[0], Tensor) and isinstance(output, Tensor):
+                self._follow_dropout(name, function, args, keywords, output)
         return output
 
-    def _follow(
+    def _follow_dropout(
         self,
         name: str,
         function: Callable[..., Any],
@@ -170,181 +155,61 @@ class AttentionTracer(TorchFunctionMode):
         keywords: Mapping[str, Any],
         output: Tensor,
     ) -> None:
-        """Note whether the result of a function is attention weights, or becomes some."""
-        if not args or not isinstance(args[0], Tensor):
-            # Only `where` and products with a number have their tensors elsewhere.
-            self._pass_on(name, args, keywords, output)
-        elif name == "softmax":
-            dim = dim_of(args, keywords)
-            if isinstance(dim, int):
-                self._normalise(output, dim)
-        elif name == "sum":
-            self._sum(args, keywords, output)
-        elif name in DIVIDE:
-            self._divide(args, keywords, output)
-        elif name in VIEWS:
-            self._view(function, args, keywords, output)
-        elif name in MULTIPLY:
-            self._scale(args, keywords, output)
-        else:
-            self._pass_on(name, args, keywords, output)
+        """Remember what dropout received, and arrange it as its result is arranged."""
+        if name == "dropout" and not torch.equal(output, args[0]):
+            self._before_dropout[output] = args[0]
+        before = self._before_dropout.get(args[0])
+        if before is not None and name in VIEWS | CONVERT:
+            self._before_dropout[output] = function(before, *args[1:], **keywords)
 
-    def _view(
-        self,
-        function: Callable[..., Any],
-        args: Sequence[Any],
-        keywords: Mapping[str, Any],
-        output: Tensor,
-    ) -> None:
-        """Follow a view of weights, or of their sums."""
-        if args[0] in self._sums:
-            self._sums[output] = self._sums[args[0]]
-        if args[0] in self._weights:
-            before = self._weights[args[0]].before_dropout
-            if before is not None:
-                before = function(before, *args[1:], **keywords)
-            self._weights[output] = _Weights(before)
-
-    def _pass_on(
-        self, name: str, args: Sequence[Any], keywords: Mapping[str, Any], output: Tensor
-    ) -> None:
-        """Follow weights through a function that keeps their meaning, such as dropout."""
-        if name in MULTIPLY:
-            self._scale(args, keywords, output)
-        if name not in PASS_THROUGH:
-            return
-        for source in args:
-            if not isinstance(source, Tensor) or source not in self._weights:
-                continue
-            if output.numel() == source.numel():
-                dropped = name == "dropout" and not torch.equal(output, source)
-                self._weights[output] = _Weights(source) if dropped else self._weights[source]
-            return
-
-    def _divide(self, args: Sequence[Any], keywords: Mapping[str, Any], output: Tensor) -> None:
-        """Follow a quotient: numbers divided by their own sum are weights."""
-        source, divisor = _two_operands(args, keywords)
-        if isinstance(divisor, Tensor) and divisor in self._sums:
-            summed, dim = self._sums[divisor]
-            if summed() is source:
-                self._normalise(output, dim)
-                return
-        if source in self._weights and output.numel() == source.numel():
-            self._weights[output] = _Weights(None)
-
-    def _normalise(self, output: Tensor, dim: int) -> None:
-        """Note that the numbers of a tensor along a dimension sum to 1, so that they may be weights."""
-        self._axes.normalise(output, dim)
-        self._weights[output] = _Weights(None)
-
-    def _sum(self, args: Sequence[Any], keywords: Mapping[str, Any], output: Tensor) -> None:
-        """Note along which dimension a tensor was summed; weights times values are complete then."""
-        dim = dim_of(args, keywords)
-        if isinstance(dim, list | tuple) and len(dim) == 1:
-            dim = dim[0]
-        source = args[0]
-        if not isinstance(dim, int) or not isinstance(source, Tensor) or source.ndim == 0:
-            return
-        dim %= source.ndim
-        self._sums[output] = (weakref.ref(source), dim)
-        if source not in self._weighted:
-            return
-        weights, values = self._weighted[source]
-        # Both are broadcast to the dimensions of their product, so dimensions are counted from the end.
-        roles: list[tuple[str, int | None]] = []
-        for place in range(weights.ndim):
-            own = place + source.ndim - weights.ndim
-            link = own - source.ndim + values.ndim
-            is_shared = link >= 0 and values.shape[link] > 1
-            if own == dim:
-                roles.append(("summed", link))
-            else:
-                roles.append(("shared", link) if is_shared else ("free", None))
-        nothing = tuple(("free", None) for _ in range(values.ndim))
-        self._multiply((weights, values), (tuple(roles), nothing))
-
-    def _scale(self, args: Sequence[Any], keywords: Mapping[str, Any], output: Tensor) -> None:
-        """Follow weights that are multiplied number by number: by a mask or a factor, or by values."""
-        first, second = _two_operands(args, keywords)
-        for weights, other in ((first, second), (second, first)):
-            if isinstance(weights, Tensor) and weights in self._weights:
-                if output.numel() == weights.numel():
-                    self._weights[output] = _Weights(None)
-                elif isinstance(other, Tensor):
-                    self._weighted[output] = (weights, other)
-                return
-
-    def _multiply(
-        self,
-        operands: tuple[Tensor, Tensor],
-        roles: tuple[Sequence[tuple[str, int | None]], Sequence[tuple[str, int | None]]],
-    ) -> None:
+    def _multiply(self, product: Product) -> None:
         """Record weights if a product sums over their keys.
 
         Weights are normalised along their keys. Other scores between tokens count too if they are between 0 and 1, as
         after a sigmoid or sparsemax.
         """
         for own in (0, 1):
-            weights, values = operands[own], operands[1 - own]
-            layout = self._axes.layout(weights)
-            by_role: dict[str, list[Axis]] = {"summed": [], "free": [], "shared": []}
-            for axes, (role, _) in zip(layout, roles[own], strict=True):
-                by_role[role] += axes
-            keys, rows = by_role["summed"], by_role["free"]
+            weights, values = product.operands[own], product.operands[1 - own]
+            layout, roles = self._axes.layout(weights), product.roles[own]
+            values_layout = self._axes.layout(values)
+            keys = axes_of(layout, roles, "summed")
             # The gate of a mixture of experts, and linear attention, are normalised over features or have features as
             # rows: neither are tokens that attend to tokens.
-            if _are_features(keys) or _are_features(rows):
+            if _are_features(keys) or _are_features(axes_of(layout, roles, "free")):
                 continue
-            if weights in self._weights and any(axis.normalised for axis in keys):
-                noted, normalised = self._weights.pop(weights), True
-            elif self._are_scores(keys, roles[1 - own], self._axes.layout(values)):
-                noted, numbers = _Weights(None), weights.detach()
-                if numbers.min() < 0 or numbers.max() > 1 + ROW_TOLERANCE:
-                    self._recorder.record_no_weights(numbers)
-                    return
-                dim = next(dim for dim, (role, _) in enumerate(roles[own]) if role == "summed")
-                normalised = bool(((numbers.sum(dim) - 1).abs() <= ROW_TOLERANCE).all())
-            else:
-                continue
-            self._record(weights, noted, layout, roles[own], values, normalised=normalised)
-            return
-
-    def _are_scores(
-        self, keys: Sequence[Axis], roles: Sequence[tuple[str, int | None]], values: Layout
-    ) -> bool:
-        """Return whether keys are tokens, of which there are scores, and their product sums over the same values."""
-        summed = [
-            axis
-            for axes, (role, _) in zip(values, roles, strict=True)
-            if role == "summed"
-            for axis in axes
-        ]
-        is_scored = any(axis.is_of_scores and axis.is_sequence for axis in keys)
-        return is_scored and bool(are_one_sequence(keys, summed))
+            is_scored = any(axis.is_of_scores and axis.is_sequence for axis in keys)
+            others = axes_of(values_layout, product.roles[1 - own], "summed")
+            if any(axis.normalised for axis in keys) or (
+                is_scored and are_one_sequence(keys, others)
+            ):
+                self._record(weights, roles, values)
+                return
 
     def _record(
-        self,
-        weights: Tensor,
-        noted: _Weights,
-        layout: Layout,
-        roles: Sequence[tuple[str, int | None]],
-        values: Tensor,
-        *,
-        normalised: bool,
+        self, weights: Tensor, roles: Sequence[tuple[str, int | None]], values: Tensor
     ) -> None:
         """Pass weights on, as they were before dropout, as [batch, head, query, key]."""
+        shown = self._before_dropout.get(weights, weights).detach()
+        least, most = shown.aminmax()
+        if least < 0 or most > 1 + ROW_TOLERANCE:
+            self._recorder.record_no_weights(shown)
+            return
+        layout = self._axes.layout(weights)
         arrangement = self._arrangement(layout, roles, self._axes.layout(values))
         if arrangement is None:
             self._recorder.record_unclear(weights.shape)
             return
-        shown = weights if noted.before_dropout is None else noted.before_dropout
+        arranged = arrangement.apply(shown)
+        sums = arranged.sum(dim=-1, dtype=torch.float32)
+        # Rows that see no key are empty, or no numbers.
+        is_whole = (sums - 1).abs() <= BFLOAT16_TOLERANCE
         computation = replace(
             self._computation(arrangement),
             values=values.detach(),
-            dropped=noted.before_dropout is not None,
-            normalised=normalised,
+            dropped=weights in self._before_dropout,
+            normalised=bool((is_whole | (sums == 0) | sums.isnan()).all()),
         )
-        self._recorder.record_weights(arrangement.apply(shown.detach()), computation)
+        self._recorder.record_weights(arranged, computation)
 
     def _arrangement(
         self, layout: Layout, roles: Sequence[tuple[str, int | None]], values: Layout | None
@@ -570,11 +435,6 @@ def trace_attention(tracer: AttentionTracer, *inputs: Any) -> Iterator[None]:
     tracer.begin(*inputs)
     with as_written(), tracer:
         yield
-
-
-def _two_operands(args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return the operands of a product or quotient, of which the second may be passed by name."""
-    return (*args, *keywords.values())[:2]
 
 
 def _are_features(axes: Sequence[Axis]) -> bool:
