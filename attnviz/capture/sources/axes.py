@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
@@ -83,9 +84,8 @@ class Axis:
     # The first and one-past-last place on its origin; None for features, and where they are unknown.
     span: tuple[int, int] | None = None
     normalised: bool = False  # whether a softmax made the numbers along this axis sum to 1
-    is_of_scores: bool = (
-        False  # whether its numbers were computed from products of queries and keys
-    )
+    # Whether its numbers were computed from products of queries and keys.
+    is_of_scores: bool = False
 
     @property
     def has_features(self) -> bool:
@@ -254,7 +254,7 @@ class AxisTracker:
             self._normalise(output, dim_of(args, keywords))
         elif name in MULTIPLY:
             self._weigh((*args, *keywords.values())[:2], output)
-        elif name == "sum" and args[0] in self._weighted:
+        elif name == "sum" and args and args[0] in self._weighted:
             return self._sum_of_weighted(args[0], dim_of(args, keywords), output)
         return None
 
@@ -284,7 +284,7 @@ class AxisTracker:
             return None
         weights, values = self._weighted[weighted]
         # Both are broadcast to the dimensions of their product, so dimensions are counted from the end.
-        letters = "abcdefgh"[: weighted.ndim]
+        letters = string.ascii_lowercase[: weighted.ndim]
         own = [letters[weighted.ndim - tensor.ndim :] for tensor in (weights, values)]
         summed = letters[dims[0]]
         layouts = (self.layout(weights), self.layout(values))
@@ -524,7 +524,7 @@ def _layout_of_others(name: str, layouts: Sequence[Layout], shape: Sequence[int]
 def _resized(axes: Dimension, size: int) -> Dimension:
     """Return a dimension that runs over the same things as another, with another number of places."""
     origins = {axis.origin for axis in axes}
-    return (Axis(size, origins.pop() if len(origins) == 1 and size > 1 else None),)
+    return (Axis(size, origins.pop() if len(origins) == 1 else None),)
 
 
 def _candidates(
