@@ -43,7 +43,6 @@ from attnviz.capture.sources.loading import (
     senses,
     silence_library,
 )
-from attnviz.capture.sources.modules import CausalityProbe, trace_model
 from attnviz.capture.sources.tokens import (
     check_words,
     generated_tokens,
@@ -54,6 +53,7 @@ from attnviz.capture.sources.tokens import (
     read_encoding,
     read_tokens,
 )
+from attnviz.capture.sources.traced import CausalityProbe, trace_model
 from attnviz.capture.stream import ForwardPass, digest_of
 from attnviz.capture.verification import tolerance_of
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError

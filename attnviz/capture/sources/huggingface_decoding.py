@@ -19,7 +19,7 @@ from attnviz.capture.observers import Observer
 from attnviz.capture.sources.decoding import Decoding, cannot_generate
 from attnviz.capture.sources.interface import show_layers
 from attnviz.capture.sources.loading import as_model_error
-from attnviz.capture.sources.modules import CausalityProbe, trace_model
+from attnviz.capture.sources.traced import CausalityProbe, trace_model
 from attnviz.errors import NoAttentionError
 
 

@@ -25,7 +25,6 @@ from attnviz.capture.sources import Source, expect_kind
 from attnviz.capture.sources.decoding import Decoding, no_template
 from attnviz.capture.sources.hub import first_line
 from attnviz.capture.sources.loading import as_model_error, evaluated
-from attnviz.capture.sources.modules import CausalityProbe, trace_model
 from attnviz.capture.sources.tokens import (
     generated_tokens,
     meaning,
@@ -33,6 +32,7 @@ from attnviz.capture.sources.tokens import (
     notes_on,
     own_tokens,
 )
+from attnviz.capture.sources.traced import CausalityProbe, trace_model
 from attnviz.capture.stream import ForwardPass, digest_of
 from attnviz.errors import AttnvizError, InputError, ModelError, TooLongError, UnknownModelError
 from attnviz.text.display import visible

@@ -24,22 +24,24 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from attnviz.attention import BFLOAT16_TOLERANCE, ROW_TOLERANCE
-from attnviz.capture.sources.axes import (
+from attnviz.capture.sources.arrangement import (
     NAMES,
-    VIEWS,
     Arrangement,
+    arrangement_of,
+    parse_arrangement,
+)
+from attnviz.capture.sources.axes import (
+    VIEWS,
     Axis,
     AxisTracker,
     Layout,
     Product,
     are_one_sequence,
-    arrangement_of,
     axes_of,
     by_tensor,
     distance,
     len_of,
     name_of,
-    parse_arrangement,
 )
 from attnviz.capture.sources.locks import fork_safe_lock
 from attnviz.capture.stream import Layer, Scoring

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import attnviz
-from attnviz.errors import NoAttentionError
+from attnviz.errors import NoAttentionError, RecordError
 
 B, T, D = 2, 6, 16
 
@@ -335,6 +335,23 @@ def test_heads_in_a_loop_on_shared_values() -> None:
     with torch.no_grad(), attnviz.watch(module) as seen:
         module(torch.randn(B, T, D))
     np.testing.assert_allclose(seen.attention(index=1).weights[0], module.want[1], atol=1e-6)
+
+
+def test_virtual_tokens_are_no_padding() -> None:
+    """Labels for a part of the rows of causal attention may be those of any: all rows are to be named."""
+
+    def write(self: Written, x: Tensor) -> Tensor:
+        q, k, v = (of(x)[:, None] for of in (self.query, self.key, self.value))
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    module = Written(write)
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        module(torch.randn(1, T, D))
+    with pytest.raises(RecordError, match="4 tokens for 6 queries, .* virtual tokens"):
+        seen.attention(["I", "love", "all", "you"])
+    assert (
+        len(seen.attention(["virtual 0", "virtual 1", "I", "love", "all", "you"]).query_tokens) == T
+    )
 
 
 @pytest.mark.parametrize("axes", [None, "head batch query key"])
