@@ -347,7 +347,7 @@ def test_virtual_tokens_are_no_padding() -> None:
     module = Written(write)
     with torch.no_grad(), attnviz.watch(module) as seen:
         module(torch.randn(1, T, D))
-    with pytest.raises(RecordError, match="4 tokens for 6 queries, .* virtual tokens"):
+    with pytest.raises(RecordError, match=r"4 tokens for 6 queries, .* virtual tokens"):
         seen.attention(["I", "love", "all", "you"])
     assert (
         len(seen.attention(["virtual 0", "virtual 1", "I", "love", "all", "you"]).query_tokens) == T
