@@ -66,7 +66,7 @@ def heatmap(
         layer: its number, counted from 0, negative from the end; ``"mean"`` for the mean over layers; None draws all
             layers.
         head: its number, counted like the layer; or a head with its layer, ``"2.3"``; ``"mean"`` for the mean of the
-            heads; None draws all heads.
+            heads; a list of any heads, ``["0.1", "1.2"]``, whose mean ``"mean"`` in the list is; None draws all heads.
         ax: the axes for one pattern with a short title; None takes pyplot's current axes if they are empty, or makes a
             figure with the sentence and the receipt.
         palette: the name of a colormap of Matplotlib or seaborn, the colormap itself, or a list of colours; weight 0
