@@ -211,7 +211,7 @@ def _labels(record: Attention) -> dict[str, object]:
     labels = {
         field.name: getattr(record, field.name)
         for field in fields(Attention)
-        if field.name not in NUMBERS
+        if field.name not in NUMBERS and (field.name != "chosen" or record.chosen)
     }
     if (exact := record.exact) is not None:
         names = [field.name for field in fields(exact) if field.name not in LINKS]
@@ -240,7 +240,7 @@ def rebuild(content: Mapping[str, object]) -> Attention:
     if "weights" not in content:
         raise FileFormatError("it lacks weights")
     weights = _as_weights(content["weights"])
-    labels = decode_fields(content, Attention, apart=NUMBERS)
+    labels = decode_fields({"chosen": (), **content}, Attention, apart=NUMBERS)
     exact = _token_statistics(content) if "exact" in content else None
     record = Attention(weights=weights, exact=exact, **labels)
     digest = content.get("digest")
