@@ -370,19 +370,23 @@ class Attention(ReadOnly, OfHeads):
             object.__setattr__(self, "receipt", self.receipt.select([*layers]))
 
     def __repr__(self) -> str:
-        *counts, n_queries, n_keys = self.weights.shape
-        heads = " x ".join(
-            f"mean of {len(self.averaged[axis])} {axis}"
-            if axis in self.averaged
-            else count(n, axis.removesuffix("s"))
-            for axis, n in zip(get_args(MeanAxis), counts, strict=True)
-        )
-        if self.chosen:
-            heads = f"{'mean of ' if self.averaged else ''}heads {names_of(self.chosen)}"
-        size = f"{heads}, {count(n_queries, 'query', 'queries')} x {count(n_keys, 'key')}"
+        *_counts, n_queries, n_keys = self.weights.shape
+        size = f"{self.extent}, {count(n_queries, 'query', 'queries')} x {count(n_keys, 'key')}"
         if self.cell > 1:
             size += f", each {self.cell} tokens"
         return f"<Attention of {self.model!r} ({self.kind}): {size}; {self.proof}>"
+
+    @property
+    def extent(self) -> str:
+        """The layers and heads in words, such as ``2 layers x 3 heads`` or ``heads 0.1, 1.2``."""
+        if self.chosen:
+            return f"{'mean of ' if self.averaged else ''}heads {names_of(self.chosen)}"
+        return " x ".join(
+            f"mean of {len(self.averaged[axis])} {axis}"
+            if axis in self.averaged
+            else count(n, axis.removesuffix("s"))
+            for axis, n in zip(get_args(MeanAxis), self.weights.shape[:2], strict=True)
+        )
 
     @property
     def proof(self) -> str:
@@ -707,13 +711,13 @@ def choose_heads(
     """
     held_layers, held_heads = ([*dict.fromkeys(axis)] for axis in zip(*places, strict=True))
     rows = indices_of(held_layers if layers is None else layers, held_layers, "layer")
-    wanted: set[tuple[int, int]] = set()
+    held, wanted = {*places}, set()
     for head in held_heads if heads is None else heads:
         layer, number = head if isinstance(head, tuple) else (None, head)
         own_rows = rows if layer is None else indices_of([layer], held_layers, "layer")
         (column,) = indices_of([number], held_heads, "head")
-        found = {(held_layers[row], held_heads[column]) for row in own_rows} & {*places}
-        if not found:
+        found = {(held_layers[row], held_heads[column]) for row in own_rows} & held
+        if not found and heads is not None:
             missing = names_of([(held_layers[row], number) for row in own_rows])
             raise SelectionError(
                 f"there is no head {missing}: this record holds heads {names_of(places)}"

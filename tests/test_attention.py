@@ -241,6 +241,7 @@ def test_parts_of_any_heads() -> None:
     made = record()
     chosen = made.select(heads=[1, "1.2"])
     assert chosen.chosen == ((0, 1), (1, 1), (1, 2))
+    assert chosen.select(heads=["0.1", "1.2"]).select(layers=1) == made.select(heads="1.2")
     assert chosen.select(layers=1) == made.select(heads=["1.1", "1.2"])
     assert chosen.select(heads=[1]) == made.select(heads=["0.1", "1.1"]) == made.select(heads=1)
     assert chosen.select(heads=["0.1", "1.2"]) == made.select(heads=["0.1", "1.2"])

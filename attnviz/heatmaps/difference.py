@@ -72,12 +72,12 @@ class Difference(OfHeads):
     notes: tuple[Note, ...] = ()  # what is compared, and what is left out
 
     def __repr__(self) -> str:
-        n_layers, n_heads, n_queries, n_keys = self.weights.shape
+        *_counts, n_queries, n_keys = self.weights.shape
         changes = self.largest(1)
         change = changes[0].sentence if changes else "no weight differs"
         models = " minus ".join(dict.fromkeys((repr(self.x.model), repr(self.y.model))))
         return (
-            f"<Difference of {models} ({self.x.kind}): {count(n_layers, 'layer')} x {count(n_heads, 'head')}, "
+            f"<Difference of {models} ({self.x.kind}): {self.x.extent}, "
             f"{count(n_queries, 'query', 'queries')} x {count(n_keys, 'key')}; {change}>"
         )
 
