@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from itertools import product
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int, Int32
@@ -30,9 +31,9 @@ Kind = Literal["encoder", "decoder", "cross"]
 ShortRows = Literal["pooled", "truncated", "dropped", "sink", "rounded", "masked", "unnormalised"]
 # The axes that a record can be averaged over.
 MeanAxis = Literal["layers", "heads"]
-# What chooses the layer and the head of a drawing: a number, "mean", a head with its layer, or None for all.
+# What chooses layers and heads: numbers, "mean", heads with their layer, such as "1.3" or (1, 3), or None for all.
 LayerChoice: TypeAlias = int | str | None
-HeadChoice: TypeAlias = int | str | tuple[int, int] | None
+HeadChoice: TypeAlias = int | str | tuple[int, int] | Iterable[int | str | tuple[int, int]] | None
 # What `Attention.__getitem__` takes.
 Place: TypeAlias = int | str | slice | tuple[int | slice, int | slice]
 AXES = ("layer", "head", "query", "key")
@@ -41,6 +42,7 @@ Weights: TypeAlias = Float32[np.ndarray, "layer head query key"]
 EXACT = 2**21
 # The default limit on the bytes of weights that a record keeps; beyond it tokens are pooled.
 MEMORY = 2**30
+MOST_NAMED = 32  # heads that are named one by one
 # How far a row sum may be from 1.
 ROW_TOLERANCE = 1e-3
 # The same for a model in bfloat16, whose rounding changes each weight by at most 1/512 of it.
@@ -208,6 +210,21 @@ MEAN_IN_DATA = "data files hold every head: save them without the mean, which at
 NO_RECEIPT = "not verified: this record came without a receipt"
 
 
+class Heads(NamedTuple):
+    """Heads chosen among those of an array, whose first two axes are layers and heads."""
+
+    indices: list[int]  # counted layer by layer
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    chosen: tuple[tuple[int, int], ...]  # see `Attention`
+
+    def of(self, array: np.ndarray) -> np.ndarray:
+        """Return their part of the array, with the same axes."""
+        rest = array.shape[2:]
+        part = array.reshape(-1, *rest)[self.indices]
+        return part.reshape(len(self.layers), len(self.heads), *rest)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QKV(ReadOnly):
     """Queries and keys as they enter softmax(query key^T * scaling), after rotary positions, and values; float32."""
@@ -215,17 +232,15 @@ class QKV(ReadOnly):
     query: Float32[np.ndarray, "layer head query d_k"]
     key: Float32[np.ndarray, "layer head key d_k"]
     value: Float32[np.ndarray, "layer head key d_v"]
-    scaling: tuple[float, ...]  # the factor of the dot products, one per layer
+    scaling: tuple[float, ...]  # the factor of the dot products, one per head, layer by layer
 
     def __post_init__(self) -> None:
         self._lock(**{name: np.array(getattr(self, name)) for name in ("query", "key", "value")})
 
-    def select(self, layers: Sequence[int], heads: Sequence[int]) -> QKV:
-        """Return the arrays of some layers and heads, by their indices in these arrays."""
-        arrays = {
-            name: getattr(self, name)[np.ix_(layers, heads)] for name in ("query", "key", "value")
-        }
-        return QKV(**arrays, scaling=tuple(self.scaling[layer] for layer in layers))
+    def select(self, heads: Heads) -> QKV:
+        """Return the arrays of some heads."""
+        arrays = {name: heads.of(getattr(self, name)) for name in ("query", "key", "value")}
+        return QKV(**arrays, scaling=tuple(self.scaling[index] for index in heads.indices))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -243,14 +258,13 @@ class TokenStatistics(ReadOnly):
     def __post_init__(self) -> None:
         self._lock(link_keys=np.array(self.link_keys), link_weights=np.array(self.link_weights))
 
-    def select(self, layers: Sequence[int], heads: Sequence[int]) -> TokenStatistics:
-        """Return the links and statistics of some layers and heads, by their indices here."""
-        index_grid = np.ix_(layers, heads)
+    def select(self, heads: Heads) -> TokenStatistics:
+        """Return the links and statistics of some heads."""
         statistics = {
-            name: tuple(tuple(values[layer][head] for head in heads) for layer in layers)
+            name: tuple(map(tuple, heads.of(np.array(values)).tolist()))
             for name, values in self.statistics.items()
         }
-        keys, weights = self.link_keys[index_grid], self.link_weights[index_grid]
+        keys, weights = heads.of(self.link_keys), heads.of(self.link_weights)
         return replace(self, statistics=statistics, link_keys=keys, link_weights=weights)
 
 
@@ -305,6 +319,9 @@ class Attention(ReadOnly, OfHeads):
     receipt: Receipt | None = None
     layers: tuple[int, ...] = ()  # the number of each layer in the model, counted from 0
     heads: tuple[int, ...] = ()  # the number of each head in the model, counted from 0
+    # The layer and the head of each pattern where these are no grid, but any heads: they then have one row, as if of
+    # one layer, and `layers` and `heads` only count it. Empty for a grid.
+    chosen: tuple[tuple[int, int], ...] = ()
     short_rows: tuple[ShortRows, ...] = ()  # why rows may not sum to 1; empty if they do
     cell: int = 1  # the number of tokens per row and per column; above 1 if the record is pooled
     pooled_from: tuple[int, int] | None = None  # the query and key tokens of a pooled record
@@ -312,8 +329,8 @@ class Attention(ReadOnly, OfHeads):
     # whose rows begin at the end of the prompt.
     first: tuple[int, int] = (0, 0)
     hidden_keys: tuple[int, ...] = ()  # the numbers of the keys that were left out as sinks
-    # The number of layers, or of heads, whose mean the weights are; empty if they are each head's own.
-    averaged: dict[MeanAxis, int] = field(default_factory=dict)
+    # The layers, or the heads, whose mean the weights are; empty if they are each head's own.
+    averaged: dict[MeanAxis, tuple[int, ...]] = field(default_factory=dict)
     by_step: bool = False  # whether each row is the step of a generation that chose its token
     notes: tuple[Note, ...] = ()  # changes made to the input or the weights; every view shows them
     # The queries, keys and values behind the weights, if they are small; not saved to files.
@@ -350,25 +367,47 @@ class Attention(ReadOnly, OfHeads):
         _check_rows(self)
         # The receipt of a mean over layers is that of all of them.
         if self.receipt is not None and "layers" not in self.averaged:
-            object.__setattr__(self, "receipt", self.receipt.select(self.layers))
+            layers = dict.fromkeys(layer for layer, _head in self.places)
+            object.__setattr__(self, "receipt", self.receipt.select([*layers]))
 
     def __repr__(self) -> str:
-        *counts, n_queries, n_keys = self.weights.shape
-        heads = " x ".join(
-            f"mean of {self.averaged[axis]} {axis}"
-            if axis in self.averaged
-            else count(n, axis.removesuffix("s"))
-            for axis, n in zip(get_args(MeanAxis), counts, strict=True)
-        )
-        size = f"{heads}, {count(n_queries, 'query', 'queries')} x {count(n_keys, 'key')}"
+        *_counts, n_queries, n_keys = self.weights.shape
+        size = f"{self.extent}, {count(n_queries, 'query', 'queries')} x {count(n_keys, 'key')}"
         if self.cell > 1:
             size += f", each {self.cell} tokens"
         return f"<Attention of {self.model!r} ({self.kind}): {size}; {self.proof}>"
 
     @property
+    def extent(self) -> str:
+        """The layers and heads in words, such as ``2 layers x 3 heads`` or ``heads 0.1, 1.2``."""
+        if self.chosen:
+            return f"{'mean of ' if self.averaged else ''}heads {names_of(self.chosen)}"
+        return " x ".join(
+            f"mean of {len(self.averaged[axis])} {axis}"
+            if axis in self.averaged
+            else count(n, axis.removesuffix("s"))
+            for axis, n in zip(get_args(MeanAxis), self.weights.shape[:2], strict=True)
+        )
+
+    @property
     def proof(self) -> str:
         """The receipt in words, as every view prints it."""
         return NO_RECEIPT if self.receipt is None else str(self.receipt)
+
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """The layer and the head of each pattern, layer by layer."""
+        if self.chosen and not self.averaged:
+            return self.chosen
+        return tuple(product(self.layers, self.heads))
+
+    def index_of(self, layer: int, head: int) -> tuple[int, int]:
+        """Return the indices of a head in `weights`. Raises SelectionError: it is not in the record."""
+        if self.chosen and not self.averaged:
+            return 0, choose_heads(self.places, None, [(layer, head)]).indices[0]
+        (row,) = indices_of([layer], self.layers, "layer")
+        (column,) = indices_of([head], self.heads, "head")
+        return row, column
 
     def __getitem__(self, place: Place) -> Float32[np.ndarray, "*axis query key"]:
         """Return the weights of layers and heads, as a read-only array.
@@ -384,6 +423,10 @@ class Attention(ReadOnly, OfHeads):
         match place:
             case (slice(), _) | (_, slice()):
                 layer, head = place
+                if self.chosen and not (isinstance(layer, slice) and isinstance(head, slice)):
+                    raise SelectionError(
+                        f"name a head with its layer: this record holds heads {names_of(self.chosen)}"
+                    )
                 return self.weights[
                     _position(layer, self.layers, "layer"), _position(head, self.heads, "head")
                 ]
@@ -399,9 +442,12 @@ class Attention(ReadOnly, OfHeads):
         from pandas import DataFrame, MultiIndex
 
         _, _, n_queries, n_keys = self.weights.shape
-        numbers = (self.layers, self.heads, range(n_queries), range(n_keys))
-        index = MultiIndex.from_product(numbers, names=AXES)
+        numbers = (range(len(self.places)), range(n_queries), range(n_keys))
+        index = MultiIndex.from_product(numbers, names=("head", "query", "key"))
         frame = DataFrame({"weight": self.weights.ravel()}, index=index).reset_index()
+        layers, heads = np.array(self.places)[frame["head"]].T
+        frame.insert(0, "layer", layers)
+        frame["head"] = heads
         for axis, tokens in (("query", self.query_tokens), ("key", self.key_tokens)):
             texts = dict(enumerate(token.text for token in tokens))
             frame[f"{axis}_token"] = frame[axis].map(texts)
@@ -412,9 +458,7 @@ class Attention(ReadOnly, OfHeads):
     ) -> Float32[np.ndarray, "query key"]:
         """Return one head's matrix, by its numbers in the model. Raises SelectionError: it is not in the record."""
         layer, head = parse_head(layer if head is None else (layer, head))
-        (layer_index,) = indices_of([layer], self.layers, "layer")
-        (head_index,) = indices_of([head], self.heads, "head")
-        return np.asarray(self.weights[layer_index, head_index])
+        return np.asarray(self.weights[self.index_of(layer, head)])
 
     def links(
         self, layer: int | str, head: int | None = None, n: int = 8
@@ -431,7 +475,7 @@ class Attention(ReadOnly, OfHeads):
         n_keys = len(self.key_tokens)
         lower_bound = 0.0
         if self.exact is not None:
-            place = self.layers.index(layer), self.heads.index(head)
+            place = self.index_of(layer, head)
             weights = np.array(self.exact.link_weights[place])
             keys = self.exact.link_keys[place]
             n_keys = len(self.exact.key_tokens)
@@ -461,7 +505,7 @@ class Attention(ReadOnly, OfHeads):
         return [number for number in all_numbers if number not in self.hidden_keys]
 
     def mean(self, *axes: MeanAxis) -> Attention:
-        """Return the mean over heads, over layers, or over both: ``record.mean("heads")``; without axes, over both.
+        """Return the mean over heads, over layers, or over both: ``record.mean("heads")``; without axes, of all heads.
 
         Rows still sum to 1, and a note says what was averaged. The new record has one head, number 0, in the place of
         all heads (and one layer in the place of all layers); its receipt covers every layer that was averaged. The mean
@@ -471,8 +515,10 @@ class Attention(ReadOnly, OfHeads):
             SelectionError: there is no such axis, or there is only one layer or head.
         """
         weights, notes, averaged = self.weights, self.notes, dict(self.averaged)
-        numbers: dict[str, tuple[int, ...]] = {"layers": self.layers, "heads": self.heads}
-        for axis in axes or get_args(MeanAxis):
+        numbers: dict[MeanAxis, tuple[int, ...]] = {"layers": self.layers, "heads": self.heads}
+        if not axes:
+            axes = tuple(axis for axis, held in numbers.items() if len(held) > 1) or ("heads",)
+        for axis in axes:
             if axis not in get_args(MeanAxis):
                 raise SelectionError(
                     f"{axis!r} is neither 'layers' nor 'heads': the mean over both is mean('layers', 'heads')"
@@ -484,8 +530,10 @@ class Attention(ReadOnly, OfHeads):
             weights = weights.mean(
                 axis=get_args(MeanAxis).index(axis), keepdims=True, dtype=np.float64
             )
+            notes, averaged[axis] = (*notes, Note.of(f"mean_of_{axis}", n=n)), numbers[axis]
             numbers[axis] = (0,)
-            notes, averaged[axis] = (*notes, Note.of(f"mean_of_{axis}", n=n)), n
+        if self.chosen:
+            averaged["layers"] = tuple(dict.fromkeys(layer for layer, _head in self.chosen))
         return self.derive(
             weights=weights.astype(np.float32),
             notes=notes,
@@ -519,49 +567,47 @@ class Attention(ReadOnly, OfHeads):
     def choose(
         self, layer: LayerChoice = None, head: HeadChoice = None
     ) -> tuple[Attention, Attention]:
-        """Return the record, averaged if ``"mean"`` is chosen, and its part with the chosen layer and head.
+        """Return the record, averaged if ``"mean"`` is chosen, and its part with the chosen layer and heads.
 
         The arguments are as for `attnviz.heatmap`.
 
         Raises SelectionError: there is no such layer or head, or the layer is named twice.
         """
-        averaged: list[MeanAxis] = []
-        if layer == "mean":
-            averaged, layer = ["layers"], None
-        if head == "mean":
-            averaged, head = [*averaged, "heads"], None
-        if isinstance(layer, str) and head is None:
+        if isinstance(layer, str) and layer != "mean" and head is None:
             layer, head = None, layer
-        record = self.mean(*averaged) if averaged else self
-        if isinstance(head, (str, tuple)):
-            if layer is not None or averaged:
-                raise SelectionError("give a layer, or a head with its layer, not both")
-            layer, head = parse_head(head)
-        if isinstance(layer, str):
+        named = list_heads(head)
+        heads = [one for one in named if one != "mean"]
+        has_layers = any(isinstance(one, (str, tuple)) for one in heads)
+        if has_layers and layer is not None:
+            raise SelectionError("give a layer, or a head with its layer, not both")
+        if isinstance(layer, str) and layer != "mean":
             raise SelectionError(f"{layer!r} is no layer: give its number, such as 1")
-        layers, heads = None if layer is None else [layer], None if head is None else [head]
-        return record, record.select(layers, heads)
+        record = self.mean("layers") if layer == "mean" else self
+        layers = None if layer in (None, "mean") else [cast("int", layer)]
+        if len(heads) == len(named):
+            return record, record.select(layers, None if head is None else heads)
+        record = record.select(heads=heads or None)
+        record = record.mean() if has_layers else record.mean("heads")
+        return record, record.select(layers)
 
     def select(
-        self,
-        layers: int | Iterable[int] | None = None,
-        heads: int | str | Iterable[int | str] | None = None,
+        self, layers: int | Iterable[int] | None = None, heads: HeadChoice = None
     ) -> Attention:
         """Return a record of these layers and heads only; None keeps all, negative numbers count from the end.
 
-        A head may be named with its layer, such as "1.3". Raises SelectionError: a layer or head is not in the record.
+        A head may be named with its layer, such as "1.3": heads of several layers that are no grid stand in one row,
+        and the record names them in `chosen`. Raises SelectionError: a layer or head is not in the record.
         """
         if layers is None and heads is None:
             return self
-        layers, heads = normalize_selection(layers, heads)
-        rows = indices_of(self.layers if layers is None else layers, self.layers, "layer")
-        columns = indices_of(self.heads if heads is None else heads, self.heads, "head")
+        part = choose_heads(self.places, *normalize_selection(layers, heads))
         return self.derive(
-            weights=self.weights[np.ix_(rows, columns)],
-            vectors=None if self.vectors is None else self.vectors.select(rows, columns),
-            exact=None if self.exact is None else self.exact.select(rows, columns),
-            layers=tuple(self.layers[row] for row in rows),
-            heads=tuple(self.heads[column] for column in columns),
+            weights=part.of(self.weights),
+            vectors=None if self.vectors is None else self.vectors.select(part),
+            exact=None if self.exact is None else self.exact.select(part),
+            layers=part.layers,
+            heads=part.heads,
+            chosen=self.chosen if self.averaged else part.chosen,
         )
 
 
@@ -611,44 +657,100 @@ def dotted(head: str) -> str:
 
 
 def normalize_selection(
-    layers: int | Iterable[int] | None, heads: int | str | Iterable[int | str] | None
-) -> tuple[list[int] | None, list[int] | None]:
-    """Return layers and heads as lists of numbers; None stands for all. A head such as "1.3" also chooses its layer.
+    layers: int | Iterable[int] | None, heads: HeadChoice
+) -> tuple[list[int] | None, list[int | tuple[int, int]] | None]:
+    """Return layers and heads as lists; None stands for all, and a pair in the list of heads is a head of one layer.
 
-    Raises SelectionError: a list is empty, a number is not whole, or the heads belong to several layers.
+    Heads of a single layer, such as "1.3", are that layer and their numbers. Raises SelectionError: a list is empty, a
+    number is not whole, or the layers given are not those of the heads.
     """
     layer_numbers: list[int] | None = None
     if layers is not None:
         layers = [layers] if isinstance(layers, (int, np.integer)) else layers
         layer_numbers = [_whole_number(number, "layer") for number in layers]
-    head_numbers: list[int] | None = None
+    places: list[int | tuple[int, int]] | None = None
     if heads is not None:
-        heads = [heads] if isinstance(heads, (int, np.integer, str)) else heads
-        head_numbers, head_layers = _split_heads(heads)
-        if len(head_layers) > 1 or (head_layers and layer_numbers not in (None, head_layers)):
-            layers_named = "" if layer_numbers is None else f" in layers {layer_numbers}"
+        heads = [heads] if isinstance(heads, (int, np.integer, str)) else [*heads]
+        places = [
+            parse_head(head) if isinstance(head, (str, tuple)) else _whole_number(head, "head")
+            for head in heads
+        ]
+        own = {place[0] for place in places if isinstance(place, tuple)}
+        if own and layer_numbers is not None and own != set(layer_numbers):
             raise SelectionError(
-                f"heads {heads!r}{layers_named} are not of one layer: give layers and heads apart"
+                f"heads {heads!r} name their layers, which are not {layer_numbers}: give layers or heads"
             )
-        layer_numbers = head_layers or layer_numbers
-    for axis, numbers in (("layer", layer_numbers), ("head", head_numbers)):
-        if numbers == []:
+        numbers = [place[1] if isinstance(place, tuple) else place for place in places]
+        if len(own) == 1 and (layer_numbers or all(isinstance(one, tuple) for one in places)):
+            layer_numbers, places = [*own], [*numbers]
+    for axis, chosen in (("layer", layer_numbers), ("head", places)):
+        if chosen == []:
             raise SelectionError(f"choose at least one {axis}, by numbers such as [0, 2], not []")
-    return layer_numbers, head_numbers
+    return layer_numbers, places
 
 
-def _split_heads(heads: Iterable[int | str]) -> tuple[list[int], list[int]]:
-    """Return the number of each head, and the different layers that heads such as "1.3" name."""
-    numbers: list[int] = []
-    layers: set[int] = set()
-    for head in heads:
-        if isinstance(head, str):
-            layer, number = parse_head(head)
-            layers.add(layer)
-        else:
-            number = _whole_number(head, "head")
-        numbers.append(number)
-    return numbers, list(layers)
+def grid_around(
+    layers: list[int] | None, heads: list[int | tuple[int, int]] | None
+) -> tuple[list[int] | None, list[int] | None]:
+    """Return layers and heads, all for None, among which are those that `normalize_selection` returned."""
+    if heads is None:
+        return layers, None
+    pairs = [head for head in heads if isinstance(head, tuple)]
+    if layers is None and len(pairs) == len(heads):
+        layers = sorted({layer for layer, _head in pairs})
+    return layers, sorted({head[1] if isinstance(head, tuple) else head for head in heads})
+
+
+def choose_heads(
+    places: Sequence[tuple[int, int]],
+    layers: Sequence[int] | None,
+    heads: Sequence[int | tuple[int, int]] | None,
+) -> Heads:
+    """Return the heads of those at these places that are chosen as `normalize_selection` returns it, each once.
+
+    They keep their order. Raises SelectionError: there is no such layer or head.
+    """
+    held_layers, held_heads = ([*dict.fromkeys(axis)] for axis in zip(*places, strict=True))
+    rows = indices_of(held_layers if layers is None else layers, held_layers, "layer")
+    held, wanted = {*places}, set()
+    for head in held_heads if heads is None else heads:
+        layer, number = head if isinstance(head, tuple) else (None, head)
+        own_rows = rows if layer is None else indices_of([layer], held_layers, "layer")
+        (column,) = indices_of([number], held_heads, "head")
+        found = {(held_layers[row], held_heads[column]) for row in own_rows} & held
+        if not found and heads is not None:
+            missing = names_of([(held_layers[row], number) for row in own_rows])
+            raise SelectionError(
+                f"there is no head {missing}: this record holds heads {names_of(places)}"
+            )
+        wanted |= found
+    indices = [index for index, place in enumerate(places) if place in wanted]
+    kept = [places[index] for index in indices]
+    kept_layers, kept_heads = (tuple(dict.fromkeys(axis)) for axis in zip(*kept, strict=True))
+    if kept == [*product(kept_layers, kept_heads)]:
+        return Heads(indices, kept_layers, kept_heads, ())
+    return Heads(indices, (0,), tuple(range(len(kept))), tuple(kept))
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """Return ascending numbers in words, such as ``0–5`` or ``0, 2``."""
+    if len(numbers) > 1 and list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]}–{numbers[-1]}"
+    return ", ".join(map(str, numbers))
+
+
+def names_of(places: Sequence[tuple[int, int]]) -> str:
+    """Return the names of heads, such as ``0.1, 1.2``; only the first of very many."""
+    names = ", ".join(f"{layer}.{head}" for layer, head in places[:MOST_NAMED])
+    return names if len(places) <= MOST_NAMED else f"{names}, … ({len(places):,})"
+
+
+def list_heads(head: HeadChoice) -> list[int | str | tuple[int, int]]:
+    """Return the heads of a choice one by one; a pair of numbers is a head with its layer."""
+    is_pair = isinstance(head, tuple) and all(isinstance(one, (int, np.integer)) for one in head)
+    if is_pair or isinstance(head, str) or not isinstance(head, Iterable):
+        return [] if head is None else [head]  # type: ignore[list-item]  # a tuple is a pair here
+    return [*head]
 
 
 def _whole_number(value: Any, what: str) -> int:
@@ -745,6 +847,9 @@ def _check_labels(record: Attention) -> None:
         numbers: tuple[int, ...] = getattr(record, axis)
         if len(set(numbers)) != len(numbers) or min(numbers) < 0:
             raise RecordError(f"{axis} are numbers from 0, each once: got {numbers}")
+    places = record.places
+    if len({*places}) != record.weights[..., 0, 0].size or min(map(min, places)) < 0:
+        raise RecordError(f"each pattern has its layer and its head, from 0: got {places}")
     if record.kind not in get_args(Kind):
         raise RecordError(f"kind must be one of {', '.join(get_args(Kind))}, not {record.kind!r}")
     if record.cell < 1 or min(record.first) < 0:

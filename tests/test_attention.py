@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from dataclasses import FrozenInstanceError, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -13,6 +13,9 @@ import pytest
 import attnviz
 from attnviz import errors
 from attnviz.attention import Attention, Note, Receipt, Token
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LAYERS, HEADS, QUERIES, KEYS = 2, 3, 5, 7
 
@@ -174,7 +177,8 @@ def test_select_keeps_the_order_and_each_once(wanted: Any, heads: tuple[int, ...
     [
         ([], "choose at least one head, by numbers such as"),
         (["0"], "'0' is no head: give its layer and its number, such as 1.2"),
-        (["0.1", "1.1"], "are not of one layer: give layers and heads apart"),
+        (["0.1", "2.1"], "there is no layer 2: this model has layers 0 to 1"),
+        (["0.1", "1.3"], "there is no head 3: this model has heads 0 to 2"),
         ([1.0], r"a head is a whole number, not 1\.0"),
     ],
 )
@@ -200,9 +204,58 @@ def test_heads_with_their_layer() -> None:
     np.testing.assert_array_equal(made.pattern("1.2"), made.pattern(1, 2))
     assert made.links("1.2", n=3) == made.links(1, 2, 3)
     with pytest.raises(
-        errors.SelectionError, match=r"heads \['1.2'\] in layers \[0\] are not of one layer"
+        errors.SelectionError, match=r"heads \['1.2'\] name their layers, which are not \[0\]"
     ):
         made.select([0], ["1.2"])
+
+
+def test_any_heads_stand_in_one_row(tmp_path: Path) -> None:
+    """Heads that are no grid: exactly these, each under its name, in the record and in its files."""
+    made = record()
+    for named in (["1.2", "0.1", "0.1"], [(0, 1), (1, 2)], ("L0H1", "-1.-1")):
+        chosen = made.select(heads=named)
+        assert chosen.chosen == ((0, 1), (1, 2))
+        np.testing.assert_array_equal(chosen.weights, weights()[[0, 1], [1, 2]][None])
+    np.testing.assert_array_equal(chosen["1.2"], made["1.2"])
+    assert chosen.links("1.2") == made.links("1.2")
+    assert "heads 0.1, 1.2, 5 queries" in repr(chosen)
+    frame, whole = chosen.to_frame(), made.to_frame()
+    is_named = whole[["layer", "head"]].apply(tuple, axis=1).isin([(0, 1), (1, 2)])
+    assert frame.equals(whole[is_named].reset_index(drop=True))
+    for ending in ("json", "npz", "safetensors"):
+        assert attnviz.load(chosen.save(tmp_path / f"a.{ending}")) == chosen
+    lines = chosen.save(tmp_path / "a.csv").read_text().splitlines()
+    assert {line[:4] for line in lines[1:]} == {"0,1,", "1,2,"}
+    assert len(lines) == 1 + 2 * 5 * 7
+    with pytest.raises(
+        errors.SelectionError, match=r"no head 0.2: this record holds heads 0.1, 1.2"
+    ):
+        _ = chosen["0.2"]
+    np.testing.assert_array_equal(chosen[:, 1:][0], made["1.2"][None])
+    with pytest.raises(errors.SelectionError, match="name a head with its layer"):
+        _ = chosen[0]
+
+
+def test_parts_of_any_heads() -> None:
+    """A number without a layer is that head of each layer; heads that are a grid are an ordinary record."""
+    made = record()
+    chosen = made.select(heads=[1, "1.2"])
+    assert chosen.chosen == ((0, 1), (1, 1), (1, 2))
+    assert chosen.select(heads=["0.1", "1.2"]).select(layers=1) == made.select(heads="1.2")
+    assert chosen.select(layers=1) == made.select(heads=["1.1", "1.2"])
+    assert chosen.select(heads=[1]) == made.select(heads=["0.1", "1.1"]) == made.select(heads=1)
+    assert chosen.select(heads=["0.1", "1.2"]) == made.select(heads=["0.1", "1.2"])
+    proved = record(receipt=receipt())
+    assert proved.select(heads=["0.0", "1.2"]).receipt == proved.receipt
+
+
+def test_the_mean_of_any_heads() -> None:
+    """The mean of exactly these, with the receipt of their layers."""
+    mean = record(receipt=receipt()).select(heads=["0.1", "1.2"]).mean()
+    wanted = (weights()[0, 1] + weights()[1, 2]) / 2
+    np.testing.assert_allclose(mean.weights, wanted[None, None], atol=1e-7)
+    assert "mean of heads 0.1, 1.2" in repr(mean)
+    assert mean.receipt == receipt()
 
 
 def test_repr_is_one_short_line() -> None:

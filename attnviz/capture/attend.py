@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from typing_extensions import Unpack
 
-from attnviz.attention import MEMORY, Attention, Kind, Note, Token, cut, normalize_selection
+from attnviz.attention import (
+    MEMORY,
+    Attention,
+    HeadChoice,
+    Kind,
+    Note,
+    Token,
+    cut,
+    grid_around,
+    normalize_selection,
+)
 from attnviz.capture.source import Model, Opening, as_source, check_keywords
 from attnviz.capture.sources import Source
 from attnviz.errors import InputError, SettingsError
@@ -22,7 +32,7 @@ class Keeping(TypedDict, total=False):
     """The part of a model's attention that a record keeps (see `attend`)."""
 
     layers: int | Iterable[int] | None
-    heads: int | str | Iterable[int | str] | None
+    heads: HeadChoice
     rows: slice | None
     keys: slice | None
     memory: int | str
@@ -60,7 +70,8 @@ def attend(
         kind: the kind of attention to show, if the model has several; None is the usual one.
         more: the keywords below.
         layers: the layers to keep, such as ``[0, 2]`` or ``1``, counted from 0, negative from the end; None keeps all.
-        heads: the heads to keep, counted in the same way, or with their layer, such as ``"1.3"``; None keeps all.
+        heads: the heads to keep, counted in the same way, or with their layers, such as ``["0.1", "1.3"]``; None keeps
+            all.
         rows: the query tokens to keep, such as ``slice(1000, 1200)``; None keeps all.
         keys: the key tokens to keep, as a slice; None keeps all.
         memory: the limit on the weights that are kept, in bytes or such as ``"4GB"``. Above it, neighbouring tokens are
@@ -140,7 +151,7 @@ def attend_batch(
     source: Source,
     *,
     layers: int | Iterable[int] | None = None,
-    heads: int | str | Iterable[int | str] | None = None,
+    heads: HeadChoice = None,
     rows: slice | None = None,
     keys: slice | None = None,
     memory: int | str = MEMORY,
@@ -150,6 +161,7 @@ def attend_batch(
     from attnviz.capture.stream import RecordCollector
 
     layers, heads = normalize_selection(layers, heads)
+    grid = grid_around(layers, heads)
     if vectors and (rows is not None or keys is not None):
         raise SettingsError("vectors are of whole sentences: give no rows or keys with them")
     labels = []
@@ -157,8 +169,7 @@ def attend_batch(
         key_tokens = sentence.tokens if sentence.keys is None else sentence.keys
         labels.append(cut(sentence.tokens, key_tokens, rows, keys))
     collector = RecordCollector(
-        _non_negative(layers),
-        _non_negative(heads),
+        *map(_non_negative, grid),
         rows=rows,
         keys=keys,
         memory=parse_bytes(memory),

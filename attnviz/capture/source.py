@@ -123,6 +123,9 @@ def as_source(
         if tokenizer is not None:
             raise SettingsError(f"a {type(model).__name__} has its own tokenizer: give none")
         model, tokenizer = inner
+    from attnviz.capture.sources.loading import refuse_script
+
+    refuse_script(model)
     # If the model comes from transformers, the library is already imported; otherwise it need not be.
     library = sys.modules.get("transformers")
     if isinstance(model, torch.nn.Module):

@@ -185,8 +185,12 @@ class RecordCollector(WeightCollector):
                 )
             return None
         queries, keys, values, scalings = zip(*held, strict=True)
+        n_heads = len(queries[0])
         return QKV(
-            query=np.stack(queries), key=np.stack(keys), value=np.stack(values), scaling=scalings
+            query=np.stack(queries),
+            key=np.stack(keys),
+            value=np.stack(values),
+            scaling=tuple(scaling for scaling in scalings for _ in range(n_heads)),
         )
 
 

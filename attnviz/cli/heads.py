@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -235,21 +236,19 @@ def _sentences(
 
 
 def _places(
-    selections: Iterable[tuple[list[int] | None, list[int] | None]], n_layers: int, n_heads: int
+    selections: Iterable[tuple[list[int] | None, list[int | tuple[int, int]] | None]],
+    n_layers: int,
+    n_heads: int,
 ) -> list[tuple[int, int]]:
     """Return the layer and number of each selected head, in the order in which they were typed.
 
     Raises SelectionError: there is no such layer or head.
     """
-    from attnviz.attention import indices_of
+    from attnviz.attention import choose_heads
 
-    places = []
-    for layers, heads in selections:
-        all_layers, all_heads = range(n_layers), range(n_heads)
-        rows = indices_of(all_layers if layers is None else layers, all_layers, "layer")
-        columns = indices_of(all_heads if heads is None else heads, all_heads, "head")
-        places += [(row, column) for row in rows for column in columns]
-    return list(dict.fromkeys(places))
+    held = [*product(range(n_layers), range(n_heads))]
+    chosen = [held[i] for selection in selections for i in choose_heads(held, *selection).indices]
+    return list(dict.fromkeys(chosen))
 
 
 Report: TypeAlias = "Callable[[CorpusProgress], None]"

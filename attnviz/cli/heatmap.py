@@ -56,7 +56,10 @@ MeanLayer = Annotated[
 MeanHead = Annotated[
     list[str] | None,
     opt.option(
-        "--head", metavar="L.H", help="Heads: 2.3; 3, 0-3 or mean of each layer.", panel=opt.SHOWN
+        "--head",
+        metavar="L.H",
+        help="Heads: 2.3; 3, 0-3 or mean of each layer; repeatable.",
+        panel=opt.SHOWN,
     ),
 ]
 
@@ -140,12 +143,12 @@ def heatmap(
             raise SettingsError("a change has a sign, and no logarithm: choose another", "scale")
     averaged = opt.parse_means(layer, head)
     layers, heads = opt.parse_heads(
-        None if "layers" in averaged else layer, None if "heads" in averaged else head
+        *([text for text in typed or () if text != "mean"] for typed in (layer, head))
     )
     name = model_name(model, toy)
     look = Look(palette=palette, scale=scale, style=style, theme=theme)
     opening: dict[str, Any] = {"device": device, "trust_remote_code": trust_remote_code}
-    _check_files(context, paths, is_difference=against is not None, is_mean=bool(averaged))
+    _check_files(context, paths, is_difference=against is not None, is_mean=averaged is not None)
     window = {"rows": opt.parse_slice(rows, "rows"), "keys": opt.parse_slice(keys, "keys")}
 
     def change(record: Attention) -> Attention:
@@ -158,12 +161,12 @@ def heatmap(
             record = merging.hide_special(record)
         if without_sinks:
             record = merging.hide_sinks(record)
-        return record.mean(*averaged) if averaged else record
+        return record if averaged is None else record.mean(*averaged)
 
     def attend_to(sentence: str, source: Source) -> Attention:
         from attnviz.capture.attend import attend
 
-        if averaged and kind is None and len(source.kinds) > 1:
+        if averaged is not None and kind is None and len(source.kinds) > 1:
             kinds = ", ".join(source.kinds)
             raise SettingsError(
                 f"a mean is of heads of one kind, and {source.name} has several: choose one with --kind ({kinds})"
@@ -267,10 +270,15 @@ def _default_path(
     Unless the picture `shows_all` heads, the name has the numbers of its layers and heads. That of a difference has
     the sentence or the model of the `second` record too.
     """
+    from attnviz.attention import names_of
+
     parts: list[str] = []
     if record.kind != "encoder":
         parts.append(record.kind)
-    if not shows_all:
+    if record.chosen:
+        parts += ["heads", slug(names_of(record.chosen).replace(",", ""), 60)]
+        parts += ["mean"] if record.averaged else []
+    elif not shows_all:
         layers = "mean" if "layers" in record.averaged else _span(record.layers)
         heads = "mean" if "heads" in record.averaged else _span(record.heads)
         parts += [f"layer-{layers}", f"head-{heads}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -14,6 +14,9 @@ from attnviz.errors import SelectionError, SettingsError
 from attnviz.models.registry import Device as DeviceName
 from attnviz.render.names import PALETTES
 from attnviz.text.messages import language
+
+if TYPE_CHECKING:
+    from attnviz.attention import MeanAxis
 
 # The headings of help, in their order.
 INPUT, MODEL, SHOWN, LOOK, FILES = "Input", "Model", "What is shown", "Appearance", "Files"
@@ -126,7 +129,9 @@ Layer = Annotated[
 ]
 Head = Annotated[
     list[str] | None,
-    option("--head", metavar="L.H", help="Heads: 2.3, or 3, 0-3 of each layer.", panel=SHOWN),
+    option(
+        "--head", metavar="L.H", help="Heads: 2.3; 3, 0-3 of each layer; repeatable.", panel=SHOWN
+    ),
 ]
 Kind = Annotated[
     Literal["encoder", "decoder", "cross"] | None,
@@ -207,11 +212,11 @@ def _ends(text: str, option: str) -> tuple[int, int]:
 
 def parse_heads(
     layer: Sequence[str] | None, head: Sequence[str] | None
-) -> tuple[list[int] | None, list[int] | None]:
-    """Parse ``--layer 2 --head 3``, or ``--head 2.3``, into layers and heads; None stands for all.
+) -> tuple[list[int] | None, list[int | tuple[int, int]] | None]:
+    """Parse ``--layer 2 --head 3``, or ``--head 2.3``, as `attnviz.attention.normalize_selection` does.
 
     Raises:
-        SettingsError: a text is no number, heads are of several layers, or options contradict each other.
+        SettingsError: a text is no number, or options contradict each other.
     """
     from attnviz.attention import dotted, normalize_selection, parse_head
 
@@ -230,28 +235,20 @@ def parse_heads(
 
 def parse_means(
     layer: Sequence[str] | None, head: Sequence[str] | None
-) -> list[Literal["layers", "heads"]]:
-    """Return the axes to average over: those whose option is ``mean``.
+) -> tuple[MeanAxis, ...] | None:
+    """Return the axes to average over, those whose option has ``mean``; none for all heads that are chosen.
 
-    Raises:
-        SettingsError: a mean stands beside a number, or ``--layer mean`` beside a head of one layer.
+    None stands for no mean. Raises SettingsError: ``--layer mean`` stands beside heads with their layers.
     """
-    axes: list[Literal["layers", "heads"]] = []
-    options: tuple[tuple[Literal["layers", "heads"], Sequence[str] | None], ...] = (
-        ("layers", layer),
-        ("heads", head),
-    )
-    for axis, typed in options:
-        if "mean" not in (typed or ()):
-            continue
-        if typed != ["mean"]:
-            name = axis.removesuffix("s")
-            raise SettingsError(f"mean is that of all {axis}: give it without another", name)
-        axes.append(axis)
-    if "layers" in axes and any("." in text for text in head or ()):
-        heads = " and ".join(head or ())
-        raise SettingsError(f"--layer mean and --head {heads} contradict each other")
-    return axes
+    has_layers = any("." in text for text in head or ())
+    if "mean" in (layer or ()):
+        if has_layers:
+            heads = " and ".join(head or ())
+            raise SettingsError(f"--layer mean and --head {heads} contradict each other")
+        return ("layers", "heads") if "mean" in (head or ()) else ("layers",)
+    if "mean" not in (head or ()):
+        return None
+    return () if has_layers else ("heads",)
 
 
 def parse_slice(typed: str | None, option: str) -> slice | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import Unpack
 
-from attnviz.attention import Attention, normalize_selection
+from attnviz.attention import Attention, HeadChoice, normalize_selection
 from attnviz.capture.source import Model, Opening, as_source, check_keywords
 from attnviz.errors import InputError
 from attnviz.generations.settings import DEFAULT_MODEL, Sampling
@@ -25,7 +25,7 @@ def generate(
     max_new_tokens: int = 40,
     chat: bool = False,
     layers: int | Iterable[int] | None = None,
-    heads: int | str | Iterable[int | str] | None = None,
+    heads: HeadChoice = None,
     on_step: Callable[[Step], None] | None = None,
     sample: bool = False,
     temperature: float = 1.0,
@@ -47,7 +47,7 @@ def generate(
         max_new_tokens: the largest number of tokens; there are fewer if the model has no more positions.
         chat: whether to put the prompt into the model's chat template, as a message of the user.
         layers: the layers to keep, counted from 0, negative from the end; None keeps all.
-        heads: the heads to keep, counted like layers; or with their layer, such as ``"1.3"``; None keeps all.
+        heads: the heads to keep, counted like layers; or with their layers, such as ``["0.1", "1.3"]``; None keeps all.
         on_step: is called with each new token and its row.
         sample: whether to draw each token by its probability; otherwise it is the most likely one.
         temperature: below 1, likely tokens come more often; this and the three below go with `sample`.

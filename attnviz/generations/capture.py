@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 import numpy as np
 import torch
 from jaxtyping import Float, Float32
 from torch import Tensor
 
-from attnviz.attention import MEMORY, Attention, Note, Receipt, Token, indices_of
+from attnviz.attention import MEMORY, Attention, Heads, Note, Receipt, Token, choose_heads
 from attnviz.capture.observers import CPU, WeightCollector
 from attnviz.capture.sources.decoding import Decoding
 from attnviz.errors import InputError, TooLongError
@@ -51,14 +52,13 @@ class Generation:
     decoding: Decoding  # runs the model
     most: int  # the largest number of tokens that may be generated
     layers: Sequence[int] | None  # the layers to keep, as the user chose them; None for all
-    heads: Sequence[int] | None  # the heads to keep, likewise
+    heads: Sequence[int | tuple[int, int]] | None  # the heads to keep, likewise
     numbers: list[int] = field(default_factory=list)  # of the generated tokens in the vocabulary
     labels: tuple[Token, ...] = ()  # the generated tokens that were shown
     # the row of weights that chose each token
     rows: list[Float32[np.ndarray, "layer head key"]] = field(default_factory=list)
     receipts: list[Receipt] = field(default_factory=list)  # one per run of the model
-    # the numbers of the kept layers and heads, which are known after the first run
-    kept: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    kept: Heads | None = None  # known after the first run
 
     def read(self, numbers: Sequence[int]) -> Float[Tensor, " word"]:
         """Read tokens, keep the row of the last one, and return the logits of the next token.
@@ -67,25 +67,20 @@ class Generation:
         """
         collector = WeightCollector(rows=slice(-1, None))
         logits, receipt = self.decoding.read(numbers, [collector])
-        layers, heads = collector.layers, collector.heads
-        layer_places = indices_of(layers if self.layers is None else self.layers, layers, "layer")
-        head_places = indices_of(heads if self.heads is None else self.heads, heads, "head")
-        if not self.rows:
-            self.kept = (
-                tuple(layers[place] for place in layer_places),
-                tuple(heads[place] for place in head_places),
-            )
-            self._check_memory()
-        self.rows.append(collector.weights(0)[:, :, -1][np.ix_(layer_places, head_places)])
+        if self.kept is None:
+            places = [*product(collector.layers, collector.heads)]
+            self.kept = choose_heads(places, self.layers, self.heads)
+            self._check_memory(len(self.kept.indices))
+        self.rows.append(self.kept.of(collector.weights(0)[:, :, -1]))
         self.receipts.append(receipt)
         return logits
 
-    def _check_memory(self) -> None:
-        """Raise InputError if the rows of all new tokens would need too much memory."""
+    def _check_memory(self, n_heads: int) -> None:
+        """Raise InputError if the rows of all new tokens would need too much memory in so many heads."""
         n_keys = len(self.decoding.sentence.tokens)
         if self.decoding.kind != "cross":  # generated tokens are keys too
             n_keys += self.most - 1
-        size = 4 * len(self.kept[0]) * len(self.kept[1]) * self.most * n_keys
+        size = 4 * n_heads * self.most * n_keys
         if size > MEMORY:
             raise InputError(
                 f"the attention of {self.most:,} new tokens takes {size:,} bytes, and at most {MEMORY:,} are kept: "
@@ -118,7 +113,8 @@ class Generation:
         weights = np.zeros((*self.rows[0].shape[:2], len(tokens), len(keys)), dtype=np.float32)
         for place, row in enumerate(self.rows[: len(tokens)]):
             weights[:, :, place, : row.shape[-1]] = row
-        receipt = self._receipt()
+        receipt, kept = self._receipt(), self.kept
+        assert kept is not None
         unit = "word" if receipt.native == "home-built" else "token"
         sinks = (Note("sinks"),) if decoding.has_sinks else ()
         # A decoder chooses its first token at the last token of the prompt.
@@ -132,8 +128,9 @@ class Generation:
             text=sentence.text,
             target=decoding.text(self.numbers),
             receipt=receipt,
-            layers=self.kept[0],
-            heads=self.kept[1],
+            layers=kept.layers,
+            heads=kept.heads,
+            chosen=kept.chosen,
             short_rows=("sink",) if decoding.has_sinks else (),
             first=(first, 0),
             by_step=True,
@@ -157,7 +154,7 @@ def follow(
     most: int,
     sampling: Sampling,
     layers: Sequence[int] | None,
-    heads: Sequence[int] | None,
+    heads: Sequence[int | tuple[int, int]] | None,
     on_step: Callable[[Step], None] | None,
 ) -> Attention:
     """Generate tokens until the end token, `most` tokens or Ctrl-C, and return their record.

@@ -44,6 +44,8 @@ def whose(step: Step) -> str:
     n_layers, n_heads = step.weights.shape[:2]
     if n_layers == n_heads == 1:
         return _("one head")
-    layers = _("1 layer") if n_layers == 1 else _("{n} layers").format(n=n_layers)
     heads = _("1 head") if n_heads == 1 else _("{n} heads").format(n=n_heads)
+    if n_layers == 1:
+        return _("mean of {many}").format(many=heads)
+    layers = _("{n} layers").format(n=n_layers)
     return _("mean of {layers} x {heads}").format(layers=layers, heads=heads)

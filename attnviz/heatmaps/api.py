@@ -23,7 +23,7 @@ from attnviz.text.messages import language
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Labels: TypeAlias = Sequence[Any] | tuple[Sequence[Any], Sequence[Any]]
+Labels: TypeAlias = Sequence[Any] | tuple[Sequence[Any] | None, Sequence[Any] | None]
 
 
 def heatmap(
@@ -56,17 +56,18 @@ def heatmap(
     they are empty; everything else, and what has a style, theme, size or dpi, becomes a new figure.
 
     Args:
-        attention: a record; weights as an array of shape (query, key), (head, query, key) or (layer, head, query,
-            key), each row a distribution over keys; or the tuple that ``output_attentions=True`` returned for one
-            sentence: per layer an array or tensor of shape (1, head, query, key); or the `Difference` of two records.
-            Only a record has a receipt; the others are marked as not verified.
+        attention: a record; weights as an array or a pandas frame of shape (key,), (query, key), (head, query, key) or
+            (layer, head, query, key), each row a distribution over keys; or the tuple that ``output_attentions=True``
+            returned for one sentence: per layer an array or tensor of shape (1, head, query, key); or the `Difference`
+            of two records. Only a record has a receipt; the others are marked as not verified.
         place: the layer and the head, as in ``heatmap(record, 1, 2)``; or the tokens of an array, and then its layer
             and head.
-        tokens: the labels of an array: one list for queries and keys, or a pair of lists; None numbers them.
+        tokens: the labels of an array: one list for queries and keys, or a pair of lists; None, also in the pair,
+            numbers them, or takes the labels of a frame. One row has labels of its keys only.
         layer: its number, counted from 0, negative from the end; ``"mean"`` for the mean over layers; None draws all
             layers.
         head: its number, counted like the layer; or a head with its layer, ``"2.3"``; ``"mean"`` for the mean of the
-            heads; None draws all heads.
+            heads; a list of any heads, ``["0.1", "1.2"]``, whose mean ``"mean"`` in the list is; None draws all heads.
         ax: the axes for one pattern with a short title; None takes pyplot's current axes if they are empty, or makes a
             figure with the sentence and the receipt.
         palette: the name of a colormap of Matplotlib or seaborn, the colormap itself, or a list of colours; weight 0
@@ -165,14 +166,22 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
     The arguments are as for `heatmap`. Raises RecordError: the weights are not attention.
     """
     is_layers = isinstance(attention, (tuple, list)) and all(
-        hasattr(layer, "shape") for layer in attention
+        len(getattr(layer, "shape", ())) > 1 for layer in attention
     )
     weights = _stack_layers(tuple(attention)) if is_layers else _as_array(attention)
-    if weights.dtype.kind not in "fiu" or not 2 <= weights.ndim <= 4 or not weights.size:
+    if weights.dtype.kind not in "fiu" or not 1 <= weights.ndim <= 4 or not weights.size:
         raise RecordError(
-            "expected numbers of shape (query, key), (head, query, key) or (layer, head, query, key), not "
+            "expected numbers of shape (key,), (query, key), (head, query, key) or (layer, head, query, key), not "
             f"{weights.dtype} of shape {weights.shape}"
         )
+    if tokens is None and hasattr(attention, "to_numpy"):  # pandas names rows and columns
+        tokens = getattr(attention, "index", None)
+        if weights.ndim == 2:
+            tokens = tokens, getattr(attention, "columns", None)
+    if weights.ndim == 1:
+        weights = weights[None]
+        if tokens is not None and _is_one_list(tokens):
+            tokens = None, tokens
     queries, keys = _labels(tokens, weights.shape)
     name = "output_attentions" if is_layers else "an array"
     try:
@@ -222,12 +231,12 @@ def _as_array(attention: Any) -> np.ndarray:
         )
     if isinstance(attention, (list, tuple)):
         try:
-            return np.array(attention, dtype=np.float64)
+            return np.array([*map(_to_numpy, attention)], dtype=np.float64)
         except (TypeError, ValueError):
             raise RecordError(
                 "the rows given are no weights: each must have a number for each key"
             ) from None
-    if not isinstance(attention, np.ndarray) and not hasattr(attention, "detach"):
+    if not hasattr(attention, "__array__"):
         raise RecordError(
             f"attention is a record, an array, a tensor or a tuple of these, not {type(attention).__name__}"
         )
@@ -245,8 +254,8 @@ def _labels(tokens: Labels | None, shape: tuple[int, ...]) -> tuple[list[str], l
     """Return the labels of the queries and of the keys of weights of this shape."""
     n_queries, n_keys = shape[-2:]
     if tokens is None:
-        return [*map(str, range(n_queries))], [*map(str, range(n_keys))]
-    if all(np.ndim(token) == 0 for token in tokens):  # one list, for both sides
+        tokens = None, None
+    elif _is_one_list(tokens):  # for both sides
         tokens = tokens, tokens
     if len(tokens) != 2:
         raise RecordError(
@@ -254,17 +263,34 @@ def _labels(tokens: Labels | None, shape: tuple[int, ...]) -> tuple[list[str], l
         )
     queries, keys = (
         readable_pieces([token.text if isinstance(token, Token) else str(token) for token in side])
-        for side in tokens
+        for side in (
+            range(size) if side is None else side
+            for side, size in zip(tokens, shape[-2:], strict=True)
+        )
     )
     if (len(queries), len(keys)) != (n_queries, n_keys):
         reason = (
             f"expected {count(n_queries, 'query token')} and {count(n_keys, 'key token')}, "
             f"not {len(queries)} and {len(keys)}"
         )
-        if 0 < len(keys) < n_keys:
+        n_more_queries, n_more_keys = n_queries - len(queries), n_keys - len(keys)
+        virtual = f"[*map('virtual {{}}'.format, range({n_more_keys})), *tokens]"
+        if n_more_keys > 0 and n_more_queries == 0:
+            reason += f": name the keys that are no token too, such as a prefix, tokens=(tokens, {virtual})"
+        elif n_more_keys == 0:
+            reason += ": if rows are no tokens, number them, tokens=(None, tokens)"
+        elif n_keys == 1:
+            reason += ": if they are a weight for each token, give weights.squeeze()"
+        elif len(keys) and n_more_keys > 0:
             reason += (
                 ": if the others are padding, leave them out, as in "
-                f"tuple(layer[:, :, :{len(queries)}, :{len(keys)}] for layer in attentions)"
+                f"tuple(layer[:, :, :{len(queries)}, :{len(keys)}] for layer in attentions); if they are virtual "
+                f"tokens before these, name them, tokens={virtual}"
             )
         raise RecordError(reason)
     return queries, keys
+
+
+def _is_one_list(tokens: Labels) -> bool:
+    """Return whether these labels are one list, and not a pair of lists."""
+    return all(token is None or np.ndim(token) == 0 for token in tokens)

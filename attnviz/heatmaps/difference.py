@@ -19,9 +19,11 @@ from attnviz.attention import (
     Place,
     Token,
     count,
+    list_heads,
+    spans,
 )
 from attnviz.errors import SelectionError
-from attnviz.heatmaps.finding import Change, spans
+from attnviz.heatmaps.finding import Change
 from attnviz.heatmaps.words import expect_tokens, merge_words
 from attnviz.look import Scale
 from attnviz.render.sheet import Sheet, resolve, with_differences
@@ -70,12 +72,12 @@ class Difference(OfHeads):
     notes: tuple[Note, ...] = ()  # what is compared, and what is left out
 
     def __repr__(self) -> str:
-        n_layers, n_heads, n_queries, n_keys = self.weights.shape
+        *_counts, n_queries, n_keys = self.weights.shape
         changes = self.largest(1)
         change = changes[0].sentence if changes else "no weight differs"
         models = " minus ".join(dict.fromkeys((repr(self.x.model), repr(self.y.model))))
         return (
-            f"<Difference of {models} ({self.x.kind}): {count(n_layers, 'layer')} x {count(n_heads, 'head')}, "
+            f"<Difference of {models} ({self.x.kind}): {self.x.extent}, "
             f"{count(n_queries, 'query', 'queries')} x {count(n_keys, 'key')}; {change}>"
         )
 
@@ -157,10 +159,11 @@ class Difference(OfHeads):
         for flat in order[:n]:
             place = np.unravel_index(flat, sizes.shape)
             layer, head, query, key = map(int, place)
+            own_layer, own_head = self.x.places[layer * len(self.heads) + head]
             changes.append(
                 Change(
-                    layer=self.layers[layer],
-                    head=self.heads[head],
+                    layer=own_layer,
+                    head=own_head,
                     query=query,
                     key=key,
                     before=float(before[place]),
@@ -187,9 +190,7 @@ class Difference(OfHeads):
         new_text = self.x.key_tokens[self.keys.x[new]].text
         return (old_text, float(before[old])), (new_text, float(after[new]))
 
-    def select(
-        self, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None
-    ) -> Difference:
+    def select(self, layers: Sequence[int] | None = None, heads: HeadChoice = None) -> Difference:
         """Return the difference in these layers and heads; None keeps all. Raises SelectionError, as for a record."""
         return replace(self, x=self.x.select(layers, heads), y=self.y.select(layers, heads))
 
@@ -200,12 +201,12 @@ class Difference(OfHeads):
 
         Raises SelectionError: there is no such layer or head, or a mean is chosen.
         """
-        if "mean" in (layer, head):
+        if "mean" in (layer, *list_heads(head)):
             raise SelectionError(
                 "take the mean of both records first, as in difference(x.mean(), y.mean())"
             )
         _record, chosen = self.x.choose(layer, head)
-        return self, self.select(chosen.layers, chosen.heads)
+        return self, self.select(heads=chosen.places)
 
     def sheet(self, scale: Scale = "shared") -> Sheet:
         """Return the content of a picture, on a diverging scale around 0. Raises SelectionError: it is logarithmic."""
@@ -263,16 +264,14 @@ def difference(x: Attention, y: Attention) -> Difference:
         )
     if x.averaged.keys() != y.averaged.keys():
         raise SelectionError("take the mean of both records over the same axes, or of neither")
-    layers, heads = (
-        [number for number in getattr(x, axis) if number in getattr(y, axis)]
-        for axis in ("layers", "heads")
-    )
-    if not layers or not heads:
+    places = [place for place in x.places if place in y.places]
+    if not places:
         raise SelectionError("the two records have no layer or no head in common")
     notes: list[Note] = []
-    if (x.layers, x.heads) != (y.layers, y.heads):
-        notes.append(Note.of("compared_by_number", layers=spans(layers), heads=spans(heads)))
-    x, y = x.select(layers, heads), y.select(layers, heads)
+    if x.places != y.places:
+        layers, heads = (spans([*dict.fromkeys(axis)]) for axis in zip(*places, strict=True))
+        notes.append(Note.of("compared_by_number", layers=layers, heads=heads))
+    x, y = x.select(heads=places), y.select(heads=places)
     has_equal_tokens = [token.piece for token in x.key_tokens] == [t.piece for t in y.key_tokens]
     # One tokenizer does not read one text in two ways, so these are two tokenizers.
     by_words = not has_equal_tokens and (x.model != y.model or x.text == y.text)

@@ -7,7 +7,6 @@ whose unit is a cell, so that everything on it is placed by counting cells.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -50,7 +49,7 @@ from attnviz.render.picture import (
 )
 from attnviz.render.sheet import Sheet
 from attnviz.render.theme import DARK, LIGHT, Theme, theme_of
-from attnviz.text.display import clip, number_text
+from attnviz.text.display import clip, number_text, visible
 from attnviz.text.messages import _
 
 if TYPE_CHECKING:
@@ -242,12 +241,15 @@ def _mark(value: float, *, signed: bool) -> str:
 
 
 def check_title(title: str | None) -> str | None:
-    """Return the title. Raises SettingsError: it is not text, or contains half a surrogate pair."""
-    if title is not None and not isinstance(title, str):
+    """Return the title, in which all but letters and line breaks is spelled out, since no SVG file may contain it.
+
+    Raises SettingsError: it is not text.
+    """
+    if title is None:
+        return None
+    if not isinstance(title, str):
         raise SettingsError(f"it must be text, not {title!r}", "title")
-    if re.search("[\ud800-\udfff]", title or ""):
-        raise SettingsError("it holds half a character", "title")
-    return title
+    return "\n".join(map(visible, title.split("\n")))
 
 
 def _theme_behind(figure: Figure) -> Theme:

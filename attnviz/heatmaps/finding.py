@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attnviz import text
-from attnviz.attention import Attention, MeanAxis, Token
+from attnviz.attention import Attention, MeanAxis, Token, spans
 from attnviz.text.display import clip, percent, with_particles
 from attnviz.text.messages import N_, _
 
@@ -118,7 +118,7 @@ class Change:
     def place(self) -> str:
         """The head in words, or the axes of the mean."""
         if len(self.averaged) == 2:
-            return _("mean of all heads")
+            return _("mean of the heads")
         if "heads" in self.averaged:
             return _("layer {n}, mean").format(n=self.layer)
         if "layers" in self.averaged:
@@ -209,13 +209,6 @@ def other_heads(record: Attention, finding: Finding) -> str:
     return f"{said}; {where}: {either.join(texts)}"
 
 
-def spans(numbers: Sequence[int]) -> str:
-    """Return ascending numbers in words, such as ``0–5`` or ``0, 2``."""
-    if len(numbers) > 1 and list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
-        return f"{numbers[0]}–{numbers[-1]}"
-    return ", ".join(map(str, numbers))
-
-
 def head_sentence(record: Attention) -> str:
     """Return what the only head of a record does, where no link is named: its rule of position, if it has one."""
     is_seen = _is_seen(record)
@@ -300,9 +293,10 @@ def _clearest(
             best, found = standing, np.array((layer, head, queries[largest.argmax()]))
     layer, head, query = map(int, found)
     key = int(record.weights[layer, head, query].argmax())
+    own_layer, own_head = record.places[layer * len(record.heads) + head]
     return Finding(
-        layer=record.layers[layer],
-        head=record.heads[head],
+        layer=own_layer,
+        head=own_head,
         query=query,
         key=key,
         weight=float(record.weights[layer, head, query, key]),

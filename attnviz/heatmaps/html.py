@@ -6,11 +6,11 @@ Python writes the numbers of a page as bytes, and everything else that its scrip
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from attnviz.attention import (
     GENERATED,
     QKV,
     Attention,
+    MeanAxis,
     Token,
     TokenStatistics,
     is_trivial_link,
@@ -266,9 +267,14 @@ def difference_page(difference: Difference, look: Look) -> WebPage:
 
 def _place_of(change: Change) -> dict[str, object]:
     """Return the state of the views that shows a change."""
-    layer = "*" if "layers" in change.averaged else change.layer
-    head = "*" if "heads" in change.averaged else change.head
-    return {"head": f"{layer}.{head}", "query": change.query, "key": change.key}
+    name = _name_of((change.layer, change.head), change.averaged)
+    return {"head": name, "query": change.query, "key": change.key}
+
+
+def _name_of(place: tuple[int, int], averaged: Collection[MeanAxis]) -> str:
+    """Return the name of a head on a page, in which a star stands for a mean."""
+    pairs = zip(get_args(MeanAxis), place, strict=True)
+    return ".".join("*" if axis in averaged else str(number) for axis, number in pairs)
 
 
 def _changes(sheet: Sheet) -> Content:
@@ -315,7 +321,7 @@ def _explore(record: Attention, palette: Palette, scale: Scale) -> Content:
             labels["vectors"] = {
                 "d_k": vectors.query.shape[-1],
                 "d_v": vectors.value.shape[-1],
-                "scaling": vectors.scaling,
+                "scaling": vectors.scaling,  # one per matrix
             }
             data += planes(b"".join(array.astype("<f4").tobytes() for array in arrays), 4)
         labels["command"] = _walkthrough_command(record)
@@ -367,9 +373,7 @@ def _labels_of(sheet: Sheet) -> dict[str, Any]:
         "keys": None if has_same_tokens else _describe_tokens(keys, record),
         # the first masked key of each query; empty if no key is masked
         "masked": masked_from if min(masked_from) < len(record.key_tokens) else [],
-        # A page names a mean by a star.
-        "layers": ["*"] if "layers" in record.averaged else record.layers,
-        "heads": ["*"] if "heads" in record.averaged else record.heads,
+        "names": [_name_of(place, record.averaged) for place in record.places],
         "first": record.first,
         "cell": sheet.cell,
         "proof": sheet.proof,
@@ -384,7 +388,7 @@ def _exact_vectors(record: Attention) -> tuple[QKV | None, str]:
     vectors = record.vectors
     if vectors is None or vectors.query.shape[:3] + vectors.key.shape[2:3] != record.weights.shape:
         return None, _(NO_VECTORS)
-    scaling = np.array(vectors.scaling)[:, None, None, None]
+    scaling = np.array(vectors.scaling).reshape(*record.weights.shape[:2], 1, 1)
     if sum(array.nbytes for array in (vectors.query, vectors.key, vectors.value)) > EXACT:
         return None, _(NO_VECTORS)
     scores = vectors.query.astype(np.float64) @ vectors.key.swapaxes(2, 3) * scaling
@@ -530,8 +534,7 @@ def _tour(name: str, palette: str, scale: Scale, text: StoryText | None = None) 
         "sentence": example,
         "size": (0, 0),
         "about": _("{layers} layers x {heads} heads").format(layers=n_layers, heads=n_heads),
-        "layers": [*range(n_layers)],
-        "heads": [*range(n_heads)],
+        "names": [f"{layer}.{head}" for layer in range(n_layers) for head in range(n_heads)],
         "tops": [0] * (n_layers * n_heads),
         "proof": checked,
         "toy": toy,

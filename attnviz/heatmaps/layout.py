@@ -224,8 +224,8 @@ def _place(sheet: Sheet, style: Style, words: Words, across: int, label_size: fl
 
 
 def is_wrapped(sheet: Sheet) -> bool:
-    """Return whether all panels belong to one layer or one head, so that they wrap from line to line."""
-    return len(sheet.layers) == 1 or len(sheet.heads) == 1
+    """Return whether panels are no grid of several layers and heads, so that they wrap from line to line."""
+    return bool(sheet.record.chosen) or len(sheet.layers) == 1 or len(sheet.heads) == 1
 
 
 def panel_name(sheet: Sheet, panel: Panel) -> str:

@@ -60,8 +60,8 @@ class CellFormat:
 def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
     """Return the lines of a sheet: the clearest link, its head, then an overview of all heads.
 
-    With `full`, and of a mean of heads or layers, every pattern in full size instead. A difference begins with its
-    largest change.
+    With `full`, and of chosen heads or a mean, every pattern in full size instead. A difference begins with its largest
+    change.
     """
     cut_notes = [sentence(note) for note in sheet.record.notes if note.code in CUT]
     sheet = replace(
@@ -73,7 +73,8 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
         has_blanks=not screen.colour,
     )
     finding = None if sheet.signed else find(sheet.record)
-    is_overview = not full and not sheet.record.averaged and len(sheet.panels) > 1
+    is_grid = not (sheet.record.averaged or sheet.record.chosen)
+    is_overview = not full and is_grid and len(sheet.panels) > 1
     panel, about = _clearest_head(sheet, finding)
     shown = replace(sheet, panels=(panel,)) if is_overview else sheet
     scaled, cell = _fit(shown, screen)

@@ -193,7 +193,7 @@ def token_level_summary(record: Attention, layer: int, head: int) -> list[str]:
         words = _("Strongest links between tokens: {links}")
         summary.append(words.format(links=", ".join(links)))
     if record.exact is not None and record.exact.statistics:
-        row, column = record.layers.index(layer), record.heads.index(head)
+        row, column = record.index_of(layer, head)
         means = []
         for name, values in record.exact.statistics.items():
             if name == "next" and record.kind == "decoder":  # always 0 under a causal mask

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
-from attnviz.attention import Attention, Kind, MeanAxis, Note
+from attnviz.attention import Attention, Kind, MeanAxis, Note, names_of, spans
 from attnviz.errors import SelectionError
 from attnviz.look import Scale
 from attnviz.render.palette import BLANK, LOG_LEAST, blank_below, levels, signed_levels
@@ -222,18 +221,24 @@ class Sheet:
 
     @property
     def size(self) -> str:
-        """The numbers of layers and heads, such as ``6 layers x 12 heads``, ``layer 5, 12 heads`` or ``head 5.3``."""
+        """The layers and heads: ``6 layers x 12 heads``, ``layer 5, 12 heads``, ``head 5.3`` or ``heads 0.1, 1.2``."""
         averaged = self.record.averaged
+        if self.record.chosen:
+            names_of_all = _("heads {numbers}").format(numbers=names_of(self.record.chosen))
+            return _("mean of {many}").format(many=names_of_all) if averaged else names_of_all
         if len(self.panels) == 1 and not averaged:
             return self.name(self.panels[0])
-        axes: tuple[tuple[MeanAxis, tuple[int, ...], str, str], ...] = (
-            ("layers", self.layers, _("layer {n}"), _("{n} layers")),
-            ("heads", self.heads, _("head {n}"), _("{n} heads")),
+        axes: tuple[tuple[MeanAxis, tuple[int, ...], str, str, str], ...] = (
+            ("layers", self.layers, _("layer {n}"), _("{n} layers"), _("layers {numbers}")),
+            ("heads", self.heads, _("head {n}"), _("{n} heads"), _("heads {numbers}")),
         )
         names = []
-        for axis, numbers, singular, plural in axes:
-            n = averaged.get(axis, len(numbers))
-            name = singular.format(n=numbers[0]) if n == 1 else plural.format(n=n)
+        for axis, numbers, singular, plural, which in axes:
+            name = plural.format(n=len(numbers))
+            if axis in averaged:
+                name = which.format(numbers=spans(averaged[axis]))
+            elif len(numbers) == 1:
+                name = singular.format(n=numbers[0])
             # The mean of both is named once, for both.
             if axis in averaged and len(averaged) == 1:
                 name = _("mean of {many}").format(many=name)
@@ -250,12 +255,11 @@ def resolve(record: Attention, scale: Scale = "shared") -> Sheet:
         text += f" + “{visible(record.pair)}”"
     if record.target is not None:
         text += f" → “{visible(record.target)}”"
-    places = [*product(record.layers, record.heads)]
     matrices = [*record.weights.reshape(-1, *record.weights.shape[2:])]
     return Sheet(
         record=record,
         cell=(record.cell, record.cell),
-        panels=_panels(places, matrices, scale, pooled=record.cell > 1),
+        panels=_panels(record.places, matrices, scale, pooled=record.cell > 1),
         query_labels=tuple(token.text for token in record.query_tokens),
         key_labels=tuple(token.text for token in record.key_tokens),
         model=f"{visible(record.model)} · {_(KINDS[record.kind])}",

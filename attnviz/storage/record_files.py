@@ -12,7 +12,6 @@ import json
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +83,8 @@ def csv_table(record: Attention) -> Callable[[Path], None]:
         with path.open("w", encoding="utf-8", newline="") as file:
             table = csv.writer(file, lineterminator="\n")
             table.writerow(("layer", "head", "query", "key", "weight", "query_token", "key_token"))
-            for layer, head in product(record.layers, record.heads):
-                pattern = record.pattern(layer, head)
+            patterns = record.weights.reshape(-1, *record.weights.shape[2:])
+            for (layer, head), pattern in zip(record.places, patterns, strict=True):
                 for (i, j), weight in np.ndenumerate(pattern):
                     table.writerow((layer, head, rows[i], columns[j], weight, queries[i], keys[j]))
 
@@ -212,7 +211,7 @@ def _labels(record: Attention) -> dict[str, object]:
     labels = {
         field.name: getattr(record, field.name)
         for field in fields(Attention)
-        if field.name not in NUMBERS
+        if field.name not in NUMBERS and (field.name != "chosen" or record.chosen)
     }
     if (exact := record.exact) is not None:
         names = [field.name for field in fields(exact) if field.name not in LINKS]
@@ -241,7 +240,7 @@ def rebuild(content: Mapping[str, object]) -> Attention:
     if "weights" not in content:
         raise FileFormatError("it lacks weights")
     weights = _as_weights(content["weights"])
-    labels = decode_fields(content, Attention, apart=NUMBERS)
+    labels = decode_fields({"chosen": (), **content}, Attention, apart=NUMBERS)
     exact = _token_statistics(content) if "exact" in content else None
     record = Attention(weights=weights, exact=exact, **labels)
     digest = content.get("digest")

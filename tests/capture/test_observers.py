@@ -199,7 +199,7 @@ def test_vectors_give_the_weights(zoo: Zoo, name: str, *, plain: bool) -> None:
         scores = (
             vectors.query
             @ vectors.key.swapaxes(2, 3)
-            * np.array(vectors.scaling)[:, None, None, None]
+            * np.reshape(vectors.scaling, (*record.weights.shape[:2], 1, 1))
         )
         if record.kind == "decoder":
             scores[..., np.triu(np.ones(scores.shape[2:], dtype=bool), 1)] = -np.inf

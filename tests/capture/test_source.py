@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import attnviz
 from attnviz.attention import Note
@@ -141,12 +142,14 @@ def test_a_tokenizer_of_another_model(make: Callable[..., Any], tokenizer: Any) 
 
 
 @pytest.mark.usefixtures("as_installed")
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is:DeprecationWarning")
 def test_refused(make: Callable[..., Any], tokenizer: Any) -> None:
     """Wrong models and tokenizers, and ways to load a model that is loaded already, are refused."""
     from transformers import ViTConfig, ViTModel
 
     model = make("BertModel")
     pictures = ViTModel(ViTConfig(image_size=32, num_hidden_layers=1))
+    script = torch.jit.script(nn.Linear(2, 2))
     one_size: dict[str, Any] = {"device": "cpu", "dtype": "float64"}
     more: dict[str, Any]
     given: Any
@@ -156,6 +159,14 @@ def test_refused(make: Callable[..., Any], tokenizer: Any) -> None:
         (pictures, None, {}, ModelError, r"ViTModel reads pictures, and no text: .*attnviz\.watch"),
         (model, "bert", {}, ModelError, "this is a str"),
         (make("BertModel").to("meta"), tokenizer, {}, ModelError, "weights are on the meta device"),
+        (
+            script,
+            None,
+            {},
+            ModelError,
+            "^a RecursiveScriptModule is TorchScript, .*: give the torch",
+        ),
+        (nn.Sequential(script), None, {}, ModelError, "^a RecursiveScriptModule is TorchScript"),
         ("toy", tokenizer, {}, SettingsError, "a tokenizer goes with a model that is in memory"),
         (model, tokenizer, one_size, SettingsError, "loaded already: device and dtype cannot be"),
     ):

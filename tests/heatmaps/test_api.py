@@ -42,6 +42,50 @@ def test_axes_may_be_missing(shape: tuple[int, ...]) -> None:
     assert [label.get_text() for label in ax.get_yticklabels()] == ["0", "1", "2"]
 
 
+@pytest.mark.parametrize("kind", [np.array, list, torch.tensor])
+def test_one_weight_a_word(kind: Callable[[np.ndarray], Any]) -> None:
+    """Weights without queries are one row under the words; of several steps the rows are numbered if asked."""
+    ax = attnviz.heatmap(kind(ROWS[0]), ["x", "y"])
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["x", "y"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["0"]
+    steps = [kind(row) for row in ROWS]
+    with pytest.raises(RecordError, match=r"rows are no tokens, number them, tokens=\(None, tok"):
+        attnviz.heatmap(steps, ["x", "y"])
+    ax = attnviz.heatmap(steps, (None, ["x", "y"]))
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["x", "y"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["0", "1", "2"]
+
+
+def test_a_frame_names_its_rows_and_columns() -> None:
+    """A frame of pandas brings its words; a series is one row."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(ROWS, index=["a", "b", "c"], columns=["x", "y"])
+    for given, tokens, rows, columns in (
+        (frame, None, ["a", "b", "c"], ["x", "y"]),
+        (frame, (["d", "e", "f"], ["u", "v"]), ["d", "e", "f"], ["u", "v"]),
+        (frame.loc["b"], None, ["0"], ["x", "y"]),
+    ):
+        ax = attnviz.heatmap(given, tokens)
+        assert [label.get_text() for label in ax.get_yticklabels()] == rows
+        assert [label.get_text() for label in ax.get_xticklabels()] == columns
+    ax = attnviz.heatmap(frame, annot=True)
+    assert [text.get_text() for text in ax.texts][:2] == ["75", "25"]
+
+
+def test_virtual_tokens_are_named() -> None:
+    """Keys of a prefix, and further tokens of prompt tuning: the message holds the line that draws them."""
+    tokens = ["I", "love"]
+    for shape in ((2, 5), (5, 5)):
+        weights = (np.full((1, 2, *shape), 1 / 5),)
+        with pytest.raises(RecordError, match=r"name .* tokens=") as error:
+            attnviz.heatmap(weights, tokens)
+        line = str(error.value).rpartition("tokens=")[2]
+        ax = attnviz.heatmap(weights, eval(line), layer=0, head=1)
+        named = ["virtual 0", "virtual 1", "virtual 2", "I", "love"]
+        assert [label.get_text() for label in ax.get_xticklabels()] == named
+        assert [label.get_text() for label in ax.get_yticklabels()] == named[-shape[0] :]
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_tuple_of_output_attentions(dtype: torch.dtype) -> None:
     """Layers of (1, head, query, key), of any number format, with gradients or not."""
@@ -78,7 +122,9 @@ TRAINING = (
             r"padding.*tuple\(layer\[:, :, :2, :2\] for layer in",
         ),
         (ROWS, (["a"], ["x"], ["y"]), "tokens must be a label for each token, or two such lists"),
-        (ROWS[0] * 1.25, None, r"numbers of shape \(query, key\).* of shape \(2,\)$"),
+        (ROWS[0] * 1.25, None, f"{SUM} 1.25"),
+        (ROWS[:1].T, ["a", "b"], r"a weight for each token, give weights.squeeze\(\)$"),
+        (np.ones((1,) * 5), None, r"numbers of shape \(key,\), .* of shape \(1, 1, 1, 1, 1\)$"),
         ((), None, "there is no attention"),
         ((None, None), None, 'the model returned no weights: .*attn_implementation="eager"'),
         (((ROWS,), (ROWS,)), None, r"each step of generate\(\)"),

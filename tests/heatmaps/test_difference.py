@@ -139,7 +139,7 @@ class TestNumbers:
         np.testing.assert_allclose(mean.weights, expected, atol=1e-6)
         assert str(mean.largest(1)[0].sentence).endswith(", mean")
         both = attnviz.difference(a.mean(), b.mean())
-        assert str(both.largest(1)[0].sentence).endswith("mean of all heads")
+        assert str(both.largest(1)[0].sentence).endswith("mean of the heads")
         change = attnviz.difference(a, b)
         assert pickle.loads(pickle.dumps(change)) == change
 

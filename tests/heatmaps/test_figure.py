@@ -450,6 +450,18 @@ def test_the_same_record_is_the_same_file(fixed_record: Make, suffix: str, n_hea
 raw_text = st.text(st.characters(exclude_categories=[]), min_size=1, max_size=12)
 
 
+@pytest.mark.parametrize("character", "\0\x01\x1b\x7f\x85\ud800\ufdd0\ufffe\uffff\u2028")
+def test_a_title_that_no_svg_may_contain(make_record: Make, character: str, tmp_path: Path) -> None:
+    """It is spelled out; a line break is a space, as always."""
+    axes = heatmap(make_record(), head="0.1", title=f"first {character}\nsecond")
+    for ending in ("svg", "png", "pdf"):
+        axes.figure.savefig(tmp_path / f"a.{ending}")
+    ET.parse(tmp_path / "a.svg")
+    spelled = character.encode("unicode_escape").decode()
+    shown = " ".join(all_texts(axes.figure))
+    assert f"first {spelled} second" in shown
+
+
 # no machine has a font for every character
 @pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
 @given(pieces=st.lists(raw_text, min_size=1, max_size=5), n_heads=st.sampled_from([1, 2]))

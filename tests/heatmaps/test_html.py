@@ -170,6 +170,25 @@ def test_a_page_opens_on_the_link_that_stands_out(show: Open) -> None:
     assert shown.evaluate("document.body.className") == "all"
 
 
+def test_chosen_heads_stand_at_their_places(show: Open) -> None:
+    """Exactly these, with the means of several; keys go through them, and the calculation is the head's own."""
+    record = attnviz.attend("I love all you", "toy", heads=["0.1", "1.2", "1.3"])
+    shown = show(record, "head=1.2&query=2")
+    names = [thumb.get_attribute("aria-label") for thumb in shown.locator(".thumb").all()]
+    means = ["mean over the heads of layer 1", "mean over layers and heads"]
+    assert names == ["head 0.1", "head 1.2", "head 1.3", *means]
+    assert [one * 100 for one in listed(shown).values()] == pytest.approx(
+        sorted(record["1.2"][2] * 100, reverse=True), abs=0.06
+    )
+    assert float(re.findall(r"weights to (\S+)\.", shown.inner_text(".calculation"))[0]) < 1e-5
+    for key, head in (("ArrowLeft", "0.1"), ("ArrowDown", "1.2"), ("ArrowRight", "1.3")):
+        shown.locator("body").press(key)
+        assert state(shown)["head"] == head
+    go(shown, "head=*.*&query=2")
+    mean = record.weights[0, :, 2].mean(axis=0)
+    assert [*listed(shown).values()] == pytest.approx(sorted(mean, reverse=True), abs=6e-4)
+
+
 @pytest.fixture
 def no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     """No link stands out in any record, so that pages open on all heads."""
@@ -300,7 +319,7 @@ def test_a_calculation_that_is_not_all_is_not_shown(show: Open) -> None:
     """Where more goes into the scores than q and k the page says so; of means, and of many heads, there is none."""
     record = attnviz.attend("I love all you", model="toy")
     assert record.vectors is not None
-    other = replace(record, vectors=replace(record.vectors, scaling=(0.5, 0.5, 0.5)))
+    other = replace(record, vectors=replace(record.vectors, scaling=(0.5,) * 18))
     shown = show(other, "head=1.2&query=2")
     assert shown.locator(".calculation").is_hidden()
     assert "more in them than q" in shown.inner_text(".steps")

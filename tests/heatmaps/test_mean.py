@@ -50,7 +50,7 @@ def test_what_has_no_mean(make_record: Callable[..., Attention], tmp_path: Path)
     with pytest.raises(SelectionError, match="no mean of a single head"):
         make_record(n_heads=1).mean("heads")
     with pytest.raises(SelectionError, match="no mean of a single layer"):
-        make_record().select([1]).mean()
+        make_record().select([1]).mean("layers")
     for axis in ("tokens", ["heads", "layers"]):
         with pytest.raises(SelectionError, match="is neither 'layers' nor 'heads'"):
             make_record().mean(axis)  # type: ignore[arg-type]  # no axis
@@ -62,19 +62,49 @@ def test_in_python() -> None:
     """``"mean"`` stands in the place of a number."""
     record = attnviz.attend("I love all you", "toy")
     axes = attnviz.heatmap(record, layer="mean", head="mean")
-    assert "mean of 3 layers x 6 heads" in " ".join(all_texts(axes.figure))
+    assert "mean of layers 0–2 x heads 0–5" in " ".join(all_texts(axes.figure))
     for layer, head in ((2, "mean"), ("mean", 3)):
         assert attnviz.heatmap(record, layer=layer, head=head) is not None
-    with pytest.raises(SelectionError, match="not both"):
-        attnviz.heatmap(record, layer="mean", head="2.3")
+    for head in ("2.3", ["2.3", "0.1"]):
+        with pytest.raises(SelectionError, match="not both"):
+            attnviz.heatmap(record, layer="mean", head=head)
+
+
+def test_chosen_heads_in_python() -> None:
+    """Exactly the heads of a list, each under its name; with ``"mean"`` among them, their mean."""
+    record = attnviz.attend("I love all you", "toy")
+    whole = " ".join(all_texts(attnviz.heatmap(record, head=["1.2", (0, 1), "1.2"]).figure))
+    assert "heads 0.1, 1.2" in whole
+    assert [name in whole for name in ("head 0.1", "head 1.2", "head 0.2", "head 1.1")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    mean = attnviz.heatmap(record, head=["0.1", "1.2", "mean"])
+    assert "mean of heads 0.1, 1.2" in " ".join(all_texts(mean.figure))
+    wanted = (record["0.1"] + record["1.2"]) / 2
+    _whole, part = record.choose(head=["0.1", "1.2", "mean"])
+    assert np.allclose(part.weights, wanted, atol=1e-7)
+    _whole, part = record.choose(layer=1, head=[0, 2, "mean"])
+    assert np.allclose(part.weights, record[1][[0, 2]].mean(axis=0), atol=1e-7)
 
 
 @pytest.mark.parametrize(
     ("options", "answers"),
     [
-        (["--head", "mean"], ["3 layers, mean of 6 heads", "layer 2, mean", "Mean of 6 heads"]),
-        (["--layer", "mean"], ["mean of 3 layers, 6 heads", "head 5, mean", "Mean of 3 layers"]),
-        (["--layer", "mean", "--head", "mean"], ["mean of 3 layers x 6 heads"]),
+        (["--head", "mean"], ["3 layers, mean of heads 0–5", "layer 2, mean", "Mean of 6 heads"]),
+        (["--layer", "mean"], ["mean of layers 0–2, 6 heads", "head 5, mean", "Mean of 3 layers"]),
+        (["--layer", "mean", "--head", "mean"], ["mean of layers 0–2 x heads 0–5"]),
+        (
+            ["--head", "0-2", "--head", "5", "--head", "mean"],
+            ["3 layers, mean of heads 0, 1, 2, 5"],
+        ),
+        (
+            ["--head", "0.1", "--head", "1.2", "--head", "mean"],
+            ["toy · bidirectional self-attention · mean of heads 0.1, 1.2", "Mean of 2 heads"],
+        ),
+        (["--layer", "0-1", "--layer", "mean", "--head", "3"], ["mean of layers 0–1, head 3"]),
     ],
 )
 def test_on_the_command_line(
@@ -89,10 +119,31 @@ def test_on_the_command_line(
     assert (here / "a.png").exists()
 
 
+def test_chosen_heads_on_the_command_line(typed: Callable[..., Result], here: Path) -> None:
+    """The heads in full size, in every format; a saved file opens as it was; a difference is of these heads."""
+    options = ["--toy", "--head", "0.1", "--head", "1.2"]
+    result = typed("heatmap", "I love all you", *options, "-o", "a.json", "-o", "a.html")
+    shown = typed("heatmap", "--load", "a.json").output
+    for output in (result.output, shown):
+        assert "heads 0.1, 1.2" in output
+        assert "head 0.1" in output
+        assert "1.1" not in output
+    changed = typed("heatmap", "I love all you", *options, "--against", "I love all dogs").output
+    assert "head 1.2" in changed
+    written = sorted(path.name for path in (here / "outputs").iterdir())
+    assert written == [
+        "heatmap-i-love-all-you-toy-heads-0-1-1-2-against-i-love-all-dogs.png",
+        "heatmap-i-love-all-you-toy-heads-0-1-1-2.png",
+    ]
+    texts = typed("generate", "the cat", *options, "--max-new-tokens", "2", "-o", "b.npz").output
+    assert "mean of 2 heads" in texts
+    assert attnviz.load(here / "b.npz").chosen == ((0, 1), (1, 2))
+
+
 @pytest.mark.parametrize(
     ("arguments", "answer"),
     [
-        (["--toy", "--head", "mean", "--head", "1.2"], "mean is that of all heads"),
+        (["--toy", "--head", "mean", "--head", "1.2"], "there is no mean of a single head"),
         (["--toy", "--head", "1.2", "--layer", "mean"], "contradict each other"),
         (["--toy", "--head", "mean", "-o", "a.json"], "data files hold every head"),
         (["-m", "toy-transformer", "--head", "mean"], "choose one with --kind"),

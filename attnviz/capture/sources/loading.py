@@ -370,6 +370,16 @@ def _base_of(model: Any) -> Any:
     return base if has_input else getattr(base, "decoder", base)
 
 
+def refuse_script(model: object) -> None:
+    """Raise ModelError if a module, or a part of it, is TorchScript: nothing that it computes can be seen."""
+    for part in model.modules() if isinstance(model, torch.nn.Module) else [model]:
+        if isinstance(part, torch.jit.ScriptModule | torch.jit.ScriptFunction):
+            raise ModelError(
+                f"a {type(part).__name__} is TorchScript, which runs outside of Python, where no attention is seen: "
+                "give the torch module that it was made from; weights that it returns are drawn by attnviz.heatmap"
+            )
+
+
 # Held while a run changes state that all threads share: a model's mode and configuration, the library's settings.
 EXCLUSIVE = fork_safe_lock()
 

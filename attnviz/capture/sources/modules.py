@@ -24,6 +24,7 @@ from attnviz.attention import (
 )
 from attnviz.capture.sources.arrangement import parse_axes
 from attnviz.capture.sources.calls import ModuleCalls
+from attnviz.capture.sources.loading import refuse_script
 from attnviz.capture.sources.seen import Beginning, Part, SeenLayer, continues, number_in
 from attnviz.capture.sources.traced import what_is_no_weight
 from attnviz.capture.sources.tracing import (
@@ -57,6 +58,7 @@ class Watched:
     def __init__(self, module: nn.Module, *, axes: str | Mapping[str, str] | None = None) -> None:
         if not hasattr(module, "named_modules"):
             raise ModelError(f"watch takes a torch.nn.Module, not {type(module).__name__}")
+        refuse_script(module)
         # The axes of weights by the path of the module that computes them; "" stands for the whole module.
         self._axes = dict(axes) if isinstance(axes, Mapping) else {"": axes} if axes else {}
         _check_axes(self._axes, module)

@@ -83,10 +83,7 @@ def build(file: str, name: str) -> tuple[nn.Module, object]:
 def _further_inputs(module: nn.Module, ids: Int64[Tensor, "batch token"]) -> dict[str, Tensor]:
     """Return the inputs that a module requires beside the ids, as a tokenizer of transformers makes them."""
     usual = {"attention_mask": torch.ones_like(ids), "token_type_ids": torch.zeros_like(ids)}
-    try:
-        parameters = inspect.signature(module.forward).parameters
-    except ValueError:  # a scripted module has no signature
-        return {}
+    parameters = inspect.signature(module.forward).parameters
     return {
         name: tensor
         for name, tensor in usual.items()
@@ -192,10 +189,10 @@ class ModuleSource(Source):
         error_handler = as_model_error(self.name, "be run on this text", run=run, is_typed=True)
         try:
             with (
+                error_handler,
                 evaluated(self._module),
                 torch.no_grad(),
                 trace_model(self._module, run, self.name, ids),
-                error_handler,
             ):
                 return self._module(ids, **_further_inputs(self._module, ids))
         except ModelError as error:

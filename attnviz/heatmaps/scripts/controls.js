@@ -126,7 +126,7 @@ function saveAs(app, kind) {
   const name = `attnviz-${state.head ? `${state.head.replaceAll("*", "mean")}-${state.view}` : "heads"}`;
   if (kind === "CSV") {
     saveTable(name, state.head ? matrixRows(state.head, shown) : labels.tops.flatMap((_, at) => {
-      const head = `${labels.layers[Math.floor(at / labels.heads.length)]}.${labels.heads[at % labels.heads.length]}`;
+      const head = labels.names[at];
       return matrixRows(head, app.shownOf(head)).slice(at ? 1 : 0);
     }));
     return;

@@ -68,6 +68,7 @@ class Overview {
     this.down = rows.map((layer) => el("th", { scope: "row" }, layer));
     const lines = rows.map((layer, i) => el("tr", {}, this.down[i], ...columns.map((head) => {
       const name = `${layer}.${head}`, canvas = document.createElement("canvas");
+      if (!isThere(name, labels)) return el("td");
       const button = el("button", { type: "button", class: name.includes("*") ? "thumb mean" : "thumb", tabindex: -1, click: () => choose(name) }, canvas);
       this.places.set(name, { button, canvas });
       return el("td", {}, button);
@@ -142,16 +143,18 @@ class Overview {
 
   /** The picture of all heads as it is saved. @param {State} state @param {Colours} colours */
   picture(state, colours) {
-    const { layers, heads, size } = this.labels;
+    const { size } = this.labels, axes = axesOf(this.labels);
+    const [layers, heads] = [axes.rows, axes.columns].map((all) => (all.length > 1 ? all.slice(0, -1) : all));
     const side = SAVED, step = this.stepFor(side), high = Math.max(8, Math.round(side * Math.min(2, size[0] / size[1]))), gap = 6, left = 34, above = 22;
     const width = left + heads.length * (side + gap), height = above + layers.length * (high + gap);
     const draw = (/** @type {Pen} */ pen) => {
-      heads.forEach((head, j) => pen.text(String(head), left + j * (side + gap) + side / 2, 10,
+      heads.forEach((head, j) => pen.text(head, left + j * (side + gap) + side / 2, 10,
         { fill: colours.named("faint"), anchor: "middle" }));
       layers.forEach((layer, i) => {
         const y = above + i * (high + gap);
-        pen.text(String(layer), left - 10, y + high / 2, { fill: colours.named("faint"), anchor: "end" });
+        pen.text(layer, left - 10, y + high / 2, { fill: colours.named("faint"), anchor: "end" });
         heads.forEach((head, j) => {
+          if (!isThere(`${layer}.${head}`, this.labels)) return;
           const x = left + j * (side + gap);
           const canvas = this.paint(`${layer}.${head}`, step, state, colours, document.createElement("canvas"));
           pen.image(canvas, x, y, side, high);

@@ -141,8 +141,8 @@ function chipsOf(app, chips) {
   const drawn = several(app), order = [state.head, ...more.filter((one) => one !== state.head)];
   chips.setAttribute("aria-label", say("compare"));
   const focused = [...chips.children].indexOf(document.activeElement);
-  chips.replaceChildren(...(layer === "*" ? [] : labels.heads.map((number) => {
-    const head = `${layer}.${number}`, at = order.indexOf(head);
+  chips.replaceChildren(...(layer === "*" ? [] : labels.names.filter((one) => one.startsWith(`${layer}.`)).map((head) => {
+    const at = order.indexOf(head);
     const toggle = () => app.set({
       more: (more.includes(head) ? more.filter((one) => one !== head) : [...more, head]).join(),
     });

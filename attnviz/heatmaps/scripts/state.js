@@ -48,7 +48,7 @@ function usual(labels) {
   const scale = /** @type {State["scale"]} */ (long && labels.scale === "shared" ? "panel" : labels.scale);
   const mean = labels.steps.length ? "*.*" : "";
   return {
-    head: only ? `${labels.layers[0]}.${labels.heads[0]}` : mean, view: "matrix", query: labels.steps[0] ?? -1, key: -1, toward: "from",
+    head: only ? labels.names[0] : mean, view: "matrix", query: labels.steps[0] ?? -1, key: -1, toward: "from",
     special: false, words: false, part: "", scale, least: 0, find: "",
     more: "", rows: "", keys: "", step: "", text: labels.toy?.example ?? "",
     ...labels.opens, record: 0,
@@ -91,17 +91,10 @@ function written(state, labels) {
  * The places in the record of the heads that a name means: "1.3", "1.*", "*.3" or "*.*".
  * @param {string} name @param {Labels} labels @returns {number[]}
  */
-function headsOf(name, { layers, heads }) {
-  const [layer, head] = name.split(".");
-  const found = [];
-  for (const [i, one] of layers.entries()) {
-    for (const [j, other] of heads.entries()) {
-      if ((layer === "*" || Number(layer) === one) && (head === "*" || Number(head) === other)) {
-        found.push(i * heads.length + j);
-      }
-    }
-  }
-  return found;
+function headsOf(name, { names }) {
+  const wanted = name.split(".");
+  const isMeant = (/** @type {string} */ one) => one.split(".").every((part, i) => wanted[i] === "*" || wanted[i] === part);
+  return [...names.keys()].filter((at) => isMeant(names[at]));
 }
 
 /** The name of a head, or of a mean of heads, in words. @param {string} name */
@@ -117,9 +110,17 @@ function hasPair(labels) {
 }
 
 /** The layers and heads to choose from, and a star for the mean where there are several. @param {Labels} labels */
-function axesOf({ layers, heads }) {
-  const named = (/** @type {(number|string)[]} */ all) => [...all.map(String), ...(all.length > 1 ? ["*"] : [])];
-  return { rows: named(layers), columns: named(heads) };
+function axesOf({ names }) {
+  const [rows, columns] = [0, 1].map((part) => {
+    const all = [...new Set(names.map((name) => name.split(".")[part]))].sort((one, other) => Number(one) - Number(other));
+    return [...all, ...(all.length > 1 ? ["*"] : [])];
+  });
+  return { rows, columns };
+}
+
+/** Whether there is a head of this name, or a mean of several. @param {string} name @param {Labels} labels */
+function isThere(name, labels) {
+  return labels.names.includes(name) || headsOf(name, labels).length > 1;
 }
 
 /**
@@ -130,5 +131,8 @@ function beside(name, down, right, labels) {
   const { rows, columns } = axesOf(labels), [layer, head] = name ? name.split(".") : [rows[0], columns[0]];
   const move = (/** @type {string[]} */ all, /** @type {string} */ one, /** @type {number} */ by) =>
     all[(all.indexOf(one) + by + all.length) % all.length];
-  return `${move(rows, layer, down)}.${move(columns, head, right)}`;
+  const next = `${move(rows, layer, down)}.${move(columns, head, right)}`;
+  if (isThere(next, labels)) return next;
+  // heads that are no grid are gone through one by one
+  return move(rows.flatMap((row) => columns.map((column) => `${row}.${column}`)).filter((one) => isThere(one, labels)), name, down || right);
 }

@@ -2,13 +2,13 @@
  * @typedef {{texts: string[], words: number[], names: Record<string, string>, special: number[], segments: number[],
  *   glued: number[]}} Side the tokens of the rows, or of the columns
  * @typedef {{scale: string, model: string, kind: string, about: string, is: string, sentence: string,
- *   masked: number[], layers: (number|"*")[], heads: (number|"*")[], size: [number, number], tops: number[], links: number, queries: Side,
+ *   masked: number[], names: string[], size: [number, number], tops: number[], links: number, queries: Side,
  *   keys: Side | null, first: [number, number], cell: [number, number], proof: string, proved: boolean,
  *   command: string, absent: string, steps: number[], exact?: string[], tokens?: {queries: string[], keys: string[] | null},
  *   vectors?: {d_k: number, d_v: number, scaling: number[]},
  *   notes: string[], palette: {light: string, dark: string}, toy?: ToyPlan,
  *   at?: number, opens?: Partial<State>,
- *   signed?: boolean, finding?: string}} Labels of one record; `at` is its number, `opens` the view it opens on, `finding` what it begins with;
+ *   signed?: boolean, finding?: string}} Labels of one record; `names` are those of its heads, `at` is its number, `opens` the view it opens on, `finding` what it begins with;
  *   `signed`: its numbers are differences
  */
 
@@ -53,7 +53,7 @@ class Weights {
     if (from < 0) throw new RangeError();
     const numbers = new Float32Array(joined(bytes.subarray(from), 4)), [query, key] = sizes;
     this.vectors = new Vectors({ queries: this.queries, keys: this.keys, d_k, d_v },
-      labels.tops.map((_, head) => scaling[Math.floor(head / labels.heads.length)]), numbers.subarray(0, query),
+      scaling, numbers.subarray(0, query),
       numbers.subarray(query, query + key), numbers.subarray(query + key));
     return bytes.subarray(0, from);
   }

@@ -6,7 +6,7 @@ const WORDS = {
   mean: gettext("mean"),
   meanOfLayer: gettext("mean over the heads of layer {0}"),
   meanOfHead: gettext("mean over layers, head {0}"),
-  meanOfAll: gettext("mean over all layers and heads"),
+  meanOfAll: gettext("mean over layers and heads"),
   matrix: gettext("Matrix"),
   lines: gettext("Lines"),
   sentence: gettext("Sentence"),
