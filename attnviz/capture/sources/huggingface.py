@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 import torch
@@ -221,8 +222,9 @@ class PretrainedSource(Source):
         taken = {
             name: tensor.to(self._device) for name, tensor in inputs.items() if name in accepted
         }
+        # The digest of a file covers its notes, and with them the numbers of these inputs.
         further = [
-            f"{name} ({' x '.join(map(str, tensor.shape))})"
+            f"{name} ({' x '.join(map(str, tensor.shape))}, #{_digest(tensor)})"
             for name, tensor in taken.items()
             if name not in {"input_ids", *USUAL}
         ]
@@ -724,6 +726,12 @@ def _is_close(first: Tensor, second: Tensor) -> bool:
     largest = float(first[first.isfinite()].abs().max()) if first.isfinite().any() else 0.0
     close = tolerance_of(first.dtype) * max(1.0, largest)
     return torch.allclose(first, second, rtol=0, atol=close, equal_nan=True)
+
+
+def _digest(tensor: Tensor) -> str:
+    """Return a short digest of the numbers of a tensor."""
+    numbers = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
+    return blake2b(numbers.tobytes(), digest_size=4).hexdigest()
 
 
 def _says_nothing(name: str, tensor: Tensor) -> bool:
