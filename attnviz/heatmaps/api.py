@@ -165,8 +165,10 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
 
     The arguments are as for `heatmap`. Raises RecordError: the weights are not attention.
     """
-    is_layers = isinstance(attention, (tuple, list)) and all(
-        len(getattr(layer, "shape", ())) > 1 for layer in attention
+    is_layers = (
+        isinstance(attention, (tuple, list))
+        and bool(attention)
+        and all(len(getattr(layer, "shape", ())) > 1 for layer in attention)
     )
     weights = _stack_layers(tuple(attention)) if is_layers else _as_array(attention)
     if weights.dtype.kind not in "fiu" or not 1 <= weights.ndim <= 4 or not weights.size:
@@ -195,10 +197,6 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
 
 def _stack_layers(layers: Sequence[Any]) -> np.ndarray:
     """Return the weights (layer, head, query, key) of the tuple that ``output_attentions=True`` returns."""
-    if not layers:
-        raise RecordError(
-            "there is no attention: expected an array of shape (layer, head, query, key)"
-        )
     batches = [_to_numpy(layer) for layer in layers]
     for batch in batches:
         if batch.ndim != 4 or batch.shape[0] != 1:
@@ -218,7 +216,8 @@ def _as_array(attention: Any) -> np.ndarray:
 
     Raises RecordError: it is none of these, but for example what models return in the place of weights.
     """
-    first = attention[0] if isinstance(attention, tuple) else attention
+    # The fused functions of transformers leave the tuple of layers empty, or full of None.
+    first = next(iter(attention), None) if isinstance(attention, tuple) else attention
     if first is None:
         raise RecordError(
             'the model returned no weights: load it with attn_implementation="eager", or let attnviz run it, with '
