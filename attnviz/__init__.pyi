@@ -2,6 +2,8 @@
 
 from . import errors as errors
 from .attention import Attention, Note, Receipt, Token
+from .attributions.api import attribute
+from .attributions.record import Attribution
 from .capture.attend import attend, attend_all
 from .capture.doctor import Diagnosis, doctor
 from .capture.source import as_source, list_models, open_source
@@ -22,6 +24,7 @@ from .walkthroughs.verify import verify
 __version__: str
 __all__ = [
     "Attention",
+    "Attribution",
     "Diagnosis",
     "Difference",
     "HeadComparison",
@@ -32,6 +35,7 @@ __all__ = [
     "as_source",
     "attend",
     "attend_all",
+    "attribute",
     "compare_heads",
     "difference",
     "doctor",

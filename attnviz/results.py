@@ -27,6 +27,7 @@ PICTURES = {".png", ".svg", ".pdf"}
 # The class of each result, and how messages call it.
 WHAT = {
     "Attention": "a record",
+    "Attribution": "an attribution",
     "Difference": "a difference",
     "HeadComparison": "a comparison of heads",
     "Story": "a story",
@@ -176,6 +177,11 @@ def _data(
             if ending == ".npz":
                 return record_files.npz(result)
             return record_files.safetensors(result)
+        case "Attribution":
+            from attnviz.attributions import files as attribution_files
+
+            is_csv = ending == ".csv"
+            return (attribution_files.to_csv if is_csv else attribution_files.to_json)(result)
         case "HeadComparison":
             from attnviz.heads import files as heads_files
 

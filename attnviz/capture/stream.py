@@ -106,6 +106,17 @@ class LayerObserver(Observer, Protocol):
         """Receive a layer whose attention has been computed; its blocks follow."""
 
 
+@runtime_checkable
+class OutputEditor(LayerObserver, Protocol):
+    """An observer that changes what the model goes on with after each layer."""
+
+    def edit(
+        self, output: Float[Tensor, "batch query head d_v"]
+    ) -> Float[Tensor, "batch query head d_v"]:
+        """Return the output of the layer whose blocks it has observed, changed."""
+        ...
+
+
 class RecordCollector(WeightCollector):
     """Collects weights and, if they are available, the queries, keys and values of whole sentences.
 
@@ -443,6 +454,15 @@ class ForwardPass:
         self._n_rows_of_weights = check.n_rows_of_weights or self._n_rows_of_weights
         largest = max(check.difference, check.difference_of_sums)
         self._differences[layer.number] = max(largest, self._differences.get(layer.number, 0.0))
+
+    def edited(
+        self, output: Float[Tensor, "batch query head d_v"]
+    ) -> Float[Tensor, "batch query head d_v"]:
+        """Return the output of the layer that was added last as the model goes on with it."""
+        for observer in self.observers:
+            if isinstance(observer, OutputEditor):
+                output = observer.edit(output)
+        return output
 
     def _check(self, layer: Layer) -> LayerCheck:
         """Return the comparison of a layer with its native output."""

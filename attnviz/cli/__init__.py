@@ -22,7 +22,18 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from attnviz.cli import demo, doctor, generate, heads, heatmap, models, output, train, walkthrough
+from attnviz.cli import (
+    attribute,
+    demo,
+    doctor,
+    generate,
+    heads,
+    heatmap,
+    models,
+    output,
+    train,
+    walkthrough,
+)
 from attnviz.cli.help import REMOVED, Command, CommandGroup, is_sentence, versions
 from attnviz.cli.streams import open_output
 from attnviz.errors import AttnvizError, AttnvizWarning, InputError, OutputError, SettingsError
@@ -31,7 +42,7 @@ from attnviz.text.display import visible
 from attnviz.text.suggest import suggest
 
 INTERRUPTED = 130  # the exit status after Ctrl-C in shells: 128 + SIGINT
-SENTENCE_COMMANDS = {"heatmap", "generate", "walkthrough", "compare-heads"}
+SENTENCE_COMMANDS = {"heatmap", "attribute", "generate", "walkthrough", "compare-heads"}
 
 app = typer.Typer(
     name="attnviz",
@@ -78,6 +89,7 @@ def _begin(
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "heatmap": (heatmap.heatmap, heatmap.EXAMPLES),
     "walkthrough": (walkthrough.walkthrough, walkthrough.EXAMPLES),
+    "attribute": (attribute.attribute, attribute.EXAMPLES),
     "compare-heads": (heads.compare_heads, heads.EXAMPLES),
     "generate": (generate.generate, generate.EXAMPLES),
     "demo": (demo.demo, demo.EXAMPLES),

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from attnviz.attention import Kind, Receipt
-from attnviz.errors import InputError, SelectionError
+from attnviz.errors import InputError, ModelError, SelectionError
 
 if TYPE_CHECKING:
+    from torch import Tensor, nn
+
     from attnviz.capture.observers import Batch, Observer
 
 
@@ -76,6 +78,31 @@ class Source(ABC):
 
         Raises ModelError: the model has no attention that can be captured, or its weights are not verified.
         """
+
+    def outputs(
+        self, batch: Batch, observers: Sequence[Observer], *, words: bool
+    ) -> tuple[Tensor, Receipt]:
+        """Run the model as `stream` does, and return its last states, or the logits of words, too.
+
+        Of a batch of kind "cross", all layers of the encoder run before the cross-attention, and are passed on too.
+
+        Raises ModelError: the model has no such output, or only returns its weights.
+        """
+        raise ModelError(
+            f"{self.name} computes its attention by itself: what it does without some of it cannot be seen"
+        )
+
+    def word_names(self, numbers: Sequence[int]) -> Sequence[str]:
+        """Return the texts of words that the model predicts, by their ids."""
+        raise ModelError(f"{self.name} predicts no words")
+
+    def word_id(self, word: str) -> int:
+        """Return the id of a word that the model predicts. Raises InputError: it is none of its words."""
+        raise ModelError(f"{self.name} predicts no words")
+
+    def hidden(self) -> tuple[nn.Embedding, Tensor] | None:
+        """Return the table of word vectors, and the vector that stands for a hidden word; None without a table."""
+        return None
 
     @abstractmethod
     def digest(self) -> str:

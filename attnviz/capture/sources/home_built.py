@@ -26,7 +26,15 @@ from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.config import Language, ToyConfig
 from attnviz.models.embedding import after_start, sinusoidal_positions
-from attnviz.models.language.vocabulary import END, PIECE, START, UNKNOWN, Vocabulary
+from attnviz.models.language.vocabulary import (
+    END,
+    MASK,
+    PIECE,
+    SPECIAL,
+    START,
+    UNKNOWN,
+    Vocabulary,
+)
 from attnviz.models.language_models import (
     LanguageDecoder,
     LanguageEncoder,
@@ -67,6 +75,20 @@ class _HomeBuilt(Source):
             self._run(batch, run)
         return run.receipt(self.name)
 
+    def outputs(
+        self, batch: Batch, observers: Sequence[Observer], *, words: bool
+    ) -> tuple[Tensor, Receipt]:
+        """Run the model, and return its last states or logits too. Raises ModelError: it predicts no words."""
+        run = ForwardPass(batch=batch, observers=observers, native="home-built")
+        with torch.inference_mode(), show_calls(self._model, observers):
+            output = self._output(batch, run, words=words)
+        return output, run.receipt(self.name)
+
+    def hidden(self) -> tuple[nn.Embedding, Tensor] | None:
+        """Return the table of word vectors, and the vector of the mask; None if the words have no table."""
+        tables = [part for part in self._model.modules() if isinstance(part, nn.Embedding)]
+        return (tables[0], tables[0].weight[SPECIAL.index(MASK)]) if tables else None
+
     def digest(self) -> str:
         """Return a digest of the bytes of all weights, which identifies the model."""
         return digest_of(self._model)
@@ -74,6 +96,10 @@ class _HomeBuilt(Source):
     @abstractmethod
     def _run(self, batch: Batch, run: ForwardPass) -> Any:
         """Run the model while its attention goes to a run, and return its output."""
+
+    @abstractmethod
+    def _output(self, batch: Batch, run: ForwardPass, *, words: bool) -> Tensor:
+        """Run the model while its attention goes to a run, and return its last states, or its logits of words."""
 
 
 class ToySource(_HomeBuilt):
@@ -122,6 +148,13 @@ class ToySource(_HomeBuilt):
     def _run(self, batch: Batch, run: ForwardPass) -> None:
         sentences = [[token.piece for token in s.tokens] for s in batch.sentences]
         self._model(sentences, attend=_watch(run))
+
+    def _output(self, batch: Batch, run: ForwardPass, *, words: bool) -> Tensor:
+        if words:
+            raise ModelError(f"{self.name} predicts no words")
+        sentences = [[token.piece for token in s.tokens] for s in batch.sentences]
+        states: Tensor = self._model(sentences, attend=_watch(run))[0]
+        return states
 
     def untrained(self, seed: int = 0) -> ToySource:
         """Return a model of the same sizes with other random weights."""
@@ -230,6 +263,25 @@ class TrainedSource(_HomeBuilt):
         with _steps_of(run) as attend:
             return model(inputs["source"], inputs["target"], attend=attend)
 
+    def _output(self, batch: Batch, run: ForwardPass, *, words: bool) -> Tensor:
+        model, inputs, attend = self._model, batch.inputs, _watch(run)
+        output: Tensor
+        if isinstance(model, LanguageEncoder | LanguageDecoder):
+            output = model.encode(inputs["words"], attend=attend)[0]
+            return model.word_projection(output) if words else output
+        if not isinstance(model, TranslationTransformer):
+            raise ModelError(
+                f"{self.name} attends once a step: what it does without some of it cannot be seen"
+            )
+        if words:
+            hooks: dict[str, AttendFunction] = {"attend_encoder": attend, "attend_cross": attend}
+            output = model(inputs["source"], inputs["target"], **hooks).logits
+            return output
+        mask = (inputs["source"] != self._config.pad)[:, None]
+        source = model.source_embedding(inputs["source"])
+        output = model.transformer.encoder(source, mask, attend=attend)[0]
+        return output
+
     def untrained(self, seed: int = 0) -> TrainedSource:
         """Return the same architecture with its initial weights, drawn from a seed."""
         plan, weight = self._card.plan, next(self._model.parameters())
@@ -258,6 +310,16 @@ class TrainedSource(_HomeBuilt):
         with torch.inference_mode():
             vectors: Tensor = embedding(words[:1], positions=False)[0]
         return vectors, sinusoidal_positions(*vectors.shape).to(vectors)
+
+    def word_names(self, numbers: Sequence[int]) -> Sequence[str]:
+        """Return the texts of words that the model predicts, by their ids."""
+        return self._output_vocabulary.decode(list(numbers))
+
+    def word_id(self, word: str) -> int:
+        """Return the id of a word that the model predicts. Raises InputError: it knows no such word."""
+        if not self._output_vocabulary.knows(word):
+            raise InputError(f"{self.name} does not know “{visible(word)}”")
+        return self._output_vocabulary.encode([word])[0]
 
     def word_head(self, kind: Kind) -> WordHead | None:
         """Return the projection from states to words for this kind of attention; None for an encoder's."""
@@ -483,7 +545,7 @@ def _watch(run: ForwardPass) -> AttendFunction:
                     query[:, :, rows], key, value, mask_rows
                 )
         run.add_layer(_layer(query, key, value, mask, context, weights))
-        return context, None
+        return run.edited(context.transpose(1, 2)).transpose(1, 2), None
 
     return attend
 

@@ -295,7 +295,41 @@ class PretrainedSource(Source):
             )
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
-        """Run the model; every observer sees every block of rows.
+        """Run the model; every observer sees every block of rows."""
+        return self._stream(batch, observers, self._model)[1]
+
+    def outputs(
+        self, batch: Batch, observers: Sequence[Observer], *, words: bool
+    ) -> tuple[Tensor, Receipt]:
+        """Run the model, and return its last states or logits too. Raises ModelError: it predicts no words."""
+        model = (self._full_model or self._owner) if words else self._model
+        output, receipt = self._stream(batch, observers, model, is_edited=True)
+        name = "logits" if words else "last_hidden_state"
+        tensor = getattr(output, name, None)
+        if not isinstance(tensor, Tensor):
+            raise ModelError(
+                f"{self.name} predicts no words: open it with its projection to words, as "
+                "transformers.AutoModelForCausalLM does"
+            )
+        return tensor, receipt
+
+    def hidden(self) -> tuple[nn.Embedding, Tensor] | None:
+        """Return the table of word vectors, and the vector of the mask token or else the mean of all vectors."""
+        table = input_embeddings(self._model)
+        if not isinstance(table, nn.Embedding):
+            return None
+        mask = getattr(self._tokenizer, "mask_token_id", None)
+        return table, table.weight.mean(dim=0) if mask is None else table.weight[mask]
+
+    def _stream(
+        self,
+        batch: Batch,
+        observers: Sequence[Observer],
+        model: Any,
+        *,
+        is_edited: bool = False,
+    ) -> tuple[Any, Receipt]:
+        """Run a model, and return its output and the receipt; what observers make of its layers may change it.
 
         If the model's attention does not pass through the library's interface, the model runs a second time while the
         torch functions that it calls are traced; from then on it is always traced.
@@ -304,30 +338,41 @@ class PretrainedSource(Source):
         runs_decoder = "decoder_input_ids" in batch.inputs
         if not self._is_traced or runs_decoder:
             try:
-                return self._run(batch, observers, is_traced=False)
+                return self._run(batch, observers, model, is_traced=False, is_edited=is_edited)
             except ModelError as error:
                 reason = error.__cause__
                 if isinstance(reason, AttributeError | TypeError) and not self._needs_whole_masks:
                     # The model may compute with its mask, which for a long text is a function and not a tensor.
                     self._needs_whole_masks = True
-                    return self.stream(batch, observers)
+                    return self._stream(batch, observers, model, is_edited=is_edited)
                 if runs_decoder or not isinstance(error, NoAttentionError):
                     raise
                 self._is_traced = True
-        return self._run(batch, observers, is_traced=True)
+        if is_edited:
+            return super().outputs(batch, observers, words=False)  # refuses
+        return self._run(batch, observers, model, is_traced=True)
 
-    def _run(self, batch: Batch, observers: Sequence[Observer], *, is_traced: bool) -> Receipt:
-        """Run the model once, traced or through the library's attention interface, and return the receipt.
+    def _run(
+        self,
+        batch: Batch,
+        observers: Sequence[Observer],
+        model: Any,
+        *,
+        is_traced: bool,
+        is_edited: bool = False,
+    ) -> tuple[Any, Receipt]:
+        """Run a model once, traced or through the library's attention interface; return its output and the receipt.
 
         Raises NoAttentionError: the model fails before its first layer of attention, or has none that can be seen;
         ModelError: it fails later.
         """
-        model: Any = self._model
         shows: dict[str, IsShown] = {}
         n_sentences, n_tokens = batch.real.shape
         if self._generator is not None and "decoder_input_ids" in batch.inputs:
             model = self._full_model
-            shows["is_shown"] = partial(self._generator.is_shown, batch=batch)
+            shows["is_shown"] = partial(
+                self._generator.is_shown, batch=batch, with_encoder=is_edited
+            )
             n_tokens = max(
                 batch.inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids")
             )
@@ -349,7 +394,7 @@ class PretrainedSource(Source):
                     stack.enter_context(watched(model, native))
                 stack.enter_context(show_calls(model, run.observers))
                 stack.enter_context(tracing)
-                model(**batch.inputs)
+                output = model(**batch.inputs)
             except AttnvizError:
                 raise
             except Exception as error:
@@ -360,7 +405,7 @@ class PretrainedSource(Source):
         self.has_sinks, self.n_left_out = run.has_sinks, len(run.left_out)
         if is_traced and n_tokens > 1:
             self.kinds = ("encoder",) if probe.looks_ahead else ("decoder",)
-        return run.receipt(self.name)
+        return output, run.receipt(self.name)
 
     def _is_of_text(self, module: nn.Module, _query: Tensor, _key: Tensor) -> bool:
         """Return whether a layer attends to the text, and not to the parts of a picture before they join it."""
@@ -473,7 +518,7 @@ class PretrainedSource(Source):
         final_bias = getattr(self._full_model or self._owner, "final_logits_bias", None)
         if final_bias is not None:
             bias = final_bias[0] if bias is None else bias + final_bias[0]
-        return WordHead(module=module, bias=bias, names=self._names)
+        return WordHead(module=module, bias=bias, names=self.word_names)
 
     def _word_projection(self) -> Any:
         """Return the module that projects states to words; None if it was not loaded.
@@ -489,7 +534,21 @@ class PretrainedSource(Source):
             return input_embeddings(self._model)
         return module
 
-    def _names(self, numbers: Sequence[int]) -> list[str]:
+    def word_id(self, word: str) -> int:
+        """Return the id of a word that the model predicts. Raises InputError: it is no single token."""
+        spellings = [
+            self._tokenizer(spelling, add_special_tokens=False)["input_ids"]
+            for spelling in (f" {word}", word)
+        ]
+        ids = next((ids for ids in spellings if len(ids) == 1), None)
+        if ids is None:
+            pieces = ", ".join(self.word_names(spellings[0]))
+            raise InputError(
+                f"“{visible(word)}” is {len(spellings[0])} tokens of {self.name}: {pieces}; give one of them"
+            )
+        return int(ids[0])
+
+    def word_names(self, numbers: Sequence[int]) -> list[str]:
         """Return tokens as text; a token without visible text is spelled as in the vocabulary."""
         pieces = self._tokenizer.convert_ids_to_tokens(list(numbers))
         return [
@@ -635,8 +694,16 @@ class Generator:
             "decoder_attention_mask": torch.ones_like(numbers),
         }
 
-    def is_shown(self, module: nn.Module, query: Tensor, key: Tensor, batch: Batch) -> bool:
-        """Return whether a layer with these queries and keys is of the batch's kind.
+    def is_shown(
+        self,
+        module: nn.Module,
+        query: Tensor,
+        key: Tensor,
+        batch: Batch,
+        *,
+        with_encoder: bool = False,
+    ) -> bool:
+        """Return whether a layer with these queries and keys is of the batch's kind, or `with_encoder` the encoder's.
 
         Raises NoAttentionError: the kind is unknown, or the numbers of queries and keys do not fit it.
         """
@@ -653,7 +720,7 @@ class Generator:
                 f"{self._name}: it is not clear what a {type(module).__name__} looks at: its keys are neither those of "
                 "the source alone nor those of what was generated alone"
             )
-        return kind == batch.kind
+        return kind == batch.kind or (with_encoder and kind == "encoder")
 
     def _forced(self, target: str) -> GeneratedText:
         """Return the tokens of a target, which replace those that the model would generate (teacher forcing)."""

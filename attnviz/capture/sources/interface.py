@@ -104,6 +104,7 @@ def _attention(
             name for name, value in options.items() if name not in _KNOWN and value is not None
         ]
         forward_pass.add_layer(layer, unknown)
+        output = forward_pass.edited(output)
     return output, weights
 
 

@@ -1,0 +1,238 @@
+"""Run variants of a text through a model, each without some edges of attention or with a hidden word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from attnviz.capture.batching import READ
+from attnviz.capture.cuts import Cuts, Cutter
+from attnviz.capture.observers import Batch, Block
+from attnviz.capture.projections import ProjectionCollector
+from attnviz.capture.sources import Source
+from attnviz.capture.stream import Layer, for_each_head
+from attnviz.capture.targets import Target
+
+MOST_VARIANTS = 64  # that run as one batch
+MOST_NUMBERS = 2**25  # weights of a layer, or logits, of one batch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A run without some edges, or with one hidden token."""
+
+    edges: Bool[Tensor, "layer head row key"] | None = None  # of the rows of `Study.rows`
+    column: int | None = None  # a key that is cut from all rows but its own
+    hidden: int | None = None  # a token in the place of which the model reads a mask
+
+
+class _Base:
+    """The observer of the run without cuts: it keeps all weights and values."""
+
+    def begin(self, batch: Batch) -> None:
+        """Begin without layers."""
+        del batch
+        self.layers: list[Layer] = []
+        self.weights: list[Float[Tensor, "head query key"]] = []
+
+    def observe_layer(self, layer: Layer) -> None:
+        """Keep a layer."""
+        self.layers.append(layer)
+        n_queries, n_keys = layer.query.shape[2], layer.key.shape[2]
+        self.weights.append(torch.zeros(layer.query.shape[1], n_queries, n_keys))
+
+    def observe(self, block: Block) -> None:
+        """Keep the weights of a block."""
+        rows = slice(block.first_row, block.first_row + block.seen.shape[2])
+        self.weights[-1][:, rows, : block.seen.shape[3]] = block.seen[0]
+
+
+class Study:
+    """One text and one output of a model, which variants change.
+
+    Args:
+        source: the model.
+        batch: the text, as a batch of one.
+        target: the output.
+        report: is called with the number of variants that have run so far.
+
+    Raises ModelError: the model shows no attention that could be taken out.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        batch: Batch,
+        target: Target,
+        report: Callable[[int], None] | None = None,
+    ) -> None:
+        self._source, self._target, self._report = source, target, report
+        self._n_runs = 0
+        self.is_translation = batch.kind == "cross"
+        name = next(name for name in READ if name in batch.inputs) if batch.inputs else None
+        self._ids = None if name is None else batch.inputs[name]
+        longest = max(batch.real.shape[1], batch.real_keys.shape[1])
+        real = torch.ones(1, longest, dtype=torch.bool)
+        self._batch = replace(batch, real=real, real_keys=real)
+        base = _Base()
+        n_layers = self._count_layers(self._batch)
+        collectors = [ProjectionCollector(number) for number in range(n_layers)]
+        output, self.receipt = source.outputs(
+            self._batch, [base, *collectors], words=target.predicts
+        )
+        self.before = target.read(output)[0]
+        self._n_outputs = output.shape[1] * output.shape[2]
+        # Layers in which queries and keys are the same tokens; in a translation, cross-attention follows the encoder.
+        sizes = [weights.shape[1:] for weights in base.weights]
+        n_self = n_layers
+        if self.is_translation:
+            n_self = self._count_layers(source.encode([batch.sentences[0].text], kind="encoder"))
+        self._is_self = torch.arange(n_layers) < n_self
+        self.shown = [
+            place for place in range(n_layers) if place >= n_self or not self.is_translation
+        ]
+        self.n_heads = max(len(weights) for weights in base.weights)
+        self.n_keys = sizes[0][1]
+        # The rows that are read: of a translation, those of the cross-attention.
+        self.rows = torch.tensor(target.rows)
+        self.weights = torch.stack([base.weights[place][:, self.rows] for place in self.shown])
+        self._all_weights = base.weights
+        self._writers = self._find_writers(base, collectors)
+
+    def _count_layers(self, batch: Batch) -> int:
+        base = _Base()
+        words = self._target.predicts and batch.kind != "encoder"
+        self._source.outputs(batch, [base], words=words)
+        return len(base.layers)
+
+    def predict(self, word: int) -> None:
+        """Watch the probability of a word."""
+        self._target = replace(self._target, word=word)
+
+    def of_all_rows(self) -> Float[Tensor, "layer head query key"]:
+        """Return the weights of all rows, not only of those that are read."""
+        return torch.stack([self._all_weights[place] for place in self.shown])
+
+    def carried(self, head: tuple[int, int] | None = None) -> Float[Tensor, "layer row key"] | None:
+        """Return the length of what is written from each key into the rows; None if it is not known.
+
+        It is the sum over all heads, or of one, of weight x value, through the output projection (Kobayashi et al.
+        2020).
+        """
+        if self._writers is None:
+            return None
+        lengths = []
+        for place, (values, through) in enumerate(self._writers):
+            if head is not None and place != head[0]:
+                continue
+            heads = slice(None) if head is None else slice(head[1], head[1] + 1)
+            written = torch.einsum(
+                "hrk,hkd,hde->rke", self.weights[place][heads], values[heads], through[heads]
+            )
+            lengths.append(written.norm(dim=-1))
+        return torch.stack(lengths)
+
+    def _find_writers(
+        self, base: _Base, collectors: Sequence[ProjectionCollector]
+    ) -> list[tuple[Tensor, Tensor]] | None:
+        """Return values [head, key, d_v] and output projection [head, d_v, d] of each layer; None if one has none."""
+        writers = []
+        for place in self.shown:
+            projection = collectors[place].projections().output
+            if projection is None:
+                return None
+            n_heads = base.weights[place].shape[0]
+            values = for_each_head(base.layers[place].value, n_heads)[0].to(torch.float32)
+            through = projection.weight.detach().to(torch.float32)
+            writers.append((values, through.reshape(n_heads, values.shape[2], -1)))
+        return writers
+
+    def none(self) -> Bool[Tensor, "layer head row key"]:
+        """Return edges of which none is cut."""
+        return torch.zeros(self.weights.shape, dtype=torch.bool)
+
+    def run(
+        self, variants: Sequence[Variant], rows: Tensor | None = None
+    ) -> tuple[Float[np.ndarray, " variant"], Float[np.ndarray, " variant"] | None]:
+        """Return how far each variant is from the output before, and the probability of the word, if one is predicted.
+
+        `rows` are those of the variants' edges, if they are not those that are read.
+        """
+        per_variant = max(self.n_heads * self.n_keys**2, self._n_outputs)
+        size = max(1, min(MOST_VARIANTS, MOST_NUMBERS // per_variant))
+        changes, probabilities = [], []
+        for first in range(0, len(variants), size):
+            found = self._run_batch(
+                variants[first : first + size], self.rows if rows is None else rows
+            )
+            changes.append(self._target.change(self.before, found))
+            self._n_runs += len(found)
+            if self._report is not None:
+                self._report(self._n_runs)
+            if self._target.predicts:
+                probabilities.append(self._target.probability(found))
+        after = torch.cat(probabilities).double().numpy() if probabilities else None
+        return torch.cat(changes).double().numpy() if changes else np.empty(0), after
+
+    def _run_batch(
+        self, variants: Sequence[Variant], rows: Tensor
+    ) -> Float[Tensor, "variant width"]:
+        n, n_layers = len(variants), len(self._all_weights)
+        edges = torch.zeros(n, n_layers, self.n_heads, len(rows), self.n_keys, dtype=torch.bool)
+        columns = torch.zeros(n, n_layers, self.n_keys, dtype=torch.bool)
+        for place, variant in enumerate(variants):
+            if variant.edges is not None:
+                edges[place, self.shown] = variant.edges
+            if variant.column is not None:
+                columns[place, :, variant.column] = True
+        cuts = Cuts(rows=rows, edges=edges, columns=columns, is_self=self._is_self)
+        batch = replace(
+            self._batch,
+            sentences=self._batch.sentences * n,
+            inputs={
+                name: tensor.expand(n, *tensor.shape[1:])
+                for name, tensor in self._batch.inputs.items()
+            },
+            real=self._batch.real.expand(n, -1),
+            real_keys=self._batch.real_keys.expand(n, -1),
+        )
+        with self._hidden([variant.hidden for variant in variants]):
+            output, _ = self._source.outputs(batch, [Cutter(cuts)], words=self._target.predicts)
+        return self._target.read(output)
+
+    def can_hide(self) -> bool:
+        """Return whether a word can be hidden: the model has a table of word vectors."""
+        return self._source.hidden() is not None
+
+    @contextmanager
+    def _hidden(self, places: Sequence[int | None]) -> Iterator[None]:
+        """Put a mask in place of one token of each variant until the block ends."""
+        found = self._source.hidden() if any(place is not None for place in places) else None
+        if found is None or self._ids is None:
+            yield
+            return
+        table, vector = found
+        chosen = [(variant, place) for variant, place in enumerate(places) if place is not None]
+        ids = self._ids
+
+        def hide(_: Any, inputs: tuple[Any, ...], output: Tensor) -> Tensor:
+            # A translator may look up what it generates in the same table.
+            if inputs[0].shape[1:] != ids.shape[1:] or not torch.equal(inputs[0][:1], ids):
+                return output
+            output = output.clone()
+            for variant, place in chosen:
+                output[variant, place] = vector.to(output)
+            return output
+
+        handle = table.register_forward_hook(hide)
+        try:
+            yield
+        finally:
+            handle.remove()

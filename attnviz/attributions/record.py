@@ -1,0 +1,99 @@
+"""What a model does without the attention to each token: the record of `attnviz.attribute`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Float64
+
+from attnviz.attention import Kind, Note, Receipt, Token
+from attnviz.attributions.verdicts import Comparison, Name
+from attnviz.result import Result
+
+# What a change is: the distance of a vector as a share of its length, or the divergence of probabilities in nats.
+Unit = Literal["share", "nats"]
+COLUMNS = ("weight", "carried", "here", "everywhere", "hidden")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """The output that is watched while attention is taken out."""
+
+    kind: str  # "word", "sentence" or "next"
+    text: str  # the word, or the word that is predicted; empty for a sentence
+    rows: tuple[int, ...]  # the tokens whose vectors, or the row whose prediction, it is
+    probability: float | None = None  # of the predicted word, with all attention
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of changes."""
+        return "share" if self.probability is None else "nats"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Whether the output depends on what is carried from a token."""
+
+    name: Name
+    here: Comparison | None  # the cut out of the rows of the output beside its controls
+    everywhere: Comparison | None = None  # the cut out of all rows, if it was compared
+    head: tuple[int, int] | None = None  # the layer and head whose cut alone changes most
+    of_head: Comparison | None = None  # that cut beside its controls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Attribution(Result):
+    """Changes of one output of a model, each without the attention to one token.
+
+    Changes are 0 if nothing changes. Numbers that are not known are NaN: `carried` without an output projection,
+    `hidden` without word vectors, `here` for a whole sentence, in which it is the same as `everywhere`.
+    """
+
+    ENDINGS: ClassVar[tuple[str, ...]] = (".json", ".csv")
+
+    model: str
+    text: str
+    kind: Kind  # the kind of attention that is cut
+    output: Output
+    tokens: tuple[Token, ...]  # the keys
+    head: (
+        tuple[int, int] | None
+    )  # the head whose weights and lengths are shown; None for the mean of all
+    weight: Float64[np.ndarray, " token"]  # how much attention goes there
+    carried: Float64[
+        np.ndarray, " token"
+    ]  # the length of what is written from there, as a share of all
+    here: Float64[np.ndarray, " token"]  # the change without it in the rows of the output
+    everywhere: Float64[np.ndarray, " token"]  # the change without it in all rows but its own
+    hidden: Float64[np.ndarray, " token"]  # the change with a mask in its place
+    # The probability of the predicted word in each of the last three; None for vectors.
+    after: Float64[np.ndarray, "3 token"] | None
+    verdicts: tuple[Verdict | None, ...]  # None where none was asked
+    chosen: int  # the token whose heads are cut one by one
+    heads: Float64[np.ndarray, "layer head"]  # the change without each head's edge to it alone
+    # The change without the heads of largest effect together: the first, the first two, and so on.
+    together: Float64[np.ndarray, " n"]
+    without_head: Float64[np.ndarray, "layer head"] | None  # the change without each head at all
+    receipt: Receipt
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def order(self) -> list[tuple[int, int]]:
+        """The layer and head of the heads in the order of their effect, the largest first."""
+        places = np.argsort(-self.heads, axis=None, kind="stable")
+        return [divmod(int(place), self.heads.shape[1]) for place in places]
+
+    @property
+    def change(self) -> Float64[np.ndarray, " token"]:
+        """The cut by which tokens are ordered: out of the rows of the output, or of all rows for a sentence."""
+        return self.everywhere if np.isnan(self.here).all() else self.here
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with one row per token: the five columns, the controls and the verdict."""
+        import pandas as pd
+
+        from attnviz.attributions.files import HEADING, rows
+
+        return pd.DataFrame(list(rows(self)), columns=list(HEADING))

@@ -1,0 +1,231 @@
+"""An attribution in a terminal: two sentences, a row for each token, and the heads of one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from rich.text import Text
+
+from attnviz.attributions.record import Attribution, Verdict
+from attnviz.attributions.verdicts import Name
+from attnviz.render.columns import Column
+from attnviz.render.terminal.screen import Screen
+from attnviz.render.terminal.table import table
+from attnviz.render.terminal.text import spell, wrap
+from attnviz.text.display import percent
+from attnviz.text.messages import N_, Message, _, pgettext
+from attnviz.text.notes import proof, sentence
+
+ROWS = 18  # most tokens in the table
+BAR = 8  # characters of the longest bar
+HEADS = 4  # most heads that are named
+VERDICTS: dict[Name, Message] = {
+    "used": N_("used"),
+    "used together": N_("used, by heads together"),
+    "used through other words": N_("used through other words"),
+    "attended to, not used": N_("attended to, not used"),
+    "not used": N_("not used"),
+    "heads cancel": N_("not used: two heads cancel"),
+    "cannot tell": N_("cannot tell"),
+}
+USED = {"used", "used together", "used through other words"}
+
+
+def draw(attribution: Attribution, screen: Screen) -> Iterator[Text]:
+    """Yield the lines of an attribution."""
+
+    def prose(text: str, style: str = "") -> list[Text]:
+        return wrap(spell(text, screen), screen, style)
+
+    yield from prose(first_sentence(attribution), "bold")
+    if second := second_sentence(attribution):
+        yield from prose(second)
+    yield Text()
+    yield from table(_columns(attribution, screen), screen)
+    left = len(attribution.tokens) - ROWS
+    if left > 0:
+        yield from prose(_("{n} further tokens, with smaller cuts").format(n=left), "dim")
+    yield Text()
+    yield from prose(heads_sentence(attribution))
+    yield from prose(_meaning(attribution), "dim")
+    for note in attribution.notes:
+        yield from prose(sentence(note), "dim")
+    yield from prose(proof(attribution.receipt), "bold")
+
+
+def amount(change: float, attribution: Attribution) -> str:
+    """Return a change in words: a share in percent, or a divergence in nats."""
+    if math.isnan(change):
+        return ""
+    return percent(change) if attribution.output.unit == "share" else f"{change:.2f}"
+
+
+def output_name(attribution: Attribution) -> str:
+    """Return the name of the output."""
+    output = attribution.output
+    if output.kind == "sentence":
+        return _("the sentence")
+    if output.kind == "next":
+        chance = percent(output.probability or 0.0)
+        return _("the next word “{word}” ({chance})").format(word=output.text, chance=chance)
+    return f"“{output.text}”"
+
+
+def first_sentence(attribution: Attribution) -> str:
+    """Return which token matters most for the output, with its numbers."""
+    used = [
+        place
+        for place, verdict in enumerate(attribution.verdicts)
+        if verdict is not None and verdict.name in USED
+    ]
+    name, change = output_name(attribution), attribution.change
+    if not used:
+        place = int(change.argmax())
+        return _(
+            "No token matters clearly for {output}: the largest cut, of “{token}”, changes it by {change}."
+        ).format(
+            output=name,
+            token=attribution.tokens[place].text,
+            change=_with_unit(change[place], attribution),
+        )
+    place = max(used, key=lambda place: _counted(attribution, place))
+    verdict = attribution.verdicts[place]
+    assert verdict is not None
+    found = verdict.everywhere if verdict.name == "used through other words" else verdict.here
+    assert found is not None
+    return _(
+        "“{token}” matters for {output}: without what it carries the output changes by {change} (cuts of equal weight: "
+        "{controls})."
+    ).format(
+        token=attribution.tokens[place].text,
+        output=name,
+        change=_with_unit(found.change, attribution),
+        controls=amount(found.controls, attribution),
+    )
+
+
+def second_sentence(attribution: Attribution) -> str:
+    """Return what the token with the largest weight is, if the first sentence is about another."""
+    place = int(attribution.weight.argmax())
+    verdict = attribution.verdicts[place]
+    token, share = attribution.tokens[place].text, percent(float(attribution.weight[place]))
+    if verdict is None or verdict.here is None:
+        return ""
+    numbers = {
+        "change": amount(verdict.here.change, attribution),
+        "controls": amount(verdict.here.controls, attribution),
+    }
+    if verdict.name in USED:
+        text = _("“{token}” gets most of the attention ({share}), and is used.")
+    else:
+        text = _(
+            "“{token}” gets most of the attention ({share}), and is not used ({change}; equal weight: {controls})."
+        )
+    return text.format(token=token, share=share, **numbers)
+
+
+def heads_sentence(attribution: Attribution) -> str:
+    """Return which heads carry the chosen token, alone and together."""
+    heads = ", ".join(
+        f"{layer}.{head} {amount(float(attribution.heads[layer, head]), attribution)}"
+        for layer, head in attribution.order[:HEADS]
+    )
+    n = min(HEADS, len(attribution.together))
+    return _(
+        "Heads that carry “{token}”, each cut alone: {heads}; these {n} together: {together}."
+    ).format(
+        token=attribution.tokens[attribution.chosen].text,
+        heads=heads,
+        n=n,
+        together=amount(float(attribution.together[n - 1]), attribution),
+    )
+
+
+def verdict_name(verdict: Verdict | None) -> str:
+    """Return a verdict in words."""
+    return _("not tested") if verdict is None else _(VERDICTS[verdict.name])
+
+
+def shown_tokens(attribution: Attribution, most: int = ROWS) -> list[int]:
+    """Return the tokens that are shown, in their order: those with a verdict, and those with the largest cuts."""
+    tested = [place for place, verdict in enumerate(attribution.verdicts) if verdict is not None]
+    order = [*tested, *np.argsort(-attribution.change, kind="stable").tolist()]
+    return sorted([*dict.fromkeys(order)][:most])
+
+
+def _counted(attribution: Attribution, place: int) -> float:
+    """Return the change that a verdict of "used" counts."""
+    verdict = attribution.verdicts[place]
+    assert verdict is not None
+    is_through = verdict.name == "used through other words"
+    return float((attribution.everywhere if is_through else attribution.change)[place])
+
+
+def _with_unit(change: float, attribution: Attribution) -> str:
+    text = amount(float(change), attribution)
+    return text if attribution.output.unit == "share" else _("{number} nats").format(number=text)
+
+
+def _columns(attribution: Attribution, screen: Screen) -> list[Column]:
+    places = shown_tokens(attribution)
+    change = attribution.change
+    top = max(float(np.nanmax(change)), 1e-12)
+
+    def cells(values: Sequence[float], *, is_share: bool = False) -> list[str]:
+        if is_share:
+            return ["" if math.isnan(values[place]) else percent(values[place]) for place in places]
+        return [amount(float(values[place]), attribution) for place in places]
+
+    bars = ["█" * round(BAR * float(change[place]) / top) for place in places]
+    columns = [
+        Column(
+            pgettext("column", "token"),
+            [attribution.tokens[place].text for place in places],
+            least=6,
+        ),
+        Column(
+            pgettext("column", "weight"),
+            cells(attribution.weight.tolist(), is_share=True),
+            right=True,
+        ),
+        Column(
+            pgettext("column", "carried"),
+            cells(attribution.carried.tolist(), is_share=True),
+            right=True,
+        ),
+    ]
+    if not np.isnan(attribution.here).all():
+        columns.append(
+            Column(pgettext("column", "cut here"), cells(attribution.here.tolist()), right=True)
+        )
+    columns.append(
+        Column(pgettext("column", "everywhere"), cells(attribution.everywhere.tolist()), right=True)
+    )
+    if not np.isnan(attribution.hidden).all():
+        columns.append(
+            Column(pgettext("column", "hidden"), cells(attribution.hidden.tolist()), right=True)
+        )
+    verdicts = [verdict_name(attribution.verdicts[place]) for place in places]
+    columns.append(
+        Column(pgettext("column", "verdict"), [spell(text, screen) for text in verdicts])
+    )
+    columns.append(
+        Column(
+            "", [spell(bar, screen) if screen.unicode else bar.replace("█", "#") for bar in bars]
+        )
+    )
+    return columns
+
+
+def _meaning(attribution: Attribution) -> str:
+    if attribution.output.unit == "share":
+        return _(
+            "A cut takes out what the token carries, weight x value; its number is how far the vector moves, as a "
+            "share of its length."
+        )
+    return _(
+        "A cut takes out what the token carries, weight x value; its number is the divergence of the prediction, in "
+        "nats."
+    )

@@ -1,0 +1,126 @@
+"""The rule by which a cut counts: against cuts of other edges of the same weight.
+
+A cut counts if it changes the output at least 1.5 times as much as the median of 60 control cuts, and lies more than 3
+robust deviations (1.4826 times the median absolute deviation) above that median; above 5 deviations it counts strongly.
+A control cuts edges of the same rows to other keys, drawn at random until their weights add up to those of the cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from attnviz.attributions.capture import Study, Variant
+
+CONTROLS = 60
+RATIO, DEVIATIONS, STRONG = 1.5, 3.0, 5.0
+# Changes below this are those of rounding.
+LEAST = 1e-5
+Name = Literal[
+    "used",
+    "used together",
+    "used through other words",
+    "attended to, not used",
+    "not used",
+    "heads cancel",
+    "cannot tell",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A change of the output beside those of the control cuts."""
+
+    change: float
+    controls: float  # the median change of the control cuts
+    spread: float  # 1.4826 times their median absolute deviation; 0 if there is only one control
+
+    @property
+    def ratio(self) -> float:
+        """How many times the controls' median the change is."""
+        return self.change / self.controls if self.controls > 0 else np.inf
+
+    @property
+    def deviations(self) -> float:
+        """How many deviations of the controls the change lies above their median; infinite without a spread."""
+        above = self.change - self.controls
+        return above / self.spread if self.spread > 0 else np.copysign(np.inf, above)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the cut counts."""
+        return self.change > LEAST and self.ratio >= RATIO and self.deviations > DEVIATIONS
+
+    @property
+    def is_strong(self) -> bool:
+        """Whether it counts strongly."""
+        return self.counts and self.deviations > STRONG
+
+
+def compare(
+    study: Study,
+    edges: Bool[Tensor, "layer head row key"],
+    change: float,
+    random: np.random.Generator,
+    weights: Float[Tensor, "layer head row key"] | None = None,
+    rows: Tensor | None = None,
+) -> Comparison | None:
+    """Compare a cut with controls; None if no other edge has a weight.
+
+    `edges` are those of the cut, and `weights` those of the same rows, if these are not the rows that are read.
+    """
+    weights = study.weights if weights is None else weights
+    total = float(weights[edges].sum())
+    keys = edges.flatten(0, 2).any(dim=0)  # the controls have other keys
+    others = ((~keys).expand_as(weights) & (weights > 0)).flatten().nonzero()[:, 0]
+    shares = weights.flatten()[others].double().numpy()
+    if not len(others):
+        return None
+    if shares.sum() <= total:  # all other edges together weigh less: they are the one control
+        drawn = [np.arange(len(others))]
+    else:
+        orders = [random.permutation(len(others)) for _ in range(CONTROLS)]
+        drawn = [
+            order[: int(np.searchsorted(np.cumsum(shares[order]), total)) + 1] for order in orders
+        ]
+    variants = []
+    for chosen in drawn:
+        cut = torch.zeros(weights.numel(), dtype=torch.bool)
+        cut[others[torch.from_numpy(chosen)]] = True
+        variants.append(Variant(edges=cut.view(weights.shape)))
+    changes, _ = study.run(variants, rows)
+    median = float(np.median(changes))
+    spread = 1.4826 * float(np.median(np.abs(changes - median)))
+    return Comparison(change=change, controls=median, spread=spread)
+
+
+def name_of(
+    here: Comparison | None,
+    everywhere: Comparison | None,
+    heads: Sequence[Comparison],
+    *,
+    is_attended: bool,
+) -> Name:
+    """Return the verdict on one token.
+
+    Args:
+        here: the cut out of the rows that are read; None if nothing is left to compare it with.
+        everywhere: the cut out of all rows; None if that was not asked.
+        heads: the cuts of single heads that were compared.
+        is_attended: whether the token has at least an even share of the attention.
+    """
+    if here is None:
+        return "cannot tell"
+    if here.counts:
+        return "used" if any(head.counts for head in heads) else "used together"
+    if everywhere is not None and everywhere.counts:
+        return "used through other words"
+    if any(head.counts for head in heads):
+        return "heads cancel"
+    return "attended to, not used" if is_attended else "not used"

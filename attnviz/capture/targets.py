@@ -1,0 +1,56 @@
+"""What is read of a model's output, and how far a change moves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attnviz.errors import ModelError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The vector of a word or of a sentence, or the probabilities of the word at one place."""
+
+    rows: tuple[int, ...]  # the places of the output that are read: of a vector, their mean
+    word: int | None = (
+        None  # the id of the word that is predicted at the one row; None for a vector
+    )
+
+    @property
+    def predicts(self) -> bool:
+        """Whether the output is a distribution over words."""
+        return self.word is not None
+
+    def read(self, output: Float[Tensor, "variant token width"]) -> Float[Tensor, "variant width"]:
+        """Return the vector of each variant, or the logarithms of its probabilities.
+
+        Raises ModelError: it is not a number.
+        """
+        found = output[:, list(self.rows)].to(torch.float32).mean(dim=1)
+        if not found.isfinite().any(dim=1).all() or found.isnan().any():
+            raise ModelError("the output of the model is not a number")
+        return found.log_softmax(dim=-1) if self.predicts else found
+
+    def change(
+        self, before: Float[Tensor, " width"], after: Float[Tensor, "variant width"]
+    ) -> Float[Tensor, " variant"]:
+        """Return how far each variant is from the output before.
+
+        Of a vector it is the distance as a share of the vector's length; of probabilities the divergence KL(before ||
+        after) in nats.
+        """
+        if not self.predicts:
+            distance = torch.linalg.vector_norm(after - before, dim=1)
+            return distance / torch.linalg.vector_norm(before)
+        # A word that is never predicted has no share in the divergence.
+        terms = before.exp() * (before - after)
+        return terms.nan_to_num(nan=0.0).sum(dim=1).clamp(min=0.0)
+
+    def probability(self, found: Float[Tensor, "variant width"]) -> Float[Tensor, " variant"]:
+        """Return the probability of the word in each variant."""
+        assert self.word is not None
+        return found[:, self.word].exp()

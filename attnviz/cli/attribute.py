@@ -1,0 +1,116 @@
+"""``attnviz attribute``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+from attnviz.cli import options as opt
+from attnviz.cli.output import (
+    JSON,
+    check_outputs,
+    model_name,
+    open_model,
+    print_json,
+    print_view,
+    read_text,
+    shows_progress,
+    write,
+)
+from attnviz.errors import SettingsError
+from attnviz.look import Look
+
+EXAMPLES = """attnviz attribute "The animal didn't cross the street because it was too tired" --for it
+attnviz attribute -m toy-decoder "She is eating a green"
+attnviz attribute "She is eating a green apple" --for sentence -o matters.json"""
+
+
+def attribute(
+    text: opt.Text = None,
+    file: opt.File = None,
+    target: Annotated[
+        str | None,
+        opt.option(
+            "--for",
+            panel=opt.INPUT,
+            metavar="WORD|N",
+            help="The output: a word of the text, sentence, or next.",
+        ),
+    ] = None,
+    word: Annotated[
+        str | None,
+        opt.option(
+            "--for-word", panel=opt.INPUT, metavar="WORD", help="The output: this predicted word."
+        ),
+    ] = None,
+    model: opt.Model = None,
+    toy: opt.Toy = False,
+    device: opt.Device = "auto",
+    trust_remote_code: opt.TrustRemoteCode = False,
+    head: Annotated[
+        str | None,
+        opt.option(panel=opt.SHOWN, metavar="L.H", help="The weights of one head, such as 1.3."),
+    ] = None,
+    heads: Annotated[
+        bool, opt.option("--heads", panel=opt.SHOWN, help="The output without each head at all.")
+    ] = False,
+    lang: opt.Lang = "en",
+    theme: opt.Theme = "auto",
+    output: Annotated[list[Path] | None, opt.output_option("json, csv, or - to print JSON")] = None,
+    quiet: opt.Quiet = False,
+) -> None:
+    """See what a model does without the attention to each token.
+
+    What the attention carries from a token is taken out, and the output of the model is
+    compared with that of other cuts of the same weight.
+    """
+    if target is not None and word is not None:
+        raise SettingsError("give one output: --for or --for-word")
+    paths = output or []
+    from attnviz.attributions.record import Attribution
+
+    check_outputs(paths, Attribution.ENDINGS)
+    sentence = read_text(text, file)
+    source = open_model(
+        model_name(model, toy),
+        device=device,
+        trust_remote_code=trust_remote_code,
+        reads=sentence,
+        generates=True,
+    )
+    from attnviz.attributions.api import attribute as find
+    from attnviz.attributions.terminal import draw
+
+    with _counted() as report:
+        found = find(
+            sentence,
+            source,
+            target=target,
+            word=word,
+            head=head,
+            without_heads=heads,
+            on_runs=report,
+        )
+    if JSON in paths:
+        from attnviz.attributions.files import to_json
+
+        print_json(to_json(found))
+    else:
+        print_view(lambda screen: draw(found, screen), theme=theme)
+    for path in paths:
+        if path != JSON:
+            write(found, path, Look(theme=theme))
+
+
+@contextmanager
+def _counted() -> Iterator[Callable[[int], None] | None]:
+    """Show how many variants have run, if standard error is a terminal."""
+    if not shows_progress():
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("cutting ...") as status:
+        yield lambda n: status.update(f"cutting ... {n:,} variants of the text")
