@@ -22,6 +22,7 @@ def attribute(
     word: str | None = None,
     head: str | tuple[int, int] | None = None,
     without_heads: bool = False,
+    judged: int = 5,
     seed: int = 0,
     on_runs: Callable[[int], None] | None = None,
     **loading: Unpack[Opening],
@@ -41,6 +42,8 @@ def attribute(
         word: the word whose probability is the output: as the next word, or in the text that a translator writes.
         head: the head whose weights are shown, such as ``"2.4"``; None shows the mean of all.
         without_heads: whether to measure the output without each head at all, too.
+        judged: the number of tokens with the largest cuts that get a verdict, beside the three with the largest
+            weights.
         seed: of the control cuts, which are drawn at random.
         on_runs: is called with the number of variants of the text that have run so far.
         loading: ``device``, ``dtype``, ``revision`` and ``trust_remote_code``, as for `attend`.
@@ -74,6 +77,7 @@ def attribute(
         word=word,
         head=place,
         without_heads=without_heads,
+        judged=judged,
         seed=seed,
         report=on_runs,
     )

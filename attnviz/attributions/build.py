@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from attnviz.attention import Note, Token
+from attnviz.attention import Note, Token, indices_of
 from attnviz.attributions.capture import Study, Variant
 from attnviz.attributions.record import Attribution, Output, Verdict
-from attnviz.attributions.verdicts import Comparison, compare, name_of
+from attnviz.attributions.verdicts import RATIO, Comparison, compare, name_of
 from attnviz.capture.sources import Source
 from attnviz.capture.targets import Target
 from attnviz.errors import InputError, SelectionError
@@ -33,6 +33,7 @@ def build(
     word: str | None = None,
     head: tuple[int, int] | None = None,
     without_heads: bool = False,
+    judged: int = LARGEST_CUTS,
     seed: int = 0,
     report: Callable[[int], None] | None = None,
 ) -> Attribution:
@@ -46,6 +47,7 @@ def build(
         word: the word whose prediction is the output.
         head: the layer and head whose weights and lengths are shown; None for the mean of all.
         without_heads: whether to run the model without each head at all, too.
+        judged: the number of tokens with the largest cuts that get a verdict, beside those with the largest weights.
         seed: of the random control cuts.
         report: is called with the number of variants that have run so far.
 
@@ -67,6 +69,9 @@ def build(
     rows = _rows(sentence.tokens, of, word, is_translation=is_translation)
     target = Target(rows=rows, word=0 if predicts else None)
     study = Study(source, batch, target, report)
+    if head is not None:
+        for number, n, axis in zip(head, study.weights.shape, ("layer", "head"), strict=False):
+            indices_of([number], range(n), axis)
     output = Output(kind=SENTENCE if of == SENTENCE else "word", text="", rows=rows)
     if predicts:
         ids = [token.id for token in sentence.tokens]
@@ -81,7 +86,7 @@ def build(
         output = Output(kind=NEXT, text=name, rows=rows, probability=chance)
     elif of != SENTENCE:
         output = Output(kind="word", text="".join(_texts(sentence.tokens, rows)), rows=rows)
-    return _Judged(study, seed).attribution(
+    return _Judged(study, judged, seed).attribution(
         source, text, tokens, output, head, without_heads=without_heads, notes=sentence.notes
     )
 
@@ -89,8 +94,8 @@ def build(
 class _Judged:
     """All cuts of one study, and their verdicts."""
 
-    def __init__(self, study: Study, seed: int) -> None:
-        self._study = study
+    def __init__(self, study: Study, judged: int, seed: int) -> None:
+        self._study, self._judged = study, judged
         self._random = np.random.default_rng(seed)
         n_rows, n = study.weights.shape[2:]
         # Of all rows at once, a cut here and a cut everywhere are the same but for a token's own row.
@@ -118,12 +123,14 @@ class _Judged:
             hidden, after_hidden = study.run([Variant(hidden=key) for key in range(n)])
         change = everywhere if self._is_whole else here
         weight, carried = self._shown(head)
-        tested = {*np.argsort(-change, kind="stable")[:LARGEST_CUTS].tolist()}
+        tested = {*np.argsort(-change, kind="stable")[: self._judged].tolist()}
         tested |= {*np.argsort(-weight, kind="stable")[:LARGEST_WEIGHTS].tolist()}
+        # It gets an even share of all attention, or more than half of a head's.
+        is_attended = (weight * n >= 1) | (study.weights.amax(dim=(0, 1, 2)) > 0.5).numpy()
         chosen = int(change.argmax())
         heads_of = {key: self._heads(key) for key in sorted(tested)}
         verdicts = [
-            self._verdict(key, change[key], everywhere[key], weight[key] * n >= 1, heads_of[key])
+            self._verdict(key, change[key], everywhere[key], is_attended[key], heads_of[key])
             if key in tested
             else None
             for key in range(n)
@@ -200,7 +207,8 @@ class _Judged:
         largest = float(heads[layer, head])
         of_head = compare(study, self._edges(key, [place]), largest, self._random)
         through: Comparison | None = None
-        if here is not None and not here.counts and not self._is_whole:
+        is_more = everywhere >= RATIO * change
+        if here is not None and not here.counts and is_more and not self._is_whole:
             weights = study.of_all_rows()
             edges = torch.zeros(weights.shape, dtype=torch.bool)
             edges[..., key] = True
@@ -209,9 +217,7 @@ class _Judged:
             rows = torch.arange(weights.shape[2])
             through = compare(study, edges, float(everywhere), self._random, weights, rows)
         return Verdict(
-            name=name_of(
-                here, through, [] if of_head is None else [of_head], is_attended=is_attended
-            ),
+            name=name_of(here, through, of_head, is_attended=is_attended),
             here=here,
             everywhere=through,
             head=(layer, head),

@@ -76,7 +76,7 @@ class Study:
         self._source, self._target, self._report = source, target, report
         self._n_runs = 0
         self.is_translation = batch.kind == "cross"
-        name = next(name for name in READ if name in batch.inputs) if batch.inputs else None
+        name = next((name for name in READ if name in batch.inputs), None)
         self._ids = None if name is None else batch.inputs[name]
         longest = max(batch.real.shape[1], batch.real_keys.shape[1])
         real = torch.ones(1, longest, dtype=torch.bool)

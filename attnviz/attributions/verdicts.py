@@ -7,7 +7,6 @@ A control cuts edges of the same rows to other keys, drawn at random until their
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +19,8 @@ from attnviz.attributions.capture import Study, Variant
 
 CONTROLS = 60
 RATIO, DEVIATIONS, STRONG = 1.5, 3.0, 5.0
+# The least share of a cut that a single head's makes, if the token is used by a head alone.
+SHARE = 0.01
 # Changes below this are those of rounding.
 LEAST = 1e-5
 Name = Literal[
@@ -103,7 +104,7 @@ def compare(
 def name_of(
     here: Comparison | None,
     everywhere: Comparison | None,
-    heads: Sequence[Comparison],
+    head: Comparison | None,
     *,
     is_attended: bool,
 ) -> Name:
@@ -111,16 +112,17 @@ def name_of(
 
     Args:
         here: the cut out of the rows that are read; None if nothing is left to compare it with.
-        everywhere: the cut out of all rows; None if that was not asked.
-        heads: the cuts of single heads that were compared.
+        everywhere: the cut out of all rows; None if it changes hardly more than the cut here.
+        head: the cut of the head that changes most alone.
         is_attended: whether the token has at least an even share of the attention.
     """
     if here is None:
         return "cannot tell"
     if here.counts:
-        return "used" if any(head.counts for head in heads) else "used together"
+        is_alone = head is not None and head.counts and head.change >= SHARE * here.change
+        return "used" if is_alone else "used together"
     if everywhere is not None and everywhere.counts:
         return "used through other words"
-    if any(head.counts for head in heads):
+    if head is not None and head.counts and head.change >= RATIO * here.change:
         return "heads cancel"
     return "attended to, not used" if is_attended else "not used"

@@ -30,7 +30,7 @@ class Target:
 
         Raises ModelError: it is not a number.
         """
-        found = output[:, list(self.rows)].to(torch.float32).mean(dim=1)
+        found = output[:, list(self.rows)].to(torch.float64).mean(dim=1)
         if not found.isfinite().any(dim=1).all() or found.isnan().any():
             raise ModelError("the output of the model is not a number")
         return found.log_softmax(dim=-1) if self.predicts else found

@@ -300,7 +300,9 @@ def test_all_that_the_model_takes_is_passed_on(
     expected = their_own(model, encoding)[:, :, first:, first:]
     np.testing.assert_allclose(record.weights, expected, atol=1e-5)
     assert [note.code for note in record.notes] == ([] if first else ["inputs"])
-    if not first:  # the note tells such an input from another, and a saved record's digest covers the note
+    if (
+        not first
+    ):  # the note tells such an input from another, and a saved record's digest covers the note
         changed = encoding | {name: encoding[name] + 1 for name in [given]}
         assert attnviz.attend(changed, model, tokenizer).notes != record.notes
 

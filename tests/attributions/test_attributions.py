@@ -1,0 +1,284 @@
+"""What a model does without the attention to a token: against cuts made by hand, and where the answer is known."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import attnviz
+from attnviz.attributions.build import build
+from attnviz.errors import InputError, ModelError, SelectionError, SettingsError
+from tests.fixtures.circuit import RIGHT, CircuitSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.fixtures.command_line import Result
+
+TEXT = "The animal didn't cross the street because it was too tired"
+SIZES = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+DECODERS: dict[str, dict[str, Any]] = {
+    "GPT2LMHeadModel": {"n_embd": 32, "n_layer": 2, "n_head": 4},
+    "LlamaForCausalLM": SIZES | {"num_attention_heads": 4, "num_key_value_heads": 2},
+    "Gemma2ForCausalLM": SIZES
+    | {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 3},
+}
+ENCODERS: dict[str, dict[str, Any]] = {
+    "BertModel": SIZES | {"num_attention_heads": 4},
+    "DistilBertModel": {"dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 4},
+}
+TRANSLATORS: dict[str, dict[str, Any]] = {
+    "T5ForConditionalGeneration": {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2}
+    | {"num_heads": 4, "decoder_start_token_id": 0},
+    "BartForConditionalGeneration": {"d_model": 32, "encoder_layers": 2, "decoder_layers": 1}
+    | {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48}
+    | {"decoder_ffn_dim": 48, "decoder_start_token_id": 2, "forced_eos_token_id": None},
+}
+
+
+@pytest.fixture(scope="module")
+def tokenizer(zoo: Any) -> Any:
+    """A tokenizer of word pieces."""
+    return zoo.library("distilbert")[0]
+
+
+def make(name: str, tokenizer: Any, **sizes: Any) -> Any:
+    """A random model of transformers, with weights large enough that attention is not flat."""
+    import transformers
+
+    torch.manual_seed(1)
+    config = getattr(transformers, name).config_class(vocab_size=len(tokenizer), **sizes)
+    model = getattr(transformers, name)(config).eval()
+    for parameter in model.parameters():
+        if parameter.ndim > 1:
+            nn.init.xavier_uniform_(parameter)
+    return model
+
+
+@contextmanager
+def cut_by_hand(cut: Callable[[Any, Tensor], Tensor]) -> Iterator[None]:
+    """Let the library's eager functions go on without `cut(module, weights)` of their weights."""
+    import sys
+
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import eager_mask
+
+    def attend(
+        module: Any, query: Tensor, key: Tensor, value: Tensor, *rest: Any, **more: Any
+    ) -> Any:
+        eager = next(
+            vars(sys.modules[base.__module__])["eager_attention_forward"]
+            for base in type(module).__mro__
+            if "eager_attention_forward" in vars(sys.modules[base.__module__])
+        )
+        output, weights = eager(module, query, key, value, *rest, **more)
+        values = value.repeat_interleave(weights.shape[1] // value.shape[1], dim=1)
+        removed = (weights * cut(module, weights)) @ values
+        return output - removed.transpose(1, 2), weights
+
+    AttentionInterface.register("cut_by_hand", attend)
+    AttentionMaskInterface.register("cut_by_hand", eager_mask)
+    yield
+
+
+def relative(after: Tensor, before: Tensor) -> float:
+    """The distance of two vectors as a share of the length of one."""
+    return float((after - before).norm() / before.norm())
+
+
+def divergence(after: Tensor, before: Tensor) -> float:
+    """How far a prediction is from the one before, in nats."""
+    before, after = before.double().log_softmax(-1), after.double().log_softmax(-1)
+    return float((before.exp() * (before - after)).sum())
+
+
+@pytest.mark.parametrize("name", [*DECODERS, *ENCODERS])
+def test_cuts_are_those_made_by_hand(name: str, tokenizer: Any) -> None:
+    """Of a word's own rows, and of all rows but the key's own: one key at a time, with the library's own weights."""
+    is_decoder = name in DECODERS
+    model = make(name, tokenizer, **(DECODERS | ENCODERS)[name])
+    found = attnviz.attribute(TEXT, model, tokenizer, target="next" if is_decoder else "it")
+    given = attnviz.as_source(model, tokenizer).encode([TEXT]).inputs
+    row = found.output.rows[0]
+    how = divergence if is_decoder else relative
+
+    def run(cut: Callable[[Any, Tensor], Tensor]) -> Tensor:
+        with cut_by_hand(cut), torch.no_grad():
+            model.set_attn_implementation("cut_by_hand")
+            output = model(**given)
+        return (output.logits if is_decoder else output.last_hidden_state)[0, row]
+
+    before = run(lambda _, weights: torch.zeros_like(weights))
+    for key in range(given["input_ids"].shape[1]):
+
+        def here(_: Any, weights: Tensor, key: int = key) -> Tensor:
+            cut = torch.zeros_like(weights)
+            cut[:, :, row, key] = 1
+            return cut
+
+        def everywhere(_: Any, weights: Tensor, key: int = key) -> Tensor:
+            cut = torch.zeros_like(weights)
+            cut[..., key] = 1
+            cut[:, :, key, key] = 0
+            return cut
+
+        assert found.here[key] == pytest.approx(how(run(here), before), abs=1e-5)
+        assert found.everywhere[key] == pytest.approx(how(run(everywhere), before), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", TRANSLATORS)
+def test_cuts_of_a_translator(name: str, tokenizer: Any) -> None:
+    """Out of the cross-attention of the word that is predicted; everywhere also out of the encoder."""
+    model = make(name, tokenizer, **TRANSLATORS[name])
+    source = attnviz.as_source(model, tokenizer)
+    batch = source.encode(["I love all you"], kind="cross", targets=["you all"])
+    given = batch.inputs
+    found = attnviz.attribute("I love all you", model, tokenizer, target="next")
+    encoder = {id(part) for part in model.get_encoder().modules()}
+    ids = found.tokens
+    with torch.no_grad():
+        free = source.encode(["I love all you"], kind="cross").inputs
+
+    def run(here: int | None, everywhere: int | None) -> Tensor:
+        def cut(module: Any, weights: Tensor) -> Tensor:
+            cut = torch.zeros_like(weights)
+            is_encoder = id(module) in encoder
+            is_cross = not is_encoder and weights.shape[3] == len(ids)
+            if here is not None and is_cross:
+                cut[:, :, 0, here] = 1
+            if everywhere is not None and (is_cross or is_encoder):
+                cut[..., everywhere] = 1
+                if is_encoder:
+                    cut[:, :, everywhere, everywhere] = 0
+            return cut
+
+        with cut_by_hand(cut), torch.no_grad():
+            model.set_attn_implementation("cut_by_hand")
+            return model(**free).logits[0, 0]
+
+    before = run(None, None)
+    assert given.keys() == free.keys()
+    assert free["decoder_input_ids"].shape[1] != len(ids), (
+        "the test tells cross-attention by its shape"
+    )
+    for key in range(len(ids)):
+        assert found.here[key] == pytest.approx(divergence(run(key, None), before), abs=1e-5)
+        assert found.everywhere[key] == pytest.approx(divergence(run(None, key), before), abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_known_answers(seed: int) -> None:
+    """Each token of a decoder made by hand gets the verdict that its heads were made for."""
+    source = CircuitSource(seed)
+    found = build(source, "a layout", of="next", judged=20)
+    verdicts = {
+        kind: verdict.name
+        for kind, verdict in zip(source.order, found.verdicts, strict=True)
+        if verdict is not None
+    }
+    assert {kind: verdicts[kind] for kind in RIGHT} == RIGHT
+
+
+def test_a_pronoun() -> None:
+    """The toy's “it” uses the noun that it refers to; what the attention only passes on comes through other words."""
+    found = attnviz.attribute(TEXT, "toy", target="it")
+    names = {
+        token.text: verdict and verdict.name
+        for token, verdict in zip(found.tokens, found.verdicts, strict=True)
+    }
+    assert names["animal"] == "used"
+    assert names["street"] == "attended to, not used"
+    assert found.tokens[found.chosen].text == "animal"
+    assert found.order[0][0] == 2
+    assert found.together[0] == pytest.approx(found.heads.max())
+
+
+def test_random_weights_use_nothing() -> None:
+    """An untrained model attends, and no token stands out."""
+    source = attnviz.open_source("toy").untrained(3)
+    found = build(source, TEXT, of="it")
+    assert not [v for v in found.verdicts if v is not None and v.name.startswith("used")]
+
+
+def test_the_probability_of_a_word() -> None:
+    """Before and after each cut; the word is the most likely one, or the one that is asked for."""
+    found = attnviz.attribute("She is eating a green", "toy-decoder")
+    asked = attnviz.attribute("She is eating a green", "toy-decoder", word="apple")
+    assert found.output.text == "pear"
+    assert asked.output.text == "apple"
+    assert found.after is not None
+    assert asked.output.probability is not None
+    assert found.output.probability is not None
+    assert found.output.probability > asked.output.probability
+    assert found.after.shape == (3, 5)
+    np.testing.assert_allclose(found.here, asked.here, atol=1e-6)  # the same distribution moves
+
+
+def test_heads_left_out() -> None:
+    """The output without a head at all is that of the model whose output projection does not read it."""
+    found = attnviz.attribute(TEXT, "toy", target="it", without_heads=True)
+    assert found.without_head is not None
+    model = attnviz.open_source("toy")._model  # type: ignore[attr-defined]
+    ids = attnviz.open_source("toy").encode([TEXT]).inputs["words"]
+    with torch.no_grad():
+        before = model.encode(ids)[0][0, 7]
+        projection = model.encoder.layers[1].attention.output_projection.weight
+        kept = projection.clone()
+        width = projection.shape[1] // 6
+        projection[:, 2 * width : 3 * width] = 0
+        after = model.encode(ids)[0][0, 7]
+        projection[:] = kept
+    assert found.without_head[1, 2] == pytest.approx(relative(after, before), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"text": "I"}, InputError, "a text of one token"),
+        ({"target": "cat"}, SelectionError, "there is no word “cat” in this text"),
+        ({"target": "the"}, InputError, "“the” is there 2 times: give its number, 0 or 4"),
+        ({"target": "it", "word": "it"}, SettingsError, "give one output"),
+        ({"target": "it", "head": "9.9"}, SelectionError, "9"),
+        ({"model": "toy-random", "target": "next"}, ModelError, "toy-random .* predicts no words"),
+        ({"model": "toy-seq2seq", "text": "I love you"}, ModelError, "attends once a step"),
+    ],
+)
+def test_refused(given: dict[str, Any], error: type[Exception], message: str) -> None:
+    """What cannot be asked is said in one line."""
+    arguments: dict[str, Any] = {"text": TEXT.replace("The", "the"), "model": "toy"} | given
+    with pytest.raises(error, match=message):
+        attnviz.attribute(**arguments)
+
+
+class TestCommand:
+    """``attnviz attribute``."""
+
+    @pytest.mark.parametrize("columns", [60, 80, 120])
+    def test_printed(self, typed: Callable[..., Result], columns: int) -> None:
+        """The answer first, then a row for each token, in any window."""
+        result = typed("attribute", "--toy", TEXT, "--for", "it", columns=columns)
+        assert (result.status, result.errors) == (0, "")
+        lines = result.output.splitlines()
+        assert len(lines) <= 30
+        assert max(map(len, lines)) <= columns
+        answer = " ".join(result.output.split())
+        assert answer.startswith(
+            "“animal” matters for “it”: without what it carries the output changes by 118% (cuts of equal weight: 23%)."
+        )
+        assert "✓ verified" in lines[-1]
+
+    def test_files(self, typed: Callable[..., Result], tmp_path: Any) -> None:
+        """JSON has everything, CSV a row for each token, and the data frame the same numbers."""
+        paths = [tmp_path / "a.json", tmp_path / "a.csv"]
+        typed("attribute", "--toy", TEXT, "--for", "it", "-o", str(paths[0]), "-o", str(paths[1]))
+        content = json.loads(paths[0].read_text(encoding="utf-8"))
+        frame = attnviz.attribute(TEXT, "toy", target="it").to_frame()
+        assert content["here"] == pytest.approx(frame["here"].tolist())
+        assert paths[1].read_text(encoding="utf-8").splitlines()[0] == ",".join(frame.columns)
+        assert [verdict and verdict["name"] for verdict in content["verdicts"]][1] == "used"
