@@ -104,6 +104,10 @@ def picture(result: Any, look: Look, *place: Any, lang: str | None = None, **own
                 from attnviz.heads import figure as of_heads
 
                 return of_heads.draw(result, look, *place, **own)
+            case "Attribution":
+                from attnviz.attributions import figure as of_attribution
+
+                return of_attribution.draw(result, look, *place, **own)
             case "Walkthrough":
                 from attnviz.walkthroughs import figure as of_walkthrough
 

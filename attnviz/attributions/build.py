@@ -75,9 +75,9 @@ def build(
     output = Output(kind=SENTENCE if of == SENTENCE else "word", text="", rows=rows)
     if predicts:
         ids = [token.id for token in sentence.tokens]
-        number = source.word_id(word) if word is not None and not is_translation else None
-        if is_translation:
-            number = ids[rows[0]]
+        number: int | None = ids[rows[0]] if is_translation else None
+        if word is not None and not is_translation:
+            number = source.word_id(word)
         if number is None:
             number = int(study.before.argmax())
         study.predict(number)

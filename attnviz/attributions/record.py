@@ -51,7 +51,7 @@ class Attribution(Result):
     `hidden` without word vectors, `here` for a whole sentence, in which it is the same as `everywhere`.
     """
 
-    ENDINGS: ClassVar[tuple[str, ...]] = (".json", ".csv")
+    ENDINGS: ClassVar[tuple[str, ...]] = (".png", ".svg", ".pdf", ".json", ".csv")
 
     model: str
     text: str

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
+from jaxtyping import Float64
 from rich.text import Text
 
 from attnviz.attributions.record import Attribution, Verdict
-from attnviz.attributions.verdicts import Name
+from attnviz.attributions.verdicts import USED, Name
 from attnviz.render.columns import Column
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import table
 from attnviz.render.terminal.text import spell, wrap
-from attnviz.text.display import percent
+from attnviz.text.display import percent, with_particles
 from attnviz.text.messages import N_, Message, _, pgettext
 from attnviz.text.notes import proof, sentence
 
@@ -30,14 +31,13 @@ VERDICTS: dict[Name, Message] = {
     "heads cancel": N_("not used: two heads cancel"),
     "cannot tell": N_("cannot tell"),
 }
-USED = {"used", "used together", "used through other words"}
 
 
 def draw(attribution: Attribution, screen: Screen) -> Iterator[Text]:
     """Yield the lines of an attribution."""
 
     def prose(text: str, style: str = "") -> list[Text]:
-        return wrap(spell(text, screen), screen, style)
+        return wrap(spell(with_particles(text), screen), screen, style)
 
     yield from prose(first_sentence(attribution), "bold")
     if second := second_sentence(attribution):
@@ -168,55 +168,40 @@ def _with_unit(change: float, attribution: Attribution) -> str:
     return text if attribution.output.unit == "share" else _("{number} nats").format(number=text)
 
 
+def columns_of(attribution: Attribution) -> dict[str, Float64[np.ndarray, " token"]]:
+    """Return the columns that are known, by their titles."""
+    columns = {
+        pgettext("column", "weight"): attribution.weight,
+        pgettext("column", "carried"): attribution.carried,
+        pgettext("column", "cut here"): attribution.here,
+        pgettext("column", "everywhere"): attribution.everywhere,
+        pgettext("column", "hidden"): attribution.hidden,
+    }
+    return {title: values for title, values in columns.items() if not np.isnan(values).all()}
+
+
 def _columns(attribution: Attribution, screen: Screen) -> list[Column]:
-    places = shown_tokens(attribution)
-    change = attribution.change
-    top = max(float(np.nanmax(change)), 1e-12)
-
-    def cells(values: Sequence[float], *, is_share: bool = False) -> list[str]:
-        if is_share:
-            return ["" if math.isnan(values[place]) else percent(values[place]) for place in places]
-        return [amount(float(values[place]), attribution) for place in places]
-
-    bars = ["█" * round(BAR * float(change[place]) / top) for place in places]
+    places, change = shown_tokens(attribution), attribution.change
     columns = [
         Column(
             pgettext("column", "token"),
             [attribution.tokens[place].text for place in places],
             least=6,
-        ),
-        Column(
-            pgettext("column", "weight"),
-            cells(attribution.weight.tolist(), is_share=True),
-            right=True,
-        ),
-        Column(
-            pgettext("column", "carried"),
-            cells(attribution.carried.tolist(), is_share=True),
-            right=True,
-        ),
+        )
     ]
-    if not np.isnan(attribution.here).all():
-        columns.append(
-            Column(pgettext("column", "cut here"), cells(attribution.here.tolist()), right=True)
-        )
-    columns.append(
-        Column(pgettext("column", "everywhere"), cells(attribution.everywhere.tolist()), right=True)
-    )
-    if not np.isnan(attribution.hidden).all():
-        columns.append(
-            Column(pgettext("column", "hidden"), cells(attribution.hidden.tolist()), right=True)
-        )
-    verdicts = [verdict_name(attribution.verdicts[place]) for place in places]
-    columns.append(
-        Column(pgettext("column", "verdict"), [spell(text, screen) for text in verdicts])
-    )
-    columns.append(
-        Column(
-            "", [spell(bar, screen) if screen.unicode else bar.replace("█", "#") for bar in bars]
-        )
-    )
-    return columns
+    for number, (title, values) in enumerate(columns_of(attribution).items()):
+        is_share = number < 2  # weights and lengths
+        cells = [
+            percent(float(values[place])) if is_share else amount(float(values[place]), attribution)
+            for place in places
+        ]
+        columns.append(Column(title, cells, right=True))
+    verdicts = [spell(verdict_name(attribution.verdicts[place]), screen) for place in places]
+    columns.append(Column(pgettext("column", "verdict"), verdicts))
+    top = max(float(np.nanmax(change)), 1e-12)
+    mark = "█" if screen.unicode else "#"
+    bars = [mark * round(BAR * float(change[place]) / top) for place in places]
+    return [*columns, Column("", bars)]
 
 
 def _meaning(attribution: Attribution) -> str:

@@ -32,6 +32,7 @@ Name = Literal[
     "heads cancel",
     "cannot tell",
 ]
+USED: frozenset[Name] = frozenset({"used", "used together", "used through other words"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

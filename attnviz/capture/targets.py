@@ -44,8 +44,9 @@ class Target:
         after) in nats.
         """
         if not self.predicts:
-            distance = torch.linalg.vector_norm(after - before, dim=1)
-            return distance / torch.linalg.vector_norm(before)
+            distance: Tensor = torch.linalg.vector_norm(after - before, dim=1)
+            length: Tensor = torch.linalg.vector_norm(before)
+            return distance / length
         # A word that is never predicted has no share in the divergence.
         terms = before.exp() * (before - after)
         return terms.nan_to_num(nan=0.0).sum(dim=1).clamp(min=0.0)

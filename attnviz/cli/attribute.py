@@ -7,10 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from attnviz.cli import options as opt
 from attnviz.cli.output import (
     JSON,
     check_outputs,
+    check_style,
+    default_picture,
     model_name,
     open_model,
     print_json,
@@ -21,6 +25,7 @@ from attnviz.cli.output import (
 )
 from attnviz.errors import SettingsError
 from attnviz.look import Look
+from attnviz.render.names import DEFAULT, outputs, picture_path
 
 EXAMPLES = """attnviz attribute "The animal didn't cross the street because it was too tired" --for it
 attnviz attribute -m toy-decoder "She is eating a green"
@@ -28,6 +33,7 @@ attnviz attribute "She is eating a green apple" --for sentence -o matters.json""
 
 
 def attribute(
+    context: typer.Context,
     text: opt.Text = None,
     file: opt.File = None,
     target: Annotated[
@@ -56,9 +62,13 @@ def attribute(
     heads: Annotated[
         bool, opt.option("--heads", panel=opt.SHOWN, help="The output without each head at all.")
     ] = False,
+    palette: opt.Palette = DEFAULT,
     lang: opt.Lang = "en",
+    style: opt.Style = "sheet",
     theme: opt.Theme = "auto",
-    output: Annotated[list[Path] | None, opt.output_option("json, csv, or - to print JSON")] = None,
+    output: Annotated[
+        list[Path] | None, opt.output_option("png, svg, pdf, json, csv, or - to print JSON")
+    ] = None,
     quiet: opt.Quiet = False,
 ) -> None:
     """See what a model does without the attention to each token.
@@ -72,6 +82,7 @@ def attribute(
     from attnviz.attributions.record import Attribution
 
     check_outputs(paths, Attribution.ENDINGS)
+    check_style(context, paths or [outputs() / "attribute.png"])
     sentence = read_text(text, file)
     source = open_model(
         model_name(model, toy),
@@ -99,9 +110,17 @@ def attribute(
         print_json(to_json(found))
     else:
         print_view(lambda screen: draw(found, screen), theme=theme)
+    look = Look(palette=palette, style=style, theme=theme)
     for path in paths:
         if path != JSON:
-            write(found, path, Look(theme=theme))
+            write(found, path, look)
+    if not output:
+        with default_picture():
+            name = f"{found.output.kind} {found.output.text}".strip()
+            path = picture_path(
+                "attribute", found.text, f"{found.model} {name}", pair=None, target=None
+            )
+            write(found, path, look)
 
 
 @contextmanager
