@@ -70,8 +70,8 @@ def build(
     target = Target(rows=rows, word=0 if predicts else None)
     study = Study(source, batch, target, report)
     if head is not None:
-        for number, n, axis in zip(head, study.weights.shape, ("layer", "head"), strict=False):
-            indices_of([number], range(n), axis)
+        for index, n, axis in zip(head, study.weights.shape, ("layer", "head"), strict=False):
+            indices_of([index], range(n), axis)
     output = Output(kind=SENTENCE if of == SENTENCE else "word", text="", rows=rows)
     if predicts:
         ids = [token.id for token in sentence.tokens]
