@@ -27,9 +27,9 @@ from attnviz.errors import SettingsError
 from attnviz.look import Look
 from attnviz.render.names import DEFAULT, outputs, picture_path
 
-EXAMPLES = """attnviz attribute "The animal didn't cross the street because it was too tired" --for it
+EXAMPLES = """attnviz attribute --toy "The dog ate an apple because it was hungry" --for it
 attnviz attribute -m toy-decoder "She is eating a green"
-attnviz attribute "She is eating a green apple" --for sentence -o matters.json"""
+attnviz attribute "She is eating a green apple" --for apple -o matters.png"""
 
 
 def attribute(

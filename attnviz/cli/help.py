@@ -14,7 +14,7 @@ from attnviz.cli.options import FILES, PANELS
 from attnviz.cli.output import refuse_own_inputs
 from attnviz.text.suggest import suggest
 
-MAIN_COMMANDS = 6  # the commands that most people need
+MAIN_COMMANDS = 7  # the commands that most people need
 REMOVED = {
     "head": "attnviz compare-heads --head 2.3 shows what one head does",
     "merge": "attnviz compare-heads --corpus FILE --ray ADDRESS measures a large corpus",
