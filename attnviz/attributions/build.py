@@ -22,6 +22,8 @@ from attnviz.text.suggest import suggest
 # A verdict is asked for the tokens with the largest cuts and those with the largest weights.
 LARGEST_CUTS, LARGEST_WEIGHTS = 5, 3
 TOGETHER = 8  # heads that are cut together, in the order of their effect
+# In a text of more tokens than `LONG`, only so many are cut, and judged.
+LONG, CUT_OF_LONG, JUDGED_OF_LONG = 128, 32, 3
 SENTENCE, NEXT = "sentence", "next"
 
 
@@ -113,29 +115,41 @@ class _Judged:
         notes: tuple[Note, ...],
     ) -> Attribution:
         study, n = self._study, len(tokens)
-        unknown = np.full(n, np.nan)
-        everywhere, after_everywhere = study.run([Variant(column=key) for key in range(n)])
-        here, after_here = unknown, None
-        if not self._is_whole:
-            here, after_here = study.run([Variant(edges=self._edges(key)) for key in range(n)])
-        hidden, after_hidden = unknown, None
-        if study.can_hide():
-            hidden, after_hidden = study.run([Variant(hidden=key) for key in range(n)])
-        change = everywhere if self._is_whole else here
         weight, carried = self._shown(head)
-        tested = {*np.argsort(-change, kind="stable")[: self._judged].tolist()}
-        tested |= {*np.argsort(-weight, kind="stable")[:LARGEST_WEIGHTS].tolist()}
+        places, judged = np.arange(n), self._judged
+        if (
+            n > LONG
+        ):  # of a long text, those that are attended to most, or that most is written from
+            ranks = np.maximum(
+                *(np.argsort(np.argsort(np.nan_to_num(x))) for x in (weight, carried))
+            )
+            places, judged = (
+                np.sort(np.argsort(-ranks, kind="stable")[:CUT_OF_LONG]),
+                JUDGED_OF_LONG,
+            )
+            notes = (*notes, Note.of("cut_of_long", n=len(places), total=n))
+        everywhere, after_everywhere = self._run(places, lambda key: Variant(column=key))
+        here, after_here = np.full(n, np.nan), None
+        if not self._is_whole:
+            here, after_here = self._run(places, lambda key: Variant(edges=self._edges(key)))
+        hidden, after_hidden = np.full(n, np.nan), None
+        if study.can_hide():
+            hidden, after_hidden = self._run(places, lambda key: Variant(hidden=key))
+        change = everywhere if self._is_whole else here
+        by_weight = places[np.argsort(-weight[places], kind="stable")]
+        tested = {*places[np.argsort(-change[places], kind="stable")[:judged]].tolist()}
+        tested |= {*by_weight[: min(judged, LARGEST_WEIGHTS)].tolist()}
+        heads_of = {key: self._heads(key) for key in sorted(tested)}
         # It gets an even share of all attention, or more than half of a head's.
         is_attended = (weight * n >= 1) | (study.weights.amax(dim=(0, 1, 2)) > 0.5).numpy()
-        chosen = int(change.argmax())
-        heads_of = {key: self._heads(key) for key in sorted(tested)}
+        chosen = int(np.nanargmax(change))
         verdicts = [
             self._verdict(key, change[key], everywhere[key], is_attended[key], heads_of[key])
             if key in tested
             else None
             for key in range(n)
         ]
-        heads = heads_of[chosen]
+        heads = heads_of[chosen] if chosen in heads_of else self._heads(chosen)
         order = np.argsort(-heads, axis=None, kind="stable")[:TOGETHER]
         together, _ = study.run(
             [Variant(edges=self._edges(chosen, order[: k + 1])) for k in range(len(order))]
@@ -153,7 +167,7 @@ class _Judged:
             here=here,
             everywhere=everywhere,
             hidden=hidden,
-            after=np.stack([unknown if a is None else a for a in afters])
+            after=np.stack([np.full(n, np.nan) if a is None else a for a in afters])
             if output.probability is not None
             else None,
             verdicts=tuple(verdicts),
@@ -164,6 +178,19 @@ class _Judged:
             receipt=study.receipt,
             notes=notes,
         )
+
+    def _run(
+        self, places: np.ndarray, variant: Callable[[int], Variant]
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Run a variant for each of some tokens; return the changes and probabilities, NaN for all other tokens."""
+        found = self._study.run([variant(int(place)) for place in places])
+        n = self._study.n_keys
+        spread = [None if values is None else np.full(n, np.nan) for values in found]
+        for whole, values in zip(spread, found, strict=True):
+            if whole is not None:
+                whole[places] = values
+        assert spread[0] is not None
+        return spread[0], spread[1]
 
     def _edges(
         self, key: int, heads: np.ndarray | Sequence[int] | None = None

@@ -82,7 +82,7 @@ def first_sentence(attribution: Attribution) -> str:
     ]
     name, change = output_name(attribution), attribution.change
     if not used:
-        place = int(change.argmax())
+        place = int(np.nanargmax(change))
         return _(
             "No token matters clearly for {output}: the largest cut, of “{token}”, changes it by {change}."
         ).format(
@@ -151,7 +151,7 @@ def verdict_name(verdict: Verdict | None) -> str:
 def shown_tokens(attribution: Attribution, most: int = ROWS) -> list[int]:
     """Return the tokens that are shown, in their order: those with a verdict, and those with the largest cuts."""
     tested = [place for place, verdict in enumerate(attribution.verdicts) if verdict is not None]
-    order = [*tested, *np.argsort(-attribution.change, kind="stable").tolist()]
+    order = [*tested, *np.argsort(-np.nan_to_num(attribution.change), kind="stable").tolist()]
     return sorted([*dict.fromkeys(order)][:most])
 
 
@@ -200,7 +200,7 @@ def _columns(attribution: Attribution, screen: Screen) -> list[Column]:
     columns.append(Column(pgettext("column", "verdict"), verdicts))
     top = max(float(np.nanmax(change)), 1e-12)
     mark = "█" if screen.unicode else "#"
-    bars = [mark * round(BAR * float(change[place]) / top) for place in places]
+    bars = [mark * round(BAR * float(np.nan_to_num(change[place])) / top) for place in places]
     return [*columns, Column("", bars)]
 
 

@@ -27,7 +27,7 @@ from attnviz.errors import SettingsError
 from attnviz.look import Look
 from attnviz.render.names import DEFAULT, outputs, picture_path
 
-EXAMPLES = """attnviz attribute --toy "The dog ate an apple because it was hungry" --for it
+EXAMPLES = """attnviz attribute --toy "The dog barked because it was hungry" --for it
 attnviz attribute -m toy-decoder "She is eating a green"
 attnviz attribute "She is eating a green apple" --for apple -o matters.png"""
 

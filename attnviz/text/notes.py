@@ -52,6 +52,7 @@ NOTES: Templates = {
     "no_softmax": N_(
         "This is no softmax: each weight is between 0 and 1, and a row sums to between {least} and {most}"
     ),
+    "cut_of_long": N_("Of {total:,} tokens, the {n} with the largest weights or lengths were cut"),
     "rows_masked": N_("Rows that may attend to no key are empty: {n:,}"),
     "layers_unclear": N_("Left out, because their axes are not clear: {n:,} layers"),
     "layers_left_out": N_(

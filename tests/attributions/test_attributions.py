@@ -256,13 +256,22 @@ def test_refused(given: dict[str, Any], error: type[Exception], message: str) ->
         attnviz.attribute(**arguments)
 
 
+def test_a_long_text() -> None:
+    """Only some tokens are cut, those that are attended to most, and a note says so."""
+    words = [f"w{n}" for n in range(140)]
+    found = attnviz.attribute(" ".join(words), "toy-random", target="w7")
+    assert [note.code for note in found.notes][-1] == "cut_of_long"
+    assert np.isfinite(found.here).sum() == 32
+    assert sum(verdict is not None for verdict in found.verdicts) <= 6
+
+
 class TestCommand:
     """``attnviz attribute``."""
 
     @pytest.mark.parametrize("columns", [60, 80, 120])
     def test_printed(self, typed: Callable[..., Result], columns: int) -> None:
         """The answer first, then a row for each token, in any window."""
-        result = typed("attribute", "--toy", TEXT, "--for", "it", columns=columns)
+        result = typed("attribute", "--toy", TEXT, "--for", "it", "-q", columns=columns)
         assert (result.status, result.errors) == (0, "")
         lines = result.output.splitlines()
         assert len(lines) <= 30
@@ -272,6 +281,15 @@ class TestCommand:
             "“animal” matters for “it”: without what it carries the output changes by 118% (cuts of equal weight: 23%)."
         )
         assert "✓ verified" in lines[-1]
+
+    @pytest.mark.parametrize("style", ["sheet", "paper", "slides"])
+    @pytest.mark.parametrize("lang", ["en", "ko"])
+    def test_pictures(self, tmp_path: Any, style: Any, lang: str) -> None:
+        """In every style and language, also of a whole sentence; equal attributions give equal files."""
+        found = attnviz.attribute("She is eating a green apple", "toy", target="sentence", judged=1)
+        files = [found.save(tmp_path / name, style=style, lang=lang) for name in ("a.svg", "b.svg")]
+        assert files[0].read_bytes() == files[1].read_bytes()
+        assert "eating" in files[0].read_text(encoding="utf-8")
 
     def test_files(self, typed: Callable[..., Result], tmp_path: Any) -> None:
         """JSON has everything, CSV a row for each token, and the data frame the same numbers."""
