@@ -52,6 +52,8 @@ def draw(attribution: Attribution, look: Look) -> Picture:
 
     Raises SelectionError: the palette is unknown.
     """
+    from matplotlib.transforms import Bbox
+
     style, theme = style_of(look), theme_of(look.theme, look.palette)
     title = with_particles(first_sentence(attribution))
     caption = f"{with_particles(heads_sentence(attribution))} {proof(attribution.receipt)}"
@@ -102,12 +104,14 @@ def draw(attribution: Attribution, look: Look) -> Picture:
         last.tick_params(length=0)
         for tick, place in zip(last.get_yticklabels(), places, strict=True):
             tick.set_color(theme.ink if used[place] else theme.quiet)
-            tick.set_fontweight("bold" if used[place] else "normal")
         last.spines[:].set_visible(False)
         if is_map:
             _map_of_heads(axes[-1], attribution, look, style, theme)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
+        # The solver's last bits change from run to run, and equal attributions should give equal files.
+        for ax in figure.axes:
+            ax.set_position(Bbox(ax.get_position(original=True).get_points().round(6)))
     return Picture(
         figure=figure,
         title=title,

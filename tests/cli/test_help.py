@@ -57,7 +57,7 @@ def test_help_fits_the_window(typed: Callable[..., Result], columns: int) -> Non
 def test_the_most_used_commands_come_first(typed: Callable[..., Result]) -> None:
     """All others stand under "More"."""
     first, _more, others = typed("--help").output.partition("\nMore:\n")
-    names = "heatmap walkthrough attribute compare-heads generate demo page".split()
+    names = ["heatmap", "walkthrough", "attribute", "compare-heads", "generate", "demo", "page"]
     assert re.findall(r"^  ([a-z-]+)  ", first, re.MULTILINE) == names
     listed = re.findall(r"^  ([a-z-]+)  ", others.partition("Options:")[0], re.MULTILINE)
     assert listed == [name for name in COMMANDS if name not in names]
