@@ -219,9 +219,6 @@ def weights_in_blocks(
     n_keys = key.shape[2]
     scaling = scaling_of(query, scoring)
     keys = for_each_head(key.to(score_dtype), n_heads).mT  # (B, H, d, K)
-    if n_keys > EVERY_NUMBER:
-        # For a long text, one copy costs less than strided products in every block.
-        keys = keys.contiguous()
     # A sink takes part in the softmax as one more column, which is not shown.
     n_more = LONG_ROWS_MORE if n_keys > EVERY_NUMBER else int(scoring.sinks is not None)
     row_bytes = n_batch * n_heads * n_keys * dtype.itemsize
