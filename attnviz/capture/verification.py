@@ -75,6 +75,7 @@ class LayerCheck:
         # tell how large the rounding errors of the row may be.
         sizes = torch.stack([values.abs().amax(dim=-1), key_lengths], dim=-1)
         self._values = torch.cat([values, sizes], dim=-1)
+        self._runs_again = own is None and layer.attend is not None
         if self._runs_again:
             self._random_values = signs((layer.key.shape[2], self._width), layer.number).to(values)
             self._sampled = _sample(layer.query.shape[2], layer.number)
@@ -89,10 +90,6 @@ class LayerCheck:
     def proves_weights(self) -> bool:
         """Whether the weights themselves are compared, and not only their products with the values."""
         return self._layer.own_weights is not None or self._layer.attend is not None
-
-    @property
-    def _runs_again(self) -> bool:
-        return self._layer.own_weights is None and self._layer.attend is not None
 
     @property
     def n_rows_of_weights(self) -> int | None:
@@ -133,32 +130,31 @@ class LayerCheck:
                 error = (rounded - own).abs().sum(dim=-1, dtype=block.dtype)
                 self.difference = _larger(self.difference, error / slack, self._real[:, rows])
         elif self._runs_again:
-            self._sum(rows, block, score_size)
-            n_waiting = sum(len(numbers) for numbers, _, _ in self._waiting)
-            if n_waiting >= TOGETHER or (n_waiting and rows.stop == self._output.shape[1]):
-                self._run_again(block.shape[3], mask_of_rows)
+            self._run_again(rows, block, score_size, mask_of_rows)
 
-    def _sum(
+    def _run_again(
         self,
         rows: slice,
         block: Float[Tensor, "batch head rows seen"],
         score_size: Float[Tensor, "batch head rows"],
+        mask_of_rows: MaskOfRows,
     ) -> None:
-        """Keep the sums of a block's sampled rows with random values."""
-        numbers = self._sampled[(self._sampled >= rows.start) & (self._sampled < rows.stop)]
-        places = numbers - rows.start
-        sums = block[:, :, places] @ self._random_values[: block.shape[3]]
-        self._waiting.append((numbers, sums, score_size[:, :, places]))
-
-    def _run_again(self, n_keys: int, mask_of_rows: MaskOfRows) -> None:
-        """Run the model's own attention with random values, and compare the sums of the rows that wait for it."""
+        """Run the model's own attention with random values, on sampled rows of some blocks, and compare the sums."""
         assert self._layer.attend is not None
-        numbers, sums, sizes = zip(*self._waiting, strict=True)
-        self._waiting, rows = [], torch.cat(numbers)
-        own = self._layer.attend(rows, self._random_values[:n_keys], mask_of_rows(rows, n_keys))
-        error = (torch.cat(sums, dim=2) - own.transpose(1, 2)).abs().amax(dim=-1)
+        chosen = self._sampled[(self._sampled >= rows.start) & (self._sampled < rows.stop)]
+        places, random_values = chosen - rows.start, self._random_values[: block.shape[3]]
+        sums = block[:, :, places] @ random_values
+        self._waiting.append((chosen, sums, score_size[:, :, places]))
+        numbers, all_sums, sizes = zip(*self._waiting, strict=True)
+        waiting = torch.cat(numbers)
+        is_last = rows.stop == self._output.shape[1]
+        if not len(waiting) or (len(waiting) < TOGETHER and not is_last):
+            return
+        self._waiting = []
+        own = self._layer.attend(waiting, random_values, mask_of_rows(waiting, block.shape[3]))
+        error = (torch.cat(all_sums, dim=2) - own.transpose(1, 2)).abs().amax(dim=-1)
         error /= torch.cat(sizes, dim=2)
-        self.difference_of_sums = _larger(self.difference_of_sums, error, self._real[:, rows])
+        self.difference_of_sums = _larger(self.difference_of_sums, error, self._real[:, waiting])
 
     def expect_equal(self, unknown: Sequence[str] = ()) -> None:
         """Raise NotVerifiedError if a difference is above the tolerance, or not a finite number.
