@@ -454,7 +454,7 @@ def _layer(
 
 
 def _attend_again(
-    query: Tensor, key: Tensor, rows: slice, values: Tensor, mask: Tensor | None
+    query: Tensor, key: Tensor, rows: Tensor, values: Tensor, mask: Tensor | None
 ) -> Tensor:
     """Run the home-built attention on some rows with other values [key, d_v], as `Layer.attend`."""
     key = key[:, :, : len(values)]
