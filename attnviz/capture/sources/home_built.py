@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache, partial
 from itertools import accumulate, groupby
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 import torch
@@ -22,7 +23,7 @@ from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.sources import Source, expect_kind
 from attnviz.capture.sources.decoding import Decoding, cannot_generate, no_template, room_of
 from attnviz.capture.stream import BLOCK_ROWS, ForwardPass, Layer, Scoring, digest_of, rows_of
-from attnviz.errors import InputError, ModelError, TooLongError
+from attnviz.errors import InputError, ModelError, TooLongError, UnknownModelError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.config import Language, ToyConfig
 from attnviz.models.embedding import after_start, sinusoidal_positions
@@ -33,7 +34,7 @@ from attnviz.models.language_models import (
     ToyEncoder,
     TranslationTransformer,
 )
-from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM
+from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM, is_random
 from attnviz.models.training.files import FOLDER, file_of, load_home_built, new_model
 from attnviz.text.display import clip, token_text, visible
 from attnviz.text.words import split_words
@@ -50,9 +51,6 @@ EXAMPLES = {"korean": "고양이가 방에서 자고 있어요"}
 
 class _HomeBuilt(Source):
     """Base of the home-built sources: a token is a word, and all attention is computed by one function."""
-
-    has_sinks = False
-    generates = False
 
     def __init__(
         self, model: nn.Module, device: torch.device | None, dtype: torch.dtype | None
@@ -135,45 +133,38 @@ class ToySource(_HomeBuilt):
         return self._model.word_vectors(words), self._model.positions(len(words))
 
 
-def random_source(
+def home_built(
     name: str,
-    sizes: Mapping[str, int],
-    *,
+    sizes: Mapping[str, int] = MappingProxyType({}),
     device: torch.device | None = None,
     dtype: torch.dtype | None = None,
-) -> ToySource:
-    """Return a model with random weights, by its name in `registry.HOME_BUILT`, with the given sizes.
+) -> ToySource | TrainedSource:
+    """Return a model by its name in `registry.HOME_BUILT`, or a trained one by its file.
 
-    Raises ModelError: sizes that do not fit together, or too large.
+    The trained models that ship with attnviz are loaded once; all their sources share the weights, which nothing
+    changes. Raises ModelError: sizes that do not fit together, or too large; UnknownModelError: there is no such file.
     """
-    config = replace(cast("ToyConfig", HOME_BUILT[name].config), **dict[str, Any](sizes))
-    return ToySource(config, name=name, device=device, dtype=dtype)
-
-
-def trained_source(
-    name: str, *, device: torch.device | None = None, dtype: torch.dtype | None = None
-) -> TrainedSource:
-    """Return a trained model, by its name in `registry.HOME_BUILT` or by its file.
-
-    The models that ship with attnviz are loaded once; all their sources share the weights, which nothing changes.
-    """
-    if file_of(name).parent == FOLDER:
-        return copy.copy(_shipped_source(name, device, dtype))
-    return TrainedSource(name, device=device, dtype=dtype)
+    if is_random(name):
+        config = replace(cast("ToyConfig", HOME_BUILT[name].config), **dict[str, Any](sizes))
+        return ToySource(config, name=name, device=device, dtype=dtype)
+    path = file_of(name)
+    if path.parent == FOLDER:
+        return copy.copy(_shipped(name, device, dtype))
+    if not path.is_file():
+        raise UnknownModelError(f"there is no file {clip(visible(name), 100)}")
+    return TrainedSource(name, device, dtype)
 
 
 @cache
-def _shipped_source(
-    name: str, device: torch.device | None, dtype: torch.dtype | None
-) -> TrainedSource:
-    return TrainedSource(name, device=device, dtype=dtype)
+def _shipped(name: str, device: torch.device | None, dtype: torch.dtype | None) -> TrainedSource:
+    return TrainedSource(name, device, dtype)
 
 
 class TrainedSource(_HomeBuilt):
     """A trained home-built model, by its name in `registry.HOME_BUILT`, or by its file."""
 
     def __init__(
-        self, name: str, *, device: torch.device | None = None, dtype: torch.dtype | None = None
+        self, name: str, device: torch.device | None = None, dtype: torch.dtype | None = None
     ) -> None:
         self.name = visible(Path(name).name)
         self._card, model = load_home_built(name)

@@ -128,30 +128,26 @@ class PretrainedSource(Source):
     """A pretrained model, run by transformers. A model that the caller owns is left unchanged."""
 
     def __init__(self, name: str, loaded: Loaded, *, owner: Any = None) -> None:
-        self.name, self.has_sinks, self._is_traced = name, False, False
+        self.name, self._is_traced = name, False
         self._needs_whole_masks = False  # whether the model does more with a mask than pass it on
         # Whether short inputs also run the implementation used for long inputs.
         self.is_fused = False
-        self._tokenizer = loaded.tokenizer
+        self._tokenizer, self._owner, self._notes = loaded.tokenizer, owner, loaded.notes
         self._model, self._full_model = loaded.model, loaded.full_model
-        self._owner, self._notes = owner, loaded.notes
+        self._has_head = loaded.has_head
         self._native, self._device = native_of(self._model), self._model.device
         causal = any(
             getattr(module, "is_causal", False) is True for module in self._model.modules()
         )
         self.kinds: tuple[Kind, ...] = ("decoder",) if causal else ("encoder",)
-        self._generator: Generator | None = None
-        if self._full_model is not None and self._full_model.config.is_encoder_decoder:
+        self.generates = self._full_model is not None and self._full_model.config.is_encoder_decoder
+        if self.generates:
             # A sentence without a target runs only the encoder, because the decoder's attention depends on the
             # generated text.
             self.kinds = ("encoder", "cross", "decoder")
-            self._generator = Generator(
-                name, loaded.tokenizer, self._full_model, has_head=loaded.has_head
-            )
-        self.generates = self._generator is not None
+            self._decoder_limit = limit_of(self._full_model.get_decoder(), self._tokenizer)
         self._limit = limit_of(self._model, self._tokenizer)
         self._text_config = self._model.config.get_text_config()
-        self._reads_more_than_text = type(self._text_config) is not type(self._model.config)
         # Models, and implementations of attention, that compute the same while they are watched.
         self._compared: set[tuple[Any, str]] = set()
         self._accepted = frozenset(inspect.signature(self._model.forward).parameters)
@@ -194,11 +190,8 @@ class PretrainedSource(Source):
             tokens = tuple(
                 replace(token, segment=0) for token in generated_tokens(self._tokenizer, ids, text)
             )
-        shown_kind = expect_kind(self, kind, target)
-        runs_decoder = self._generator is not None and not (
-            shown_kind == "encoder" and target is None
-        )
-        inputs, notes = self._taken(inputs, self._full_model if runs_decoder else self._model)
+        model = self._full_model if self._runs_decoder(kind, target) else self._model
+        inputs, notes = self._taken(inputs, model)
         sentence = Sentence(text=text, pair=None, tokens=tokens, notes=(*self._notes, *notes))
         return self._with_target(sentence, inputs, target, kind)
 
@@ -234,14 +227,23 @@ class PretrainedSource(Source):
         self, sentence: Sentence, inputs: dict[str, Tensor], target: str | None, kind: Kind | None
     ) -> Batch:
         """Return a batch of one sentence with its generated text, if the model generates one."""
+        if not self._runs_decoder(kind, target):
+            return batch_of_one(sentence, inputs, "encoder" if self.generates else None)
+        generated = self._free(inputs) if target is None else self._forced(target)
+        inputs = self._decoder_inputs(inputs, [token.id or 0 for token in generated.read])
+        kind = kind or "cross"
+        return batch_of_one(with_generation(sentence, generated, kind, "token"), inputs, kind)
+
+    def _runs_decoder(self, kind: Kind | None, target: str | None) -> bool:
+        """Return whether text must be generated to show this kind of attention. Raises SelectionError."""
         shown_kind = expect_kind(self, kind, target)
-        batch = batch_of_one(sentence, inputs)
-        if self._generator is None:
-            return batch
-        if shown_kind == "encoder" and target is None:
-            return replace(batch, kind=shown_kind)
-        with keep_state(self._owner):
-            return self._generator.generate(batch, target, kind or "cross")
+        return self.generates and (shown_kind != "encoder" or target is not None)
+
+    def _decoder_inputs(self, inputs: dict[str, Tensor], read: Sequence[int]) -> dict[str, Tensor]:
+        """Return the encoder's inputs, and the ids of the tokens that the decoder reads."""
+        ids = torch.tensor([read], device=self._device)
+        mask = torch.ones_like(ids)
+        return {**inputs, "decoder_input_ids": ids, "decoder_attention_mask": mask}
 
     def _sentence(
         self,
@@ -325,13 +327,13 @@ class PretrainedSource(Source):
         model: Any = self._model
         shows: dict[str, IsShown] = {}
         n_sentences, n_tokens = batch.real.shape
-        if self._generator is not None and "decoder_input_ids" in batch.inputs:
+        if "decoder_input_ids" in batch.inputs:
             model = self._full_model
-            shows["is_shown"] = partial(self._generator.is_shown, batch=batch)
+            shows["is_shown"] = partial(self._is_of_kind, batch, kinds_of(model))
             n_tokens = max(
                 batch.inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids")
             )
-        elif self._reads_more_than_text:
+        elif type(self._text_config) is not type(model.config):  # it reads more than text
             shows["is_shown"] = self._is_of_text
         is_long = n_sentences * n_tokens**2 > EAGER_UP_TO
         native = self._native if self.is_fused or is_long else "eager"
@@ -410,8 +412,8 @@ class PretrainedSource(Source):
         Raises ModelError: the model generates no text; InputError: the text leaves no room for more tokens, or there is
         no chat template.
         """
-        generator, model = self._generator, self._full_model
-        if model is None or (generator is not None and not generator.has_head):
+        model = self._full_model
+        if model is None or not self._has_head:
             raise cannot_generate(self.name, lacks_words="decoder" in self.kinds)
         options = dict[str, Any]()
         with as_model_error(self.name, "read this text"):
@@ -423,13 +425,12 @@ class PretrainedSource(Source):
                 text = render_chat(self._tokenizer, text, self.name)
             sentence, encoded = self._sentence(text, None, **options)
         numbers: tuple[int, ...] = tuple(encoded["input_ids"])
-        first_ids, limit, source, native = numbers, self._limit, None, self._native
-        if generator is not None:
-            native = generator.native
+        is_long = self.is_fused or (len(numbers) + most) ** 2 > EAGER_UP_TO
+        first_ids, limit, source = numbers, self._limit, None
+        if self.generates:
             start = model.generation_config.decoder_start_token_id
             first_ids = (model.config.decoder_start_token_id if start is None else start,)
-            limit = generator.limit
-            source = torch.tensor([numbers], device=self._device)
+            limit, source = self._decoder_limit, torch.tensor([numbers], device=self._device)
         decoding = PretrainedDecoding(
             name=self.name,
             sentence=sentence,
@@ -441,8 +442,8 @@ class PretrainedSource(Source):
             text=partial(meaning, self._tokenizer),
             tokens=partial(generated_tokens, self._tokenizer),
             source=source,
-            native=native if self.is_fused or (len(numbers) + most) ** 2 > EAGER_UP_TO else "eager",
-            kinds={} if generator is None else generator.kinds,
+            native=self._native if is_long else "eager",
+            kinds=kinds_of(model) if self.generates else {},
         )
         with self._at_rest(), watched(model, decoding.native):
             yield decoding
@@ -480,12 +481,12 @@ class PretrainedSource(Source):
 
         A decoder that was loaded without its projection has its word vectors instead, if its configuration ties both.
         """
-        if self._generator is not None and not self._generator.has_head:
+        if self.generates and not self._has_head:
             return None  # the checkpoint of this encoder-decoder has no projection
         full_model = self._full_model or self._owner
         module = None if full_model is None else full_model.get_output_embeddings()
         is_tied = getattr(self._model.config, "tie_word_embeddings", False)
-        if module is None and self._generator is None and is_tied:
+        if module is None and not self.generates and is_tied:
             return input_embeddings(self._model)
         return module
 
@@ -500,35 +501,30 @@ class PretrainedSource(Source):
     def random_batches(self, lengths: Sequence[int], seed: int) -> list[Batch]:
         """Return sentences of random token ids, of these lengths, as one batch per kind of attention."""
         random = torch.Generator().manual_seed(seed)
-        rows = self._random_ids(lengths, random)
-        singles = []
-        for row in rows:
-            tokens = tuple(Token(text=str(number), piece=str(number), id=number) for number in row)
-            sentence = Sentence(text="", pair=None, tokens=tokens)
-            singles.append(batch_of_one(sentence, self._inputs({"input_ids": row})))
-        read_batch = join(singles)
-        if self._generator is None:
-            return [read_batch]
-        generated = zip(singles, self._random_ids(lengths, random), strict=True)
-        forced = [
-            replace(single, inputs=self._generator.inputs(single.inputs, row))
-            for single, row in generated
-        ]
-        return [
-            replace(read_batch if kind == "encoder" else join(forced), kind=kind)
-            for kind in self.kinds
-        ]
-
-    def _random_ids(self, lengths: Sequence[int], random: torch.Generator) -> list[list[int]]:
-        """Return random token ids for sentences of these lengths, none of a special token such as padding."""
-        config = self._model.config
+        config, longest = self._model.config, min(max(lengths), self._limit or max(lengths))
         special = {value for name, value in vars(config).items() if name.endswith("_token_id")}
         n_known = len(input_embeddings(self._model).weight)
         ids = torch.tensor([number for number in range(n_known) if number not in special])
-        longest = min(max(lengths), self._limit or max(lengths))
-        shape = (len(lengths), longest)
-        rows = ids[torch.randint(len(ids), shape, generator=random, device=CPU)]
-        return [row[:length].tolist() for row, length in zip(rows, lengths, strict=True)]
+
+        def draw() -> list[list[int]]:
+            places = torch.randint(len(ids), (len(lengths), longest), generator=random, device=CPU)
+            return [row[:length].tolist() for row, length in zip(ids[places], lengths, strict=True)]
+
+        singles = []
+        for row in draw():
+            tokens = tuple(Token(text=str(number), piece=str(number), id=number) for number in row)
+            sentence = Sentence(text="", pair=None, tokens=tokens)
+            singles.append(batch_of_one(sentence, self._inputs({"input_ids": row})))
+        if not self.generates:
+            return [join(singles)]
+        forced = [
+            replace(single, inputs=self._decoder_inputs(single.inputs, row))
+            for single, row in zip(singles, draw(), strict=True)
+        ]
+        return [
+            replace(join(singles if kind == "encoder" else forced), kind=kind)
+            for kind in self.kinds
+        ]
 
     def eager(self, batch: Batch) -> list[Tensor]:
         """Return the weights of the model's own ``output_attentions=True`` for a batch; empty if it returns none.
@@ -584,10 +580,7 @@ class PretrainedSource(Source):
         untrained_source._owner = None
         untrained_source._model = new_model.get_encoder() if self.generates else new_model
         untrained_source._full_model = new_model if self.generates else None
-        if self._generator is not None:
-            untrained_source._generator = Generator(
-                untrained_source.name, self._tokenizer, new_model, has_head=True
-            )
+        untrained_source._has_head = True
         return untrained_source
 
     def _inputs(self, encoded: Any) -> dict[str, Tensor]:
@@ -601,46 +594,19 @@ class PretrainedSource(Source):
             inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
         return inputs
 
-
-class Generator:
-    """An encoder-decoder of transformers, with its tokenizer.
-
-    It generates freely only if its checkpoint contains a projection to words (`has_head`).
-    """
-
-    def __init__(self, name: str, tokenizer: Any, model: Any, *, has_head: bool) -> None:
-        self._name, self._tokenizer, self._model = name, tokenizer, model
-        self.native = native_of(model)
-        self.has_head = has_head
-        self.limit = limit_of(model.get_decoder(), tokenizer)
-        self.kinds = kinds_of(model)
-
-    def generate(self, single: Batch, target: str | None, kind: Kind) -> Batch:
-        """Return a sentence with its generated text: the target or, without one, the model's own words.
-
-        Raises InputError: the target has no token; TooLongError: it has more tokens than the decoder has positions;
-        ModelError: the model cannot generate freely, or cannot be forced to a target.
-        """
-        generated = self._free(single.inputs) if target is None else self._forced(target)
-        inputs = self.inputs(single.inputs, [token.id or 0 for token in generated.read])
-        sentence = with_generation(single.sentences[0], generated, kind, "token")
-        return batch_of_one(sentence, inputs, kind)
-
-    def inputs(self, source: dict[str, Tensor], read: Sequence[int]) -> dict[str, Tensor]:
-        """Return the model's inputs: the encoder's inputs, and the ids of the tokens that the decoder reads."""
-        numbers = torch.tensor([read], device=self._model.device)
-        return {
-            **source,
-            "decoder_input_ids": numbers,
-            "decoder_attention_mask": torch.ones_like(numbers),
-        }
-
-    def is_shown(self, module: nn.Module, query: Tensor, key: Tensor, batch: Batch) -> bool:
-        """Return whether a layer with these queries and keys is of the batch's kind.
+    def _is_of_kind(
+        self,
+        batch: Batch,
+        kinds: Mapping[nn.Module, Kind | None],
+        module: nn.Module,
+        query: Tensor,
+        key: Tensor,
+    ) -> bool:
+        """Return whether a layer with these queries and keys is of the batch's kind; `kinds` are those of all modules.
 
         Raises NoAttentionError: the kind is unknown, or the numbers of queries and keys do not fit it.
         """
-        kind = self.kinds.get(module)
+        kind = kinds.get(module)
         n_source = batch.inputs["input_ids"].shape[1]
         n_target = batch.inputs["decoder_input_ids"].shape[1]
         expected = {
@@ -650,7 +616,7 @@ class Generator:
         }
         if kind is None or expected[kind] != (query.shape[2], key.shape[2]):
             raise NoAttentionError(
-                f"{self._name}: it is not clear what a {type(module).__name__} looks at: its keys are neither those of "
+                f"{self.name}: it is not clear what a {type(module).__name__} looks at: its keys are neither those of "
                 "the source alone nor those of what was generated alone"
             )
         return kind == batch.kind
@@ -659,39 +625,43 @@ class Generator:
         """Return the tokens of a target, which replace those that the model would generate (teacher forcing)."""
         encoded = self._tokenizer(text_target=target, verbose=False)
         ids = encoded["input_ids"]
-        if self.limit is not None and len(ids) > self.limit:
+        limit = self._decoder_limit
+        if limit is not None and len(ids) > limit:
             raise TooLongError(
-                f"the target has {len(ids):,} tokens, but {self._name} generates at most {self.limit:,}: shorten it"
+                f"the target has {len(ids):,} tokens, but {self.name} generates at most {limit:,}: shorten it"
             )
         tokens = generated_tokens(self._tokenizer, ids, target)
         # An empty target is allowed: a model may generate nothing but the end token.
         if not tokens or (target and all(token.special for token in tokens)):
-            raise InputError(
-                f"{self._name} finds no token in this target: {visible(target)[:40]!r}"
-            )
-        with as_model_error(self._name, "be forced to a target"):
-            generated = torch.tensor([ids], device=self._model.device)
-            read = _read_before(self._model, generated)[0].tolist()
+            raise InputError(f"{self.name} finds no token in this target: {visible(target)[:40]!r}")
+        with as_model_error(self.name, "be forced to a target"):
+            generated = torch.tensor([ids], device=self._device)
+            read = _read_before(self._full_model, generated)[0].tolist()
         if read[1:] != ids[:-1]:
             raise ModelError(
-                f"{self._name} cannot be forced to a target: it reads something else than it generated"
+                f"{self.name} cannot be forced to a target: it reads something else than it generated"
             )
         return GeneratedText(text=target, tokens=tokens, read=(self._start(read[0]), *tokens[:-1]))
 
     def _free(self, source: dict[str, Tensor]) -> GeneratedText:
         """Generate the most likely token at each step, from the encoder's inputs, until the end token or the limit."""
-        if not self.has_head:
+        if not self._has_head:
             raise ModelError(
-                f"{self._name} was saved without the projection to its words, so it generates nothing freely: give "
+                f"{self.name} was saved without the projection to its words, so it generates nothing freely: give "
                 "what it should generate (target)"
             )
-        limit = min(AT_MOST, self.limit or AT_MOST)
-        with as_model_error(self._name, "generate freely"), torch.no_grad(), silence_library():
-            set_attention(self._model, self.native)
-            self._model.generation_config = self._greedy(limit)
+        limit, model = min(AT_MOST, self._decoder_limit or AT_MOST), self._full_model
+        with (
+            keep_state(self._owner),
+            as_model_error(self.name, "generate freely"),
+            torch.no_grad(),
+            silence_library(),
+        ):
+            set_attention(model, self._native)
+            model.generation_config = greedy = _greedy(model.generation_config, limit)
             mask = torch.ones_like(source["input_ids"])
-            start, *ids = self._model.generate(**{"attention_mask": mask, **source})[0].tolist()
-        end = self._model.generation_config.eos_token_id
+            start, *ids = model.generate(**{"attention_mask": mask, **source})[0].tolist()
+        end = greedy.eos_token_id
         is_over = ids[-1] in (end if isinstance(end, list) else [end])
         notes = () if is_over else (Note.of("generation_stopped", n=limit),)
         text, tokens = meaning(self._tokenizer, ids), generated_tokens(self._tokenizer, ids)
@@ -699,19 +669,19 @@ class Generator:
             text=text, tokens=tokens, read=(self._start(start), *tokens[:-1]), notes=notes
         )
 
-    def _greedy(self, limit: int) -> Any:
-        """Return the settings for at most `limit` tokens, each the most likely one."""
-        from transformers import GenerationConfig
-
-        own = self._model.generation_config
-        kept = {name: getattr(own, name, None) for name in KEPT_SETTINGS}
-        # The library's cache is off, because for some models it has as many layers as the encoder.
-        return GenerationConfig(**kept, max_new_tokens=limit, use_cache=False)
-
     def _start(self, number: int) -> Token:
         """Return the token that the decoder reads first, by its id."""
         piece = self._tokenizer.convert_ids_to_tokens(number) or f"<{number}>"
         return Token(text=visible(piece), piece=piece, id=number, special=True, segment=GENERATED)
+
+
+def _greedy(own: Any, limit: int) -> Any:
+    """Return a model's settings for generating at most `limit` tokens, each the most likely one."""
+    from transformers import GenerationConfig
+
+    kept = {name: getattr(own, name, None) for name in KEPT_SETTINGS}
+    # The library's cache is off, because for some models it has as many layers as the encoder.
+    return GenerationConfig(**kept, max_new_tokens=limit, use_cache=False)
 
 
 def _numbers_in(output: Any) -> list[Tensor]:
