@@ -39,19 +39,7 @@ def read_tokens(
         segments, spans = encoded.sequence_ids(0), encoded["offset_mapping"]
     else:
         segments, spans = _slow_spans(tokenizer, pieces, are_special, (text, pair or ""))
-    parts = zip(ids, pieces, spans, are_special, segments, strict=True)
-    tokens = [
-        Token(
-            text="",
-            piece=piece,
-            id=number,
-            span=None if special or span is None else (span[0], span[1]),
-            special=special,
-            segment=segment or 0,
-        )
-        for number, piece, span, special, segment in parts
-    ]
-    return _label_pieces(tokenizer, assign_words(tokens, text, pair), (text, pair or ""))
+    return _labelled(tokenizer, ids, pieces, spans, (text, pair or ""), are_special, segments)
 
 
 def is_words(prepared: Any) -> bool:
@@ -155,30 +143,15 @@ def generated_tokens(
     token ends where the decoded text of all tokens up to it ends.
     """
     text = meaning(tokenizer, ids) if text is None else text
+    pieces, are_special = _pieces(tokenizer, ids), [False] * len(ids)
     if not is_of_library(tokenizer):
-        labelled = _decoded_tokens(tokenizer, ids, text)
-        return tuple(replace(token, segment=GENERATED) for token in labelled)
-    # Some models have more ids than their vocabulary has tokens; such an id has no piece.
-    pieces = [
-        piece or f"<{number}>"
-        for piece, number in zip(tokenizer.convert_ids_to_tokens(list(ids)), ids, strict=True)
-    ]
-    special = set(tokenizer.all_special_ids)
-    spans: Sequence[Span | None] = [None] * len(ids)
-    if tokenizer.is_fast:
-        spans = _spans_of_generated(tokenizer, ids, text)
-    tokens = [
-        Token(
-            text="",
-            piece=piece,
-            id=number,
-            span=None if number in special else span,
-            special=number in special,
-        )
-        for number, piece, span in zip(ids, pieces, spans, strict=True)
-    ]
-    labelled = _label_pieces(tokenizer, assign_words(tokens, text), (text, ""))
-    return tuple(replace(token, segment=GENERATED) for token in labelled)
+        spans = _own_spans(tokenizer, ids, text)
+    else:
+        are_special = [number in set(tokenizer.all_special_ids) for number in ids]
+        is_fast = tokenizer.is_fast
+        spans = _spans_of_generated(tokenizer, ids, text) if is_fast else [None] * len(ids)
+    tokens = _labelled(tokenizer, ids, pieces, spans, (text, ""), are_special)
+    return tuple(replace(token, segment=GENERATED) for token in tokens)
 
 
 def own_tokens(tokenizer: Any, text: str) -> tuple[Token, ...]:
@@ -188,14 +161,17 @@ def own_tokens(tokenizer: Any, text: str) -> tuple[Token, ...]:
         return read_tokens(tokenizer, tokenizer(text, verbose=False, **options), text)
     encoding = text.encode() if tokenizer is None else tokenizer.encode(text)
     # The package tokenizers returns an object with `ids`, others the ids themselves, perhaps as a tensor.
-    ids = [int(number) for number in getattr(encoding, "ids", encoding)]
+    all_ids = [int(number) for number in getattr(encoding, "ids", encoding)]
     # Its tokenizers may add padding, which the module could not tell from tokens.
-    are_real = [bool(mark) for mark in getattr(encoding, "attention_mask", [True] * len(ids))]
-    spans = None
+    are_real = [bool(mark) for mark in getattr(encoding, "attention_mask", [True] * len(all_ids))]
+    ids = [*itertools.compress(all_ids, are_real)]
+    spans: Sequence[Span | None]
     if hasattr(encoding, "offsets"):  # those of tokens that are not in the text are empty
         offsets = itertools.compress(encoding.offsets, are_real)
         spans = [span if span[0] < span[1] else None for span in offsets]
-    return _decoded_tokens(tokenizer, [*itertools.compress(ids, are_real)], text, spans)
+    else:
+        spans = _own_spans(tokenizer, ids, text)
+    return _labelled(tokenizer, ids, _pieces(tokenizer, ids), spans, (text, ""))
 
 
 def meaning(tokenizer: Any, ids: Sequence[int]) -> str:
@@ -224,23 +200,20 @@ def is_of_library(tokenizer: Any) -> bool:
     return hasattr(tokenizer, "convert_ids_to_tokens")
 
 
-def _decoded_tokens(
-    tokenizer: Any, ids: Sequence[int], text: str, spans: Sequence[Span | None] | None = None
-) -> tuple[Token, ...]:
-    """Return the tokens of these ids, for a tokenizer that does not come from transformers.
+def _pieces(tokenizer: Any, ids: Sequence[int]) -> list[str]:
+    """Return the spelling of each token in the vocabulary or, if the tokenizer does not tell it, its text."""
+    if not is_of_library(tokenizer):
+        return [meaning(tokenizer, [number]) for number in ids]
+    pieces = tokenizer.convert_ids_to_tokens(list(ids))
+    # Some models have more ids than their vocabulary has tokens; such an id has no piece.
+    return [piece or f"<{number}>" for piece, number in zip(pieces, ids, strict=True)]
 
-    Without `spans`, they are found if the decoded tokens are the text.
-    """
-    decoded = [meaning(tokenizer, [number]) for number in ids]
-    if spans is None:
-        is_text = meaning(tokenizer, ids) == text
-        decode = partial(meaning, tokenizer)
-        spans = _spans_by_prefixes(decode, ids, text) if is_text else [None] * len(ids)
-    tokens = [
-        Token(text="", piece=piece, id=number, span=span)
-        for number, piece, span in zip(ids, decoded, spans, strict=True)
-    ]
-    return _label(assign_words(tokens, text), decoded, (text, ""))
+
+def _own_spans(tokenizer: Any, ids: Sequence[int], text: str) -> Sequence[Span | None]:
+    """Return the spans of tokens by the user's own tokenizer; None for each if they do not make up the text."""
+    if meaning(tokenizer, ids) != text:
+        return [None] * len(ids)
+    return _spans_by_prefixes(partial(meaning, tokenizer), ids, text)
 
 
 def notes_on(
@@ -341,26 +314,39 @@ def _spans_by_prefixes(
     return spans + [(start, len(text))] * (len(ids) - len(spans))
 
 
-def _label_pieces(
-    tokenizer: Any, tokens: Sequence[Token], typed: tuple[str, str]
-) -> tuple[Token, ...]:
-    """Return the tokens of a tokenizer of transformers with the text to show; `typed` holds the two sentences."""
-    decoded = [
-        token.piece if token.special else _decode(tokenizer, token.piece) for token in tokens
-    ]
-    return _label(tokens, decoded, typed, tokenizer.unk_token_id)
-
-
-def _label(
-    tokens: Sequence[Token],
-    decoded: Sequence[str],
+def _labelled(
+    tokenizer: Any,
+    ids: Sequence[int],
+    pieces: Sequence[str],
+    spans: Sequence[Span | None],
     typed: tuple[str, str],
-    unknown: int | None = None,
+    are_special: Sequence[bool] | None = None,
+    segments: Sequence[int | None] | None = None,
 ) -> tuple[Token, ...]:
-    """Return the tokens with the text to show.
-
-    `decoded` holds the text of each token, `typed` the two sentences, `unknown` the id of the unknown token.
-    """
+    """Return tokens with the words they belong to and the text to show; `typed` holds the two sentences."""
+    are_special, segments = are_special or [False] * len(ids), segments or [0] * len(ids)
+    tokens = assign_words(
+        [
+            Token(
+                text="",
+                piece=piece,
+                id=number,
+                span=None if special or span is None else (span[0], span[1]),
+                special=special,
+                segment=segment or 0,
+            )
+            for number, piece, span, special, segment in zip(
+                ids, pieces, spans, are_special, segments, strict=True
+            )
+        ],
+        *typed,
+    )
+    decoded, unknown = list(pieces), None
+    if is_of_library(tokenizer):
+        unknown = tokenizer.unk_token_id
+        decoded = [
+            token.piece if token.special else _decode(tokenizer, token.piece) for token in tokens
+        ]
     parts = _parts(tokens, decoded)
     labelled = []
     for index, token in enumerate(tokens):
