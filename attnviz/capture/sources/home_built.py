@@ -10,11 +10,11 @@ from dataclasses import replace
 from functools import cache, partial
 from itertools import accumulate, groupby
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import Self
 
 from attnviz.attention import GENERATED, Kind, Note, Receipt, Token
 from attnviz.capture.batching import GeneratedText, batch_of_one, with_generation
@@ -52,11 +52,15 @@ EXAMPLES = {"korean": "고양이가 방에서 자고 있어요"}
 class _HomeBuilt(Source):
     """Base of the home-built sources: a token is a word, and all attention is computed by one function."""
 
-    def __init__(
-        self, model: nn.Module, device: torch.device | None, dtype: torch.dtype | None
-    ) -> None:
-        self._device = device or torch.device("cpu")
-        self._model: Any = model.to(self._device, dtype or torch.float32)
+    def __init__(self, model: nn.Module) -> None:
+        self._model: Any = model
+        self._device = torch.device("cpu")
+
+    def placed(self, device: torch.device, dtype: torch.dtype) -> Self:
+        """Put the model on a device, in a number format."""
+        self._model.to(device, dtype)
+        self._device = device
+        return self
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         """Run the model; every observer sees every block of rows."""
@@ -79,15 +83,7 @@ class ToySource(_HomeBuilt):
 
     kinds = KINDS["random"]
 
-    def __init__(
-        self,
-        config: ToyConfig | None = None,
-        *,
-        name: str = RANDOM,
-        device: torch.device | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        config = config or ToyConfig()
+    def __init__(self, config: ToyConfig, name: str = RANDOM) -> None:
         n_weights = config.n_layers * (4 * config.d_model**2 + 2 * config.d_model * config.d_ff)
         if n_weights > MOST_WEIGHTS:
             raise ModelError(
@@ -102,10 +98,10 @@ class ToySource(_HomeBuilt):
         self._base_name, self.name = name, f"{name} ({', '.join(settings)})"
         # Whether the words are in lower case between [CLS] and [SEP], as in BERT.
         self.has_special_tokens = config.special_tokens
-        super().__init__(ToyEncoder(config), device, dtype)
+        super().__init__(ToyEncoder(config))
 
     def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
-        """Return a batch of one sentence. Raises InputError: the sentence has no word."""
+        """Return a batch of one sentence."""
         shown_kind = expect_kind(self, kind, target)
         tokens = _read_words(text, pair)
         if self.has_special_tokens:
@@ -125,7 +121,7 @@ class ToySource(_HomeBuilt):
         """Return a model of the same sizes with other random weights."""
         config = replace(self._model.config, seed=self._model.config.seed + 1 + seed)
         dtype = next(self._model.parameters()).dtype
-        return ToySource(config, name=self._base_name, device=self._device, dtype=dtype)
+        return ToySource(config, self._base_name).placed(self._device, dtype)
 
     def embedded(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the vectors of the first sentence's words, and those of their positions: each [token, d_model]."""
@@ -134,44 +130,40 @@ class ToySource(_HomeBuilt):
 
 
 def home_built(
-    name: str,
-    sizes: Mapping[str, int] = MappingProxyType({}),
-    device: torch.device | None = None,
-    dtype: torch.dtype | None = None,
+    name: str, sizes: Mapping[str, int], device: torch.device, dtype: torch.dtype | None
 ) -> ToySource | TrainedSource:
     """Return a model by its name in `registry.HOME_BUILT`, or a trained one by its file.
 
-    The trained models that ship with attnviz are loaded once; all their sources share the weights, which nothing
-    changes. Raises ModelError: sizes that do not fit together, or too large; UnknownModelError: there is no such file.
+    Raises ModelError: sizes that do not fit together, or too large; UnknownModelError: there is no such file.
     """
+    dtype = dtype or torch.float32
     if is_random(name):
         config = replace(cast("ToyConfig", HOME_BUILT[name].config), **dict[str, Any](sizes))
-        return ToySource(config, name=name, device=device, dtype=dtype)
+        return ToySource(config, name).placed(device, dtype)
     path = file_of(name)
     if path.parent == FOLDER:
         return copy.copy(_shipped(name, device, dtype))
     if not path.is_file():
         raise UnknownModelError(f"there is no file {clip(visible(name), 100)}")
-    return TrainedSource(name, device, dtype)
+    return TrainedSource(name).placed(device, dtype)
 
 
 @cache
-def _shipped(name: str, device: torch.device | None, dtype: torch.dtype | None) -> TrainedSource:
-    return TrainedSource(name, device, dtype)
+def _shipped(name: str, device: torch.device, dtype: torch.dtype) -> TrainedSource:
+    """Load a model that ships with attnviz once: all its sources share the weights, which nothing changes."""
+    return TrainedSource(name).placed(device, dtype)
 
 
 class TrainedSource(_HomeBuilt):
     """A trained home-built model, by its name in `registry.HOME_BUILT`, or by its file."""
 
-    def __init__(
-        self, name: str, device: torch.device | None = None, dtype: torch.dtype | None = None
-    ) -> None:
+    def __init__(self, name: str) -> None:
         self.name = visible(Path(name).name)
         self._card, model = load_home_built(name)
         self._config = self._card.plan.config
         # The vocabulary of the text that the model writes; a decoder reads and writes one vocabulary.
         self._output_vocabulary = self._card.target or self._card.source
-        super().__init__(model, device, dtype)
+        super().__init__(model)
         self.kinds = KINDS[self._card.plan.kind]
         self.generates = self._card.target is not None
         # The language that it was trained on, which has further sentences for tests; None for a translation model.
@@ -196,7 +188,7 @@ class TrainedSource(_HomeBuilt):
                     self._translations[tuple(ids)] = [n for n in numbers if n != pad]
 
     def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
-        """Return a batch of one sentence. Raises InputError: it has no word, or no word that the model knows."""
+        """Return a batch of one sentence."""
         shown_kind = expect_kind(self, kind, target)
         sentence = self._sentence(text, pair, may_cut=target is None)
         source = self._numbers(sentence.tokens)
@@ -223,13 +215,11 @@ class TrainedSource(_HomeBuilt):
 
     def untrained(self, seed: int = 0) -> TrainedSource:
         """Return the same architecture with its initial weights, drawn from a seed."""
-        plan, weight = self._card.plan, next(self._model.parameters())
-        initial_model = new_model(replace(plan, recipe=replace(plan.recipe, seed=seed)))
-        untrained_source = copy.copy(self)
-        untrained_source.name = f"{self.name} with random weights"
-        untrained_source._translations = {}
-        untrained_source._model = initial_model.to(weight.device, weight.dtype).eval()
-        return untrained_source
+        plan, dtype = self._card.plan, next(self._model.parameters()).dtype
+        source = copy.copy(self)
+        source.name, source._translations = f"{self.name} with random weights", {}
+        source._model = new_model(replace(plan, recipe=replace(plan.recipe, seed=seed))).eval()
+        return source.placed(self._device, dtype)
 
     def embedded(self, batch: Batch) -> tuple[Tensor, Tensor] | None:
         """Return the vectors of the first sentence's words, and those of their positions: each [token, d_model].
@@ -263,10 +253,7 @@ class TrainedSource(_HomeBuilt):
         )
 
     def _sentence(self, text: str, pair: str | None, *, may_cut: bool = True) -> Sentence:
-        """Return the sentence as tokens, cut to the model's limit if it may be, with notes.
-
-        Raises TooLongError: it has too many words, and may not be cut; InputError: the model knows none of them.
-        """
+        """Return the sentence as tokens, cut to the model's limit if it may be, with notes."""
         tokens = _read_words(text, pair, self._card.source)
         limit = self._config.max_length
         n_words, notes = len(tokens), tuple[Note, ...]()
@@ -292,26 +279,23 @@ class TrainedSource(_HomeBuilt):
 
     def _generate(self, source: Tensor, target: str | None) -> GeneratedText:
         """Return the target as tokens or, if it is None, the model's own translation of the source ids."""
-        config = self._config
         if target is None:
             numbers = self._translations.get(tuple(source[0].tolist()))
             if numbers is None:
                 numbers = self._model.translate(source).words[0].tolist()
             words = [word for word in self._output_vocabulary.decode(numbers) if word != END]
-            is_ended = config.end in numbers
+            is_ended = self._config.end in numbers
         else:
-            words = [target[start:end] for start, end in split_words(target)]
-            is_ended = True
-            max_words = config.max_length - 1
+            words, is_ended = [target[start:end] for start, end in split_words(target)], True
             # An empty target is allowed: a model may generate nothing but the end token.
             if target and not words:
                 raise InputError(f"there is no word in this target: {visible(target)[:40]!r}")
-            if len(words) > max_words:
+            if len(words) >= (limit := self._config.max_length):
                 raise TooLongError(
-                    f"the target has {len(words):,} words, but {self.name} generates at most {max_words:,}"
+                    f"the target has {len(words):,} words, but {self.name} generates at most {limit - 1:,}"
                 )
         tokens = self._labelled([*words, END] if is_ended else words)
-        start = _special(START, GENERATED, config.start)
+        start = _special(START, GENERATED, self._config.start)
         return GeneratedText(text=" ".join(words), tokens=tokens, read=(start, *tokens[:-1]))
 
     def _labelled(self, words: Sequence[str]) -> tuple[Token, ...]:
@@ -372,10 +356,7 @@ class TrainedSource(_HomeBuilt):
 def _read_words(
     text: str, pair: str | None, vocabulary: Vocabulary | None = None
 ) -> tuple[Token, ...]:
-    """Return the words of a text and its pair as tokens, split into pieces if the vocabulary has pieces.
-
-    Raises InputError: there is no word.
-    """
+    """Return the words of a text and its pair as tokens, split into pieces if the vocabulary has pieces."""
     tokens: list[Token] = []
     number = 0
     for segment, part in enumerate((text, pair or "")):

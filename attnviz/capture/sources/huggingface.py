@@ -69,9 +69,9 @@ EAGER_UP_TO = 2**20
 # Names of a decoder's two kinds of attention modules, in lower case and without underscores.
 CROSS_NAMES = {"encoderattn", "encdecattention", "crossattention", "crossattn"}
 SELF_NAMES = {"selfattn", "selfattention", "attention"}
-COMPARED = (
-    16  # the most tokens of the input on which a model is compared with itself while it is watched
-)
+# The most tokens of the input on which a model is compared with itself while it is watched.
+COMPARED = 16
+IDS = ("input_ids", "decoder_input_ids")
 # The inputs beside the ids that tokenizers return for any model.
 USUAL = frozenset({"attention_mask", "token_type_ids"})
 AT_MOST = 128  # the most tokens that a model generates freely before it is stopped
@@ -134,7 +134,7 @@ class PretrainedSource(Source):
         self.is_fused = False
         self._tokenizer, self._owner, self._notes = loaded.tokenizer, owner, loaded.notes
         self._model, self._full_model = loaded.model, loaded.full_model
-        self._has_head = loaded.has_head
+        self._has_head, self._kinds_of_modules = loaded.has_head, dict[nn.Module, Kind | None]()
         self._native, self._device = native_of(self._model), self._model.device
         causal = any(
             getattr(module, "is_causal", False) is True for module in self._model.modules()
@@ -145,6 +145,7 @@ class PretrainedSource(Source):
             # A sentence without a target runs only the encoder, because the decoder's attention depends on the
             # generated text.
             self.kinds = ("encoder", "cross", "decoder")
+            self._kinds_of_modules = kinds_of(self._full_model)
             self._decoder_limit = limit_of(self._full_model.get_decoder(), self._tokenizer)
         self._limit = limit_of(self._model, self._tokenizer)
         self._text_config = self._model.config.get_text_config()
@@ -153,14 +154,7 @@ class PretrainedSource(Source):
         self._accepted = frozenset(inspect.signature(self._model.forward).parameters)
 
     def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
-        """Return a batch of one sentence.
-
-        An encoder-decoder reads a sentence with only its encoder. For another kind of attention, or with a target (then
-        cross-attention is the usual kind), the decoder runs too: it generates the target or, without one, the most
-        likely token at each step.
-
-        Raises InputError: the text has no token; ModelError: the model cannot generate freely.
-        """
+        """Return a batch of one sentence; an encoder-decoder also generates, for cross attention or with a target."""
         with as_model_error(self.name, "read this text"):
             sentence, encoded = self._sentence(text, pair, may_cut=target is None)
         return self._with_target(sentence, self._inputs(encoded), target, kind)
@@ -178,8 +172,11 @@ class PretrainedSource(Source):
             if is_words(prepared):
                 text = " ".join(prepared)
                 check_text(text, "the text")
-                sentence, encoded = self._sentence(text, None, may_cut=False, words=list(prepared))
+                # With spaces between them: GPT-2's tokenizer would take words alone for one long word.
+                sentence, encoded = self._sentence(text, None, may_cut=False)
                 check_words(prepared, sentence.tokens)
+                in_words = assign_words(sentence.tokens, text, words=prepared)
+                sentence = replace(sentence, tokens=in_words)
                 return self._with_target(sentence, self._inputs(encoded), target, kind)
             n_known = len(input_embeddings(self._model).weight)
             inputs = read_encoding(prepared, n_known, padding_id(self._tokenizer))
@@ -198,7 +195,7 @@ class PretrainedSource(Source):
     def _taken(
         self, inputs: dict[str, Tensor], model: Any
     ) -> tuple[dict[str, Tensor], tuple[Note, ...]]:
-        """Return those of the inputs that a model takes, on its device, and a note on the unusual ones.
+        """Return the inputs that a model takes, on its device, and a note on the unusual ones.
 
         Raises InputError: it does not take one that says something.
         """
@@ -246,43 +243,21 @@ class PretrainedSource(Source):
         return {**inputs, "decoder_input_ids": ids, "decoder_attention_mask": mask}
 
     def _sentence(
-        self,
-        text: str,
-        pair: str | None,
-        *,
-        may_cut: bool = True,
-        words: list[str] | None = None,
-        **options: Any,
+        self, text: str, pair: str | None, *, may_cut: bool = True, **options: Any
     ) -> tuple[Sentence, Any]:
-        """Return the tokenized sentence, cut to the model's limit if it may be, and the tokenizer's output.
-
-        The text of given `words` is these words with spaces between them: a tokenizer that marks spaces, such as
-        GPT-2's, would take words alone for one long word.
-
-        Raises TooLongError: the text has too many tokens, and may not be cut; InputError: it has no token.
-        """
-        options |= {
-            "return_offsets_mapping": self._tokenizer.is_fast,
-            "return_special_tokens_mask": True,
-        }
+        """Return the tokenized sentence, cut to the model's limit if it may be, and the tokenizer's output."""
+        options["return_special_tokens_mask"] = True
+        options["return_offsets_mapping"] = self._tokenizer.is_fast
         encoded = self._tokenizer(text, pair, verbose=False, **options)
         n_tokens, notes = len(encoded["input_ids"]), self._notes
         if self._limit is not None and n_tokens > self._limit:
             if not may_cut:
                 self._refuse_long(n_tokens)
-            encoded = self._tokenizer(
-                text, pair, truncation=True, max_length=self._limit, **options
-            )
-            notes += (
-                Note.of("input_truncated_tokens", kept=len(encoded["input_ids"]), total=n_tokens),
-            )
+            options |= {"truncation": True, "max_length": self._limit}
+            encoded = self._tokenizer(text, pair, **options)
+            kept = len(encoded["input_ids"])
+            notes += (Note.of("input_truncated_tokens", kept=kept, total=n_tokens),)
         tokens = read_tokens(self._tokenizer, encoded, text, pair)
-        if words is not None:
-            in_words = assign_words(tokens, text, words=words)
-            tokens = tuple(
-                replace(token, word=given.word)
-                for token, given in zip(tokens, in_words, strict=True)
-            )
         if all(token.special for token in tokens):
             raise InputError(f"{self.name} finds no token in this text: {visible(text)[:40]!r}")
         notes += notes_on(self._tokenizer, tokens, text, pair)
@@ -326,16 +301,13 @@ class PretrainedSource(Source):
         """
         model: Any = self._model
         shows: dict[str, IsShown] = {}
-        n_sentences, n_tokens = batch.real.shape
         if "decoder_input_ids" in batch.inputs:
             model = self._full_model
-            shows["is_shown"] = partial(self._is_of_kind, batch, kinds_of(model))
-            n_tokens = max(
-                batch.inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids")
-            )
+            shows["is_shown"] = partial(self._is_of_kind, batch)
         elif type(self._text_config) is not type(model.config):  # it reads more than text
             shows["is_shown"] = self._is_of_text
-        is_long = n_sentences * n_tokens**2 > EAGER_UP_TO
+        n_tokens = max(batch.inputs[name].shape[1] for name in IDS if name in batch.inputs)
+        is_long = len(batch.real) * n_tokens**2 > EAGER_UP_TO
         native = self._native if self.is_fused or is_long else "eager"
         probe = CausalityProbe()
         if is_traced:
@@ -370,21 +342,16 @@ class PretrainedSource(Source):
         return isinstance(own, type(self._text_config))
 
     def _expect_unchanged(self, model: Any, inputs: Mapping[str, Tensor], native: str) -> None:
-        """Compare, once for each implementation, what a model computes while it is watched and while it is not.
-
-        Raises ModelError: it computes something else.
-        """
+        """Raise ModelError if a model computes something else while it is watched (once for each implementation)."""
         if (model, native) in self._compared:
             return
-        lengths = {
-            inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids") if name in inputs
-        }
+        lengths = {inputs[name].shape[1] for name in IDS if name in inputs}
         if all(tensor.ndim > 1 and tensor.shape[1] in lengths for tensor in inputs.values()):
             inputs = {name: tensor[:1, :COMPARED] for name, tensor in inputs.items()}
         set_attention(model, native)
-        alone = _numbers_in(model(**inputs))
+        alone = [*tensors_in([model(**inputs)])]
         with watched(model, native):
-            seen = _numbers_in(model(**inputs))
+            seen = [*tensors_in([model(**inputs)])]
         if len(alone) != len(seen) or not all(map(_is_close, alone, seen)):
             raise ModelError(
                 f"{self.name} is refused: it computes something else while it is watched than alone"
@@ -399,19 +366,12 @@ class PretrainedSource(Source):
         n_known = getattr(model.config.get_text_config(), "vocab_size", math.inf)
         ids = [token.id or 0 for sentence in batch.sentences for token in sentence.tokens]
         if max(ids, default=0) >= n_known:
-            return (
-                f"the text has token {max(ids)}, but {self.name} knows {n_known} tokens:"
-                " is this its tokenizer?"
-            )
+            return f"the text has token {max(ids)}, but {self.name} knows {n_known} tokens: is this its tokenizer?"
         return f"{self.name} cannot be run on this text: {first_line(error)}"
 
     @contextmanager
     def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[PretrainedDecoding]:
-        """Let the model continue or translate a text; its cache holds the keys and values of the tokens read so far.
-
-        Raises ModelError: the model generates no text; InputError: the text leaves no room for more tokens, or there is
-        no chat template.
-        """
+        """Let the model continue or translate a text; its cache holds the keys and values of the tokens read so far."""
         model = self._full_model
         if model is None or not self._has_head:
             raise cannot_generate(self.name, lacks_words="decoder" in self.kinds)
@@ -443,7 +403,7 @@ class PretrainedSource(Source):
             tokens=partial(generated_tokens, self._tokenizer),
             source=source,
             native=self._native if is_long else "eager",
-            kinds=kinds_of(model) if self.generates else {},
+            kinds=self._kinds_of_modules,
         )
         with self._at_rest(), watched(model, decoding.native):
             yield decoding
@@ -459,36 +419,30 @@ class PretrainedSource(Source):
     def word_head(self, kind: Kind) -> WordHead | None:
         """Return the projection from states to words for this kind of attention.
 
-        Return None for an encoder's attention, if the projection was not loaded, and if the model caps or scales the
-        logits afterwards.
+        None for an encoder's attention, if it was not loaded, and if the model caps or scales the logits afterwards.
         """
-        config = self._model.config
+        config, full_model = self._model.config, self._full_model or self._owner
         transforms = ("final_logit_softcapping", "logit_scale", "logits_scaling")
-        if kind == "encoder" or any(getattr(config, name, None) for name in transforms):
+        is_lacking = self.generates and not self._has_head
+        if (
+            kind == "encoder"
+            or is_lacking
+            or any(getattr(config, name, None) for name in transforms)
+        ):
             return None
-        module = self._word_projection()
+        module: Any = None if full_model is None else full_model.get_output_embeddings()
+        if module is None and not self.generates and getattr(config, "tie_word_embeddings", False):
+            module = input_embeddings(
+                self._model
+            )  # a decoder that was loaded without its projection
         if not isinstance(getattr(module, "weight", None), Tensor):
             return None
         bias = getattr(module, "bias", None)
         # BART adds another bias to the logits after the projection.
-        final_bias = getattr(self._full_model or self._owner, "final_logits_bias", None)
+        final_bias = getattr(full_model, "final_logits_bias", None)
         if final_bias is not None:
             bias = final_bias[0] if bias is None else bias + final_bias[0]
         return WordHead(module=module, bias=bias, names=self._names)
-
-    def _word_projection(self) -> Any:
-        """Return the module that projects states to words; None if it was not loaded.
-
-        A decoder that was loaded without its projection has its word vectors instead, if its configuration ties both.
-        """
-        if self.generates and not self._has_head:
-            return None  # the checkpoint of this encoder-decoder has no projection
-        full_model = self._full_model or self._owner
-        module = None if full_model is None else full_model.get_output_embeddings()
-        is_tied = getattr(self._model.config, "tie_word_embeddings", False)
-        if module is None and not self.generates and is_tied:
-            return input_embeddings(self._model)
-        return module
 
     def _names(self, numbers: Sequence[int]) -> list[str]:
         """Return tokens as text; a token without visible text is spelled as in the vocabulary."""
@@ -563,10 +517,7 @@ class PretrainedSource(Source):
         return digest_of(self._full_model if self.generates else self._model)
 
     def untrained(self, seed: int = 0) -> PretrainedSource:
-        """Return the same architecture with initial weights, drawn by the library from a seed.
-
-        Raises ModelError: the library cannot build the model from its configuration.
-        """
+        """Return the same architecture with initial weights, drawn by the library from a seed."""
         untrained_source = copy.copy(self)
         trained_model = self._full_model if self.generates else self._model
         model_class = type(trained_model)
@@ -581,6 +532,7 @@ class PretrainedSource(Source):
         untrained_source._model = new_model.get_encoder() if self.generates else new_model
         untrained_source._full_model = new_model if self.generates else None
         untrained_source._has_head = True
+        untrained_source._kinds_of_modules = kinds_of(new_model) if self.generates else {}
         return untrained_source
 
     def _inputs(self, encoded: Any) -> dict[str, Tensor]:
@@ -594,19 +546,12 @@ class PretrainedSource(Source):
             inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
         return inputs
 
-    def _is_of_kind(
-        self,
-        batch: Batch,
-        kinds: Mapping[nn.Module, Kind | None],
-        module: nn.Module,
-        query: Tensor,
-        key: Tensor,
-    ) -> bool:
-        """Return whether a layer with these queries and keys is of the batch's kind; `kinds` are those of all modules.
+    def _is_of_kind(self, batch: Batch, module: nn.Module, query: Tensor, key: Tensor) -> bool:
+        """Return whether a layer with these queries and keys is of the batch's kind.
 
         Raises NoAttentionError: the kind is unknown, or the numbers of queries and keys do not fit it.
         """
-        kind = kinds.get(module)
+        kind = self._kinds_of_modules.get(module)
         n_source = batch.inputs["input_ids"].shape[1]
         n_target = batch.inputs["decoder_input_ids"].shape[1]
         expected = {
@@ -623,8 +568,7 @@ class PretrainedSource(Source):
 
     def _forced(self, target: str) -> GeneratedText:
         """Return the tokens of a target, which replace those that the model would generate (teacher forcing)."""
-        encoded = self._tokenizer(text_target=target, verbose=False)
-        ids = encoded["input_ids"]
+        ids = self._tokenizer(text_target=target, verbose=False)["input_ids"]
         limit = self._decoder_limit
         if limit is not None and len(ids) > limit:
             raise TooLongError(
@@ -635,8 +579,7 @@ class PretrainedSource(Source):
         if not tokens or (target and all(token.special for token in tokens)):
             raise InputError(f"{self.name} finds no token in this target: {visible(target)[:40]!r}")
         with as_model_error(self.name, "be forced to a target"):
-            generated = torch.tensor([ids], device=self._device)
-            read = _read_before(self._full_model, generated)[0].tolist()
+            read = _read_before(self._full_model, torch.tensor([ids], device=self._device))
         if read[1:] != ids[:-1]:
             raise ModelError(
                 f"{self.name} cannot be forced to a target: it reads something else than it generated"
@@ -684,15 +627,10 @@ def _greedy(own: Any, limit: int) -> Any:
     return GenerationConfig(**kept, max_new_tokens=limit, use_cache=False)
 
 
-def _numbers_in(output: Any) -> list[Tensor]:
-    """Return the tensors of numbers in the output of a model."""
-    return [tensor for tensor in tensors_in([output]) if tensor.is_floating_point()]
-
-
 def _is_close(first: Tensor, second: Tensor) -> bool:
     """Return whether two tensors are equal but for rounding; what is not finite must be the same."""
-    if first.shape != second.shape:
-        return False
+    if first.shape != second.shape or not first.is_floating_point():
+        return torch.equal(first, second)
     largest = float(first[first.isfinite()].abs().max()) if first.isfinite().any() else 0.0
     close = tolerance_of(first.dtype) * max(1.0, largest)
     return torch.allclose(first, second, rtol=0, atol=close, equal_nan=True)
@@ -709,12 +647,14 @@ def _says_nothing(name: str, tensor: Tensor) -> bool:
     return not tensor.any() if name == "token_type_ids" else bool(tensor.all())
 
 
-def _read_before(model: Any, generated: Tensor) -> Tensor:
-    """Return the ids that a decoder reads, [batch, token]: the generated ids shifted right by one, as in training."""
+def _read_before(model: Any, generated: Tensor) -> list[int]:
+    """Return the ids that a decoder reads: the generated ids [1, token] shifted right by one, as in training."""
     if hasattr(model, "prepare_decoder_input_ids_from_labels"):
-        return model.prepare_decoder_input_ids_from_labels(labels=generated)  # type: ignore[no-any-return]
-    shift_right, config = sys.modules[type(model).__module__].shift_tokens_right, model.config
-    return shift_right(generated, config.pad_token_id, config.decoder_start_token_id)  # type: ignore[no-any-return]
+        read = model.prepare_decoder_input_ids_from_labels(labels=generated)
+    else:
+        shift_right, config = sys.modules[type(model).__module__].shift_tokens_right, model.config
+        read = shift_right(generated, config.pad_token_id, config.decoder_start_token_id)
+    return read[0].tolist()  # type: ignore[no-any-return]
 
 
 def kinds_of(model: Any) -> dict[nn.Module, Kind | None]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from attnviz.attention import Note
 from attnviz.capture.attend import attend
 from attnviz.capture.source import open_source
-from attnviz.capture.sources.home_built import ToySource, home_built
+from attnviz.capture.sources.home_built import ToySource
 from attnviz.errors import InputError, ModelError
 from attnviz.models.config import ToyConfig
 from attnviz.models.language import splits
@@ -86,7 +86,7 @@ def test_too_large(sizes: dict[str, int]) -> None:
 
 def test_special_tokens() -> None:
     """In lower case between [CLS] and [SEP], a second sentence before another one, as an uncased BERT reads it."""
-    source = home_built("toy-random-bert", {"n_layers": 1})
+    source = open_source("toy-random-bert:n_layers=1")
     (sentence,) = source.encode(["I love"], ["you"]).sentences
     assert " ".join(token.text for token in sentence.tokens) == "[CLS] i love [SEP] you [SEP]"
     assert [token.special for token in sentence.tokens] == [True, False, False, True, False, True]
