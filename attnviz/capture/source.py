@@ -141,9 +141,8 @@ def _unwrap(model: Any) -> tuple[Any, object] | None:
         first: Any = next(model.children(), None)
         if hasattr(first, "auto_model") and hasattr(first, "tokenizer"):
             return first.auto_model, first.tokenizer
-    pipelines = sys.modules.get(
-        "transformers.pipelines.base"
-    )  # imported wherever there is a pipeline
+    # Imported wherever there is a pipeline.
+    pipelines = sys.modules.get("transformers.pipelines.base")
     if pipelines is not None and isinstance(model, pipelines.Pipeline):
         return model.model, model.tokenizer
     return None
@@ -303,31 +302,33 @@ def _refuse_misspelling(model: str) -> None:
         raise UnknownModelError(f"there is no home-built model '{shown}'{suggest(name, names())}")
 
 
+def _check_choice(what: str, name: str, choices: Any) -> None:
+    """Raise InputError if a device or a number format is not among the known ones."""
+    if name not in get_args(choices):
+        raise InputError(
+            f"{what} must be one of {', '.join(get_args(choices))}, not {visible(name)!r}"
+        )
+
+
 def _device(name: Device) -> torch.device:
-    """Return the device of this name. Raises InputError: unknown name; ModelError: the device is not available."""
+    """Return the device of this name. Raises ModelError: it is not available."""
     import torch
 
+    _check_choice("the device", name, Device)
     has_kind = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     has_kind["cpu"] = True
     if name == "auto":
         return torch.device(next(kind for kind, is_there in has_kind.items() if is_there))
-    if name not in has_kind:
-        raise InputError(
-            f"the device must be one of {', '.join(get_args(Device))}, not {visible(name)!r}"
-        )
     if not has_kind[name]:
         raise ModelError(f"there is no {name.upper()} device here that torch can use: take cpu")
     return torch.device(name)
 
 
 def _dtype(name: Dtype) -> torch.dtype | None:
-    """Return the number format of this name; None for ``auto``. Raises InputError: there is no such format."""
+    """Return the number format of this name; None for ``auto``."""
     import torch
 
-    if name not in get_args(Dtype):
-        raise InputError(
-            f"the number format must be one of {', '.join(get_args(Dtype))}, not {visible(name)!r}"
-        )
+    _check_choice("the number format", name, Dtype)
     return None if name == "auto" else getattr(torch, name)
 
 

@@ -33,9 +33,7 @@ class Location:
 
     path: str  # the path for transformers: a folder, or a name on the hub
     name: str  # the model's name in pictures
-    is_local: bool = (
-        True  # whether it is in a folder or in the cache, so that the hub need not be asked
-    )
+    is_local: bool = True  # whether it is in a folder or in the cache, so that the hub is not asked
 
 
 def locate(model: str, revision: str | None = None, *, needs_weights: bool = True) -> Location:
@@ -67,10 +65,7 @@ def locate(model: str, revision: str | None = None, *, needs_weights: bool = Tru
 
 
 def _folder(folder: Path, *, needs_weights: bool) -> Location:
-    """Return the location of a model in a folder.
-
-    Raises ModelError: it has no configuration or no weights, holds an adapter, or a file in it is a pipe or a device.
-    """
+    """Return the location of a model in a folder, if nothing in it is missing or dangerous."""
     name = f"the folder {visible(str(folder))}"
     for path in (*folder.glob("*"), *folder.glob("additional_chat_templates/*")):
         # Reading a pipe or a device could take forever.
@@ -84,8 +79,7 @@ def _folder(folder: Path, *, needs_weights: bool) -> Location:
         raise UnknownModelError(f"{name} holds no model: it has no config.json")
     if needs_weights and not any((folder / file).is_file() for file in WEIGHTS):
         raise ModelError(f"{name} has no model.safetensors: {SAFETENSORS_ONLY}")
-    name = "/".join(folder.resolve().parts[1:][-2:])
-    return Location(path=str(folder), name=visible(name))
+    return Location(path=str(folder), name=visible("/".join(folder.resolve().parts[1:][-2:])))
 
 
 def is_cached(model: str, revision: str | None = None, *, needs_weights: bool = True) -> bool:

@@ -40,10 +40,7 @@ from attnviz.text.suggest import suggest
 
 
 def build(file: str, name: str) -> tuple[nn.Module, object]:
-    """Run a file of code and its function `name`; return the function's torch module, and its tokenizer or None.
-
-    Raises ModelError: the code fails, or returns something else; UnknownModelError: there is no such function.
-    """
+    """Run a file of code and its function `name`; return the function's torch module, and its tokenizer or None."""
     path, file_name = Path(file).expanduser(), visible(file)
     code = ModuleType(f"attnviz_own_{path.stem}")
     code.__file__ = str(path)
@@ -107,9 +104,7 @@ class ModuleSource(Source):
     a tokenizer, the module reads the bytes of a text. Raises ModelError: the tokenizer lacks these methods.
     """
 
-    generates = False
     takes_padding = False
-    has_sinks = False  # whether a layer of the last run had keys that are no token
 
     def __init__(self, name: str, module: nn.Module, tokenizer: Any = None) -> None:
         self.name = name
@@ -127,10 +122,7 @@ class ModuleSource(Source):
         self._device = next(devices, torch.device("cpu"))
 
     def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
-        """Return a batch of one sentence.
-
-        Raises InputError: there is a second sentence, or the tokenizer cannot read the text.
-        """
+        """Return a batch of one sentence."""
         if pair is not None:
             raise InputError(
                 f"{self.name} is a module of your own: it reads one sentence, and no pair"
@@ -172,7 +164,7 @@ class ModuleSource(Source):
         return Sentence(text=text, pair=None, tokens=tokens, notes=notes)
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
-        """Run the module and trace the torch functions that it calls. Raises ModelError, as `Source.stream`."""
+        """Run the module and trace the torch functions that it calls."""
         if not batch.real.all():
             raise ModelError(
                 f"{self.name} is a module of your own, and nothing tells it where padding is: give it sentences of one "
@@ -186,34 +178,30 @@ class ModuleSource(Source):
 
     def _run(self, ids: Int64[Tensor, "batch token"], run: ForwardPass) -> Any:
         """Run the module on token ids while its attention goes to a run, and return its output."""
-        error_handler = as_model_error(self.name, "be run on this text", run=run, is_typed=True)
         try:
             with (
-                error_handler,
+                as_model_error(self.name, "be run on this text", run=run, is_typed=True),
                 evaluated(self._module),
                 torch.no_grad(),
                 trace_model(self._module, run, self.name, ids),
             ):
                 return self._module(ids, **_further_inputs(self._module, ids))
         except ModelError as error:
+            hint, inside = None, _model_inside(self._module)
             if self._tokenizer is None and isinstance(error.__cause__, IndexError):
-                raise ModelError(
-                    f"{error}; without a tokenizer it reads the bytes of the text, up to {int(ids.max())}, and its "
-                    "vocabulary may be smaller: give its tokenizer too"
-                ) from error.__cause__
-            inside = _model_inside(self._module)
-            if inside is None or error.__cause__ is None:
+                hint = (
+                    f"without a tokenizer it reads the bytes of the text, up to {int(ids.max())}, and its vocabulary "
+                    "may be smaller: give its tokenizer too"
+                )
+            elif inside is not None and error.__cause__ is not None:
+                hint = f"give the transformers model inside it instead, model={inside}"
+            if hint is None:
                 raise
-            raise ModelError(
-                f"{error}; give the transformers model inside it instead, model={inside}"
-            ) from error.__cause__
+            raise ModelError(f"{error}; {hint}") from error.__cause__
 
     @contextmanager
     def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[Decoding]:
-        """Let the module continue a text, by its logits.
-
-        Raises ModelError: it returns no logits, or its tokens attend to later ones.
-        """
+        """Let the module continue a text, by its logits."""
         del most  # the limit of a module is unknown
         if chat:
             raise no_template(self.name)
@@ -242,10 +230,9 @@ class ModuleSource(Source):
         )
 
     def _next(self, n_first: int, read: Sequence[int], run: ForwardPass) -> Float[Tensor, " word"]:
-        """Return the logits of the token after those in `read`; the run sees the last rows.
+        """Return the logits of the token after those in `read`; the prompt, of `n_first` tokens, has run before.
 
-        `n_first` is the number of tokens of the prompt. Raises TooLongError: the module fails on this many tokens, but
-        did not fail on the prompt.
+        Raises TooLongError: the module fails on this many tokens, but did not fail on the prompt.
         """
         ids = torch.tensor([read], device=self._device)
         try:
@@ -260,12 +247,9 @@ class ModuleSource(Source):
         return self._logits(output)
 
     def _logits(self, output: Any) -> Float[Tensor, " word"]:
-        """Return the logits of the last token in a module's output.
+        """Return the logits of the last token in a module's output: a tensor, a tuple with it, or an object's `logits`.
 
-        The output may be a tensor, a tuple that begins with one, or an object with an attribute `logits`. There may be
-        more logits than the vocabulary has tokens: one per word vector of a padded table.
-
-        Raises ModelError: it has no logits over the vocabulary.
+        There may be more logits than the vocabulary has tokens: one per word vector of a padded table.
         """
         first = output[0] if isinstance(output, tuple | list) and output else output
         logits = getattr(first, "logits", first)
@@ -287,18 +271,14 @@ class ModuleSource(Source):
         return digest_of(self._module)
 
     def untrained(self, seed: int = 0) -> ModuleSource:
-        """Return the same module with initial weights, drawn by its layers from a seed.
-
-        Raises ModelError: a layer has no method that initialises its weights.
-        """
+        """Return the same module with initial weights, drawn by its layers from a seed."""
         module = copy.deepcopy(self._module)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             for path, part in module.named_modules():
                 # In nn.MultiheadAttention and nn.Transformer this method is private.
-                reset = getattr(part, "reset_parameters", None)
-                reset = reset or getattr(part, "_reset_parameters", None)
-                if reset is not None:
+                private = getattr(part, "_reset_parameters", None)
+                if reset := getattr(part, "reset_parameters", private):
                     reset()
                 elif next(part.parameters(recurse=False), None) is not None:
                     raise ModelError(
