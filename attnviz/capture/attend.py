@@ -78,11 +78,7 @@ def attend(
             pooled (sum over the keys of a group, mean over its queries), with a note in the record.
         vectors: whether the record keeps the queries, keys and values of any size that fits in the memory beside the
             weights; False keeps them if they take at most 96 KB.
-        device: as for `open_source`, and so are the four arguments below.
-        dtype: the number format.
-        revision: a branch, tag or commit on the hub.
-        trust_remote_code: whether code shipped with the model may run.
-        notify: called with a line that the user should read.
+        device, dtype, revision, trust_remote_code, notify: how the model is loaded, as for `open_source`.
 
     Returns:
         The record: `weights` of shape (layer, head, query, key), float32.

@@ -87,9 +87,9 @@ def as_source(
             a SentenceTransformer, whose model and tokenizer are taken; or a source, returned as is.
         tokenizer: the tokenizer of a model in memory. The tokenizer of a torch module has ``encode`` and ``decode``;
             without one, the module reads the bytes of a text.
-        reads: as for `open_source`, and so are the others; a model in memory is loaded already.
-        generates: whether the model is going to generate.
-        loading: options.
+        reads: as for `open_source`.
+        generates: as for `open_source`.
+        loading: options as for `open_source`; not allowed for a model in memory, which is already loaded.
 
     Raises:
         SettingsError: a tokenizer is given for a model that has its own, or loading options for a loaded model.

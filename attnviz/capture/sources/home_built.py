@@ -79,7 +79,7 @@ class _HomeBuilt(Source):
 
 
 class ToySource(_HomeBuilt):
-    """A home-built encoder with random weights, for sentences of any length. Raises ModelError: impossible sizes."""
+    """A home-built encoder with random weights, for sentences of any length."""
 
     kinds = KINDS["random"]
 
@@ -280,9 +280,8 @@ class TrainedSource(_HomeBuilt):
     def _generate(self, source: Tensor, target: str | None) -> GeneratedText:
         """Return the target as tokens or, if it is None, the model's own translation of the source ids."""
         if target is None:
-            numbers = self._translations.get(tuple(source[0].tolist()))
-            if numbers is None:
-                numbers = self._model.translate(source).words[0].tolist()
+            prepared = self._translations.get(tuple(source[0].tolist()))
+            numbers = prepared or self._model.translate(source).words[0].tolist()
             words = [word for word in self._output_vocabulary.decode(numbers) if word != END]
             is_ended = self._config.end in numbers
         else:

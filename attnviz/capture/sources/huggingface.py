@@ -47,7 +47,6 @@ from attnviz.capture.sources.loading import (
 from attnviz.capture.sources.tokens import (
     check_words,
     generated_tokens,
-    is_words,
     meaning,
     notes_on,
     padding_id,
@@ -169,7 +168,7 @@ class PretrainedSource(Source):
         TooLongError: it has too many tokens.
         """
         with as_model_error(self.name, "read these words"):
-            if is_words(prepared):
+            if isinstance(prepared, list | tuple) and all(isinstance(one, str) for one in prepared):
                 text = " ".join(prepared)
                 check_text(text, "the text")
                 # With spaces between them: GPT-2's tokenizer would take words alone for one long word.

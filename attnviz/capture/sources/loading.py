@@ -83,9 +83,18 @@ def load(
     The options are those of transformers: ``revision``, ``local_files_only``, ``trust_remote_code``. If `generates` is
     true, a decoder is loaded with its projection to words.
     """
+    from transformers import AutoTokenizer
+
     config = _read_config(location, options)
     _check_vocabularies(location.name, config)
-    tokenizer = _load_tokenizer(location, options)
+    tokenizer = AutoTokenizer.from_pretrained(location.path, **options)
+    # If the vocabulary files are missing, transformers still returns a tokenizer. It knows only its special tokens and
+    # at most a space.
+    if len(tokenizer) < len(tokenizer.all_special_tokens) + 2:
+        raise ModelError(
+            f"{location.name} has no vocabulary (no tokenizer.json, vocab.txt or the like): every word would be unknown"
+        )
+    _check_vocabularies(location.name, tokenizer)
     auto_class, is_seq2seq = _class_of(config, generates=generates)
     model, report = auto_class.from_pretrained(
         location.path,
@@ -126,21 +135,6 @@ def load(
         full_model=model if is_seq2seq or is_projection_saved else None,
         has_head=has_head,
     )
-
-
-def _load_tokenizer(location: Location, options: dict[str, Any]) -> Any:
-    """Load the tokenizer. Raises ModelError: it has no vocabulary, or two of them."""
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(location.path, **options)
-    # If the vocabulary files are missing, transformers still returns a tokenizer. It knows only its special tokens and
-    # at most a space.
-    if len(tokenizer) < len(tokenizer.all_special_tokens) + 2:
-        raise ModelError(
-            f"{location.name} has no vocabulary (no tokenizer.json, vocab.txt or the like): every word would be unknown"
-        )
-    _check_vocabularies(location.name, tokenizer)
-    return tokenizer
 
 
 def _check_vocabularies(name: str, tokenizer_or_config: Any) -> None:

@@ -42,11 +42,6 @@ def read_tokens(
     return _labelled(tokenizer, ids, pieces, spans, (text, pair or ""), are_special, segments)
 
 
-def is_words(prepared: Any) -> bool:
-    """Return whether a prepared text is a list of words, not of token ids."""
-    return isinstance(prepared, (list, tuple)) and all(isinstance(word, str) for word in prepared)
-
-
 def check_words(words: Sequence[str], tokens: Sequence[Token]) -> None:
     """Raise InputError if one of these words, which stand in the text with spaces between them, has no token."""
     spans = [token.span for token in tokens if token.span is not None]
