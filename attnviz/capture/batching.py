@@ -13,8 +13,6 @@ from attnviz.attention import Kind, Note, Token
 from attnviz.capture.observers import CPU, Batch, Sentence
 
 _Key = TypeVar("_Key", bound=Hashable)
-# The names of the input that holds the ids of the tokens that a model reads; each kind of model uses one of them.
-READ = ("input_ids", "words", "source")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

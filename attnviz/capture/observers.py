@@ -202,10 +202,7 @@ def strongest(
     grouped = weights[..., : n_groups * GROUP].reshape(n_heads, n_rows, n_groups, GROUP)
     groups = grouped.amax(dim=3).topk(n, dim=2, sorted=False).indices  # (H, R, n)
     candidates = grouped.gather(2, groups[..., None].expand(-1, -1, -1, GROUP)).flatten(2)
-    remainder = weights[..., n_groups * GROUP :]
-    best = (torch.cat([candidates, remainder], dim=2) if remainder.shape[2] else candidates).topk(
-        n, dim=2
-    )
+    best = torch.cat([candidates, weights[..., n_groups * GROUP :]], dim=2).topk(n, dim=2)
     group, place = best.indices // GROUP, best.indices % GROUP
     keys = groups.gather(2, group.clamp_max(n - 1)) * GROUP + place
     return best.values, keys.where(group < n, best.indices + (n_groups - n) * GROUP)

@@ -34,10 +34,11 @@ from attnviz.capture.sources.interface import IsShown, native_of, show_layers, w
 from attnviz.capture.sources.loading import (
     EXCLUSIVE,
     WATCH,
-    Loaded,
-    adopt,
     as_model_error,
+    base_of,
+    check_fit,
     draw,
+    has_own_head,
     keep_state,
     limit_of,
     load,
@@ -106,46 +107,60 @@ def open_pretrained(
     loading = as_model_error(location.name, "be loaded", is_on_hub=not location.is_local)
     with loading, silence_library(), torch.random.fork_rng(devices=[]):
         if seed is None:
-            loaded = load(location, dtype, options, generates=generates)
+            tokenizer, model, has_head = load(location, dtype, options, generates=generates)
         else:
-            loaded = draw(location, dtype, options, seed)
-        (loaded.full_model or loaded.model).to(device).eval()
-        return PretrainedSource(location.name, loaded)
+            tokenizer, model, has_head = draw(location, dtype, options, seed)
+        model.to(device).eval()
+        return PretrainedSource(location.name, tokenizer, model, has_head=has_head)
 
 
 def from_memory(model: Any, tokenizer: Any) -> PretrainedSource:
     """Return a source for a model in memory, with any head; the model is left unchanged. Raises ModelError."""
-    loaded = adopt(model, tokenizer)
+    notes = check_fit(model, tokenizer)
     origin = visible(getattr(model.config, "name_or_path", "") or "")
     name = f"{type(model).__name__} in memory{f', from {origin}' if origin else ''}"
     # While another run is active, the model may be switched to a watched implementation; wait until its own is set.
     with EXCLUSIVE:
-        return PretrainedSource(name, loaded, owner=model)
+        return PretrainedSource(
+            name, tokenizer, model, has_head=has_own_head(model), notes=notes, owner=model
+        )
 
 
 class PretrainedSource(Source):
     """A pretrained model, run by transformers. A model that the caller owns is left unchanged."""
 
-    def __init__(self, name: str, loaded: Loaded, *, owner: Any = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        tokenizer: Any,
+        model: Any,
+        *,
+        has_head: bool,
+        notes: tuple[Note, ...] = (),
+        owner: Any = None,
+    ) -> None:
+        """Take a model, with its projection to words if `has_head`; `notes` are shown in all its pictures."""
         self.name, self._is_traced = name, False
         self._needs_whole_masks = False  # whether the model does more with a mask than pass it on
         # Whether short inputs also run the implementation used for long inputs.
         self.is_fused = False
-        self._tokenizer, self._owner, self._notes = loaded.tokenizer, owner, loaded.notes
-        self._model, self._full_model = loaded.model, loaded.full_model
-        self._has_head, self._kinds_of_modules = loaded.has_head, dict[nn.Module, Kind | None]()
+        self._tokenizer, self._owner, self._notes = tokenizer, owner, notes
+        self._has_head, self._kinds_of_modules = has_head, dict[nn.Module, Kind | None]()
+        self.generates = model.config.is_encoder_decoder and model.can_generate()
+        # The model without its head, for an encoder-decoder its encoder; and the whole model, if it generates.
+        self._model = base_of(model)
+        self._full_model: Any = model if has_head or self.generates else None
         self._native, self._device = native_of(self._model), self._model.device
         causal = any(
             getattr(module, "is_causal", False) is True for module in self._model.modules()
         )
         self.kinds: tuple[Kind, ...] = ("decoder",) if causal else ("encoder",)
-        self.generates = self._full_model is not None and self._full_model.config.is_encoder_decoder
         if self.generates:
             # A sentence without a target runs only the encoder, because the decoder's attention depends on the
             # generated text.
             self.kinds = ("encoder", "cross", "decoder")
-            self._kinds_of_modules = kinds_of(self._full_model)
-            self._decoder_limit = limit_of(self._full_model.get_decoder(), self._tokenizer)
+            self._kinds_of_modules = kinds_of(model)
+            self._decoder_limit = limit_of(model.get_decoder(), tokenizer)
         self._limit = limit_of(self._model, self._tokenizer)
         self._text_config = self._model.config.get_text_config()
         # Models, and implementations of attention, that compute the same while they are watched.

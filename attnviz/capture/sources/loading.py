@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import json
 import logging
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -59,27 +57,16 @@ WATCH = "run it yourself inside `with attnviz.watch(model):`, which shows its at
 SENSES = {"image": "pictures", "video": "films", "audio": "sound"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
-    """A model and its tokenizer."""
-
-    tokenizer: Any
-    model: Any  # the model without its head; for an encoder-decoder, its encoder
-    full_model: Any = None  # the model with its projection to words; None if that is not loaded
-    # Whether the checkpoint of an encoder-decoder contains the projection to words, so that it can generate freely.
-    has_head: bool = False
-    notes: tuple[Note, ...] = ()  # notes to show in every picture of the model
-
-
 def load(
     location: Location,
     dtype: torch.dtype | None,
     options: dict[str, Any],
     *,
     generates: bool = False,
-) -> Loaded:
-    """Load a model and its tokenizer; without a dtype, in the number format that the weights were saved in.
+) -> tuple[Any, Any, bool]:
+    """Return a tokenizer, its model, and whether the model's projection to words was saved with it.
 
+    Without a dtype, the weights are in the number format that they were saved in.
     The options are those of transformers: ``revision``, ``local_files_only``, ``trust_remote_code``. If `generates` is
     true, a decoder is loaded with its projection to words.
     """
@@ -121,20 +108,14 @@ def load(
             f"{location.name} lacks {len(absent)} of its weights ({absent[0]}, ...): the library would fill "
             "them with random numbers, and the picture would not be the model"
         )
-    is_projection_saved = bool(projection_names) and not projection_names & missing_names
-    has_head = is_projection_saved
+    has_head = bool(projection_names) and not projection_names & missing_names
     if is_seq2seq:
         saved_config, _ = config.get_config_dict(location.path, **options)
         # If the checkpoint has no projection to words, transformers uses the word vectors instead (tied weights), which
         # is wrong if the configuration says that they are not tied.
         is_tied = word_projection.weight is model.get_input_embeddings().weight
         has_head &= not (is_tied and saved_config.get("tie_word_embeddings") is False)
-    return Loaded(
-        tokenizer=tokenizer,
-        model=_base_of(model),
-        full_model=model if is_seq2seq or is_projection_saved else None,
-        has_head=has_head,
-    )
+    return tokenizer, model, has_head
 
 
 def _check_vocabularies(name: str, tokenizer_or_config: Any) -> None:
@@ -154,8 +135,8 @@ def _check_vocabularies(name: str, tokenizer_or_config: Any) -> None:
 
 def draw(
     location: Location, dtype: torch.dtype | None, options: dict[str, Any], seed: int
-) -> Loaded:
-    """Return a model built from only its configuration, with weights drawn from a seed, and without a tokenizer."""
+) -> tuple[Any, Any, bool]:
+    """Return as `load` a model built from only its configuration, with weights drawn from a seed."""
     config = _read_config(location, options)
     auto_class, is_seq2seq = _class_of(config)
     torch.default_generator.manual_seed(seed)
@@ -163,12 +144,7 @@ def draw(
     for parameter in model.parameters():
         if parameter.ndim > 1:
             nn.init.xavier_uniform_(parameter, gain=GAIN)
-    return Loaded(
-        tokenizer=SimpleNamespace(model_max_length=UNLIMITED),
-        model=_base_of(model),
-        full_model=model if is_seq2seq else None,
-        has_head=is_seq2seq,
-    )
+    return SimpleNamespace(model_max_length=UNLIMITED), model, is_seq2seq
 
 
 def _class_of(config: Any, *, generates: bool = False) -> tuple[Any, bool]:
@@ -276,8 +252,8 @@ def senses(model: Any) -> str:
 LEAST_SHARE = 0.98
 
 
-def adopt(model: Any, tokenizer: Any) -> Loaded:
-    """Return a model in memory without its head, and its tokenizer, if the two fit together."""
+def check_fit(model: Any, tokenizer: Any) -> tuple[Note, ...]:
+    """Raise ModelError if a model in memory and its tokenizer do not fit together; return notes if they hardly do."""
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     if not isinstance(model, PreTrainedModel):
@@ -306,21 +282,18 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
             f"the tokenizer has {n_pieces:,} tokens, but {type(model).__name__} has {n_vectors:,} word vectors: it "
             "belongs to another model"
         )
-    notes: tuple[Note, ...] = ()
-    if n_pieces < LEAST_SHARE * n_vectors:
-        notes = (Note.of("vocabulary_smaller", pieces=n_pieces, vectors=n_vectors),)
+    if n_pieces >= LEAST_SHARE * n_vectors:
+        return ()
+    return (Note.of("vocabulary_smaller", pieces=n_pieces, vectors=n_vectors),)
+
+
+def has_own_head(model: Any) -> bool:
+    """Return whether a model in memory generates text, with its projection to words."""
     can_generate = model.can_generate() and not _is_reader(model.config)
-    has_head = can_generate and model.get_output_embeddings() is not None
-    return Loaded(
-        tokenizer=tokenizer,
-        model=_base_of(model),
-        full_model=model if has_head else None,
-        has_head=has_head,
-        notes=notes,
-    )
+    return can_generate and model.get_output_embeddings() is not None
 
 
-def _base_of(model: Any) -> Any:
+def base_of(model: Any) -> Any:
     """Return a model without its head: the encoder of an encoder-decoder, the decoder inside a wrapper."""
     if model.config.is_encoder_decoder:
         return model.get_encoder()
@@ -367,8 +340,6 @@ def keep_state(model: Any) -> Iterator[None]:
         saved_settings = [(config, dict(vars(config))) for config in _configs(models)]
         generation = getattr(model, "generation_config", None)
         try:
-            if generation is not None:
-                model.generation_config = copy.deepcopy(generation)
             model.config.use_cache = False
             with evaluated(model):
                 yield
@@ -429,7 +400,8 @@ def as_model_error(
     except BaseException as error:
         # The tokenizers library is written in Rust; on a malformed file it panics, which is no subclass of Exception.
         is_panic = type(error).__name__ == "PanicException"
-        if (run is not None and run.observing) or not (isinstance(error, Exception) or is_panic):
+        is_known = is_panic or isinstance(error, Exception | SystemExit)
+        if (run is not None and run.observing) or not is_known:
             raise
         if is_on_hub and (connection_error := _connection_error(error)) is not None:
             raise UnreachableModelError(

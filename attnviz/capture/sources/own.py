@@ -34,7 +34,7 @@ from attnviz.capture.sources.tokens import (
 )
 from attnviz.capture.sources.traced import CausalityProbe, trace_model
 from attnviz.capture.stream import ForwardPass, digest_of
-from attnviz.errors import AttnvizError, InputError, ModelError, TooLongError, UnknownModelError
+from attnviz.errors import InputError, ModelError, TooLongError, UnknownModelError
 from attnviz.text.display import visible
 from attnviz.text.suggest import suggest
 
@@ -49,23 +49,21 @@ def build(file: str, name: str) -> tuple[nn.Module, object]:
     folder = str(path.parent.resolve())
     sys.path.insert(0, folder)
     try:
-        exec(compile(path.read_bytes(), path, "exec"), vars(code))
-        function = getattr(code, name, None)
-        if not callable(function):
-            values = vars(code).items()
-            names = [
-                key for key, value in values if getattr(value, "__module__", "") == code.__name__
-            ]
-            problem = f"there is no function {visible(name)} in {file_name}"
-            if not name:
+        with as_model_error(file_name, "be run", is_typed=True):
+            exec(compile(path.read_bytes(), path, "exec"), vars(code))
+            function = getattr(code, name, None)
+            if not callable(function):
+                values = vars(code).items()
+                names = [
+                    key
+                    for key, value in values
+                    if getattr(value, "__module__", "") == code.__name__
+                ]
                 problem = f"say which function of {file_name} is called"
-            raise UnknownModelError(f"{problem}{suggest(name, names)}")
-        result = function()
-    except AttnvizError:
-        raise
-    except (Exception, SystemExit) as error:
-        reason = f"{type(error).__name__}: {first_line(error)}"
-        raise ModelError(f"{file_name} cannot be run: {reason}") from error
+                if name:
+                    problem = f"there is no function {visible(name)} in {file_name}"
+                raise UnknownModelError(f"{problem}{suggest(name, names)}")
+            result = function()
     finally:
         sys.path.remove(folder)
     module, tokenizer = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
@@ -128,19 +126,20 @@ class ModuleSource(Source):
                 f"{self.name} is a module of your own: it reads one sentence, and no pair"
             )
         sentence = self._sentence(text)
-        ids = torch.tensor([[token.id or 0 for token in sentence.tokens]], device=self._device)
-        # A single token attends to itself alone, which shows no kind.
-        if len(sentence.tokens) > 1:
-            self._find_kind(ids)  # sets `kinds`, which `expect_kind` reads
+        numbers = [token.id or 0 for token in sentence.tokens]
+        self._find_kind(numbers)  # sets `kinds`, which `expect_kind` reads
         expect_kind(self, kind, target)
+        ids = torch.tensor([numbers], device=self._device)
         return batch_of_one(sentence, {"input_ids": ids})
 
-    def _find_kind(self, ids: Int64[Tensor, "1 token"]) -> None:
+    def _find_kind(self, numbers: Sequence[int]) -> None:
         """Run the module once to find out whether any token attends to a later one, and set `kinds`."""
         if self._has_run:
             return
-        probe = CausalityProbe()
-        real = torch.ones(ids.shape, dtype=torch.bool, device=self._device)
+        # One token attends to itself alone, which shows no kind: probe with it twice.
+        probed = [*numbers] if len(numbers) > 1 else [*numbers, *numbers]
+        ids = torch.tensor([probed], device=self._device)
+        probe, real = CausalityProbe(), torch.ones_like(ids, dtype=torch.bool)
         batch = Batch(sentences=(), inputs={"input_ids": ids}, real=real, real_keys=real)
         self.stream(batch, [probe])
         self.kinds = ("encoder",) if probe.looks_ahead else ("decoder",)
@@ -207,9 +206,7 @@ class ModuleSource(Source):
             raise no_template(self.name)
         sentence = self._sentence(text)
         numbers = [token.id or 0 for token in sentence.tokens]
-        # One token attends to itself alone, which shows no kind: probe with it twice.
-        probed_ids = numbers if len(numbers) > 1 else numbers * 2
-        self._find_kind(torch.tensor([probed_ids], device=self._device))
+        self._find_kind(numbers)
         if self.kinds != ("decoder",):
             raise ModelError(
                 f"{self.name} generates nothing: its tokens look at later ones too; models that generate are decoders, "
