@@ -56,11 +56,7 @@ def batch_of_one(sentence: Sentence, inputs: dict[str, Tensor], kind: Kind | Non
 
 
 def join(batches: Collection[Batch]) -> Batch:
-    """Return one batch of all sentences, padded on the right.
-
-    No sentence's attention depends on the other sentences. With padding on the right, this holds for causal models too,
-    because tokens never attend to later positions.
-    """
+    """Return one batch of all sentences, padded on the right, where no token of a causal model can attend to it."""
     first = next(iter(batches))
     return replace(
         first,
@@ -85,8 +81,7 @@ def first_sentence(batch: Batch) -> Batch:
 def in_batches(singles: Mapping[_Key, Batch], tokens: int) -> Iterator[dict[_Key, Batch]]:
     """Yield groups of sentences of similar length, whose joined batch has at most `tokens` tokens with padding.
 
-    `singles` holds batches of one sentence each, under any keys, which the groups keep. A sentence with more tokens
-    forms a group of its own.
+    `singles` holds batches of one sentence each; one with more tokens forms a group of its own.
     """
     group: dict[_Key, Batch] = {}
     for key, single in sorted(singles.items(), key=lambda item: size_of(item[1])):

@@ -72,8 +72,6 @@ SELF_NAMES = {"selfattn", "selfattention", "attention"}
 # The most tokens of the input on which a model is compared with itself while it is watched.
 COMPARED = 16
 IDS = ("input_ids", "decoder_input_ids")
-# The inputs beside the ids that tokenizers return for any model.
-USUAL = frozenset({"attention_mask", "token_type_ids"})
 AT_MOST = 128  # the most tokens that a model generates freely before it is stopped
 # The model's own settings that hold when it generates the most likely tokens: which tokens begin and end a text, which
 # may never be generated, and which must come first (the language that it translates into).
@@ -178,9 +176,7 @@ class PretrainedSource(Source):
     ) -> Batch:
         """Return a batch of one text that is split into words, or that a tokenizer or processor has read already.
 
-        All inputs that the model takes go to the model, such as pictures or the places of words on a page. Raises
-        InputError: there is no token, an id that the model does not know, or an input that it does not take;
-        TooLongError: it has too many tokens.
+        All inputs that the model takes go to the model, such as pictures or the places of words on a page.
         """
         with as_model_error(self.name, "read these words"):
             if isinstance(prepared, list | tuple) and all(isinstance(one, str) for one in prepared):
@@ -217,7 +213,7 @@ class PretrainedSource(Source):
         refused = [
             name
             for name, tensor in inputs.items()
-            if name not in accepted and not (name in USUAL and _says_nothing(name, tensor))
+            if name not in accepted and not _says_nothing(name, tensor)
         ]
         if refused:
             raise InputError(
@@ -230,7 +226,7 @@ class PretrainedSource(Source):
         further = [
             f"{name} ({' x '.join(map(str, tensor.shape))}, #{_digest(tensor)})"
             for name, tensor in taken.items()
-            if name not in {"input_ids", *USUAL}
+            if name not in {"input_ids", "attention_mask", "token_type_ids"}
         ]
         return taken, (Note.of("inputs", names=", ".join(further)),) if further else ()
 
@@ -501,30 +497,21 @@ class PretrainedSource(Source):
         """
         runs_decoder = "decoder_input_ids" in batch.inputs
         model = self._full_model if runs_decoder else self._model
-        with (
-            keep_state(self._owner),
-            torch.no_grad(),
-            torch.random.fork_rng(devices=[]),
-            silence_library(),
-        ):
+        with self._at_rest(), torch.random.fork_rng(devices=[]):
             try:
                 if self._is_traced:
                     # A model outside the attention interface chooses its attention classes when it is built.
-                    config = copy.deepcopy(model.config)
+                    config, weights = copy.deepcopy(model.config), model.state_dict()
                     config._attn_implementation = "eager"
-                    rebuilt = type(model)(config).to(self._device, model.dtype).eval()
-                    rebuilt.load_state_dict(model.state_dict())
-                    model = rebuilt
+                    model = type(model)(config).to(self._device, model.dtype).eval()
+                    model.load_state_dict(weights)
                 set_attention(model, "eager")
                 output = model(**batch.inputs, output_attentions=True)
             except Exception:  # a model without an eager implementation may raise any exception
                 return []
         name = f"{batch.kind}_attentions" if runs_decoder else "attentions"
-        return [
-            weights.float().cpu()
-            for weights in getattr(output, name, None) or ()
-            if isinstance(weights, Tensor)
-        ]
+        attentions = getattr(output, name, None) or ()
+        return [weights.float().cpu() for weights in attentions if isinstance(weights, Tensor)]
 
     def digest(self) -> str:
         """Return a digest of the bytes of all weights, which identifies the model."""
@@ -608,12 +595,7 @@ class PretrainedSource(Source):
                 "what it should generate (target)"
             )
         limit, model = min(AT_MOST, self._decoder_limit or AT_MOST), self._full_model
-        with (
-            keep_state(self._owner),
-            as_model_error(self.name, "generate freely"),
-            torch.no_grad(),
-            silence_library(),
-        ):
+        with self._at_rest(), as_model_error(self.name, "generate freely"):
             set_attention(model, self._native)
             model.generation_config = greedy = _greedy(model.generation_config, limit)
             mask = torch.ones_like(source["input_ids"])
@@ -657,8 +639,10 @@ def _digest(tensor: Tensor) -> str:
 
 
 def _says_nothing(name: str, tensor: Tensor) -> bool:
-    """Return whether a usual input is what a model assumes without it: tokens of one type, and no padding."""
-    return not tensor.any() if name == "token_type_ids" else bool(tensor.all())
+    """Return whether an input is what a model assumes without it: tokens of one type, no padding."""
+    return (name == "token_type_ids" and not tensor.any()) or (
+        name == "attention_mask" and bool(tensor.all())
+    )
 
 
 def _read_before(model: Any, generated: Tensor) -> list[int]:

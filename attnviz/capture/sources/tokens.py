@@ -69,7 +69,6 @@ def read_encoding(prepared: Any, n_known: int, padding: int | None) -> dict[str,
     """Return the inputs of a model for one text, from the output of a tokenizer or processor or from ids alone.
 
     Each has an axis for the batch. If there is no ``attention_mask``, ids equal to `padding` at both ends are left out.
-    Raises InputError: these are no ids of one text, one is not below `n_known`, or an input is no array.
     """
     parts = prepared if isinstance(prepared, Mapping) else {"input_ids": prepared}
     inputs = {
@@ -234,11 +233,12 @@ def notes_on(
 def _broken_syllable(tokens: Sequence[Token], typed: tuple[str, str]) -> tuple[str, int] | None:
     """Return the first Korean syllable that is split into several tokens, and their number; None if there is none."""
     # The number of tokens that each character is in, by its sentence and place.
-    counts = Counter[tuple[int, int]]()
-    for token in tokens:
-        is_space = not token.piece.strip("▁Ġ")
-        if token.span and not token.special and not is_space:
-            counts.update((token.segment, place) for place in range(*token.span))
+    counts = Counter(
+        (token.segment, place)
+        for token in tokens
+        if token.span and not token.special and token.piece.strip("▁Ġ")
+        for place in range(*token.span)
+    )
     for (segment, place), n in counts.items():
         letter = typed[segment][place]
         if n > 1 and HANGUL.match(letter):
@@ -263,15 +263,13 @@ def _slow_spans(
     segments: list[int | None] = [None] * len(pieces)
     spans: list[Span | None] = [None] * len(pieces)
     decode = tokenizer.convert_tokens_to_string
-    for segment, text in enumerate(typed):
-        own_pieces = [pieces[place] for place in places[segment]]
+    for segment, (text, own) in enumerate(zip(typed, places, strict=True)):
+        own_pieces = [pieces[place] for place in own]
         read = decode(own_pieces)
-        own_spans: Sequence[Span | None] = [None] * len(own_pieces)
-        if text.startswith(read):
-            # A text that is cut may end within a character.
-            own_spans = _spans_by_prefixes(decode, own_pieces, text[: len(read) + 1])
-        for place, span in zip(places[segment], own_spans, strict=True):
-            segments[place], spans[place] = segment, span
+        # A text that is cut may end within a character.
+        found = _spans_by_prefixes(decode, own_pieces, text[: len(read) + 1])
+        for place, span in zip(own, found, strict=True):
+            segments[place], spans[place] = segment, span if text.startswith(read) else None
     return segments, spans
 
 
