@@ -346,7 +346,7 @@ def is_model(text: str) -> bool:
     if text.partition(":")[0] in names() or ("/" in text and " " not in text.strip()):
         return True
     try:
-        is_path = bool(text.strip()) and Path(text).expanduser().exists()
+        is_path = bool(text.strip()) and os.path.exists(os.path.expanduser(text))
         return is_path or is_cached(name, revision or None, needs_weights=False)
-    except (OSError, RuntimeError, ValueError):  # the text is no valid name of a file or a model
+    except ValueError:  # the text is no valid name of a model
         return False

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from typing_extensions import Self
 
 from attnviz.attention import GENERATED, Kind, Note, Receipt, Token
-from attnviz.capture.batching import GeneratedText, batch_of_one, with_generation
+from attnviz.capture.batching import batch_of_one, with_generation
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.sources import Source, expect_kind
@@ -194,9 +194,12 @@ class TrainedSource(_HomeBuilt):
         source = self._numbers(sentence.tokens)
         if not self.generates:
             return batch_of_one(sentence, {"words": source}, shown_kind)
-        generated = self._generate(source, target)
-        inputs = {"source": source, "target": self._numbers(generated.tokens)}
-        sentence = with_generation(sentence, generated, shown_kind, "word")
+        text, tokens = self._generate(source, target)
+        start = _special(START, GENERATED, self._config.start)
+        inputs = {"source": source, "target": self._numbers(tokens)}
+        sentence = with_generation(
+            sentence, shown_kind, "word", text=text, tokens=tokens, start=start
+        )
         return batch_of_one(sentence, inputs, shown_kind)
 
     def _numbers(self, tokens: Sequence[Token]) -> Tensor:
@@ -277,8 +280,8 @@ class TrainedSource(_HomeBuilt):
             notes += (Note.of("unknown_words", words=", ".join(dict.fromkeys(unknown))),)
         return Sentence(text=text, pair=pair, tokens=tokens, notes=notes, is_cut=n_words > limit)
 
-    def _generate(self, source: Tensor, target: str | None) -> GeneratedText:
-        """Return the target as tokens or, if it is None, the model's own translation of the source ids."""
+    def _generate(self, source: Tensor, target: str | None) -> tuple[str, tuple[Token, ...]]:
+        """Return the target or, if it is None, the model's own translation of the source ids; and its tokens."""
         if target is None:
             prepared = self._translations.get(tuple(source[0].tolist()))
             numbers = prepared or self._model.translate(source).words[0].tolist()
@@ -293,9 +296,7 @@ class TrainedSource(_HomeBuilt):
                 raise TooLongError(
                     f"the target has {len(words):,} words, but {self.name} generates at most {limit - 1:,}"
                 )
-        tokens = self._labelled([*words, END] if is_ended else words)
-        start = _special(START, GENERATED, self._config.start)
-        return GeneratedText(text=" ".join(words), tokens=tokens, read=(start, *tokens[:-1]))
+        return " ".join(words), self._labelled([*words, END] if is_ended else words)
 
     def _labelled(self, words: Sequence[str]) -> tuple[Token, ...]:
         """Return generated words as tokens, with their spans in the text joined by spaces."""

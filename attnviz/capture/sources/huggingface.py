@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.attention import GENERATED, SOFTMAX, Kind, Note, Receipt, Token
-from attnviz.capture.batching import GeneratedText, batch_of_one, join, with_generation
+from attnviz.capture.batching import batch_of_one, join, with_generation
 from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.sources import Source, expect_kind
@@ -51,6 +51,7 @@ from attnviz.capture.sources.tokens import (
     meaning,
     notes_on,
     padding_id,
+    pieces_of,
     read_encoding,
     read_tokens,
 )
@@ -236,10 +237,16 @@ class PretrainedSource(Source):
         """Return a batch of one sentence with its generated text, if the model generates one."""
         if not self._runs_decoder(kind, target):
             return batch_of_one(sentence, inputs, "encoder" if self.generates else None)
-        generated = self._free(inputs) if target is None else self._forced(target)
-        inputs = self._decoder_inputs(inputs, [token.id or 0 for token in generated.read])
-        kind = kind or "cross"
-        return batch_of_one(with_generation(sentence, generated, kind, "token"), inputs, kind)
+        if target is None:
+            target, first, tokens, notes = self._free(inputs)
+            sentence = replace(sentence, notes=(*sentence.notes, *notes))
+        else:
+            first, tokens = self._forced(target)
+        (piece,), kind = pieces_of(self._tokenizer, [first]), kind or "cross"
+        start = Token(text=visible(piece), piece=piece, id=first, special=True, segment=GENERATED)
+        inputs = self._decoder_inputs(inputs, [first, *(token.id or 0 for token in tokens[:-1])])
+        sentence = with_generation(sentence, kind, "token", text=target, tokens=tokens, start=start)
+        return batch_of_one(sentence, inputs, kind)
 
     def _runs_decoder(self, kind: Kind | None, target: str | None) -> bool:
         """Return whether text must be generated to show this kind of attention. Raises SelectionError."""
@@ -456,10 +463,9 @@ class PretrainedSource(Source):
 
     def _names(self, numbers: Sequence[int]) -> list[str]:
         """Return tokens as text; a token without visible text is spelled as in the vocabulary."""
-        pieces = self._tokenizer.convert_ids_to_tokens(list(numbers))
         return [
-            visible(self._tokenizer.decode([number]).strip()) or visible(piece or f"<{number}>")
-            for number, piece in zip(numbers, pieces, strict=True)
+            visible(self._tokenizer.decode([number]).strip()) or visible(piece)
+            for number, piece in zip(numbers, pieces_of(self._tokenizer, numbers), strict=True)
         ]
 
     def random_batches(self, lengths: Sequence[int], seed: int) -> list[Batch]:
@@ -567,8 +573,8 @@ class PretrainedSource(Source):
             )
         return kind == batch.kind
 
-    def _forced(self, target: str) -> GeneratedText:
-        """Return the tokens of a target, which replace those that the model would generate (teacher forcing)."""
+    def _forced(self, target: str) -> tuple[int, tuple[Token, ...]]:
+        """Return the id read first, and the tokens of a target, which the model is made to generate."""
         ids = self._tokenizer(text_target=target, verbose=False)["input_ids"]
         limit = self._decoder_limit
         if limit is not None and len(ids) > limit:
@@ -585,10 +591,10 @@ class PretrainedSource(Source):
             raise ModelError(
                 f"{self.name} cannot be forced to a target: it reads something else than it generated"
             )
-        return GeneratedText(text=target, tokens=tokens, read=(self._start(read[0]), *tokens[:-1]))
+        return read[0], tokens
 
-    def _free(self, source: dict[str, Tensor]) -> GeneratedText:
-        """Generate the most likely token at each step, from the encoder's inputs, until the end token or the limit."""
+    def _free(self, source: dict[str, Tensor]) -> tuple[str, int, tuple[Token, ...], list[Note]]:
+        """Return the text of the most likely token at each step, the id read first, the tokens, and notes."""
         if not self._has_head:
             raise ModelError(
                 f"{self.name} was saved without the projection to its words, so it generates nothing freely: give "
@@ -602,16 +608,9 @@ class PretrainedSource(Source):
             start, *ids = model.generate(**{"attention_mask": mask, **source})[0].tolist()
         end = greedy.eos_token_id
         is_over = ids[-1] in (end if isinstance(end, list) else [end])
-        notes = () if is_over else (Note.of("generation_stopped", n=limit),)
-        text, tokens = meaning(self._tokenizer, ids), generated_tokens(self._tokenizer, ids)
-        return GeneratedText(
-            text=text, tokens=tokens, read=(self._start(start), *tokens[:-1]), notes=notes
-        )
-
-    def _start(self, number: int) -> Token:
-        """Return the token that the decoder reads first, by its id."""
-        piece = self._tokenizer.convert_ids_to_tokens(number) or f"<{number}>"
-        return Token(text=visible(piece), piece=piece, id=number, special=True, segment=GENERATED)
+        notes = [] if is_over else [Note.of("generation_stopped", n=limit)]
+        text = meaning(self._tokenizer, ids)
+        return text, start, generated_tokens(self._tokenizer, ids, text), notes
 
 
 def _greedy(own: Any, limit: int) -> Any:

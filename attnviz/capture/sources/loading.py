@@ -39,14 +39,10 @@ IMPLEMENTATIONS = frozenset(
     {"eager", "sdpa", "flex_attention"}
     | {"flash_attention_2", "flash_attention_3", "flash_attention_4"}
 )
-IMPLEMENTATION_KEYS = frozenset(
-    {"attn_implementation", "_attn_implementation", "_attn_implementation_internal"}
-)
 # Files beside config.json that may also name an attention implementation.
 BESIDE = tuple(
     f"{name}_config.json" for name in ("generation", "tokenizer", "processor", "preprocessor")
 )
-_SAFETENSORS_FILE = re.compile(r"[^/\\]+\.safetensors")
 # The largest numbers of labels (each of which gets a name) and of layers in a configuration, and of anything else.
 MOST = {"labels": 2**20, "layer": 1_000, "": 2**27}
 # The gain of randomly drawn weights. The libraries' own initial weights are so small that every head would attend to
@@ -205,9 +201,10 @@ def _check_files(location: Location, options: dict[str, Any]) -> None:
                 raise ModelError(
                     f"{location.name} cannot be loaded: its {name_of_size} is {clip(text, 24)}, which no model has"
                 )
-            if not IMPLEMENTATION_KEYS.isdisjoint(keys) and value not in {None, *IMPLEMENTATIONS}:
+            names_attention = any("attn_implementation" in key for key in keys)
+            if names_attention and value not in {None, *IMPLEMENTATIONS}:
                 reason = f"the attention {text!r}, which is not the library's own: to load it would run somebody's code"
-            elif "weight_map" in keys and not _SAFETENSORS_FILE.fullmatch(str(value)):
+            elif "weight_map" in keys and not re.fullmatch(r"[^/\\]+\.safetensors", str(value)):
                 reason = f"{text!r}: {SAFETENSORS_ONLY}, in the model's own folder"
             else:
                 continue

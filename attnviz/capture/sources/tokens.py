@@ -137,7 +137,7 @@ def generated_tokens(
     token ends where the decoded text of all tokens up to it ends.
     """
     text = meaning(tokenizer, ids) if text is None else text
-    pieces, are_special = _pieces(tokenizer, ids), [False] * len(ids)
+    pieces, are_special = pieces_of(tokenizer, ids), [False] * len(ids)
     if not is_of_library(tokenizer):
         spans = _own_spans(tokenizer, ids, text)
     else:
@@ -165,7 +165,7 @@ def own_tokens(tokenizer: Any, text: str) -> tuple[Token, ...]:
         spans = [span if span[0] < span[1] else None for span in offsets]
     else:
         spans = _own_spans(tokenizer, ids, text)
-    return _labelled(tokenizer, ids, _pieces(tokenizer, ids), spans, (text, ""))
+    return _labelled(tokenizer, ids, pieces_of(tokenizer, ids), spans, (text, ""))
 
 
 def meaning(tokenizer: Any, ids: Sequence[int]) -> str:
@@ -194,7 +194,7 @@ def is_of_library(tokenizer: Any) -> bool:
     return hasattr(tokenizer, "convert_ids_to_tokens")
 
 
-def _pieces(tokenizer: Any, ids: Sequence[int]) -> list[str]:
+def pieces_of(tokenizer: Any, ids: Sequence[int]) -> list[str]:
     """Return the spelling of each token in the vocabulary or, if the tokenizer does not tell it, its text."""
     if not is_of_library(tokenizer):
         return [meaning(tokenizer, [number]) for number in ids]
