@@ -242,7 +242,8 @@ class PretrainedSource(Source):
             sentence = replace(sentence, notes=(*sentence.notes, *notes))
         else:
             first, tokens = self._forced(target)
-        (piece,), kind = pieces_of(self._tokenizer, [first]), kind or "cross"
+        kind = kind or "cross"
+        (piece,) = pieces_of(self._tokenizer, [first])
         start = Token(text=visible(piece), piece=piece, id=first, special=True, segment=GENERATED)
         inputs = self._decoder_inputs(inputs, [first, *(token.id or 0 for token in tokens[:-1])])
         sentence = with_generation(sentence, kind, "token", text=target, tokens=tokens, start=start)
@@ -440,18 +441,13 @@ class PretrainedSource(Source):
         """
         config, full_model = self._model.config, self._full_model or self._owner
         transforms = ("final_logit_softcapping", "logit_scale", "logits_scaling")
-        is_lacking = self.generates and not self._has_head
-        if (
-            kind == "encoder"
-            or is_lacking
-            or any(getattr(config, name, None) for name in transforms)
-        ):
+        is_transformed = any(getattr(config, name, None) for name in transforms)
+        if kind == "encoder" or is_transformed or (self.generates and not self._has_head):
             return None
         module: Any = None if full_model is None else full_model.get_output_embeddings()
         if module is None and not self.generates and getattr(config, "tie_word_embeddings", False):
-            module = input_embeddings(
-                self._model
-            )  # a decoder that was loaded without its projection
+            # A decoder that was loaded without its projection shares the weights of its word vectors.
+            module = input_embeddings(self._model)
         if not isinstance(getattr(module, "weight", None), Tensor):
             return None
         bias = getattr(module, "bias", None)
@@ -639,9 +635,9 @@ def _digest(tensor: Tensor) -> str:
 
 def _says_nothing(name: str, tensor: Tensor) -> bool:
     """Return whether an input is what a model assumes without it: tokens of one type, no padding."""
-    return (name == "token_type_ids" and not tensor.any()) or (
-        name == "attention_mask" and bool(tensor.all())
-    )
+    if name == "token_type_ids":
+        return not tensor.any()
+    return name == "attention_mask" and bool(tensor.all())
 
 
 def _read_before(model: Any, generated: Tensor) -> list[int]:

@@ -141,8 +141,8 @@ def generated_tokens(
     if not is_of_library(tokenizer):
         spans = _own_spans(tokenizer, ids, text)
     else:
-        are_special = [number in set(tokenizer.all_special_ids) for number in ids]
-        is_fast = tokenizer.is_fast
+        special, is_fast = set(tokenizer.all_special_ids), tokenizer.is_fast
+        are_special = [number in special for number in ids]
         spans = _spans_of_generated(tokenizer, ids, text) if is_fast else [None] * len(ids)
     tokens = _labelled(tokenizer, ids, pieces, spans, (text, ""), are_special)
     return tuple(replace(token, segment=GENERATED) for token in tokens)
