@@ -12,7 +12,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from attnviz.capture.batching import READ
 from attnviz.capture.cuts import Cuts, Cutter
 from attnviz.capture.observers import Batch, Block
 from attnviz.capture.projections import ProjectionCollector
@@ -20,6 +19,8 @@ from attnviz.capture.sources import Source
 from attnviz.capture.stream import Layer, for_each_head
 from attnviz.capture.targets import Target
 
+# The names of the input that holds the ids of the text; each kind of model uses one of them.
+READ = ("input_ids", "words", "source")
 MOST_VARIANTS = 64  # that run as one batch
 MOST_NUMBERS = 2**25  # weights of a layer, or logits, of one batch
 
@@ -145,7 +146,7 @@ class Study:
         """Return values [head, key, d_v] and output projection [head, d_v, d] of each layer; None if one has none."""
         writers = []
         for place in self.shown:
-            projection = collectors[place].projections().output
+            *_others, projection = collectors[place].projections()
             if projection is None:
                 return None
             n_heads = base.weights[place].shape[0]

@@ -78,11 +78,7 @@ def attend(
             pooled (sum over the keys of a group, mean over its queries), with a note in the record.
         vectors: whether the record keeps the queries, keys and values of any size that fits in the memory beside the
             weights; False keeps them if they take at most 96 KB.
-        device: as for `open_source`, and so are the four arguments below.
-        dtype: the number format.
-        revision: a branch, tag or commit on the hub.
-        trust_remote_code: whether code shipped with the model may run.
-        notify: called with a line that the user should read.
+        device, dtype, revision, trust_remote_code, notify: how the model is loaded, as for `open_source`.
 
     Returns:
         The record: `weights` of shape (layer, head, query, key), float32.
@@ -161,19 +157,19 @@ def attend_batch(
     from attnviz.capture.stream import RecordCollector
 
     layers, heads = normalize_selection(layers, heads)
-    grid = grid_around(layers, heads)
     if vectors and (rows is not None or keys is not None):
         raise SettingsError("vectors are of whole sentences: give no rows or keys with them")
     labels = []
     for sentence in batch.sentences:
         key_tokens = sentence.tokens if sentence.keys is None else sentence.keys
         labels.append(cut(sentence.tokens, key_tokens, rows, keys))
+    # A negative number counts from the end, which is unknown before the model runs: all are kept, the record selects.
+    kept = [
+        None if numbers is None or min(numbers, default=0) < 0 else numbers
+        for numbers in grid_around(layers, heads)
+    ]
     collector = RecordCollector(
-        *map(_non_negative, grid),
-        rows=rows,
-        keys=keys,
-        memory=parse_bytes(memory),
-        vectors=vectors,
+        *kept, rows=rows, keys=keys, memory=parse_bytes(memory), vectors=vectors
     )
     receipt = source.stream(batch, [collector])
     cell = collector.cell  # the number of neighbouring tokens per row and per column
@@ -181,13 +177,11 @@ def attend_batch(
     for index, (sentence, label) in enumerate(zip(batch.sentences, labels, strict=True)):
         weights = collector.weights(index)
         query_tokens, key_tokens = label["query_tokens"], label["key_tokens"]
-        if batch.kind is not None:
-            kind = batch.kind
-        elif rows is None and keys is None:
-            kind = collector.kind(weights)
-        else:
-            # A part of the weights may contain no key later than its query, so the weights cannot show the kind.
-            kind = source.kinds[0]
+        kind = batch.kind
+        if kind is None:
+            # A part of the weights may contain no key later than its query, so that it cannot show the kind.
+            is_whole = rows is None and keys is None
+            kind = collector.kind(weights) if is_whole else source.kinds[0]
         notes = list(sentence.notes)
         short_rows = list(label["short_rows"])
         if source.has_sinks:
@@ -198,9 +192,8 @@ def attend_batch(
         notes += label["notes"]
         n_queries, n_keys = len(query_tokens), len(key_tokens)
         if cell > 1:
-            notes.append(
-                Note.of("pooled", cell=cell, wide=cell, n_queries=n_queries, n_keys=n_keys)
-            )
+            counts = {"n_queries": n_queries, "n_keys": n_keys}
+            notes.append(Note.of("pooled", cell=cell, wide=cell, **counts))
         record = Attention(
             weights=weights,
             query_tokens=_group_tokens(query_tokens, cell),
@@ -222,7 +215,6 @@ def attend_batch(
             vectors=collector.vectors(index),
             exact=collector.exact(index, query_tokens, key_tokens),
         )
-        # The collector keeps all layers and heads if a number is negative; the record selects by it.
         records.append(record.select(layers, heads))
     return records
 
@@ -270,13 +262,3 @@ def _check_texts(
             if text is not None or strings is texts:
                 check_text(text, label)
                 check_sentence(text)
-
-
-def _non_negative(numbers: Sequence[int] | None) -> Sequence[int] | None:
-    """Return the numbers if none is negative, else None, which keeps all.
-
-    A negative number counts from the end, which is unknown before the model runs; `Attention.select` applies it later.
-    """
-    if numbers is None or any(number < 0 for number in numbers):
-        return None
-    return numbers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeVar
 
 import torch
@@ -13,36 +13,29 @@ from attnviz.attention import Kind, Note, Token
 from attnviz.capture.observers import CPU, Batch, Sentence
 
 _Key = TypeVar("_Key", bound=Hashable)
-# The names of the input that holds the ids of the tokens that a model reads; each kind of model uses one of them.
-READ = ("input_ids", "words", "source")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GeneratedText:
-    """The text that a model generates from one sentence."""
-
-    text: str  # the target as typed, or the decoded tokens
-    tokens: tuple[Token, ...]  # the generated tokens, one per step
-    # The tokens that the decoder reads, one per step: the start token, then the tokens generated so far.
-    read: tuple[Token, ...]
-    notes: tuple[Note, ...] = ()
 
 
 def with_generation(
-    sentence: Sentence, generated: GeneratedText, kind: Kind, unit: Literal["word", "token"]
+    sentence: Sentence,
+    kind: Kind,
+    unit: Literal["word", "token"],
+    *,
+    text: str,
+    tokens: tuple[Token, ...],
+    start: Token,
 ) -> Sentence:
-    """Return a sentence with its generated text, and with the queries and keys of this kind of attention.
+    """Return a sentence with the text generated from it, and with the queries and keys of this kind of attention.
 
-    `unit` is the unit of the text that the model generates, for the notes.
+    A decoder reads the start token first, then the tokens generated so far; `unit` is that of its text, for the notes.
     """
-    sentence = replace(sentence, target=generated.text, notes=(*sentence.notes, *generated.notes))
+    sentence = replace(sentence, target=text)
     if kind == "encoder":
         return sentence
-    notes = [Note(f"row_generates_{unit}")]
+    notes = [*sentence.notes, Note(f"row_generates_{unit}")]
     if kind == "decoder":
         notes.append(Note(f"column_read_{unit}s"))
-    keys = sentence.tokens if kind == "cross" else generated.read
-    return replace(sentence, tokens=generated.tokens, keys=keys, notes=(*sentence.notes, *notes))
+    keys = sentence.tokens if kind == "cross" else (start, *tokens[:-1])
+    return replace(sentence, tokens=tokens, keys=keys, notes=tuple(notes))
 
 
 def batch_of_one(sentence: Sentence, inputs: dict[str, Tensor], kind: Kind | None = None) -> Batch:
@@ -58,11 +51,7 @@ def batch_of_one(sentence: Sentence, inputs: dict[str, Tensor], kind: Kind | Non
 
 
 def join(batches: Collection[Batch]) -> Batch:
-    """Return one batch of all sentences, padded on the right.
-
-    No sentence's attention depends on the other sentences. With padding on the right, this holds for causal models too,
-    because tokens never attend to later positions.
-    """
+    """Return one batch of all sentences, padded on the right, where no token of a causal model can attend to it."""
     first = next(iter(batches))
     return replace(
         first,
@@ -87,8 +76,7 @@ def first_sentence(batch: Batch) -> Batch:
 def in_batches(singles: Mapping[_Key, Batch], tokens: int) -> Iterator[dict[_Key, Batch]]:
     """Yield groups of sentences of similar length, whose joined batch has at most `tokens` tokens with padding.
 
-    `singles` holds batches of one sentence each, under any keys, which the groups keep. A sentence with more tokens
-    forms a group of its own.
+    `singles` holds batches of one sentence each; one with more tokens forms a group of its own.
     """
     group: dict[_Key, Batch] = {}
     for key, single in sorted(singles.items(), key=lambda item: size_of(item[1])):

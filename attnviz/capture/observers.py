@@ -105,12 +105,8 @@ ROWS = 64  # rows processed together: about as many as the CPU caches hold for o
 class ExactRows:
     """The strongest links of each row of a layer, and statistics of its heads, collected as rows stream by.
 
-    Args:
-        n_heads: the number of heads.
-        rows: the first and one-past-last row that will come, counted in the padded batch.
-        keys: the first and one-past-last key, counted in the same way.
-        n_links: the number of links to keep per row.
-        statistics: the names of the statistics, some of `attnviz.attention.STATISTICS`.
+    `rows` and `keys` are the first and one-past-last one that will come, counted in the padded batch; `statistics` are
+    the names of some of `attnviz.attention.STATISTICS`.
     """
 
     def __init__(
@@ -206,10 +202,7 @@ def strongest(
     grouped = weights[..., : n_groups * GROUP].reshape(n_heads, n_rows, n_groups, GROUP)
     groups = grouped.amax(dim=3).topk(n, dim=2, sorted=False).indices  # (H, R, n)
     candidates = grouped.gather(2, groups[..., None].expand(-1, -1, -1, GROUP)).flatten(2)
-    remainder = weights[..., n_groups * GROUP :]
-    best = (torch.cat([candidates, remainder], dim=2) if remainder.shape[2] else candidates).topk(
-        n, dim=2
-    )
+    best = torch.cat([candidates, weights[..., n_groups * GROUP :]], dim=2).topk(n, dim=2)
     group, place = best.indices // GROUP, best.indices % GROUP
     keys = groups.gather(2, group.clamp_max(n - 1)) * GROUP + place
     return best.values, keys.where(group < n, best.indices + (n_groups - n) * GROUP)
@@ -222,12 +215,8 @@ class WeightCollector:
     group and the mean over its queries. Pooled weights are exact, because rows are added up as they arrive. The
     strongest links of each row, and statistics of each head, are kept beside them.
 
-    Args:
-        layers: layer numbers, counted from 0; None keeps all.
-        heads: head numbers, counted from 0; None keeps all.
-        rows: the query tokens to keep; None keeps all.
-        keys: the key tokens to keep; None keeps all.
-        memory: the most bytes to keep; None sets no limit.
+    Layers and heads are numbers counted from 0; None keeps all of them, all rows (queries) or all keys. `memory` is the
+    most bytes to keep.
     """
 
     def __init__(
@@ -386,7 +375,7 @@ class WeightCollector:
         return "encoder" if any(np.triu(pattern, 1).any() for pattern in patterns) else "decoder"
 
     def _n_groups(self, spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-        """Return the numbers of groups of a sentence's rows and of its keys, given the span of each."""
+        """Return the numbers of groups of a sentence's rows and of its keys."""
         return tuple(math.ceil((last - first) / self.cell) for first, last in spans)
 
     def _no_rows(self, rows: tuple[int, int], keys: tuple[int, int]) -> ExactRows:

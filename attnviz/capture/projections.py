@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import get_ident
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -41,15 +41,6 @@ class Projection:
     given: Float[Tensor, "token given"]  # its input for the first sentence
     weight: Float[Tensor, "given made"]
     bias: Float[Tensor, " made"] | None
-
-
-class LayerProjections(NamedTuple):
-    """The projections of one layer; each is None if no linear projection computed exactly that tensor."""
-
-    query: Projection | None  # to the queries of all heads, and so on
-    key: Projection | None
-    value: Projection | None
-    output: Projection | None  # from the joined contexts of all heads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,9 +94,8 @@ def show_calls(model: nn.Module, observers: Sequence[object]) -> Iterator[None]:
             observer.observe_call(Call(module=module, given=x, made=_with_token_axis(output)))
 
     with ExitStack() as stack:
-        for module in model.modules() if call_observers else ():
-            if _is_small(module):
-                stack.callback(module.register_forward_hook(show).remove)
+        for module in filter(_is_small, model.modules() if call_observers else ()):
+            stack.callback(module.register_forward_hook(show).remove)
         yield
 
 
@@ -151,17 +141,16 @@ class ProjectionCollector(LayerObserver):
         """The calls between the wanted layer's attention and the next one's."""
         return self._kept[0][2]
 
-    def projections(self) -> LayerProjections:
-        """Return the projections around the layer's attention."""
+    def projections(self) -> tuple[Projection | None, ...]:
+        """Return the projections to the queries, keys and values of all heads, and from their joined contexts.
+
+        Each is None if no linear projection computed exactly that tensor.
+        """
         layer, calls = self.layer, _join_steps(self.before)
         contexts = layer.output.flatten(2)  # (B, Q, H, d) -> (B, Q, H * d)
         readers = [call for call in self.after if same(call.given, contexts)]
-        return LayerProjections(
-            query=maker_of(calls, layer.query),
-            key=maker_of(calls, layer.key),
-            value=maker_of(calls, layer.value),
-            output=projection_of(readers[0], 0, readers[0].made.shape[2]) if readers else None,
-        )
+        output = projection_of(readers[0], 0, readers[0].made.shape[2]) if readers else None
+        return (*(maker_of(calls, x) for x in (layer.query, layer.key, layer.value)), output)
 
     def embedded(self, x: Tensor) -> Embedded | None:
         """Return the embeddings whose sum is the layer's input x [token, d_model]; None if x is no such sum."""

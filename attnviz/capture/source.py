@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import signature
@@ -54,12 +54,6 @@ class Opening(TypedDict, total=False):
 # A model's name or a model in memory; see `as_source`.
 Model: TypeAlias = "str | Path | Source | Module | Pipeline | None"
 
-# What to use instead of keywords that earlier versions had.
-REMOVED_KEYWORDS = {
-    "causal": "attnviz demo mask shows a causal mask",
-    "truncate": "a text that is too long is cut, and a note says so",
-}
-
 
 def check_keywords(
     function: Callable[..., object], given: Iterable[str], known: frozenset[str]
@@ -70,10 +64,6 @@ def check_keywords(
     """
     for name in given:
         if name not in known:
-            if name in REMOVED_KEYWORDS:
-                raise TypeError(
-                    f"{function.__name__}() has no {name!r} any more: {REMOVED_KEYWORDS[name]}"
-                )
             meant = difflib.get_close_matches(name, [*signature(function).parameters, *known], 1)
             hint = f". Did you mean {meant[0]!r}?" if meant else ""
             raise TypeError(
@@ -102,9 +92,8 @@ def as_source(
         loading: options as for `open_source`; not allowed for a model in memory, which is already loaded.
 
     Raises:
-        ModelError: the model cannot be used, or the tokenizer belongs to another model.
         SettingsError: a tokenizer is given for a model that has its own, or loading options for a loaded model.
-        InputError, FileFormatError: as for `open_source`.
+        ModelError, InputError, FileFormatError: as for `open_source`, or the tokenizer belongs to another model.
     """
     check_keywords(as_source, loading, Opening.__optional_keys__)
     if tokenizer is not None and (model is None or isinstance(model, str | Path | Source)):
@@ -152,9 +141,8 @@ def _unwrap(model: Any) -> tuple[Any, object] | None:
         first: Any = next(model.children(), None)
         if hasattr(first, "auto_model") and hasattr(first, "tokenizer"):
             return first.auto_model, first.tokenizer
-    pipelines = sys.modules.get(
-        "transformers.pipelines.base"
-    )  # imported wherever there is a pipeline
+    # Imported wherever there is a pipeline.
+    pipelines = sys.modules.get("transformers.pipelines.base")
     if pipelines is not None and isinstance(model, pipelines.Pipeline):
         return model.model, model.tokenizer
     return None
@@ -203,29 +191,37 @@ def open_source(
         SettingsError: weights cannot be drawn at random, because no model is named or the model is home-built.
     """
     notify = notify or _warn
-    name = _parse_name(model, revision)
-    is_home_built = name.name in names() or name.name.endswith(".safetensors")
-    if drawn is not None and (model is None or name.function is not None or is_home_built):
+    name, sizes = DEFAULT_MODEL if model is None else str(model), dict[str, int]()
+    code = re.fullmatch(r"(.+\.py)(?::(.*))?", name)
+    # An existing path is not divided, nor one of Windows, where a colon follows the letter of the drive.
+    if code is None and "\\" not in name and not os.path.exists(os.path.expanduser(name)):
+        name, sizes = split_sizes(name)
+        if revision is None and "@" in name:
+            name, _, revision = name.partition("@")
+    is_home_built = name in names() or name.endswith(".safetensors")
+    if drawn is not None and (model is None or code is not None or is_home_built):
         raise SettingsError(
             "weights are drawn at random of a model on the hub or in a folder, which must be named"
         )
-    if name.function is not None:
-        return _from_code(name.name, name.function, _device(device), _dtype(dtype), notify)
+    if code is not None:
+        return _from_code(code[1], code[2] or "", _device(device), _dtype(dtype), notify)
     if is_home_built:
-        return _home_built(name.name, device, dtype, name.sizes)
-    suffix = Path(name.name).suffix.lower()
-    if suffix in FOREIGN and not os.path.isdir(name.name):
-        raise ModelError(f"{visible(name.name)} {FOREIGN[suffix]}")
-    _refuse_misspelling(name.name)
+        from attnviz.capture.sources.home_built import home_built
+
+        return home_built(name, sizes, _device(device), _dtype(dtype))
+    suffix = Path(name).suffix.lower()
+    if suffix in FOREIGN and not os.path.isdir(name):
+        raise ModelError(f"{visible(name)} {FOREIGN[suffix]}")
+    _refuse_misspelling(name)
     try:
-        location = locate(name.name, name.revision, needs_weights=drawn is None)
+        location = locate(name, revision, needs_weights=drawn is None)
         from attnviz.capture.sources.huggingface import open_pretrained
 
         return open_pretrained(
             location,
             device=_device(device),
             dtype=_dtype(dtype),
-            revision=name.revision,
+            revision=revision,
             trust_remote_code=trust_remote_code,
             seed=drawn,
             generates=generates,
@@ -233,7 +229,15 @@ def open_source(
     except ModelError as error:
         if model is not None:
             raise
-        return _open_substitute(error, reads, device, dtype, notify)
+        substitute = TOY_KOREAN if is_korean(reads) else TOY
+        # Opening the substitute fails too if the device does not exist, so it comes before the notice.
+        toy = open_source(substitute, device=device, dtype=dtype)
+        reason = error.reason if isinstance(error, UnreachableModelError) else str(error)
+        notify(
+            f'{reason}; using the home-built model "{substitute}" instead (with DistilBERT\'s shapes: '
+            "-m toy-random-bert:n_layers=6,d_model=768,n_heads=12)"
+        )
+        return toy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,36 +270,6 @@ def list_models(folders: Iterable[str | Path] = (".", "outputs")) -> tuple[Liste
     return tuple(models)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelName:
-    """The parts of a model's name, such as ``gpt2@main``, ``toy-random:n_heads=2`` or ``my_module.py:build``."""
-
-    name: str  # the name alone, or the path of a folder or file
-    revision: str | None = None  # the branch, tag or commit after "@"
-    sizes: Mapping[str, int] = field(default_factory=dict)  # the sizes after ":", by name
-    # The function in a file of code that returns the model; None if the name is not a file of code.
-    function: str | None = None
-
-
-def _parse_name(model: str | Path | None, revision: str | None) -> ModelName:
-    """Return the parts of a model's name, or of the default's; `revision` is the one given beside it, if any.
-
-    The path of an existing folder or file, or one of Windows, is not divided.
-    """
-    if model is None:
-        return ModelName(name=DEFAULT_MODEL, revision=revision)
-    text = str(model)
-    if code := re.fullmatch(r"(.+\.py)(?::(.*))?", text):
-        return ModelName(name=code[1], function=code[2] or "")
-    # A backslash stands only in paths of Windows, where a colon follows the letter of the drive.
-    if os.path.exists(os.path.expanduser(text)) or "\\" in text:
-        return ModelName(name=text, revision=revision)
-    name, sizes = split_sizes(text)
-    if revision is None and "@" in name:
-        name, _, revision = name.partition("@")
-    return ModelName(name=name, revision=revision, sizes=sizes)
-
-
 def _from_code(
     file: str,
     function: str,
@@ -323,67 +297,38 @@ def _refuse_misspelling(model: str) -> None:
     name = model.strip().lower()
     is_similar = difflib.get_close_matches(name, names(), n=1, cutoff=0.8)
     is_meant = name.startswith((TOY, "bottleneck-")) or is_similar
-    if "/" in model or not is_meant or os.path.isdir(model):
-        return
-    advice = ""
-    if name.startswith("bottleneck"):
-        advice = "; `attnviz demo bottleneck` compares those with and without attention"
-    raise UnknownModelError(
-        f"there is no home-built model '{clip(visible(model), 60)}'{suggest(name, names())}{advice}"
-    )
+    if "/" not in model and is_meant and not os.path.isdir(model):
+        shown = clip(visible(model), 60)
+        raise UnknownModelError(f"there is no home-built model '{shown}'{suggest(name, names())}")
 
 
-def _open_substitute(
-    error: ModelError, reads: str, device: Device, dtype: Dtype, notify: Callable[[str], None]
-) -> Source:
-    """Open the home-built model that replaces an unavailable DistilBERT, and notify the user."""
-    name = TOY_KOREAN if is_korean(reads) else TOY
-    # Opening the substitute fails too if the device does not exist, so it comes before the notice.
-    toy = _home_built(name, device, dtype, {})
-    reason = error.reason if isinstance(error, UnreachableModelError) else str(error)
-    notify(
-        f'{reason}; using the home-built model "{name}" instead (with DistilBERT\'s shapes: '
-        "-m toy-random-bert:n_layers=6,d_model=768,n_heads=12)"
-    )
-    return toy
-
-
-def _home_built(name: str, device: Device, dtype: Dtype, sizes: Mapping[str, int]) -> Source:
-    """Open a home-built model by its name, or a file that ``attnviz train`` wrote; `sizes` are those of toy-random."""
-    from attnviz.capture.sources.home_built import random_source, trained_source
-
-    if is_random(name):
-        return random_source(name, sizes, device=_device(device), dtype=_dtype(dtype))
-    if name.endswith(".safetensors") and not os.path.isfile(os.path.expanduser(name)):
-        raise UnknownModelError(f"there is no file {clip(visible(name), 100)}")
-    return trained_source(name, device=_device(device), dtype=_dtype(dtype))
+def _check_choice(what: str, name: str, choices: Any) -> None:
+    """Raise InputError if a device or a number format is not among the known ones."""
+    if name not in get_args(choices):
+        raise InputError(
+            f"{what} must be one of {', '.join(get_args(choices))}, not {visible(name)!r}"
+        )
 
 
 def _device(name: Device) -> torch.device:
-    """Return the device of this name. Raises InputError: unknown name; ModelError: the device is not available."""
+    """Return the device of this name. Raises ModelError: it is not available."""
     import torch
 
+    _check_choice("the device", name, Device)
     has_kind = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     has_kind["cpu"] = True
     if name == "auto":
         return torch.device(next(kind for kind, is_there in has_kind.items() if is_there))
-    if name not in has_kind:
-        raise InputError(
-            f"the device must be one of {', '.join(get_args(Device))}, not {visible(name)!r}"
-        )
     if not has_kind[name]:
         raise ModelError(f"there is no {name.upper()} device here that torch can use: take cpu")
     return torch.device(name)
 
 
 def _dtype(name: Dtype) -> torch.dtype | None:
-    """Return the number format of this name; None for ``auto``. Raises InputError: there is no such format."""
+    """Return the number format of this name; None for ``auto``."""
     import torch
 
-    if name not in get_args(Dtype):
-        raise InputError(
-            f"the number format must be one of {', '.join(get_args(Dtype))}, not {visible(name)!r}"
-        )
+    _check_choice("the number format", name, Dtype)
     return None if name == "auto" else getattr(torch, name)
 
 
@@ -401,7 +346,7 @@ def is_model(text: str) -> bool:
     if text.partition(":")[0] in names() or ("/" in text and " " not in text.strip()):
         return True
     try:
-        is_path = bool(text.strip()) and Path(text).expanduser().exists()
+        is_path = bool(text.strip()) and os.path.exists(os.path.expanduser(text))
         return is_path or is_cached(name, revision or None, needs_weights=False)
-    except (OSError, RuntimeError, ValueError):  # the text is no valid name of a file or a model
+    except ValueError:  # the text is no valid name of a model
         return False

@@ -15,12 +15,12 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional
 
 from attnviz.attention import QKV, Receipt, indices_of
-from attnviz.capture.observers import Batch, Block, Observer, WeightCollector
+from attnviz.capture.observers import CPU, Batch, Block, Observer, WeightCollector
 from attnviz.capture.verification import (
     EVERY_NUMBER,
     SUMS,
@@ -34,6 +34,9 @@ from attnviz.errors import InputError, ModelError, NoAttentionError
 # The limits on a block of weights: large enough to keep all cores busy, small compared with any model.
 BLOCK_BYTES = 256 * 2**20
 BLOCK_ROWS = 256
+# Rows of a long text are so many columns longer, which are not shown: rows whose length is a power of two all fall into
+# the same lines of the processor's caches, and their products take a fifth longer.
+LONG_ROWS_MORE = 16
 LOAD_INSTEAD = (
     "weights that you saved with their tokens as .npz or .json can be loaded and drawn instead"
 )
@@ -231,19 +234,22 @@ def weights_in_blocks(
     n_keys = key.shape[2]
     scaling = scaling_of(query, scoring)
     keys = for_each_head(key.to(score_dtype), n_heads).mT  # (B, H, d, K)
-    if n_keys > EVERY_NUMBER:
-        # For a long text, one copy costs less than strided products in every block.
-        keys = keys.contiguous()
+    # A sink takes part in the softmax as one more column, which is not shown.
+    n_more = LONG_ROWS_MORE if n_keys > EVERY_NUMBER else int(scoring.sinks is not None)
     row_bytes = n_batch * n_heads * n_keys * dtype.itemsize
     size = max(1, min(BLOCK_ROWS, BLOCK_BYTES // row_bytes))
-    buffer = query.new_empty(n_batch * n_heads * min(size, n_queries) * n_keys, dtype=score_dtype)
+    most = n_batch * n_heads * min(size, n_queries) * (n_keys + n_more)
+    buffer = query.new_empty(most, dtype=score_dtype)
     for first in range(0, n_queries, size):
         last = min(first + size, n_queries)
         first_key, end_key, mask = _visible_span(scoring, first, last, n_keys)
-        shape = n_batch, n_heads, last - first, end_key
+        shape = n_batch, n_heads, last - first, end_key + n_more
         block = buffer[: math.prod(shape)].view(shape)
         block[..., :first_key] = 0.0
-        scores = block[..., first_key:]
+        block[..., end_key:] = -torch.inf
+        if scoring.sinks is not None:
+            block[..., end_key] = scoring.sinks[:, None]
+        scores = block[..., first_key:end_key]
         queries = query[:, :, first:last].to(score_dtype)
         # A model that rounds its scores scales them after the product. Scaling the queries first, which is cheaper,
         # would round differently.
@@ -263,16 +269,13 @@ def weights_in_blocks(
             # Every row of the block may see all keys before the block's first row.
             future = ~_causal(first, last, first, end_key, scores.device)
             scores[..., first:].masked_fill_(future, -torch.inf)
-        weights = _softmax(scores, scoring.sinks, dtype)
+        seen = block[..., first_key:]
+        weights = torch.softmax(seen, -1, dtype=dtype, out=seen if score_dtype == dtype else None)
         if sees_nothing is not None:
             weights.masked_fill_(sees_nothing, 0.0)
-        if first_key and score_dtype == dtype:
-            # The buffer already holds zeros for the keys before `first_key`.
-            scores.copy_(weights)
-            weights = block
-        elif first_key:
-            weights = torch.nn.functional.pad(weights, (first_key, 0))
-        yield first, first_key, weights
+        # The buffer already holds zeros for the keys before `first_key`.
+        weights = block if score_dtype == dtype else functional.pad(weights, (first_key, 0))
+        yield first, first_key, weights[..., :end_key]
 
 
 def _visible_span(
@@ -289,24 +292,6 @@ def _visible_span(
         return 0, n_keys, mask
     first_key, end_key = span_of(mask)
     return first_key, end_key, mask[..., first_key:end_key]
-
-
-def _softmax(
-    scores: Float[Tensor, "batch head rows seen"],
-    sinks: Float[Tensor, " head"] | None,
-    dtype: torch.dtype,
-) -> Float[Tensor, "batch head rows seen"]:
-    """Return the softmax over the keys, in place if the format allows it.
-
-    A sink takes part as one more column, which is then dropped.
-    """
-    if sinks is None:
-        return torch.softmax(
-            scores, dim=-1, dtype=dtype, out=scores if scores.dtype == dtype else None
-        )
-    n_batch, n_heads, n_rows, _ = scores.shape
-    column = sinks.to(scores.dtype).reshape(1, -1, 1, 1).expand(n_batch, n_heads, n_rows, 1)
-    return torch.softmax(torch.cat([scores, column], dim=-1), dim=-1, dtype=dtype)[..., :-1]
 
 
 def span_of(mask: Bool[Tensor, "#batch #head rows key"]) -> tuple[int, int]:
@@ -343,6 +328,13 @@ def rows_of(matrix: Tensor | MaskRows, first: int, last: int) -> Tensor:
     return matrix if matrix.shape[-2] == 1 else matrix[..., first:last, :]
 
 
+def rows_at(matrix: Tensor | MaskRows, numbers: Int64[Tensor, " row"]) -> Tensor:
+    """Return the rows of these numbers of a mask or bias, which may have one row for all queries."""
+    if not isinstance(matrix, Tensor):
+        return torch.cat([matrix(number, number + 1) for number in numbers.tolist()], dim=-2)
+    return matrix if matrix.shape[-2] == 1 else matrix[..., numbers, :]
+
+
 def visible_keys(
     scoring: Scoring, first: int, last: int, n_keys: int, device: torch.device
 ) -> Bool[Tensor, "#batch #head #rows key"]:
@@ -358,16 +350,17 @@ def visible_keys(
     return is_visible.reshape((1,) * (4 - is_visible.ndim) + is_visible.shape)
 
 
-def _mask_of_rows(layer: Layer, rows: slice, n_keys: int) -> Tensor | None:
-    """Return the mask of some rows, [batch or 1, head or 1, row, key], for the first `n_keys` keys.
+def _mask_of_rows(layer: Layer, numbers: Int64[Tensor, " row"], n_keys: int) -> Tensor | None:
+    """Return the mask of the rows of these numbers, [batch or 1, head or 1, row, key], for the first `n_keys` keys.
 
     None hides no key.
     """
-    mask = layer.scoring.mask
-    if mask is not None:
-        return rows_of(mask, rows.start, rows.stop)[..., :n_keys]
+    if layer.scoring.mask is not None:
+        return rows_at(layer.scoring.mask, numbers)[..., :n_keys]
     if layer.scoring.causal:
-        return _causal(rows.start, rows.stop, 0, n_keys, layer.query.device)[None, None]
+        return (torch.arange(n_keys, device=CPU) <= numbers[:, None]).to(layer.query.device)[
+            None, None
+        ]
     return None
 
 

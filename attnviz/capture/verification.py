@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import torch
-from jaxtyping import Bool, Float, Float32
+from jaxtyping import Bool, Float, Float32, Int64
 from torch import Tensor
 
 from attnviz.attention import TOLERANCE
@@ -29,13 +29,15 @@ EVERY_NUMBER = 4096
 SUMS = 8
 # The rounding error of a score grows with the score; above this size it changes the weights by more than usual.
 USUAL_SCORE = 16
-SAMPLE = 256  # about how many rows of a layer run again with random values
+SAMPLE = 256  # how many rows of a layer run again with random values
+TOGETHER = 32  # how many of these run at a time: with fewer, fused attention takes longer for each
 
-# Runs the model's own attention for some rows with the same values [key, d_v] for every head. A boolean or float mask
-# [batch or 1, head or 1, row, key] tells which keys these rows see; None hides no key. Returns [batch, row, head, d_v].
-Attend: TypeAlias = Callable[[slice, Tensor, Tensor | None], Tensor]
-# Returns the mask of some rows, for the first keys up to this number, or None.
-MaskOfRows: TypeAlias = Callable[[slice, int], Tensor | None]
+# Runs the model's own attention for rows of these numbers with the same values [key, d_v] for every head. A boolean or
+# float mask [batch or 1, head or 1, row, key] tells which keys these rows see; None hides no key. Returns
+# [batch, row, head, d_v].
+Attend: TypeAlias = Callable[[Tensor, Tensor, Tensor | None], Tensor]
+# Returns the mask of rows of these numbers, for the first keys up to this number, or None.
+MaskOfRows: TypeAlias = Callable[[Tensor, int], Tensor | None]
 
 
 class LayerCheck:
@@ -73,6 +75,12 @@ class LayerCheck:
         # tell how large the rounding errors of the row may be.
         sizes = torch.stack([values.abs().amax(dim=-1), key_lengths], dim=-1)
         self._values = torch.cat([values, sizes], dim=-1)
+        self._runs_again = own is None and layer.attend is not None
+        if self._runs_again:
+            self._random_values = signs((layer.key.shape[2], self._width), layer.number).to(values)
+            self._sampled = _sample(layer.query.shape[2], layer.number)
+            # Of the rows that have not run again yet: their numbers, sums with random values and sizes of scores.
+            self._waiting: list[tuple[Tensor, Tensor, Tensor]] = []
         self.difference = 0.0  # the largest so far, as a share (see `compare`)
         # The largest difference of sums with random values. These are computed in float32 at least, whatever the format
         # of the model, and so are held to the tolerance of that format.
@@ -86,8 +94,7 @@ class LayerCheck:
     @property
     def n_rows_of_weights(self) -> int | None:
         """The number of rows in which the weights themselves are compared; None if in all, or in none."""
-        is_sampled = self._layer.own_weights is None and self._layer.attend is not None
-        return SAMPLE if is_sampled and self._output.shape[1] > SAMPLE else None
+        return SAMPLE if self._runs_again and self._output.shape[1] > SAMPLE else None
 
     def compare(
         self,
@@ -122,7 +129,7 @@ class LayerCheck:
             if not torch.equal(rounded, own):
                 error = (rounded - own).abs().sum(dim=-1, dtype=block.dtype)
                 self.difference = _larger(self.difference, error / slack, self._real[:, rows])
-        elif self._layer.attend is not None:
+        elif self._runs_again:
             self._run_again(rows, block, score_size, mask_of_rows)
 
     def _run_again(
@@ -132,19 +139,22 @@ class LayerCheck:
         score_size: Float[Tensor, "batch head rows"],
         mask_of_rows: MaskOfRows,
     ) -> None:
-        """Run the model's own attention with random values, on a sample of a block's rows, and compare the sums."""
+        """Run the model's own attention with random values, on sampled rows of some blocks, and compare the sums."""
         assert self._layer.attend is not None
-        n_rows, n_keys = block.shape[2:]
-        n_sampled = max(1, min(n_rows, n_rows * SAMPLE // self._output.shape[1]))
-        generator = torch.Generator().manual_seed(self._layer.number + rows.start)
-        first = int(torch.randint(n_rows - n_sampled + 1, (), generator=generator, device=CPU))
-        sampled = slice(first, first + n_sampled)  # rows of the block
-        layer_rows = slice(rows.start + sampled.start, rows.start + sampled.stop)
-        random_values = signs((n_keys, self._width), self._layer.number).to(block)
-        own = self._layer.attend(layer_rows, random_values, mask_of_rows(layer_rows, n_keys))
-        sums = block[:, :, sampled] @ random_values
-        error = (sums - own.transpose(1, 2)).abs().amax(dim=-1) / score_size[:, :, sampled]
-        self.difference_of_sums = _larger(self.difference_of_sums, error, self._real[:, layer_rows])
+        chosen = self._sampled[(self._sampled >= rows.start) & (self._sampled < rows.stop)]
+        places, random_values = chosen - rows.start, self._random_values[: block.shape[3]]
+        sums = block[:, :, places] @ random_values
+        self._waiting.append((chosen, sums, score_size[:, :, places]))
+        numbers, all_sums, sizes = zip(*self._waiting, strict=True)
+        waiting = torch.cat(numbers)
+        is_last = rows.stop == self._output.shape[1]
+        if not len(waiting) or (len(waiting) < TOGETHER and not is_last):
+            return
+        self._waiting = []
+        own = self._layer.attend(waiting, random_values, mask_of_rows(waiting, block.shape[3]))
+        error = (torch.cat(all_sums, dim=2) - own.transpose(1, 2)).abs().amax(dim=-1)
+        error /= torch.cat(sizes, dim=2)
+        self.difference_of_sums = _larger(self.difference_of_sums, error, self._real[:, waiting])
 
     def expect_equal(self, unknown: Sequence[str] = ()) -> None:
         """Raise NotVerifiedError if a difference is above the tolerance, or not a finite number.
@@ -187,6 +197,15 @@ def _larger(
     by_row = differences.amax(dim=1)[real.to(differences.device)]
     top = by_row.max().item() if by_row.numel() else 0.0
     return top if math.isnan(top) or top > largest else largest
+
+
+def _sample(n_rows: int, seed: int) -> Int64[Tensor, " row"]:
+    """Return the numbers of the sampled rows: all, or a random one of each of `SAMPLE` equal parts."""
+    if n_rows <= SAMPLE:
+        return torch.arange(n_rows, device=CPU)
+    generator = torch.Generator().manual_seed(seed)
+    places = torch.rand(SAMPLE, dtype=torch.float64, generator=generator, device=CPU)
+    return ((torch.arange(SAMPLE, device=CPU) + places) * n_rows / SAMPLE).long()
 
 
 def signs(shape: tuple[int, int], seed: int) -> Float32[Tensor, "n m"]:

@@ -148,7 +148,8 @@ def find(record: Attention, query: int | None = None) -> Finding | None:
     if record.cell > 1 or record.averaged:
         return None
     weights, is_seen = record.weights, _is_seen(record)
-    keys = weights.argmax(axis=-1)  # (layer, head, query)
+    # argmax copies what is read-only, as a record's weights are: one head at a time. (layer, head, query)
+    keys = np.array([[head.argmax(axis=-1) for head in heads] for heads in weights])
     largest = np.take_along_axis(weights, keys[..., None], axis=-1)[..., 0]
     # What a row has left if sinks or special tokens are hidden.
     even_shares = weights.sum(axis=-1) / np.maximum(is_seen.sum(axis=1), 1)

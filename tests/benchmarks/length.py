@@ -6,9 +6,10 @@ Usage: python tests/benchmarks/length.py [--rows N] [TOKENS ...]
 
 With --rows the weights are computed in blocks of so many rows, other than usual.
 
-One layer, 12 heads of 64, random numbers, all cores. Each line is one run in a process of its own: the seconds of fused
-attention alone, those of weights, picture (512 x 512 cells of each head) and receipt, both together as a multiple of
-the first, which is what the layer costs with attnviz looking on; and the memory beyond the inputs, in MB.
+One layer, 12 heads of 64, random numbers, one thread. Each line is one run in a process of its own: the seconds of the
+processor that fused attention alone takes, those of weights, picture (512 x 512 cells of each head) and receipt, both
+together as a multiple of the first, which is what the layer costs with attnviz looking on; and the memory beyond the
+inputs, in MB. Other programs disturb seconds of the processor less than those of the clock.
 """
 
 from __future__ import annotations
@@ -41,13 +42,14 @@ def measure(n_tokens: int, *, causal: bool, links: bool) -> None:
     """Run one layer, and print a row."""
     if not links:
         ExactRows.add = lambda *_: None  # type: ignore[method-assign]
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     query, key, value = (torch.randn(1, HEADS, n_tokens, WIDTH) for _ in range(3))
     before, rounds = peak(), []
     for _ in range(ROUNDS):
-        start = time.perf_counter()
+        start = time.process_time()
         output = scaled_dot_product_attention(query, key, value, is_causal=causal)
-        middle = time.perf_counter()
+        middle = time.process_time()
         real = torch.ones(1, n_tokens, dtype=torch.bool)
         batch = Batch(sentences=(), inputs={}, real=real, real_keys=real)
         keep = WeightCollector(memory=4 * HEADS * 512**2 + 64 * HEADS * n_tokens)
@@ -58,7 +60,7 @@ def measure(n_tokens: int, *, causal: bool, links: bool) -> None:
         keep.weights(0)
         keep.exact(0, (), ())
         run.receipt("")
-        rounds.append((middle - start, time.perf_counter() - middle))
+        rounds.append((middle - start, time.process_time() - middle))
     fused, own = map(min, zip(*rounds, strict=True))
     name = f"{n_tokens:,}{', causal' * causal}{', links' * links}"
     print(

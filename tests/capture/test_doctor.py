@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
+import torch
 
 import attnviz
 from attnviz.capture.sources import interface
@@ -72,18 +74,28 @@ class TestRefused:
         )
         assert diagnosis.verdict.startswith(f"{tmp_path.name}/{name}: refused, because layer 0")
 
-    def test_its_own_eager_way_is_another(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Falcon with ALiBi runs the fused function, and its library's eager way adds the biases otherwise: said."""
-        monkeypatch.setitem(
-            ARCHITECTURES,
-            "falcon",
-            (*ARCHITECTURES["falcon"][:1], ARCHITECTURES["falcon"][1] | {"alibi": True}),
+    @pytest.mark.parametrize("native", ["sdpa", "eager"])
+    def test_its_own_eager_way_is_another(self, zoo: Zoo, native: str) -> None:
+        """The library's eager way adds Falcon's ALiBi twice: what is shown is the way that the model runs."""
+        import transformers
+
+        tokenizer = zoo.library("falcon_alibi")[0]
+        model: Any = transformers.AutoModel.from_pretrained(
+            zoo.folder("falcon_alibi"), attn_implementation=native
         )
-        found = diagnose("falcon", tmp_path)
-        assert found.refusal == ""
-        assert found.verdict.endswith("of output_attentions, which is something else")
+        is_other = native == "sdpa"
+        verdict = attnviz.doctor(model, tokenizer).verdict
+        assert ("; output_attentions shows other weights than these (" in verdict) == is_other
+        record = attnviz.attend("I love all you", model, tokenizer)
+        assert record.receipt is not None
+        assert record.receipt.native == ("sdpa" if is_other else "softmax")
+        ids = torch.tensor([[token.id for token in record.query_tokens]])
+        eager = model(ids, output_attentions=True).attentions[0][0].detach().numpy()
+        if is_other:
+            biases = np.multiply.outer([2**-4, 2**-8, 2**-2], np.arange(ids.shape[1]))
+            eager = eager * np.exp(-biases[:, None] / 16**0.5)
+            eager /= eager.sum(axis=-1, keepdims=True)
+        np.testing.assert_allclose(record.weights[0], eager, rtol=0, atol=1e-6)
 
     def test_no_attention(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Mamba has none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,6 +53,8 @@ def test_what_it_refers_to() -> None:
         for finding, noun in zip(named, nouns, strict=True)
     ]
     assert len(hits) == 84
+    said = (Path(__file__).parents[2] / "docs" / "heatmaps.md").read_text(encoding="utf-8")
+    assert f"is named in {sum(hits)} ({np.mean(hits):.0%})" in said
     assert np.mean(hits) >= 0.9
 
 

@@ -20,9 +20,9 @@ class Source(ABC):
 
     name: str  # the model's name in pictures
     # Whether a head had a sink in the last run, so that its rows could sum to less than 1.
-    has_sinks: bool
+    has_sinks: bool = False
     kinds: tuple[Kind, ...]  # the kinds of attention that it can show, the usual one first
-    generates: bool  # whether it generates text, so that a target can be given
+    generates: bool = False  # whether it generates text, so that a target can be given
     # Whether it can be told which tokens are padding, so that a batch may hold sentences of several lengths.
     takes_padding: bool = True
     # The number of layers of the last run that were left out, because their rows or columns are not the tokens.

@@ -43,18 +43,14 @@ def render_chat(tokenizer: Any, text: str, name: str) -> str:
             timeout=SECONDS,
             check=False,
         )
+        answer = {"error": f"its process ended with status {process.returncode}"}
+        if not process.returncode:
+            answer = json.loads(process.stdout)
     except subprocess.TimeoutExpired:
-        raise _failed(name, f"it takes longer than {SECONDS} seconds") from None
-    if process.returncode:
-        raise _failed(name, f"its process ended with status {process.returncode}")
-    answer: dict[str, str] = json.loads(process.stdout)
+        answer = {"error": f"it takes longer than {SECONDS} seconds"}
     if "error" in answer:
-        raise _failed(name, answer["error"])
+        raise ModelError(f"the chat template of {name} cannot be used: {visible(answer['error'])}")
     return answer["text"]
-
-
-def _failed(name: str, reason: str) -> ModelError:
-    return ModelError(f"the chat template of {name} cannot be used: {visible(reason)}")
 
 
 def main() -> None:
@@ -69,13 +65,11 @@ def main() -> None:
     try:
         # The library returns one text for each conversation, and the places of the answers in it.
         rendered: Any = render_jinja_template(**json.load(sys.stdin.buffer))
-        text = rendered[0][0]
+        answer = {"text": rendered[0][0]}
+        if len(answer["text"]) > LONGEST:
+            answer = {"error": f"it makes a text of {len(answer['text']):,} characters"}
     except MemoryError:
         answer = {"error": "it needs too much memory"}
     except Exception as error:  # a template may raise any
         answer = {"error": f"{type(error).__name__}: {str(error)[:200]}"}
-    else:
-        answer = {"text": text}
-        if len(text) > LONGEST:
-            answer = {"error": f"it makes a text of {len(text):,} characters"}
     sys.stdout.write(json.dumps(answer))

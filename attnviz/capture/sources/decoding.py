@@ -67,14 +67,15 @@ class Decoding:
 
 def cannot_generate(name: str, *, lacks_words: bool = False) -> ModelError:
     """Return the error for a model that only reads, or that was loaded without its projection to words."""
-    reason = (
-        "it only reads; models that generate are decoders, such as toy-decoder, gpt2 and Llama, and those that "
-        "translate, such as toy-seq2seq and T5"
-    )
     if lacks_words:
         reason = (
             "it came without its projection to words; take the model as it was trained to generate (of transformers' "
             "classes AutoModelForCausalLM or AutoModelForSeq2SeqLM)"
+        )
+    else:
+        reason = (
+            "it only reads; models that generate are decoders, such as toy-decoder, gpt2 and Llama, and those that "
+            "translate, such as toy-seq2seq and T5"
         )
     return ModelError(f"{name} generates nothing: {reason}")
 

@@ -14,15 +14,16 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import Self
 
 from attnviz.attention import GENERATED, Kind, Note, Receipt, Token
-from attnviz.capture.batching import GeneratedText, batch_of_one, with_generation
+from attnviz.capture.batching import batch_of_one, with_generation
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.sources import Source, expect_kind
 from attnviz.capture.sources.decoding import Decoding, cannot_generate, no_template, room_of
 from attnviz.capture.stream import BLOCK_ROWS, ForwardPass, Layer, Scoring, digest_of, rows_of
-from attnviz.errors import InputError, ModelError, TooLongError
+from attnviz.errors import InputError, ModelError, TooLongError, UnknownModelError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.config import Language, ToyConfig
 from attnviz.models.embedding import after_start, sinusoidal_positions
@@ -41,7 +42,7 @@ from attnviz.models.language_models import (
     ToyEncoder,
     TranslationTransformer,
 )
-from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM
+from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM, is_random
 from attnviz.models.training.files import FOLDER, file_of, load_home_built, new_model
 from attnviz.text.display import clip, token_text, visible
 from attnviz.text.words import split_words
@@ -59,14 +60,15 @@ EXAMPLES = {"korean": "고양이가 방에서 자고 있어요"}
 class _HomeBuilt(Source):
     """Base of the home-built sources: a token is a word, and all attention is computed by one function."""
 
-    has_sinks = False
-    generates = False
+    def __init__(self, model: nn.Module) -> None:
+        self._model: Any = model
+        self._device = torch.device("cpu")
 
-    def __init__(
-        self, model: nn.Module, device: torch.device | None, dtype: torch.dtype | None
-    ) -> None:
-        self._device = device or torch.device("cpu")
-        self._model: Any = model.to(self._device, dtype or torch.float32)
+    def placed(self, device: torch.device, dtype: torch.dtype) -> Self:
+        """Put the model on a device, in a number format."""
+        self._model.to(device, dtype)
+        self._device = device
+        return self
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         """Run the model; every observer sees every block of rows."""
@@ -103,19 +105,11 @@ class _HomeBuilt(Source):
 
 
 class ToySource(_HomeBuilt):
-    """A home-built encoder with random weights, for sentences of any length. Raises ModelError: impossible sizes."""
+    """A home-built encoder with random weights, for sentences of any length."""
 
     kinds = KINDS["random"]
 
-    def __init__(
-        self,
-        config: ToyConfig | None = None,
-        *,
-        name: str = RANDOM,
-        device: torch.device | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        config = config or ToyConfig()
+    def __init__(self, config: ToyConfig, name: str = RANDOM) -> None:
         n_weights = config.n_layers * (4 * config.d_model**2 + 2 * config.d_model * config.d_ff)
         if n_weights > MOST_WEIGHTS:
             raise ModelError(
@@ -130,10 +124,10 @@ class ToySource(_HomeBuilt):
         self._base_name, self.name = name, f"{name} ({', '.join(settings)})"
         # Whether the words are in lower case between [CLS] and [SEP], as in BERT.
         self.has_special_tokens = config.special_tokens
-        super().__init__(ToyEncoder(config), device, dtype)
+        super().__init__(ToyEncoder(config))
 
     def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
-        """Return a batch of one sentence. Raises InputError: the sentence has no word."""
+        """Return a batch of one sentence."""
         shown_kind = expect_kind(self, kind, target)
         tokens = _read_words(text, pair)
         if self.has_special_tokens:
@@ -160,7 +154,7 @@ class ToySource(_HomeBuilt):
         """Return a model of the same sizes with other random weights."""
         config = replace(self._model.config, seed=self._model.config.seed + 1 + seed)
         dtype = next(self._model.parameters()).dtype
-        return ToySource(config, name=self._base_name, device=self._device, dtype=dtype)
+        return ToySource(config, self._base_name).placed(self._device, dtype)
 
     def embedded(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the vectors of the first sentence's words, and those of their positions: each [token, d_model]."""
@@ -168,52 +162,41 @@ class ToySource(_HomeBuilt):
         return self._model.word_vectors(words), self._model.positions(len(words))
 
 
-def random_source(
-    name: str,
-    sizes: Mapping[str, int],
-    *,
-    device: torch.device | None = None,
-    dtype: torch.dtype | None = None,
-) -> ToySource:
-    """Return a model with random weights, by its name in `registry.HOME_BUILT`, with the given sizes.
+def home_built(
+    name: str, sizes: Mapping[str, int], device: torch.device, dtype: torch.dtype | None
+) -> ToySource | TrainedSource:
+    """Return a model by its name in `registry.HOME_BUILT`, or a trained one by its file.
 
-    Raises ModelError: sizes that do not fit together, or too large.
+    Raises ModelError: sizes that do not fit together, or too large; UnknownModelError: there is no such file.
     """
-    config = replace(cast("ToyConfig", HOME_BUILT[name].config), **dict[str, Any](sizes))
-    return ToySource(config, name=name, device=device, dtype=dtype)
-
-
-def trained_source(
-    name: str, *, device: torch.device | None = None, dtype: torch.dtype | None = None
-) -> TrainedSource:
-    """Return a trained model, by its name in `registry.HOME_BUILT` or by its file.
-
-    The models that ship with attnviz are loaded once; all their sources share the weights, which nothing changes.
-    """
-    if file_of(name).parent == FOLDER:
-        return copy.copy(_shipped_source(name, device, dtype))
-    return TrainedSource(name, device=device, dtype=dtype)
+    dtype = dtype or torch.float32
+    if is_random(name):
+        config = replace(cast("ToyConfig", HOME_BUILT[name].config), **dict[str, Any](sizes))
+        return ToySource(config, name).placed(device, dtype)
+    path = file_of(name)
+    if path.parent == FOLDER:
+        return copy.copy(_shipped(name, device, dtype))
+    if not path.is_file():
+        raise UnknownModelError(f"there is no file {clip(visible(name), 100)}")
+    return TrainedSource(name).placed(device, dtype)
 
 
 @cache
-def _shipped_source(
-    name: str, device: torch.device | None, dtype: torch.dtype | None
-) -> TrainedSource:
-    return TrainedSource(name, device=device, dtype=dtype)
+def _shipped(name: str, device: torch.device, dtype: torch.dtype) -> TrainedSource:
+    """Load a model that ships with attnviz once: all its sources share the weights, which nothing changes."""
+    return TrainedSource(name).placed(device, dtype)
 
 
 class TrainedSource(_HomeBuilt):
     """A trained home-built model, by its name in `registry.HOME_BUILT`, or by its file."""
 
-    def __init__(
-        self, name: str, *, device: torch.device | None = None, dtype: torch.dtype | None = None
-    ) -> None:
+    def __init__(self, name: str) -> None:
         self.name = visible(Path(name).name)
         self._card, model = load_home_built(name)
         self._config = self._card.plan.config
         # The vocabulary of the text that the model writes; a decoder reads and writes one vocabulary.
         self._output_vocabulary = self._card.target or self._card.source
-        super().__init__(model, device, dtype)
+        super().__init__(model)
         self.kinds = KINDS[self._card.plan.kind]
         self.generates = self._card.target is not None
         # The language that it was trained on, which has further sentences for tests; None for a translation model.
@@ -238,15 +221,18 @@ class TrainedSource(_HomeBuilt):
                     self._translations[tuple(ids)] = [n for n in numbers if n != pad]
 
     def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
-        """Return a batch of one sentence. Raises InputError: it has no word, or no word that the model knows."""
+        """Return a batch of one sentence."""
         shown_kind = expect_kind(self, kind, target)
         sentence = self._sentence(text, pair, may_cut=target is None)
         source = self._numbers(sentence.tokens)
         if not self.generates:
             return batch_of_one(sentence, {"words": source}, shown_kind)
-        generated = self._generate(source, target)
-        inputs = {"source": source, "target": self._numbers(generated.tokens)}
-        sentence = with_generation(sentence, generated, shown_kind, "word")
+        text, tokens = self._generate(source, target)
+        start = _special(START, GENERATED, self._config.start)
+        inputs = {"source": source, "target": self._numbers(tokens)}
+        sentence = with_generation(
+            sentence, shown_kind, "word", text=text, tokens=tokens, start=start
+        )
         return batch_of_one(sentence, inputs, shown_kind)
 
     def _numbers(self, tokens: Sequence[Token]) -> Tensor:
@@ -284,13 +270,11 @@ class TrainedSource(_HomeBuilt):
 
     def untrained(self, seed: int = 0) -> TrainedSource:
         """Return the same architecture with its initial weights, drawn from a seed."""
-        plan, weight = self._card.plan, next(self._model.parameters())
-        initial_model = new_model(replace(plan, recipe=replace(plan.recipe, seed=seed)))
-        untrained_source = copy.copy(self)
-        untrained_source.name = f"{self.name} with random weights"
-        untrained_source._translations = {}
-        untrained_source._model = initial_model.to(weight.device, weight.dtype).eval()
-        return untrained_source
+        plan, dtype = self._card.plan, next(self._model.parameters()).dtype
+        source = copy.copy(self)
+        source.name, source._translations = f"{self.name} with random weights", {}
+        source._model = new_model(replace(plan, recipe=replace(plan.recipe, seed=seed))).eval()
+        return source.placed(self._device, dtype)
 
     def embedded(self, batch: Batch) -> tuple[Tensor, Tensor] | None:
         """Return the vectors of the first sentence's words, and those of their positions: each [token, d_model].
@@ -334,10 +318,7 @@ class TrainedSource(_HomeBuilt):
         )
 
     def _sentence(self, text: str, pair: str | None, *, may_cut: bool = True) -> Sentence:
-        """Return the sentence as tokens, cut to the model's limit if it may be, with notes.
-
-        Raises TooLongError: it has too many words, and may not be cut; InputError: the model knows none of them.
-        """
+        """Return the sentence as tokens, cut to the model's limit if it may be, with notes."""
         tokens = _read_words(text, pair, self._card.source)
         limit = self._config.max_length
         n_words, notes = len(tokens), tuple[Note, ...]()
@@ -361,29 +342,23 @@ class TrainedSource(_HomeBuilt):
             notes += (Note.of("unknown_words", words=", ".join(dict.fromkeys(unknown))),)
         return Sentence(text=text, pair=pair, tokens=tokens, notes=notes, is_cut=n_words > limit)
 
-    def _generate(self, source: Tensor, target: str | None) -> GeneratedText:
-        """Return the target as tokens or, if it is None, the model's own translation of the source ids."""
-        config = self._config
+    def _generate(self, source: Tensor, target: str | None) -> tuple[str, tuple[Token, ...]]:
+        """Return the target or, if it is None, the model's own translation of the source ids; and its tokens."""
         if target is None:
-            numbers = self._translations.get(tuple(source[0].tolist()))
-            if numbers is None:
-                numbers = self._model.translate(source).words[0].tolist()
+            prepared = self._translations.get(tuple(source[0].tolist()))
+            numbers = prepared or self._model.translate(source).words[0].tolist()
             words = [word for word in self._output_vocabulary.decode(numbers) if word != END]
-            is_ended = config.end in numbers
+            is_ended = self._config.end in numbers
         else:
-            words = [target[start:end] for start, end in split_words(target)]
-            is_ended = True
-            max_words = config.max_length - 1
+            words, is_ended = [target[start:end] for start, end in split_words(target)], True
             # An empty target is allowed: a model may generate nothing but the end token.
             if target and not words:
                 raise InputError(f"there is no word in this target: {visible(target)[:40]!r}")
-            if len(words) > max_words:
+            if len(words) >= (limit := self._config.max_length):
                 raise TooLongError(
-                    f"the target has {len(words):,} words, but {self.name} generates at most {max_words:,}"
+                    f"the target has {len(words):,} words, but {self.name} generates at most {limit - 1:,}"
                 )
-        tokens = self._labelled([*words, END] if is_ended else words)
-        start = _special(START, GENERATED, config.start)
-        return GeneratedText(text=" ".join(words), tokens=tokens, read=(start, *tokens[:-1]))
+        return " ".join(words), self._labelled([*words, END] if is_ended else words)
 
     def _labelled(self, words: Sequence[str]) -> tuple[Token, ...]:
         """Return generated words as tokens, with their spans in the text joined by spaces."""
@@ -443,10 +418,7 @@ class TrainedSource(_HomeBuilt):
 def _read_words(
     text: str, pair: str | None, vocabulary: Vocabulary | None = None
 ) -> tuple[Token, ...]:
-    """Return the words of a text and its pair as tokens, split into pieces if the vocabulary has pieces.
-
-    Raises InputError: there is no word.
-    """
+    """Return the words of a text and its pair as tokens, split into pieces if the vocabulary has pieces."""
     tokens: list[Token] = []
     number = 0
     for segment, part in enumerate((text, pair or "")):
@@ -516,7 +488,7 @@ def _layer(
 
 
 def _attend_again(
-    query: Tensor, key: Tensor, rows: slice, values: Tensor, mask: Tensor | None
+    query: Tensor, key: Tensor, rows: Tensor, values: Tensor, mask: Tensor | None
 ) -> Tensor:
     """Run the home-built attention on some rows with other values [key, d_v], as `Layer.attend`."""
     key = key[:, :, : len(values)]

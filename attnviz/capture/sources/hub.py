@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,9 +32,7 @@ class Location:
 
     path: str  # the path for transformers: a folder, or a name on the hub
     name: str  # the model's name in pictures
-    is_local: bool = (
-        True  # whether it is in a folder or in the cache, so that the hub need not be asked
-    )
+    is_local: bool = True  # whether it is in a folder or in the cache, so that the hub is not asked
 
 
 def locate(model: str, revision: str | None = None, *, needs_weights: bool = True) -> Location:
@@ -44,12 +41,8 @@ def locate(model: str, revision: str | None = None, *, needs_weights: bool = Tru
     Raises UnknownModelError: there is no model of this name; UnreachableModelError: the hub does not answer, or may not
     be asked; ModelError: the hub refuses access, as it does for gated models.
     """
-    is_folder = False
-    # The path may be too long for the system (OSError), or begin with ~ and an unknown user (RuntimeError).
-    with suppress(OSError, RuntimeError):
-        is_folder = bool(model) and Path(model).expanduser().is_dir()
-    if is_folder:
-        return _folder(Path(model).expanduser(), needs_weights=needs_weights)
+    if model and os.path.isdir(folder := os.path.expanduser(model)):
+        return _folder(Path(folder), needs_weights=needs_weights)
     model_name = clip(visible(model), 100)
     if model.startswith((".", "/", "~")) or model.count("/") > 1 or "\\" in model:
         raise UnknownModelError(f"there is no folder {model_name}")
@@ -67,10 +60,7 @@ def locate(model: str, revision: str | None = None, *, needs_weights: bool = Tru
 
 
 def _folder(folder: Path, *, needs_weights: bool) -> Location:
-    """Return the location of a model in a folder.
-
-    Raises ModelError: it has no configuration or no weights, holds an adapter, or a file in it is a pipe or a device.
-    """
+    """Return the location of a model in a folder, if nothing in it is missing or dangerous."""
     name = f"the folder {visible(str(folder))}"
     for path in (*folder.glob("*"), *folder.glob("additional_chat_templates/*")):
         # Reading a pipe or a device could take forever.
@@ -84,8 +74,7 @@ def _folder(folder: Path, *, needs_weights: bool) -> Location:
         raise UnknownModelError(f"{name} holds no model: it has no config.json")
     if needs_weights and not any((folder / file).is_file() for file in WEIGHTS):
         raise ModelError(f"{name} has no model.safetensors: {SAFETENSORS_ONLY}")
-    name = "/".join(folder.resolve().parts[1:][-2:])
-    return Location(path=str(folder), name=visible(name))
+    return Location(path=str(folder), name=visible("/".join(folder.resolve().parts[1:][-2:])))
 
 
 def is_cached(model: str, revision: str | None = None, *, needs_weights: bool = True) -> bool:
@@ -148,10 +137,7 @@ def _ask_hub(model: str, revision: str | None) -> None:
 
 
 def _within_patience(ask: Callable[[], bool]) -> bool:
-    """Return the answer to the first question. Raises FutureTimeoutError: it takes too long.
-
-    It is asked in a thread, because a slow name server or proxy can block it for longer than its own timeout.
-    """
+    """Return the answer to the first question, asked in a thread: a slow name server or proxy blocks for any time."""
     answer: Future[bool] = Future()
 
     def run() -> None:

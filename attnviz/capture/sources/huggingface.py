@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.attention import GENERATED, SOFTMAX, Kind, Note, Receipt, Token
-from attnviz.capture.batching import GeneratedText, batch_of_one, join, with_generation
+from attnviz.capture.batching import batch_of_one, join, with_generation
 from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.sources import Source, expect_kind
@@ -34,10 +34,11 @@ from attnviz.capture.sources.interface import IsShown, native_of, show_layers, w
 from attnviz.capture.sources.loading import (
     EXCLUSIVE,
     WATCH,
-    Loaded,
-    adopt,
     as_model_error,
+    base_of,
+    check_fit,
     draw,
+    has_own_head,
     keep_state,
     limit_of,
     load,
@@ -47,10 +48,10 @@ from attnviz.capture.sources.loading import (
 from attnviz.capture.sources.tokens import (
     check_words,
     generated_tokens,
-    is_words,
     meaning,
     notes_on,
     padding_id,
+    pieces_of,
     read_encoding,
     read_tokens,
 )
@@ -69,11 +70,9 @@ EAGER_UP_TO = 2**20
 # Names of a decoder's two kinds of attention modules, in lower case and without underscores.
 CROSS_NAMES = {"encoderattn", "encdecattention", "crossattention", "crossattn"}
 SELF_NAMES = {"selfattn", "selfattention", "attention"}
-COMPARED = (
-    16  # the most tokens of the input on which a model is compared with itself while it is watched
-)
-# The inputs beside the ids that tokenizers return for any model.
-USUAL = frozenset({"attention_mask", "token_type_ids"})
+# The most tokens of the input on which a model is compared with itself while it is watched.
+COMPARED = 16
+IDS = ("input_ids", "decoder_input_ids")
 AT_MOST = 128  # the most tokens that a model generates freely before it is stopped
 # The model's own settings that hold when it generates the most likely tokens: which tokens begin and end a text, which
 # may never be generated, and which must come first (the language that it translates into).
@@ -107,64 +106,68 @@ def open_pretrained(
     loading = as_model_error(location.name, "be loaded", is_on_hub=not location.is_local)
     with loading, silence_library(), torch.random.fork_rng(devices=[]):
         if seed is None:
-            loaded = load(location, dtype, options, generates=generates)
+            tokenizer, model, has_head = load(location, dtype, options, generates=generates)
         else:
-            loaded = draw(location, dtype, options, seed)
-        (loaded.full_model or loaded.model).to(device).eval()
-        return PretrainedSource(location.name, loaded)
+            tokenizer, model, has_head = draw(location, dtype, options, seed)
+        model.to(device).eval()
+        return PretrainedSource(location.name, tokenizer, model, has_head=has_head)
 
 
 def from_memory(model: Any, tokenizer: Any) -> PretrainedSource:
     """Return a source for a model in memory, with any head; the model is left unchanged. Raises ModelError."""
-    loaded = adopt(model, tokenizer)
+    notes = check_fit(model, tokenizer)
     origin = visible(getattr(model.config, "name_or_path", "") or "")
     name = f"{type(model).__name__} in memory{f', from {origin}' if origin else ''}"
     # While another run is active, the model may be switched to a watched implementation; wait until its own is set.
     with EXCLUSIVE:
-        return PretrainedSource(name, loaded, owner=model)
+        return PretrainedSource(
+            name, tokenizer, model, has_head=has_own_head(model), notes=notes, owner=model
+        )
 
 
 class PretrainedSource(Source):
     """A pretrained model, run by transformers. A model that the caller owns is left unchanged."""
 
-    def __init__(self, name: str, loaded: Loaded, *, owner: Any = None) -> None:
-        self.name, self.has_sinks, self._is_traced = name, False, False
+    def __init__(
+        self,
+        name: str,
+        tokenizer: Any,
+        model: Any,
+        *,
+        has_head: bool,
+        notes: tuple[Note, ...] = (),
+        owner: Any = None,
+    ) -> None:
+        """Take a model, with its projection to words if `has_head`; `notes` are shown in all its pictures."""
+        self.name, self._is_traced = name, False
         self._needs_whole_masks = False  # whether the model does more with a mask than pass it on
         # Whether short inputs also run the implementation used for long inputs.
         self.is_fused = False
-        self._tokenizer = loaded.tokenizer
-        self._model, self._full_model = loaded.model, loaded.full_model
-        self._owner, self._notes = owner, loaded.notes
+        self._tokenizer, self._owner, self._notes = tokenizer, owner, notes
+        self._has_head, self._kinds_of_modules = has_head, dict[nn.Module, Kind | None]()
+        self.generates = model.config.is_encoder_decoder and model.can_generate()
+        # The model without its head, for an encoder-decoder its encoder; and the whole model, if it generates.
+        self._model = base_of(model)
+        self._full_model: Any = model if has_head or self.generates else None
         self._native, self._device = native_of(self._model), self._model.device
         causal = any(
             getattr(module, "is_causal", False) is True for module in self._model.modules()
         )
         self.kinds: tuple[Kind, ...] = ("decoder",) if causal else ("encoder",)
-        self._generator: Generator | None = None
-        if self._full_model is not None and self._full_model.config.is_encoder_decoder:
+        if self.generates:
             # A sentence without a target runs only the encoder, because the decoder's attention depends on the
             # generated text.
             self.kinds = ("encoder", "cross", "decoder")
-            self._generator = Generator(
-                name, loaded.tokenizer, self._full_model, has_head=loaded.has_head
-            )
-        self.generates = self._generator is not None
+            self._kinds_of_modules = kinds_of(model)
+            self._decoder_limit = limit_of(model.get_decoder(), tokenizer)
         self._limit = limit_of(self._model, self._tokenizer)
         self._text_config = self._model.config.get_text_config()
-        self._reads_more_than_text = type(self._text_config) is not type(self._model.config)
         # Models, and implementations of attention, that compute the same while they are watched.
         self._compared: set[tuple[Any, str]] = set()
         self._accepted = frozenset(inspect.signature(self._model.forward).parameters)
 
     def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
-        """Return a batch of one sentence.
-
-        An encoder-decoder reads a sentence with only its encoder. For another kind of attention, or with a target (then
-        cross-attention is the usual kind), the decoder runs too: it generates the target or, without one, the most
-        likely token at each step.
-
-        Raises InputError: the text has no token; ModelError: the model cannot generate freely.
-        """
+        """Return a batch of one sentence; an encoder-decoder also generates, for cross attention or with a target."""
         with as_model_error(self.name, "read this text"):
             sentence, encoded = self._sentence(text, pair, may_cut=target is None)
         return self._with_target(sentence, self._inputs(encoded), target, kind)
@@ -174,16 +177,17 @@ class PretrainedSource(Source):
     ) -> Batch:
         """Return a batch of one text that is split into words, or that a tokenizer or processor has read already.
 
-        All inputs that the model takes go to the model, such as pictures or the places of words on a page. Raises
-        InputError: there is no token, an id that the model does not know, or an input that it does not take;
-        TooLongError: it has too many tokens.
+        All inputs that the model takes go to the model, such as pictures or the places of words on a page.
         """
         with as_model_error(self.name, "read these words"):
-            if is_words(prepared):
+            if isinstance(prepared, list | tuple) and all(isinstance(one, str) for one in prepared):
                 text = " ".join(prepared)
                 check_text(text, "the text")
-                sentence, encoded = self._sentence(text, None, may_cut=False, words=list(prepared))
+                # With spaces between them: GPT-2's tokenizer would take words alone for one long word.
+                sentence, encoded = self._sentence(text, None, may_cut=False)
                 check_words(prepared, sentence.tokens)
+                in_words = assign_words(sentence.tokens, text, words=prepared)
+                sentence = replace(sentence, tokens=in_words)
                 return self._with_target(sentence, self._inputs(encoded), target, kind)
             n_known = len(input_embeddings(self._model).weight)
             inputs = read_encoding(prepared, n_known, padding_id(self._tokenizer))
@@ -194,18 +198,15 @@ class PretrainedSource(Source):
             tokens = tuple(
                 replace(token, segment=0) for token in generated_tokens(self._tokenizer, ids, text)
             )
-        shown_kind = expect_kind(self, kind, target)
-        runs_decoder = self._generator is not None and not (
-            shown_kind == "encoder" and target is None
-        )
-        inputs, notes = self._taken(inputs, self._full_model if runs_decoder else self._model)
+        model = self._full_model if self._runs_decoder(kind, target) else self._model
+        inputs, notes = self._taken(inputs, model)
         sentence = Sentence(text=text, pair=None, tokens=tokens, notes=(*self._notes, *notes))
         return self._with_target(sentence, inputs, target, kind)
 
     def _taken(
         self, inputs: dict[str, Tensor], model: Any
     ) -> tuple[dict[str, Tensor], tuple[Note, ...]]:
-        """Return those of the inputs that a model takes, on its device, and a note on the unusual ones.
+        """Return the inputs that a model takes, on its device, and a note on the unusual ones.
 
         Raises InputError: it does not take one that says something.
         """
@@ -213,7 +214,7 @@ class PretrainedSource(Source):
         refused = [
             name
             for name, tensor in inputs.items()
-            if name not in accepted and not (name in USUAL and _says_nothing(name, tensor))
+            if name not in accepted and not _says_nothing(name, tensor)
         ]
         if refused:
             raise InputError(
@@ -226,7 +227,7 @@ class PretrainedSource(Source):
         further = [
             f"{name} ({' x '.join(map(str, tensor.shape))}, #{_digest(tensor)})"
             for name, tensor in taken.items()
-            if name not in {"input_ids", *USUAL}
+            if name not in {"input_ids", "attention_mask", "token_type_ids"}
         ]
         return taken, (Note.of("inputs", names=", ".join(further)),) if further else ()
 
@@ -234,53 +235,47 @@ class PretrainedSource(Source):
         self, sentence: Sentence, inputs: dict[str, Tensor], target: str | None, kind: Kind | None
     ) -> Batch:
         """Return a batch of one sentence with its generated text, if the model generates one."""
+        if not self._runs_decoder(kind, target):
+            return batch_of_one(sentence, inputs, "encoder" if self.generates else None)
+        if target is None:
+            target, first, tokens, notes = self._free(inputs)
+            sentence = replace(sentence, notes=(*sentence.notes, *notes))
+        else:
+            first, tokens = self._forced(target)
+        kind = kind or "cross"
+        (piece,) = pieces_of(self._tokenizer, [first])
+        start = Token(text=visible(piece), piece=piece, id=first, special=True, segment=GENERATED)
+        inputs = self._decoder_inputs(inputs, [first, *(token.id or 0 for token in tokens[:-1])])
+        sentence = with_generation(sentence, kind, "token", text=target, tokens=tokens, start=start)
+        return batch_of_one(sentence, inputs, kind)
+
+    def _runs_decoder(self, kind: Kind | None, target: str | None) -> bool:
+        """Return whether text must be generated to show this kind of attention. Raises SelectionError."""
         shown_kind = expect_kind(self, kind, target)
-        batch = batch_of_one(sentence, inputs)
-        if self._generator is None:
-            return batch
-        if shown_kind == "encoder" and target is None:
-            return replace(batch, kind=shown_kind)
-        with keep_state(self._owner):
-            return self._generator.generate(batch, target, kind or "cross")
+        return self.generates and (shown_kind != "encoder" or target is not None)
+
+    def _decoder_inputs(self, inputs: dict[str, Tensor], read: Sequence[int]) -> dict[str, Tensor]:
+        """Return the encoder's inputs, and the ids of the tokens that the decoder reads."""
+        ids = torch.tensor([read], device=self._device)
+        mask = torch.ones_like(ids)
+        return {**inputs, "decoder_input_ids": ids, "decoder_attention_mask": mask}
 
     def _sentence(
-        self,
-        text: str,
-        pair: str | None,
-        *,
-        may_cut: bool = True,
-        words: list[str] | None = None,
-        **options: Any,
+        self, text: str, pair: str | None, *, may_cut: bool = True, **options: Any
     ) -> tuple[Sentence, Any]:
-        """Return the tokenized sentence, cut to the model's limit if it may be, and the tokenizer's output.
-
-        The text of given `words` is these words with spaces between them: a tokenizer that marks spaces, such as
-        GPT-2's, would take words alone for one long word.
-
-        Raises TooLongError: the text has too many tokens, and may not be cut; InputError: it has no token.
-        """
-        options |= {
-            "return_offsets_mapping": self._tokenizer.is_fast,
-            "return_special_tokens_mask": True,
-        }
+        """Return the tokenized sentence, cut to the model's limit if it may be, and the tokenizer's output."""
+        options["return_special_tokens_mask"] = True
+        options["return_offsets_mapping"] = self._tokenizer.is_fast
         encoded = self._tokenizer(text, pair, verbose=False, **options)
         n_tokens, notes = len(encoded["input_ids"]), self._notes
         if self._limit is not None and n_tokens > self._limit:
             if not may_cut:
                 self._refuse_long(n_tokens)
-            encoded = self._tokenizer(
-                text, pair, truncation=True, max_length=self._limit, **options
-            )
-            notes += (
-                Note.of("input_truncated_tokens", kept=len(encoded["input_ids"]), total=n_tokens),
-            )
+            options |= {"truncation": True, "max_length": self._limit}
+            encoded = self._tokenizer(text, pair, **options)
+            kept = len(encoded["input_ids"])
+            notes += (Note.of("input_truncated_tokens", kept=kept, total=n_tokens),)
         tokens = read_tokens(self._tokenizer, encoded, text, pair)
-        if words is not None:
-            in_words = assign_words(tokens, text, words=words)
-            tokens = tuple(
-                replace(token, word=given.word)
-                for token, given in zip(tokens, in_words, strict=True)
-            )
         if all(token.special for token in tokens):
             raise InputError(f"{self.name} finds no token in this text: {visible(text)[:40]!r}")
         notes += notes_on(self._tokenizer, tokens, text, pair)
@@ -303,9 +298,8 @@ class PretrainedSource(Source):
     ) -> tuple[Tensor, Receipt]:
         """Run the model, and return its last states or logits too. Raises ModelError: it predicts no words."""
         model = (self._full_model or self._owner) if words else self._model
-        output, receipt = self._stream(batch, observers, model, is_edited=True)
-        name = "logits" if words else "last_hidden_state"
-        tensor = getattr(output, name, None)
+        output, receipt = self._stream(batch, observers, model or self._model, is_edited=True)
+        tensor = getattr(output, "logits" if words else "last_hidden_state", None)
         if not isinstance(tensor, Tensor):
             raise ModelError(
                 f"{self.name} predicts no words: open it with its projection to words, as "
@@ -367,18 +361,13 @@ class PretrainedSource(Source):
         ModelError: it fails later.
         """
         shows: dict[str, IsShown] = {}
-        n_sentences, n_tokens = batch.real.shape
-        if self._generator is not None and "decoder_input_ids" in batch.inputs:
+        if "decoder_input_ids" in batch.inputs:
             model = self._full_model
-            shows["is_shown"] = partial(
-                self._generator.is_shown, batch=batch, with_encoder=is_edited
-            )
-            n_tokens = max(
-                batch.inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids")
-            )
-        elif self._reads_more_than_text:
+            shows["is_shown"] = partial(self._is_of_kind, batch, with_encoder=is_edited)
+        elif type(self._text_config) is not type(model.config):  # it reads more than text
             shows["is_shown"] = self._is_of_text
-        is_long = n_sentences * n_tokens**2 > EAGER_UP_TO
+        n_tokens = max(batch.inputs[name].shape[1] for name in IDS if name in batch.inputs)
+        is_long = len(batch.real) * n_tokens**2 > EAGER_UP_TO
         native = self._native if self.is_fused or is_long else "eager"
         probe = CausalityProbe()
         if is_traced:
@@ -413,21 +402,16 @@ class PretrainedSource(Source):
         return isinstance(own, type(self._text_config))
 
     def _expect_unchanged(self, model: Any, inputs: Mapping[str, Tensor], native: str) -> None:
-        """Compare, once for each implementation, what a model computes while it is watched and while it is not.
-
-        Raises ModelError: it computes something else.
-        """
+        """Raise ModelError if a model computes something else while it is watched (once for each implementation)."""
         if (model, native) in self._compared:
             return
-        lengths = {
-            inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids") if name in inputs
-        }
+        lengths = {inputs[name].shape[1] for name in IDS if name in inputs}
         if all(tensor.ndim > 1 and tensor.shape[1] in lengths for tensor in inputs.values()):
             inputs = {name: tensor[:1, :COMPARED] for name, tensor in inputs.items()}
         set_attention(model, native)
-        alone = _numbers_in(model(**inputs))
+        alone = [*tensors_in([model(**inputs)])]
         with watched(model, native):
-            seen = _numbers_in(model(**inputs))
+            seen = [*tensors_in([model(**inputs)])]
         if len(alone) != len(seen) or not all(map(_is_close, alone, seen)):
             raise ModelError(
                 f"{self.name} is refused: it computes something else while it is watched than alone"
@@ -442,21 +426,14 @@ class PretrainedSource(Source):
         n_known = getattr(model.config.get_text_config(), "vocab_size", math.inf)
         ids = [token.id or 0 for sentence in batch.sentences for token in sentence.tokens]
         if max(ids, default=0) >= n_known:
-            return (
-                f"the text has token {max(ids)}, but {self.name} knows {n_known} tokens:"
-                " is this its tokenizer?"
-            )
+            return f"the text has token {max(ids)}, but {self.name} knows {n_known} tokens: is this its tokenizer?"
         return f"{self.name} cannot be run on this text: {first_line(error)}"
 
     @contextmanager
     def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[PretrainedDecoding]:
-        """Let the model continue or translate a text; its cache holds the keys and values of the tokens read so far.
-
-        Raises ModelError: the model generates no text; InputError: the text leaves no room for more tokens, or there is
-        no chat template.
-        """
-        generator, model = self._generator, self._full_model
-        if model is None or (generator is not None and not generator.has_head):
+        """Let the model continue or translate a text; its cache holds the keys and values of the tokens read so far."""
+        model = self._full_model
+        if model is None or not self._has_head:
             raise cannot_generate(self.name, lacks_words="decoder" in self.kinds)
         options = dict[str, Any]()
         with as_model_error(self.name, "read this text"):
@@ -468,13 +445,12 @@ class PretrainedSource(Source):
                 text = render_chat(self._tokenizer, text, self.name)
             sentence, encoded = self._sentence(text, None, **options)
         numbers: tuple[int, ...] = tuple(encoded["input_ids"])
-        first_ids, limit, source, native = numbers, self._limit, None, self._native
-        if generator is not None:
-            native = generator.native
+        is_long = self.is_fused or (len(numbers) + most) ** 2 > EAGER_UP_TO
+        first_ids, limit, source = numbers, self._limit, None
+        if self.generates:
             start = model.generation_config.decoder_start_token_id
             first_ids = (model.config.decoder_start_token_id if start is None else start,)
-            limit = generator.limit
-            source = torch.tensor([numbers], device=self._device)
+            limit, source = self._decoder_limit, torch.tensor([numbers], device=self._device)
         decoding = PretrainedDecoding(
             name=self.name,
             sentence=sentence,
@@ -486,8 +462,8 @@ class PretrainedSource(Source):
             text=partial(meaning, self._tokenizer),
             tokens=partial(generated_tokens, self._tokenizer),
             source=source,
-            native=native if self.is_fused or (len(numbers) + most) ** 2 > EAGER_UP_TO else "eager",
-            kinds={} if generator is None else generator.kinds,
+            native=self._native if is_long else "eager",
+            kinds=self._kinds_of_modules,
         )
         with self._at_rest(), watched(model, decoding.native):
             yield decoding
@@ -503,36 +479,25 @@ class PretrainedSource(Source):
     def word_head(self, kind: Kind) -> WordHead | None:
         """Return the projection from states to words for this kind of attention.
 
-        Return None for an encoder's attention, if the projection was not loaded, and if the model caps or scales the
-        logits afterwards.
+        None for an encoder's attention, if it was not loaded, and if the model caps or scales the logits afterwards.
         """
-        config = self._model.config
+        config, full_model = self._model.config, self._full_model or self._owner
         transforms = ("final_logit_softcapping", "logit_scale", "logits_scaling")
-        if kind == "encoder" or any(getattr(config, name, None) for name in transforms):
+        is_transformed = any(getattr(config, name, None) for name in transforms)
+        if kind == "encoder" or is_transformed or (self.generates and not self._has_head):
             return None
-        module = self._word_projection()
+        module: Any = None if full_model is None else full_model.get_output_embeddings()
+        if module is None and not self.generates and getattr(config, "tie_word_embeddings", False):
+            # A decoder that was loaded without its projection shares the weights of its word vectors.
+            module = input_embeddings(self._model)
         if not isinstance(getattr(module, "weight", None), Tensor):
             return None
         bias = getattr(module, "bias", None)
         # BART adds another bias to the logits after the projection.
-        final_bias = getattr(self._full_model or self._owner, "final_logits_bias", None)
+        final_bias = getattr(full_model, "final_logits_bias", None)
         if final_bias is not None:
             bias = final_bias[0] if bias is None else bias + final_bias[0]
         return WordHead(module=module, bias=bias, names=self.word_names)
-
-    def _word_projection(self) -> Any:
-        """Return the module that projects states to words; None if it was not loaded.
-
-        A decoder that was loaded without its projection has its word vectors instead, if its configuration ties both.
-        """
-        if self._generator is not None and not self._generator.has_head:
-            return None  # the checkpoint of this encoder-decoder has no projection
-        full_model = self._full_model or self._owner
-        module = None if full_model is None else full_model.get_output_embeddings()
-        is_tied = getattr(self._model.config, "tie_word_embeddings", False)
-        if module is None and self._generator is None and is_tied:
-            return input_embeddings(self._model)
-        return module
 
     def word_id(self, word: str) -> int:
         """Return the id of a word that the model predicts. Raises InputError: it is no single token."""
@@ -550,44 +515,38 @@ class PretrainedSource(Source):
 
     def word_names(self, numbers: Sequence[int]) -> list[str]:
         """Return tokens as text; a token without visible text is spelled as in the vocabulary."""
-        pieces = self._tokenizer.convert_ids_to_tokens(list(numbers))
         return [
-            visible(self._tokenizer.decode([number]).strip()) or visible(piece or f"<{number}>")
-            for number, piece in zip(numbers, pieces, strict=True)
+            visible(self._tokenizer.decode([number]).strip()) or visible(piece)
+            for number, piece in zip(numbers, pieces_of(self._tokenizer, numbers), strict=True)
         ]
 
     def random_batches(self, lengths: Sequence[int], seed: int) -> list[Batch]:
         """Return sentences of random token ids, of these lengths, as one batch per kind of attention."""
         random = torch.Generator().manual_seed(seed)
-        rows = self._random_ids(lengths, random)
-        singles = []
-        for row in rows:
-            tokens = tuple(Token(text=str(number), piece=str(number), id=number) for number in row)
-            sentence = Sentence(text="", pair=None, tokens=tokens)
-            singles.append(batch_of_one(sentence, self._inputs({"input_ids": row})))
-        read_batch = join(singles)
-        if self._generator is None:
-            return [read_batch]
-        generated = zip(singles, self._random_ids(lengths, random), strict=True)
-        forced = [
-            replace(single, inputs=self._generator.inputs(single.inputs, row))
-            for single, row in generated
-        ]
-        return [
-            replace(read_batch if kind == "encoder" else join(forced), kind=kind)
-            for kind in self.kinds
-        ]
-
-    def _random_ids(self, lengths: Sequence[int], random: torch.Generator) -> list[list[int]]:
-        """Return random token ids for sentences of these lengths, none of a special token such as padding."""
-        config = self._model.config
+        config, longest = self._model.config, min(max(lengths), self._limit or max(lengths))
         special = {value for name, value in vars(config).items() if name.endswith("_token_id")}
         n_known = len(input_embeddings(self._model).weight)
         ids = torch.tensor([number for number in range(n_known) if number not in special])
-        longest = min(max(lengths), self._limit or max(lengths))
-        shape = (len(lengths), longest)
-        rows = ids[torch.randint(len(ids), shape, generator=random, device=CPU)]
-        return [row[:length].tolist() for row, length in zip(rows, lengths, strict=True)]
+
+        def draw() -> list[list[int]]:
+            places = torch.randint(len(ids), (len(lengths), longest), generator=random, device=CPU)
+            return [row[:length].tolist() for row, length in zip(ids[places], lengths, strict=True)]
+
+        singles = []
+        for row in draw():
+            tokens = tuple(Token(text=str(number), piece=str(number), id=number) for number in row)
+            sentence = Sentence(text="", pair=None, tokens=tokens)
+            singles.append(batch_of_one(sentence, self._inputs({"input_ids": row})))
+        if not self.generates:
+            return [join(singles)]
+        forced = [
+            replace(single, inputs=self._decoder_inputs(single.inputs, row))
+            for single, row in zip(singles, draw(), strict=True)
+        ]
+        return [
+            replace(join(singles if kind == "encoder" else forced), kind=kind)
+            for kind in self.kinds
+        ]
 
     def eager(self, batch: Batch) -> list[Tensor]:
         """Return the weights of the model's own ``output_attentions=True`` for a batch; empty if it returns none.
@@ -596,40 +555,28 @@ class PretrainedSource(Source):
         """
         runs_decoder = "decoder_input_ids" in batch.inputs
         model = self._full_model if runs_decoder else self._model
-        with (
-            keep_state(self._owner),
-            torch.no_grad(),
-            torch.random.fork_rng(devices=[]),
-            silence_library(),
-        ):
+        with self._at_rest(), torch.random.fork_rng(devices=[]):
             try:
                 if self._is_traced:
                     # A model outside the attention interface chooses its attention classes when it is built.
-                    config = copy.deepcopy(model.config)
+                    config, weights = copy.deepcopy(model.config), model.state_dict()
                     config._attn_implementation = "eager"
-                    rebuilt = type(model)(config).to(self._device, model.dtype).eval()
-                    rebuilt.load_state_dict(model.state_dict())
-                    model = rebuilt
+                    model = type(model)(config).to(self._device, model.dtype).eval()
+                    model.load_state_dict(weights)
                 set_attention(model, "eager")
                 output = model(**batch.inputs, output_attentions=True)
             except Exception:  # a model without an eager implementation may raise any exception
                 return []
         name = f"{batch.kind}_attentions" if runs_decoder else "attentions"
-        return [
-            weights.float().cpu()
-            for weights in getattr(output, name, None) or ()
-            if isinstance(weights, Tensor)
-        ]
+        attentions = getattr(output, name, None) or ()
+        return [weights.float().cpu() for weights in attentions if isinstance(weights, Tensor)]
 
     def digest(self) -> str:
         """Return a digest of the bytes of all weights, which identifies the model."""
         return digest_of(self._full_model if self.generates else self._model)
 
     def untrained(self, seed: int = 0) -> PretrainedSource:
-        """Return the same architecture with initial weights, drawn by the library from a seed.
-
-        Raises ModelError: the library cannot build the model from its configuration.
-        """
+        """Return the same architecture with initial weights, drawn by the library from a seed."""
         untrained_source = copy.copy(self)
         trained_model = self._full_model if self.generates else self._model
         model_class = type(trained_model)
@@ -643,10 +590,8 @@ class PretrainedSource(Source):
         untrained_source._owner = None
         untrained_source._model = new_model.get_encoder() if self.generates else new_model
         untrained_source._full_model = new_model if self.generates else None
-        if self._generator is not None:
-            untrained_source._generator = Generator(
-                untrained_source.name, self._tokenizer, new_model, has_head=True
-            )
+        untrained_source._has_head = True
+        untrained_source._kinds_of_modules = kinds_of(new_model) if self.generates else {}
         return untrained_source
 
     def _inputs(self, encoded: Any) -> dict[str, Tensor]:
@@ -660,46 +605,12 @@ class PretrainedSource(Source):
             inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
         return inputs
 
-
-class Generator:
-    """An encoder-decoder of transformers, with its tokenizer.
-
-    It generates freely only if its checkpoint contains a projection to words (`has_head`).
-    """
-
-    def __init__(self, name: str, tokenizer: Any, model: Any, *, has_head: bool) -> None:
-        self._name, self._tokenizer, self._model = name, tokenizer, model
-        self.native = native_of(model)
-        self.has_head = has_head
-        self.limit = limit_of(model.get_decoder(), tokenizer)
-        self.kinds = kinds_of(model)
-
-    def generate(self, single: Batch, target: str | None, kind: Kind) -> Batch:
-        """Return a sentence with its generated text: the target or, without one, the model's own words.
-
-        Raises InputError: the target has no token; TooLongError: it has more tokens than the decoder has positions;
-        ModelError: the model cannot generate freely, or cannot be forced to a target.
-        """
-        generated = self._free(single.inputs) if target is None else self._forced(target)
-        inputs = self.inputs(single.inputs, [token.id or 0 for token in generated.read])
-        sentence = with_generation(single.sentences[0], generated, kind, "token")
-        return batch_of_one(sentence, inputs, kind)
-
-    def inputs(self, source: dict[str, Tensor], read: Sequence[int]) -> dict[str, Tensor]:
-        """Return the model's inputs: the encoder's inputs, and the ids of the tokens that the decoder reads."""
-        numbers = torch.tensor([read], device=self._model.device)
-        return {
-            **source,
-            "decoder_input_ids": numbers,
-            "decoder_attention_mask": torch.ones_like(numbers),
-        }
-
-    def is_shown(
+    def _is_of_kind(
         self,
+        batch: Batch,
         module: nn.Module,
         query: Tensor,
         key: Tensor,
-        batch: Batch,
         *,
         with_encoder: bool = False,
     ) -> bool:
@@ -707,7 +618,7 @@ class Generator:
 
         Raises NoAttentionError: the kind is unknown, or the numbers of queries and keys do not fit it.
         """
-        kind = self.kinds.get(module)
+        kind = self._kinds_of_modules.get(module)
         n_source = batch.inputs["input_ids"].shape[1]
         n_target = batch.inputs["decoder_input_ids"].shape[1]
         expected = {
@@ -717,79 +628,64 @@ class Generator:
         }
         if kind is None or expected[kind] != (query.shape[2], key.shape[2]):
             raise NoAttentionError(
-                f"{self._name}: it is not clear what a {type(module).__name__} looks at: its keys are neither those of "
+                f"{self.name}: it is not clear what a {type(module).__name__} looks at: its keys are neither those of "
                 "the source alone nor those of what was generated alone"
             )
         return kind == batch.kind or (with_encoder and kind == "encoder")
 
-    def _forced(self, target: str) -> GeneratedText:
-        """Return the tokens of a target, which replace those that the model would generate (teacher forcing)."""
-        encoded = self._tokenizer(text_target=target, verbose=False)
-        ids = encoded["input_ids"]
-        if self.limit is not None and len(ids) > self.limit:
+    def _forced(self, target: str) -> tuple[int, tuple[Token, ...]]:
+        """Return the id read first, and the tokens of a target, which the model is made to generate."""
+        ids = self._tokenizer(text_target=target, verbose=False)["input_ids"]
+        limit = self._decoder_limit
+        if limit is not None and len(ids) > limit:
             raise TooLongError(
-                f"the target has {len(ids):,} tokens, but {self._name} generates at most {self.limit:,}: shorten it"
+                f"the target has {len(ids):,} tokens, but {self.name} generates at most {limit:,}: shorten it"
             )
         tokens = generated_tokens(self._tokenizer, ids, target)
         # An empty target is allowed: a model may generate nothing but the end token.
         if not tokens or (target and all(token.special for token in tokens)):
-            raise InputError(
-                f"{self._name} finds no token in this target: {visible(target)[:40]!r}"
-            )
-        with as_model_error(self._name, "be forced to a target"):
-            generated = torch.tensor([ids], device=self._model.device)
-            read = _read_before(self._model, generated)[0].tolist()
+            raise InputError(f"{self.name} finds no token in this target: {visible(target)[:40]!r}")
+        with as_model_error(self.name, "be forced to a target"):
+            read = _read_before(self._full_model, torch.tensor([ids], device=self._device))
         if read[1:] != ids[:-1]:
             raise ModelError(
-                f"{self._name} cannot be forced to a target: it reads something else than it generated"
+                f"{self.name} cannot be forced to a target: it reads something else than it generated"
             )
-        return GeneratedText(text=target, tokens=tokens, read=(self._start(read[0]), *tokens[:-1]))
+        return read[0], tokens
 
-    def _free(self, source: dict[str, Tensor]) -> GeneratedText:
-        """Generate the most likely token at each step, from the encoder's inputs, until the end token or the limit."""
-        if not self.has_head:
+    def _free(self, source: dict[str, Tensor]) -> tuple[str, int, tuple[Token, ...], list[Note]]:
+        """Return the text of the most likely token at each step, the id read first, the tokens, and notes."""
+        if not self._has_head:
             raise ModelError(
-                f"{self._name} was saved without the projection to its words, so it generates nothing freely: give "
+                f"{self.name} was saved without the projection to its words, so it generates nothing freely: give "
                 "what it should generate (target)"
             )
-        limit = min(AT_MOST, self.limit or AT_MOST)
-        with as_model_error(self._name, "generate freely"), torch.no_grad(), silence_library():
-            set_attention(self._model, self.native)
-            self._model.generation_config = self._greedy(limit)
+        limit, model = min(AT_MOST, self._decoder_limit or AT_MOST), self._full_model
+        with self._at_rest(), as_model_error(self.name, "generate freely"):
+            set_attention(model, self._native)
+            model.generation_config = greedy = _greedy(model.generation_config, limit)
             mask = torch.ones_like(source["input_ids"])
-            start, *ids = self._model.generate(**{"attention_mask": mask, **source})[0].tolist()
-        end = self._model.generation_config.eos_token_id
+            start, *ids = model.generate(**{"attention_mask": mask, **source})[0].tolist()
+        end = greedy.eos_token_id
         is_over = ids[-1] in (end if isinstance(end, list) else [end])
-        notes = () if is_over else (Note.of("generation_stopped", n=limit),)
-        text, tokens = meaning(self._tokenizer, ids), generated_tokens(self._tokenizer, ids)
-        return GeneratedText(
-            text=text, tokens=tokens, read=(self._start(start), *tokens[:-1]), notes=notes
-        )
-
-    def _greedy(self, limit: int) -> Any:
-        """Return the settings for at most `limit` tokens, each the most likely one."""
-        from transformers import GenerationConfig
-
-        own = self._model.generation_config
-        kept = {name: getattr(own, name, None) for name in KEPT_SETTINGS}
-        # The library's cache is off, because for some models it has as many layers as the encoder.
-        return GenerationConfig(**kept, max_new_tokens=limit, use_cache=False)
-
-    def _start(self, number: int) -> Token:
-        """Return the token that the decoder reads first, by its id."""
-        piece = self._tokenizer.convert_ids_to_tokens(number) or f"<{number}>"
-        return Token(text=visible(piece), piece=piece, id=number, special=True, segment=GENERATED)
+        notes = [] if is_over else [Note.of("generation_stopped", n=limit)]
+        text = meaning(self._tokenizer, ids)
+        return text, start, generated_tokens(self._tokenizer, ids, text), notes
 
 
-def _numbers_in(output: Any) -> list[Tensor]:
-    """Return the tensors of numbers in the output of a model."""
-    return [tensor for tensor in tensors_in([output]) if tensor.is_floating_point()]
+def _greedy(own: Any, limit: int) -> Any:
+    """Return a model's settings for generating at most `limit` tokens, each the most likely one."""
+    from transformers import GenerationConfig
+
+    kept = {name: getattr(own, name, None) for name in KEPT_SETTINGS}
+    # The library's cache is off, because for some models it has as many layers as the encoder.
+    return GenerationConfig(**kept, max_new_tokens=limit, use_cache=False)
 
 
 def _is_close(first: Tensor, second: Tensor) -> bool:
     """Return whether two tensors are equal but for rounding; what is not finite must be the same."""
-    if first.shape != second.shape:
-        return False
+    if first.shape != second.shape or not first.is_floating_point():
+        return torch.equal(first, second)
     largest = float(first[first.isfinite()].abs().max()) if first.isfinite().any() else 0.0
     close = tolerance_of(first.dtype) * max(1.0, largest)
     return torch.allclose(first, second, rtol=0, atol=close, equal_nan=True)
@@ -802,16 +698,20 @@ def _digest(tensor: Tensor) -> str:
 
 
 def _says_nothing(name: str, tensor: Tensor) -> bool:
-    """Return whether a usual input is what a model assumes without it: tokens of one type, and no padding."""
-    return not tensor.any() if name == "token_type_ids" else bool(tensor.all())
+    """Return whether an input is what a model assumes without it: tokens of one type, no padding."""
+    if name == "token_type_ids":
+        return not tensor.any()
+    return name == "attention_mask" and bool(tensor.all())
 
 
-def _read_before(model: Any, generated: Tensor) -> Tensor:
-    """Return the ids that a decoder reads, [batch, token]: the generated ids shifted right by one, as in training."""
+def _read_before(model: Any, generated: Tensor) -> list[int]:
+    """Return the ids that a decoder reads: the generated ids [1, token] shifted right by one, as in training."""
     if hasattr(model, "prepare_decoder_input_ids_from_labels"):
-        return model.prepare_decoder_input_ids_from_labels(labels=generated)  # type: ignore[no-any-return]
-    shift_right, config = sys.modules[type(model).__module__].shift_tokens_right, model.config
-    return shift_right(generated, config.pad_token_id, config.decoder_start_token_id)  # type: ignore[no-any-return]
+        read = model.prepare_decoder_input_ids_from_labels(labels=generated)
+    else:
+        shift_right, config = sys.modules[type(model).__module__].shift_tokens_right, model.config
+        read = shift_right(generated, config.pad_token_id, config.decoder_start_token_id)
+    return read[0].tolist()  # type: ignore[no-any-return]
 
 
 def kinds_of(model: Any) -> dict[nn.Module, Kind | None]:

@@ -32,15 +32,12 @@ class PretrainedDecoding(Decoding):
     source: Tensor | None = None  # the ids that the encoder reads, [1, token]; None for a decoder
     # The kind of attention of each module of an encoder-decoder.
     kinds: dict[nn.Module, Kind | None] = field(default_factory=dict)
-    cached: bool = True  # whether the keys and values of earlier tokens are kept, so that each token is read once
+    cached: bool = False  # whether the keys and values of earlier tokens are kept, so that each token is read once
     _cache: Any = None
-    _cache_name: str = ""  # the model's keyword argument for the cache
     _encoded: Any = None  # the output of the encoder, which runs once
-    _takes_positions: bool = False  # whether the model is told the positions of new tokens
     # Whether the model computes attention outside the transformers interface.
     _is_traced: bool = False
-    # The keyword argument that limits the logits to the last token, for models that have one.
-    _only_last: dict[str, int] = field(default_factory=dict)
+    _accepted: frozenset[str] = frozenset()  # the model's keyword arguments
 
     def __post_init__(self) -> None:
         settings = self.model.generation_config
@@ -52,13 +49,13 @@ class PretrainedDecoding(Decoding):
         suppressed = getattr(settings, "suppress_tokens", None) or ()
         self.never = (*suppressed, *(ids[0] for ids in bad_words if len(ids) == 1))
         self.first = getattr(settings, "forced_bos_token_id", None)
-        accepted = inspect.signature(self.model.forward).parameters
-        # The keyword argument is called past_key_values until transformers 5.23.
-        self._cache_name = "cache" if "cache" in accepted else "past_key_values"
-        self.cached = self._cache_name in accepted
-        self._takes_positions = self.source is None and "position_ids" in accepted
-        if "logits_to_keep" in accepted:
-            self._only_last = {"logits_to_keep": 1}
+        self._accepted = frozenset(inspect.signature(self.model.forward).parameters)
+        self.cached = self._cache_name in self._accepted
+
+    @property
+    def _cache_name(self) -> str:
+        """The model's keyword argument for the cache, which is called past_key_values until transformers 5.23."""
+        return "cache" if "cache" in self._accepted else "past_key_values"
 
     def read(
         self, numbers: Sequence[int], observers: Sequence[Observer]
@@ -83,9 +80,10 @@ class PretrainedDecoding(Decoding):
         self, numbers: Sequence[int], observers: Sequence[Observer]
     ) -> tuple[Tensor, Receipt]:
         """Run the model over new tokens while observers see their rows; return the last logits and the receipt."""
-        run = self._run(len(numbers if self.cached else self._read), observers)
+        new = numbers if self.cached else self._read
+        new_ids = torch.tensor([new], device=self.model.device)
+        run = self._run(len(new), observers)
         run.may_skip = self.source is None
-        new_ids = torch.tensor([numbers if self.cached else self._read], device=self.model.device)
         tracing = show_layers(run, self._is_shown)
         if self._is_traced:
             run.native = SOFTMAX
@@ -101,23 +99,23 @@ class PretrainedDecoding(Decoding):
         """Run the model over the new tokens, or over all tokens if there is no cache; return the last logits."""
         from transformers import DynamicCache, EncoderDecoderCache
 
-        options: dict[str, Any] = {"use_cache": self.cached, **self._only_last}
-        if self._cache is None and self.cached and self.source is not None:
-            # The cache that some models make has as many layers as the encoder, not the decoder.
-            self._cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
-        if self._cache is not None:
-            options[self._cache_name] = self._cache
-        if self._cache is not None and self._takes_positions:
-            # Some models, such as Bamba, would count the positions from 0 again.
-            n = len(self._read)
-            options["position_ids"] = torch.arange(n - new_ids.shape[1], n, device=new_ids.device)[
-                None
-            ]
+        options: dict[str, Any] = {"use_cache": self.cached}
+        if "logits_to_keep" in self._accepted:
+            options["logits_to_keep"] = 1
         if self.source is not None:
             mask = torch.ones_like(self.source)
             if self._encoded is None:
                 self._encoded = self.model.get_encoder()(input_ids=self.source, attention_mask=mask)
+                # The cache that some models make has as many layers as the encoder, not the decoder.
+                self._cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
             options |= {"encoder_outputs": self._encoded, "attention_mask": mask}
+        elif self._cache is not None and "position_ids" in self._accepted:
+            # Some models, such as Bamba, would count the positions from 0 again.
+            n = len(self._read)
+            places = torch.arange(n - new_ids.shape[1], n, device=new_ids.device)
+            options["position_ids"] = places[None]
+        if self.cached and self._cache is not None:
+            options[self._cache_name] = self._cache
         name = "input_ids" if self.source is None else "decoder_input_ids"
         output = self.model(**{name: new_ids}, **options)
         # A decoder makes its cache itself, with what each of its layers keeps; without one it reads all again.

@@ -20,10 +20,10 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from attnviz.capture.stream import ForwardPass, Layer, MaskRows, Scoring, rows_of, span_of
+from attnviz.capture.stream import ForwardPass, Layer, MaskRows, Scoring, rows_at, span_of
 from attnviz.errors import NoAttentionError
 from attnviz.releases import mask_by_length, registered_mask, set_attention
 
@@ -120,14 +120,14 @@ def _attend_again(
     query: Float[Tensor, "batch head query d_k"],
     key: Float[Tensor, "batch group key d_k"],
     options: Mapping[str, Any],
-    rows: slice,
+    rows: Int64[Tensor, " row"],
     values: Float[Tensor, "seen d_v"],
     mask: Tensor | None,
 ) -> Float[Tensor, "batch row head d_v"]:
     """Run the native implementation on some rows with other values, in the number format of these values."""
     options = {**options, "is_causal": False}
     if (bias := options.get("position_bias")) is not None:
-        bias = rows_of(bias, rows.start, rows.stop)[..., : len(values)]
+        bias = rows_at(bias, rows)[..., : len(values)]
         options["position_bias"] = bias.to(values.dtype)
     output, _ = compute(
         module,

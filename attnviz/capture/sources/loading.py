@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import json
 import logging
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -41,17 +39,12 @@ IMPLEMENTATIONS = frozenset(
     {"eager", "sdpa", "flex_attention"}
     | {"flash_attention_2", "flash_attention_3", "flash_attention_4"}
 )
-IMPLEMENTATION_KEYS = frozenset(
-    {"attn_implementation", "_attn_implementation", "_attn_implementation_internal"}
-)
 # Files beside config.json that may also name an attention implementation.
 BESIDE = tuple(
     f"{name}_config.json" for name in ("generation", "tokenizer", "processor", "preprocessor")
 )
-_SAFETENSORS_FILE = re.compile(r"[^/\\]+\.safetensors")
-MOST_LAYERS = 1_000  # the largest number of layers that a configuration may have
-MOST_LABELS = 2**20  # of labels, each of which the library gives a name
-MOST = 2**27  # the largest value of any other size in a configuration
+# The largest numbers of labels (each of which gets a name) and of layers in a configuration, and of anything else.
+MOST = {"labels": 2**20, "layer": 1_000, "": 2**27}
 # The gain of randomly drawn weights. The libraries' own initial weights are so small that every head would attend to
 # all tokens equally.
 GAIN = 0.7
@@ -60,36 +53,31 @@ WATCH = "run it yourself inside `with attnviz.watch(model):`, which shows its at
 SENSES = {"image": "pictures", "video": "films", "audio": "sound"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
-    """A model and its tokenizer."""
-
-    tokenizer: Any
-    model: Any  # the model without its head; for an encoder-decoder, its encoder
-    full_model: Any = None  # the model with its projection to words; None if that is not loaded
-    # Whether the checkpoint of an encoder-decoder contains the projection to words, so that it can generate freely.
-    has_head: bool = False
-    notes: tuple[Note, ...] = ()  # notes to show in every picture of the model
-
-
 def load(
     location: Location,
     dtype: torch.dtype | None,
     options: dict[str, Any],
     *,
     generates: bool = False,
-) -> Loaded:
-    """Load a model and its tokenizer; without a dtype, in the number format that the weights were saved in.
+) -> tuple[Any, Any, bool]:
+    """Return a tokenizer, its model, and whether the model's projection to words was saved with it.
 
+    Without a dtype, the weights are in the number format that they were saved in.
     The options are those of transformers: ``revision``, ``local_files_only``, ``trust_remote_code``. If `generates` is
     true, a decoder is loaded with its projection to words.
-
-    Raises:
-        ModelError: the tokenizer has no vocabulary, or weights are missing.
     """
+    from transformers import AutoTokenizer
+
     config = _read_config(location, options)
     _check_vocabularies(location.name, config)
-    tokenizer = _load_tokenizer(location, options)
+    tokenizer = AutoTokenizer.from_pretrained(location.path, **options)
+    # If the vocabulary files are missing, transformers still returns a tokenizer. It knows only its special tokens and
+    # at most a space.
+    if len(tokenizer) < len(tokenizer.all_special_tokens) + 2:
+        raise ModelError(
+            f"{location.name} has no vocabulary (no tokenizer.json, vocab.txt or the like): every word would be unknown"
+        )
+    _check_vocabularies(location.name, tokenizer)
     auto_class, is_seq2seq = _class_of(config, generates=generates)
     model, report = auto_class.from_pretrained(
         location.path,
@@ -102,52 +90,28 @@ def load(
     # A model that is its own base has no head, so its word vectors are no projection to words.
     may_have_projection = is_seq2seq or model is not model.base_model
     word_projection: Any = model.get_output_embeddings() if may_have_projection else None
-    projection_names = _names_of_weights(model, word_projection)
+    projection_names = {
+        f"{path}.{name}"
+        for path, module in model.named_modules()
+        if module is word_projection
+        for name, _ in module.named_parameters()
+    }
     missing_names = set(report["missing_keys"])
-    _check_weights(missing_names - projection_names, location.name)
-    is_projection_saved = bool(projection_names) and not projection_names & missing_names
-    has_head = is_projection_saved
+    # The pooler comes after all attention, and many checkpoints lack it.
+    absent = sorted(name for name in missing_names - projection_names if "pooler" not in name)
+    if absent:
+        raise ModelError(
+            f"{location.name} lacks {len(absent)} of its weights ({absent[0]}, ...): the library would fill "
+            "them with random numbers, and the picture would not be the model"
+        )
+    has_head = bool(projection_names) and not projection_names & missing_names
     if is_seq2seq:
         saved_config, _ = config.get_config_dict(location.path, **options)
         # If the checkpoint has no projection to words, transformers uses the word vectors instead (tied weights), which
         # is wrong if the configuration says that they are not tied.
         is_tied = word_projection.weight is model.get_input_embeddings().weight
         has_head &= not (is_tied and saved_config.get("tie_word_embeddings") is False)
-    return Loaded(
-        tokenizer=tokenizer,
-        model=_base_of(model),
-        full_model=model if is_seq2seq or is_projection_saved else None,
-        has_head=has_head,
-    )
-
-
-def _check_weights(missing_names: set[str], model_name: str) -> None:
-    """Raise ModelError if the checkpoint lacks any weights other than the pooler's.
-
-    The pooler comes after all attention, and many checkpoints lack it.
-    """
-    absent = sorted(name for name in missing_names if "pooler" not in name)
-    if absent:
-        raise ModelError(
-            f"{model_name} lacks {len(absent)} of its weights ({absent[0]}, ...): the library would fill "
-            "them with random numbers, and the picture would not be the model"
-        )
-
-
-def _load_tokenizer(location: Location, options: dict[str, Any]) -> Any:
-    """Load the tokenizer. Raises ModelError: it has no vocabulary, or two of them."""
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(location.path, **options)
-    # If the vocabulary files are missing, transformers still returns a tokenizer. It knows only its special tokens and
-    # at most a space.
-    if len(tokenizer) < len(tokenizer.all_special_tokens) + 2:
-        problem = (
-            "no vocabulary (no tokenizer.json, vocab.txt or the like): every word would be unknown"
-        )
-        raise ModelError(f"{location.name} has {problem}")
-    _check_vocabularies(location.name, tokenizer)
-    return tokenizer
+    return tokenizer, model, has_head
 
 
 def _check_vocabularies(name: str, tokenizer_or_config: Any) -> None:
@@ -161,22 +125,14 @@ def _check_vocabularies(name: str, tokenizer_or_config: Any) -> None:
     ):
         raise ModelError(
             f"{name} reads words of one vocabulary and generates those of another, which attnviz cannot tell apart: "
-            "run the model yourself inside `with attnviz.watch(model):`, which shows its attention"
+            f"{WATCH}"
         )
-
-
-def _names_of_weights(model: Any, module: Any) -> set[str]:
-    """Return the names that the weights of a module (None: no module) have in the model."""
-    if module is None:
-        return set()
-    paths = [path for path, submodule in model.named_modules() if submodule is module]
-    return {f"{path}.{name}" for path in paths for name, _ in module.named_parameters()}
 
 
 def draw(
     location: Location, dtype: torch.dtype | None, options: dict[str, Any], seed: int
-) -> Loaded:
-    """Return a model built from only its configuration, with weights drawn from a seed, and without a tokenizer."""
+) -> tuple[Any, Any, bool]:
+    """Return as `load` a model built from only its configuration, with weights drawn from a seed."""
     config = _read_config(location, options)
     auto_class, is_seq2seq = _class_of(config)
     torch.default_generator.manual_seed(seed)
@@ -184,13 +140,7 @@ def draw(
     for parameter in model.parameters():
         if parameter.ndim > 1:
             nn.init.xavier_uniform_(parameter, gain=GAIN)
-    tokenizer = SimpleNamespace(model_max_length=UNLIMITED)  # stands in for a tokenizer
-    return Loaded(
-        tokenizer=tokenizer,
-        model=_base_of(model),
-        full_model=model if is_seq2seq else None,
-        has_head=is_seq2seq,
-    )
+    return SimpleNamespace(model_max_length=UNLIMITED), model, is_seq2seq
 
 
 def _class_of(config: Any, *, generates: bool = False) -> tuple[Any, bool]:
@@ -210,15 +160,12 @@ def _is_reader(config: Any) -> bool:
     """Return whether a model only reads, such as BERT, although transformers can build a decoder of its parts."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING
 
-    is_masked = type(config) in MODEL_FOR_MASKED_LM_MAPPING and not config.is_encoder_decoder
-    return is_masked and not getattr(config, "is_decoder", False)
+    writes = config.is_encoder_decoder or getattr(config, "is_decoder", False)
+    return type(config) in MODEL_FOR_MASKED_LM_MAPPING and not writes
 
 
 def _read_config(location: Location, options: dict[str, Any]) -> Any:
-    """Return a model's configuration.
-
-    Raises ModelError: it names foreign attention code or impossible sizes, or the model reads other inputs than text.
-    """
+    """Return a model's configuration; a model that reads more than text is refused before its weights are loaded."""
     from transformers import AutoConfig, AutoModel
 
     _check_files(location, options)
@@ -226,13 +173,10 @@ def _read_config(location: Location, options: dict[str, Any]) -> Any:
     config.use_cache = False
     if config._attn_implementation not in {"eager", "sdpa"}:
         config._attn_implementation = None
-    model_classes = AutoModel._model_mapping.get(type(config), None)
-    # Check the model's classes before its weights are loaded.
-    for model_class in model_classes if isinstance(model_classes, tuple) else (model_classes,):
-        if model_class is not None and (
-            model_class.main_input_name != "input_ids"
-            or "text" not in input_modalities(model_class)
-        ):
+    classes: Any = AutoModel._model_mapping.get(type(config), None) or ()
+    for model_class in classes if isinstance(classes, tuple) else (classes,):
+        reads_ids = model_class.main_input_name == "input_ids"
+        if not reads_ids or "text" not in input_modalities(model_class):
             inputs_read = senses(model_class) or "something else than text"
             raise ModelError(
                 f"{location.name} reads {inputs_read}, and attnviz runs models on text alone: {WATCH}"
@@ -241,30 +185,26 @@ def _read_config(location: Location, options: dict[str, Any]) -> Any:
 
 
 def _check_files(location: Location, options: dict[str, Any]) -> None:
-    """Refuse files that would run somebody's code, read beside the model's folder, or take hours and all memory.
-
-    Raises ModelError: a file names an attention implementation that is not part of transformers or a size that no model
-    has, or the index of the weights names other files than those of safetensors in the model's own folder.
-    """
+    """Refuse files that would run somebody's code, read beside the model's folder, or take hours and all memory."""
     options = {name: option for name, option in options.items() if name != "trust_remote_code"}
     # The configuration may be in another file than config.json, which it names.
     config = config_class().get_config_dict(location.path, **options)[0]
-    for keys, value in _leaves(config):
-        # The theta of rotary positions is the base of their wavelengths, not a size, and may be larger.
-        largest = MOST_LAYERS if "layer" in keys[-1] else MOST
-        if "labels" in keys[-1]:
-            largest = MOST_LABELS
-        if isinstance(value, int) and value > largest and "theta" not in keys[-1]:
-            raise ModelError(
-                f"{location.name} cannot be loaded: its {keys[-1]} is {clip(str(value), 24)}, which no model has"
-            )
     files = {name: _read_json(location, name, options) for name in (*BESIDE, INDEX)}
     for name, content in {"config.json": config, **files}.items():
         for keys, value in _leaves(content):
             text = clip(visible(str(value)), 60)
-            if not IMPLEMENTATION_KEYS.isdisjoint(keys) and value not in {None, *IMPLEMENTATIONS}:
+            # The theta of rotary positions is the base of their wavelengths, not a size, and may be larger.
+            name_of_size = keys[-1] if keys else ""
+            largest = next(most for part, most in MOST.items() if part in name_of_size)
+            is_size = content is config and "theta" not in name_of_size
+            if is_size and isinstance(value, int) and value > largest:
+                raise ModelError(
+                    f"{location.name} cannot be loaded: its {name_of_size} is {clip(text, 24)}, which no model has"
+                )
+            names_attention = any("attn_implementation" in key for key in keys)
+            if names_attention and value not in {None, *IMPLEMENTATIONS}:
                 reason = f"the attention {text!r}, which is not the library's own: to load it would run somebody's code"
-            elif "weight_map" in keys and not _SAFETENSORS_FILE.fullmatch(str(value)):
+            elif "weight_map" in keys and not re.fullmatch(r"[^/\\]+\.safetensors", str(value)):
                 reason = f"{text!r}: {SAFETENSORS_ONLY}, in the model's own folder"
             else:
                 continue
@@ -309,11 +249,8 @@ def senses(model: Any) -> str:
 LEAST_SHARE = 0.98
 
 
-def adopt(model: Any, tokenizer: Any) -> Loaded:
-    """Return a model in memory without its head, and its tokenizer.
-
-    Raises ModelError: one of them has a wrong type, or they do not fit together.
-    """
+def check_fit(model: Any, tokenizer: Any) -> tuple[Note, ...]:
+    """Raise ModelError if a model in memory and its tokenizer do not fit together; return notes if they hardly do."""
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     if not isinstance(model, PreTrainedModel):
@@ -329,39 +266,31 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
         )
     for part in (tokenizer, model.config):
         _check_vocabularies(type(model).__name__, part)
-    n_pieces, n_vectors = len(tokenizer), _n_word_vectors(model)
+    # CANINE has no table: it computes its vectors from hashes of characters.
+    vectors = getattr(input_embeddings(model), "weight", None)
+    if vectors is None:
+        name = type(model).__name__
+        raise ModelError(
+            f"{name} has no table of word vectors, so it cannot be run on a text: {WATCH}"
+        )
+    n_pieces, n_vectors = len(tokenizer), len(vectors)
     if n_pieces > n_vectors:
         raise ModelError(
             f"the tokenizer has {n_pieces:,} tokens, but {type(model).__name__} has {n_vectors:,} word vectors: it "
             "belongs to another model"
         )
-    notes: tuple[Note, ...] = ()
-    if n_pieces < LEAST_SHARE * n_vectors:
-        notes = (Note.of("vocabulary_smaller", pieces=n_pieces, vectors=n_vectors),)
+    if n_pieces >= LEAST_SHARE * n_vectors:
+        return ()
+    return (Note.of("vocabulary_smaller", pieces=n_pieces, vectors=n_vectors),)
+
+
+def has_own_head(model: Any) -> bool:
+    """Return whether a model in memory generates text, with its projection to words."""
     can_generate = model.can_generate() and not _is_reader(model.config)
-    has_head = can_generate and model.get_output_embeddings() is not None
-    return Loaded(
-        tokenizer=tokenizer,
-        model=_base_of(model),
-        full_model=model if has_head else None,
-        has_head=has_head,
-        notes=notes,
-    )
+    return can_generate and model.get_output_embeddings() is not None
 
 
-def _n_word_vectors(model: Any) -> int:
-    """Return the number of a model's word vectors. Raises ModelError: it has no table of them."""
-    # CANINE has no table: it computes its vectors from hashes of characters.
-    weight = getattr(input_embeddings(model), "weight", None)
-    if weight is None:
-        name = type(model).__name__
-        raise ModelError(
-            f"{name} has no table of word vectors, so it cannot be run on a text: {WATCH}"
-        )
-    return int(weight.shape[0])
-
-
-def _base_of(model: Any) -> Any:
+def base_of(model: Any) -> Any:
     """Return a model without its head: the encoder of an encoder-decoder, the decoder inside a wrapper."""
     if model.config.is_encoder_decoder:
         return model.get_encoder()
@@ -408,8 +337,6 @@ def keep_state(model: Any) -> Iterator[None]:
         saved_settings = [(config, dict(vars(config))) for config in _configs(models)]
         generation = getattr(model, "generation_config", None)
         try:
-            if generation is not None:
-                model.generation_config = copy.deepcopy(generation)
             model.config.use_cache = False
             with evaluated(model):
                 yield
@@ -460,8 +387,8 @@ def as_model_error(
 ) -> Iterator[None]:
     """Turn any exception of a library into a ModelError of one line: "<name> cannot <what>: ...".
 
-    With `is_on_hub`, a connection error becomes an UnreachableModelError. An error of the observers of `run` is raised
-    unchanged. With `is_typed`, the line also names the error's class.
+    With `is_on_hub`, a connection error becomes an UnreachableModelError; with `is_typed`, the line names the error's
+    class. An error of the observers of `run` is raised unchanged.
     """
     try:
         yield
@@ -470,7 +397,8 @@ def as_model_error(
     except BaseException as error:
         # The tokenizers library is written in Rust; on a malformed file it panics, which is no subclass of Exception.
         is_panic = type(error).__name__ == "PanicException"
-        if (run is not None and run.observing) or not (isinstance(error, Exception) or is_panic):
+        is_known = is_panic or isinstance(error, Exception | SystemExit)
+        if (run is not None and run.observing) or not is_known:
             raise
         if is_on_hub and (connection_error := _connection_error(error)) is not None:
             raise UnreachableModelError(

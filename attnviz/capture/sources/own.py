@@ -34,16 +34,13 @@ from attnviz.capture.sources.tokens import (
 )
 from attnviz.capture.sources.traced import CausalityProbe, trace_model
 from attnviz.capture.stream import ForwardPass, digest_of
-from attnviz.errors import AttnvizError, InputError, ModelError, TooLongError, UnknownModelError
+from attnviz.errors import InputError, ModelError, TooLongError, UnknownModelError
 from attnviz.text.display import visible
 from attnviz.text.suggest import suggest
 
 
 def build(file: str, name: str) -> tuple[nn.Module, object]:
-    """Run a file of code and its function `name`; return the function's torch module, and its tokenizer or None.
-
-    Raises ModelError: the code fails, or returns something else; UnknownModelError: there is no such function.
-    """
+    """Run a file of code and its function `name`; return the function's torch module, and its tokenizer or None."""
     path, file_name = Path(file).expanduser(), visible(file)
     code = ModuleType(f"attnviz_own_{path.stem}")
     code.__file__ = str(path)
@@ -52,23 +49,21 @@ def build(file: str, name: str) -> tuple[nn.Module, object]:
     folder = str(path.parent.resolve())
     sys.path.insert(0, folder)
     try:
-        exec(compile(path.read_bytes(), path, "exec"), vars(code))
-        function = getattr(code, name, None)
-        if not callable(function):
-            values = vars(code).items()
-            names = [
-                key for key, value in values if getattr(value, "__module__", "") == code.__name__
-            ]
-            problem = f"there is no function {visible(name)} in {file_name}"
-            if not name:
+        with as_model_error(file_name, "be run", is_typed=True):
+            exec(compile(path.read_bytes(), path, "exec"), vars(code))
+            function = getattr(code, name, None)
+            if not callable(function):
+                values = vars(code).items()
+                names = [
+                    key
+                    for key, value in values
+                    if getattr(value, "__module__", "") == code.__name__
+                ]
                 problem = f"say which function of {file_name} is called"
-            raise UnknownModelError(f"{problem}{suggest(name, names)}")
-        result = function()
-    except AttnvizError:
-        raise
-    except (Exception, SystemExit) as error:
-        reason = f"{type(error).__name__}: {first_line(error)}"
-        raise ModelError(f"{file_name} cannot be run: {reason}") from error
+                if name:
+                    problem = f"there is no function {visible(name)} in {file_name}"
+                raise UnknownModelError(f"{problem}{suggest(name, names)}")
+            result = function()
     finally:
         sys.path.remove(folder)
     module, tokenizer = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
@@ -107,9 +102,7 @@ class ModuleSource(Source):
     a tokenizer, the module reads the bytes of a text. Raises ModelError: the tokenizer lacks these methods.
     """
 
-    generates = False
     takes_padding = False
-    has_sinks = False  # whether a layer of the last run had keys that are no token
 
     def __init__(self, name: str, module: nn.Module, tokenizer: Any = None) -> None:
         self.name = name
@@ -127,28 +120,26 @@ class ModuleSource(Source):
         self._device = next(devices, torch.device("cpu"))
 
     def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
-        """Return a batch of one sentence.
-
-        Raises InputError: there is a second sentence, or the tokenizer cannot read the text.
-        """
+        """Return a batch of one sentence."""
         if pair is not None:
             raise InputError(
                 f"{self.name} is a module of your own: it reads one sentence, and no pair"
             )
         sentence = self._sentence(text)
-        ids = torch.tensor([[token.id or 0 for token in sentence.tokens]], device=self._device)
-        # A single token attends to itself alone, which shows no kind.
-        if len(sentence.tokens) > 1:
-            self._find_kind(ids)  # sets `kinds`, which `expect_kind` reads
+        numbers = [token.id or 0 for token in sentence.tokens]
+        self._find_kind(numbers)  # sets `kinds`, which `expect_kind` reads
         expect_kind(self, kind, target)
+        ids = torch.tensor([numbers], device=self._device)
         return batch_of_one(sentence, {"input_ids": ids})
 
-    def _find_kind(self, ids: Int64[Tensor, "1 token"]) -> None:
+    def _find_kind(self, numbers: Sequence[int]) -> None:
         """Run the module once to find out whether any token attends to a later one, and set `kinds`."""
         if self._has_run:
             return
-        probe = CausalityProbe()
-        real = torch.ones(ids.shape, dtype=torch.bool, device=self._device)
+        # One token attends to itself alone, which shows no kind: probe with it twice.
+        probed = [*numbers] if len(numbers) > 1 else [*numbers, *numbers]
+        ids = torch.tensor([probed], device=self._device)
+        probe, real = CausalityProbe(), torch.ones_like(ids, dtype=torch.bool)
         batch = Batch(sentences=(), inputs={"input_ids": ids}, real=real, real_keys=real)
         self.stream(batch, [probe])
         self.kinds = ("encoder",) if probe.looks_ahead else ("decoder",)
@@ -172,7 +163,7 @@ class ModuleSource(Source):
         return Sentence(text=text, pair=None, tokens=tokens, notes=notes)
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
-        """Run the module and trace the torch functions that it calls. Raises ModelError, as `Source.stream`."""
+        """Run the module and trace the torch functions that it calls."""
         if not batch.real.all():
             raise ModelError(
                 f"{self.name} is a module of your own, and nothing tells it where padding is: give it sentences of one "
@@ -186,42 +177,36 @@ class ModuleSource(Source):
 
     def _run(self, ids: Int64[Tensor, "batch token"], run: ForwardPass) -> Any:
         """Run the module on token ids while its attention goes to a run, and return its output."""
-        error_handler = as_model_error(self.name, "be run on this text", run=run, is_typed=True)
         try:
             with (
-                error_handler,
+                as_model_error(self.name, "be run on this text", run=run, is_typed=True),
                 evaluated(self._module),
                 torch.no_grad(),
                 trace_model(self._module, run, self.name, ids),
             ):
                 return self._module(ids, **_further_inputs(self._module, ids))
         except ModelError as error:
+            hint, inside = None, _model_inside(self._module)
             if self._tokenizer is None and isinstance(error.__cause__, IndexError):
-                raise ModelError(
-                    f"{error}; without a tokenizer it reads the bytes of the text, up to {int(ids.max())}, and its "
-                    "vocabulary may be smaller: give its tokenizer too"
-                ) from error.__cause__
-            inside = _model_inside(self._module)
-            if inside is None or error.__cause__ is None:
+                hint = (
+                    f"without a tokenizer it reads the bytes of the text, up to {int(ids.max())}, and its vocabulary "
+                    "may be smaller: give its tokenizer too"
+                )
+            elif inside is not None and error.__cause__ is not None:
+                hint = f"give the transformers model inside it instead, model={inside}"
+            if hint is None:
                 raise
-            raise ModelError(
-                f"{error}; give the transformers model inside it instead, model={inside}"
-            ) from error.__cause__
+            raise ModelError(f"{error}; {hint}") from error.__cause__
 
     @contextmanager
     def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[Decoding]:
-        """Let the module continue a text, by its logits.
-
-        Raises ModelError: it returns no logits, or its tokens attend to later ones.
-        """
+        """Let the module continue a text, by its logits."""
         del most  # the limit of a module is unknown
         if chat:
             raise no_template(self.name)
         sentence = self._sentence(text)
         numbers = [token.id or 0 for token in sentence.tokens]
-        # One token attends to itself alone, which shows no kind: probe with it twice.
-        probed_ids = numbers if len(numbers) > 1 else numbers * 2
-        self._find_kind(torch.tensor([probed_ids], device=self._device))
+        self._find_kind(numbers)
         if self.kinds != ("decoder",):
             raise ModelError(
                 f"{self.name} generates nothing: its tokens look at later ones too; models that generate are decoders, "
@@ -242,10 +227,9 @@ class ModuleSource(Source):
         )
 
     def _next(self, n_first: int, read: Sequence[int], run: ForwardPass) -> Float[Tensor, " word"]:
-        """Return the logits of the token after those in `read`; the run sees the last rows.
+        """Return the logits of the token after those in `read`; the prompt, of `n_first` tokens, has run before.
 
-        `n_first` is the number of tokens of the prompt. Raises TooLongError: the module fails on this many tokens, but
-        did not fail on the prompt.
+        Raises TooLongError: the module fails on this many tokens, but did not fail on the prompt.
         """
         ids = torch.tensor([read], device=self._device)
         try:
@@ -260,12 +244,9 @@ class ModuleSource(Source):
         return self._logits(output)
 
     def _logits(self, output: Any) -> Float[Tensor, " word"]:
-        """Return the logits of the last token in a module's output.
+        """Return the logits of the last token in a module's output: a tensor, a tuple with it, or an object's `logits`.
 
-        The output may be a tensor, a tuple that begins with one, or an object with an attribute `logits`. There may be
-        more logits than the vocabulary has tokens: one per word vector of a padded table.
-
-        Raises ModelError: it has no logits over the vocabulary.
+        There may be more logits than the vocabulary has tokens: one per word vector of a padded table.
         """
         first = output[0] if isinstance(output, tuple | list) and output else output
         logits = getattr(first, "logits", first)
@@ -287,18 +268,14 @@ class ModuleSource(Source):
         return digest_of(self._module)
 
     def untrained(self, seed: int = 0) -> ModuleSource:
-        """Return the same module with initial weights, drawn by its layers from a seed.
-
-        Raises ModelError: a layer has no method that initialises its weights.
-        """
+        """Return the same module with initial weights, drawn by its layers from a seed."""
         module = copy.deepcopy(self._module)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             for path, part in module.named_modules():
                 # In nn.MultiheadAttention and nn.Transformer this method is private.
-                reset = getattr(part, "reset_parameters", None)
-                reset = reset or getattr(part, "_reset_parameters", None)
-                if reset is not None:
+                private = getattr(part, "_reset_parameters", None)
+                if reset := getattr(part, "reset_parameters", private):
                     reset()
                 elif next(part.parameters(recurse=False), None) is not None:
                     raise ModelError(

@@ -39,24 +39,7 @@ def read_tokens(
         segments, spans = encoded.sequence_ids(0), encoded["offset_mapping"]
     else:
         segments, spans = _slow_spans(tokenizer, pieces, are_special, (text, pair or ""))
-    parts = zip(ids, pieces, spans, are_special, segments, strict=True)
-    tokens = [
-        Token(
-            text="",
-            piece=piece,
-            id=number,
-            span=None if special or span is None else (span[0], span[1]),
-            special=special,
-            segment=segment or 0,
-        )
-        for number, piece, span, special, segment in parts
-    ]
-    return _label_pieces(tokenizer, assign_words(tokens, text, pair), (text, pair or ""))
-
-
-def is_words(prepared: Any) -> bool:
-    """Return whether a prepared text is a list of words, not of token ids."""
-    return isinstance(prepared, (list, tuple)) and all(isinstance(word, str) for word in prepared)
+    return _labelled(tokenizer, ids, pieces, spans, (text, pair or ""), are_special, segments)
 
 
 def check_words(words: Sequence[str], tokens: Sequence[Token]) -> None:
@@ -86,7 +69,6 @@ def read_encoding(prepared: Any, n_known: int, padding: int | None) -> dict[str,
     """Return the inputs of a model for one text, from the output of a tokenizer or processor or from ids alone.
 
     Each has an axis for the batch. If there is no ``attention_mask``, ids equal to `padding` at both ends are left out.
-    Raises InputError: these are no ids of one text, one is not below `n_known`, or an input is no array.
     """
     parts = prepared if isinstance(prepared, Mapping) else {"input_ids": prepared}
     inputs = {
@@ -155,30 +137,15 @@ def generated_tokens(
     token ends where the decoded text of all tokens up to it ends.
     """
     text = meaning(tokenizer, ids) if text is None else text
+    pieces, are_special = pieces_of(tokenizer, ids), [False] * len(ids)
     if not is_of_library(tokenizer):
-        labelled = _decoded_tokens(tokenizer, ids, text)
-        return tuple(replace(token, segment=GENERATED) for token in labelled)
-    # Some models have more ids than their vocabulary has tokens; such an id has no piece.
-    pieces = [
-        piece or f"<{number}>"
-        for piece, number in zip(tokenizer.convert_ids_to_tokens(list(ids)), ids, strict=True)
-    ]
-    special = set(tokenizer.all_special_ids)
-    spans: Sequence[Span | None] = [None] * len(ids)
-    if tokenizer.is_fast:
-        spans = _spans_of_generated(tokenizer, ids, text)
-    tokens = [
-        Token(
-            text="",
-            piece=piece,
-            id=number,
-            span=None if number in special else span,
-            special=number in special,
-        )
-        for number, piece, span in zip(ids, pieces, spans, strict=True)
-    ]
-    labelled = _label_pieces(tokenizer, assign_words(tokens, text), (text, ""))
-    return tuple(replace(token, segment=GENERATED) for token in labelled)
+        spans = _own_spans(tokenizer, ids, text)
+    else:
+        special, is_fast = set(tokenizer.all_special_ids), tokenizer.is_fast
+        are_special = [number in special for number in ids]
+        spans = _spans_of_generated(tokenizer, ids, text) if is_fast else [None] * len(ids)
+    tokens = _labelled(tokenizer, ids, pieces, spans, (text, ""), are_special)
+    return tuple(replace(token, segment=GENERATED) for token in tokens)
 
 
 def own_tokens(tokenizer: Any, text: str) -> tuple[Token, ...]:
@@ -188,14 +155,17 @@ def own_tokens(tokenizer: Any, text: str) -> tuple[Token, ...]:
         return read_tokens(tokenizer, tokenizer(text, verbose=False, **options), text)
     encoding = text.encode() if tokenizer is None else tokenizer.encode(text)
     # The package tokenizers returns an object with `ids`, others the ids themselves, perhaps as a tensor.
-    ids = [int(number) for number in getattr(encoding, "ids", encoding)]
+    all_ids = [int(number) for number in getattr(encoding, "ids", encoding)]
     # Its tokenizers may add padding, which the module could not tell from tokens.
-    are_real = [bool(mark) for mark in getattr(encoding, "attention_mask", [True] * len(ids))]
-    spans = None
+    are_real = [bool(mark) for mark in getattr(encoding, "attention_mask", [True] * len(all_ids))]
+    ids = [*itertools.compress(all_ids, are_real)]
+    spans: Sequence[Span | None]
     if hasattr(encoding, "offsets"):  # those of tokens that are not in the text are empty
         offsets = itertools.compress(encoding.offsets, are_real)
         spans = [span if span[0] < span[1] else None for span in offsets]
-    return _decoded_tokens(tokenizer, [*itertools.compress(ids, are_real)], text, spans)
+    else:
+        spans = _own_spans(tokenizer, ids, text)
+    return _labelled(tokenizer, ids, pieces_of(tokenizer, ids), spans, (text, ""))
 
 
 def meaning(tokenizer: Any, ids: Sequence[int]) -> str:
@@ -224,23 +194,20 @@ def is_of_library(tokenizer: Any) -> bool:
     return hasattr(tokenizer, "convert_ids_to_tokens")
 
 
-def _decoded_tokens(
-    tokenizer: Any, ids: Sequence[int], text: str, spans: Sequence[Span | None] | None = None
-) -> tuple[Token, ...]:
-    """Return the tokens of these ids, for a tokenizer that does not come from transformers.
+def pieces_of(tokenizer: Any, ids: Sequence[int]) -> list[str]:
+    """Return the spelling of each token in the vocabulary or, if the tokenizer does not tell it, its text."""
+    if not is_of_library(tokenizer):
+        return [meaning(tokenizer, [number]) for number in ids]
+    pieces = tokenizer.convert_ids_to_tokens(list(ids))
+    # Some models have more ids than their vocabulary has tokens; such an id has no piece.
+    return [piece or f"<{number}>" for piece, number in zip(pieces, ids, strict=True)]
 
-    Without `spans`, they are found if the decoded tokens are the text.
-    """
-    decoded = [meaning(tokenizer, [number]) for number in ids]
-    if spans is None:
-        is_text = meaning(tokenizer, ids) == text
-        decode = partial(meaning, tokenizer)
-        spans = _spans_by_prefixes(decode, ids, text) if is_text else [None] * len(ids)
-    tokens = [
-        Token(text="", piece=piece, id=number, span=span)
-        for number, piece, span in zip(ids, decoded, spans, strict=True)
-    ]
-    return _label(assign_words(tokens, text), decoded, (text, ""))
+
+def _own_spans(tokenizer: Any, ids: Sequence[int], text: str) -> Sequence[Span | None]:
+    """Return the spans of tokens by the user's own tokenizer; None for each if they do not make up the text."""
+    if meaning(tokenizer, ids) != text:
+        return [None] * len(ids)
+    return _spans_by_prefixes(partial(meaning, tokenizer), ids, text)
 
 
 def notes_on(
@@ -266,11 +233,12 @@ def notes_on(
 def _broken_syllable(tokens: Sequence[Token], typed: tuple[str, str]) -> tuple[str, int] | None:
     """Return the first Korean syllable that is split into several tokens, and their number; None if there is none."""
     # The number of tokens that each character is in, by its sentence and place.
-    counts = Counter[tuple[int, int]]()
-    for token in tokens:
-        is_space = not token.piece.strip("▁Ġ")
-        if token.span and not token.special and not is_space:
-            counts.update((token.segment, place) for place in range(*token.span))
+    counts = Counter(
+        (token.segment, place)
+        for token in tokens
+        if token.span and not token.special and token.piece.strip("▁Ġ")
+        for place in range(*token.span)
+    )
     for (segment, place), n in counts.items():
         letter = typed[segment][place]
         if n > 1 and HANGUL.match(letter):
@@ -295,15 +263,13 @@ def _slow_spans(
     segments: list[int | None] = [None] * len(pieces)
     spans: list[Span | None] = [None] * len(pieces)
     decode = tokenizer.convert_tokens_to_string
-    for segment, text in enumerate(typed):
-        own_pieces = [pieces[place] for place in places[segment]]
+    for segment, (text, own) in enumerate(zip(typed, places, strict=True)):
+        own_pieces = [pieces[place] for place in own]
         read = decode(own_pieces)
-        own_spans: Sequence[Span | None] = [None] * len(own_pieces)
-        if text.startswith(read):
-            # A text that is cut may end within a character.
-            own_spans = _spans_by_prefixes(decode, own_pieces, text[: len(read) + 1])
-        for place, span in zip(places[segment], own_spans, strict=True):
-            segments[place], spans[place] = segment, span
+        # A text that is cut may end within a character.
+        found = _spans_by_prefixes(decode, own_pieces, text[: len(read) + 1])
+        for place, span in zip(own, found, strict=True):
+            segments[place], spans[place] = segment, span if text.startswith(read) else None
     return segments, spans
 
 
@@ -341,26 +307,39 @@ def _spans_by_prefixes(
     return spans + [(start, len(text))] * (len(ids) - len(spans))
 
 
-def _label_pieces(
-    tokenizer: Any, tokens: Sequence[Token], typed: tuple[str, str]
-) -> tuple[Token, ...]:
-    """Return the tokens of a tokenizer of transformers with the text to show; `typed` holds the two sentences."""
-    decoded = [
-        token.piece if token.special else _decode(tokenizer, token.piece) for token in tokens
-    ]
-    return _label(tokens, decoded, typed, tokenizer.unk_token_id)
-
-
-def _label(
-    tokens: Sequence[Token],
-    decoded: Sequence[str],
+def _labelled(
+    tokenizer: Any,
+    ids: Sequence[int],
+    pieces: Sequence[str],
+    spans: Sequence[Span | None],
     typed: tuple[str, str],
-    unknown: int | None = None,
+    are_special: Sequence[bool] | None = None,
+    segments: Sequence[int | None] | None = None,
 ) -> tuple[Token, ...]:
-    """Return the tokens with the text to show.
-
-    `decoded` holds the text of each token, `typed` the two sentences, `unknown` the id of the unknown token.
-    """
+    """Return tokens with the words they belong to and the text to show; `typed` holds the two sentences."""
+    are_special, segments = are_special or [False] * len(ids), segments or [0] * len(ids)
+    tokens = assign_words(
+        [
+            Token(
+                text="",
+                piece=piece,
+                id=number,
+                span=None if special or span is None else (span[0], span[1]),
+                special=special,
+                segment=segment or 0,
+            )
+            for number, piece, span, special, segment in zip(
+                ids, pieces, spans, are_special, segments, strict=True
+            )
+        ],
+        *typed,
+    )
+    decoded, unknown = list(pieces), None
+    if is_of_library(tokenizer):
+        unknown = tokenizer.unk_token_id
+        decoded = [
+            token.piece if token.special else _decode(tokenizer, token.piece) for token in tokens
+        ]
     parts = _parts(tokens, decoded)
     labelled = []
     for index, token in enumerate(tokens):

@@ -389,7 +389,7 @@ def attend_fused(
     query: Float[Tensor, "batch head query d_k"],
     key: Float[Tensor, "batch group key d_k"],
     scale: float | None,
-    rows: slice,
+    rows: Tensor,
     values: Float[Tensor, "seen d_v"],
     mask: Tensor | None,
 ) -> Float[Tensor, "batch row head d_v"]:

@@ -85,7 +85,6 @@ def test_offline_by_choice(refused: Callable[..., str], hub: Hub) -> None:
 @pytest.mark.parametrize(
     ("status", "code", "line"),
     [
-        (404, "RepoNotFound", f"there is no model '{SOMEBODY}' on the hub (or it is private)"),
         (401, "RepoNotFound", f"there is no model '{SOMEBODY}' on the hub (or it is private)"),
         (
             401,

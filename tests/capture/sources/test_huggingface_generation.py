@@ -86,17 +86,15 @@ def texts(record: Attention) -> tuple[list[str], ...]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", TINY)
-class TestForced:
+def test_forced(zoo: Zoo, name: str, kind: Kind) -> None:
     """With a target the weights are those of the library, given the same target as labels."""
-
-    def test_alone(self, zoo: Zoo, name: str, kind: Kind) -> None:
-        for text, target in zip(SENTENCES, TARGETS, strict=True):
-            record = attend(text, zoo.source(name), target=target, kind=kind)
-            assert np.array_equal(record.weights, zoo.forced(name, [text], [target])[0][kind])
-            assert record.kind == kind
-            assert record.target == target
-            assert record.receipt is not None
-            assert record.layers == record.receipt.layers == tuple(range(len(record.weights)))
+    for text, target in zip(SENTENCES, TARGETS, strict=True):
+        record = attend(text, zoo.source(name), target=target, kind=kind)
+        assert np.array_equal(record.weights, zoo.forced(name, [text], [target])[0][kind])
+        assert record.kind == kind
+        assert record.target == target
+        assert record.receipt is not None
+        assert record.layers == record.receipt.layers == tuple(range(len(record.weights)))
 
 
 class TestFree:

@@ -25,7 +25,6 @@ from torch import nn
 import attnviz
 from attnviz.attention import Note
 from attnviz.capture.attend import attend
-from attnviz.capture.sources.tokens import read_tokens
 from attnviz.text.notes import sentence
 from tests.fixtures.zoo import SENTENCES, make_tokenizer
 
@@ -287,16 +286,6 @@ def tokens_of(zoo: Zoo, name: str, text: str) -> list[Token]:
 def test_labels(zoo: Zoo, name: str, text: str, labels: str) -> None:
     """Each token is shown as a person reads it, whatever the marks of its vocabulary."""
     assert [token.text for token in tokens_of(zoo, name, text)] == labels.split("|")
-
-
-def test_a_tokenizer_of_bytes_that_reports_no_offsets() -> None:
-    """Each token says which byte of which character it is."""
-    from transformers import ByT5Tokenizer
-
-    tokenizer = ByT5Tokenizer()
-    encoded = tokenizer("나 é", return_special_tokens_mask=True)
-    labels = [token.text for token in read_tokens(tokenizer, encoded, "나 é")]
-    assert labels == ["나 1/3", "나 2/3", "나 3/3", "␣", "é 1/2", "é 2/2", "</s>"]
 
 
 def test_words_and_pieces(zoo: Zoo) -> None:

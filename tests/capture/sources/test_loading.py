@@ -172,33 +172,30 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 KERNEL = "somebody/kernel"
 
 
-class TestKernels:
-    """Attention that is somebody's code."""
-
-    @pytest.mark.parametrize(
-        ("file", "named"),
-        [
-            ("config.json", {"attn_implementation": KERNEL}),
-            ("config.json", {"_attn_implementation": KERNEL}),
-            ("config.json", {"_attn_implementation_internal": KERNEL}),
-            ("config.json", {"attn_implementation": {"": "sdpa", "text_config": KERNEL}}),
-            ("config.json", {"parts": [{"deep": {"_attn_implementation": f"{KERNEL}@main:x"}}]}),
-            ("tokenizer_config.json", {"attn_implementation": f"paged|{KERNEL}"}),
-            ("processor_config.json", {"text_config": {"attn_implementation": KERNEL}}),
-        ],
-    )
-    def test_refused(
-        self, folder: Path, file: str, named: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Wherever a file names it, it is refused by name, and nothing is asked of the hub."""
-        asked = plant(monkeypatch)
-        path = folder / file
-        before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        path.write_text(json.dumps(before | named), encoding="utf-8")
-        said = refusal(folder)
-        assert f"its {file} names the attention " in said
-        assert KERNEL in said
-        assert asked == []
+@pytest.mark.parametrize(
+    ("file", "named"),
+    [
+        ("config.json", {"attn_implementation": KERNEL}),
+        ("config.json", {"_attn_implementation": KERNEL}),
+        ("config.json", {"_attn_implementation_internal": KERNEL}),
+        ("config.json", {"attn_implementation": {"": "sdpa", "text_config": KERNEL}}),
+        ("config.json", {"parts": [{"deep": {"_attn_implementation": f"{KERNEL}@main:x"}}]}),
+        ("tokenizer_config.json", {"attn_implementation": f"paged|{KERNEL}"}),
+        ("processor_config.json", {"text_config": {"attn_implementation": KERNEL}}),
+    ],
+)
+def test_kernels_are_refused(
+    folder: Path, file: str, named: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever a file names it, it is refused by name, and nothing is asked of the hub."""
+    asked = plant(monkeypatch)
+    path = folder / file
+    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    path.write_text(json.dumps(before | named), encoding="utf-8")
+    said = refusal(folder)
+    assert f"its {file} names the attention " in said
+    assert KERNEL in said
+    assert asked == []
 
 
 class TestOtherSenses:
