@@ -81,12 +81,17 @@ def arrangement_of(
     for dimension, (role, link) in zip(layout, roles, strict=True):
         known = dimension
         # Keys and values belong to one sequence, so the batch of the values is that of the keys.
-        if role == "shared" and values is not None and link is not None:
+        if values is not None and link is not None:
             other = values[link]
+            # Scores may be outputs of a linear layer, one for each token.
+            is_better = role == "summed" and all(axis.has_features for axis in dimension)
             is_split = len(other) > len(dimension) and all(axis.is_certain for axis in other)
-            is_better = place_of(other) is not None or is_split
+            is_better |= role == "shared" and (place_of(other) is not None or is_split)
             if is_better and len_of(other) == len_of(dimension):
-                known = other
+                # A single query may be beside the batch.
+                batch = place_of(other) or (0, 0)
+                units = (axis for axis in dimension if axis.size == 1)
+                known = (*other, *(a for a in units if (place_of([a]) or batch)[1] != batch[1]))
         axes += [(axis, role) for axis in known]
     keys = tuple(axis for axis, role in axes if role == "summed" and axis.is_sequence)
     place = place_of(keys)
