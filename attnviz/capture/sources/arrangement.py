@@ -100,8 +100,10 @@ def arrangement_of(
     shared = [axis for axis, role in axes if role == "shared"]
     has_features = any(axis.has_features for axis in shared)
     # Queries, keys and values that are inputs themselves, (batch, head, token, d), have an axis of heads.
-    are_inputs = values is not None and any(
-        axis.origin is OWN_FEATURES or place_of([axis]) for axis in values[-1]
+    met = {link for _, link in roles}
+    vectors = [axes for dim, axes in enumerate(values or ()) if dim not in met]
+    are_inputs = any(
+        axis.origin is OWN_FEATURES or place_of([axis]) for axes in vectors for axis in axes
     )
     for axis, role in axes:
         place = place_of([axis])
@@ -162,7 +164,7 @@ def parse_axes(axes: str) -> list[list[str]]:
     """
     groups = [group.strip("()").split() for group in re.findall(r"\([^()]*\)|[^\s()]+", axes)]
     named = [name for group in groups for name in group]
-    if sorted(named) != sorted({*named} & {*NAMES}) or "key" not in named:
+    if not {"key"} <= {*named} <= {*NAMES}:
         raise SettingsError(
             f"{axes!r} does not name the axes of weights: write batch, head, query and key in their order, and those "
             "that are folded into one in parentheses, as in '(batch head) query key'",
@@ -185,7 +187,7 @@ def parse_arrangement(axes: str, shape: Sequence[int], n_batch: int) -> Arrangem
             sizes.append(size)
             continue
         # The size of the batch is known, and with it the size of the other axis.
-        if len(group) != 2 or "batch" not in group or size % n_batch:
+        if len({*group}) != len(group) or len(group) != 2 or "batch" not in group or size % n_batch:
             raise SettingsError(
                 f"{axes!r} does not fit weights of shape {tuple(shape)} of {n_batch} inputs", "axes"
             )

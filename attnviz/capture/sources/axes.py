@@ -57,6 +57,7 @@ VIEWS = REORDER | frozenset(
     | {"chunk", "split", "split_with_sizes", "tensor_split", "unbind"}
 )
 CONCATENATE = frozenset({"cat", "concat", "concatenate"})
+STACK = frozenset({"stack", "pad_sequence"})
 PRODUCTS = frozenset(
     {"matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "addmm", "baddbmm", "einsum"}
 )
@@ -338,8 +339,8 @@ class AxisTracker:
         """Yield the layouts of the results of a function that is no product."""
         if name in VIEWS and args and args[0] is operands[0] and _is_simple(args[1:]):
             yield from self._views(name, function, args, keywords)
-        elif name in CONCATENATE:
-            yield self._layout_of_cat(args, keywords, results[0])
+        elif name in CONCATENATE | STACK:
+            yield self._layout_of_joined(name, args, keywords, results[0])
         else:
             layouts = [self.layout(tensor) for tensor in operands]
             first = layouts[0]
@@ -390,28 +391,39 @@ class AxisTracker:
             else:
                 yield _layout_of_view(layout, view)
 
-    def _layout_of_cat(
-        self, args: Sequence[Any], keywords: Mapping[str, Any], output: Tensor
+    def _layout_of_joined(
+        self, name: str, args: Sequence[Any], keywords: Mapping[str, Any], output: Tensor
     ) -> Layout:
-        """Return the layout of tensors that are put one after the other along a dimension."""
-        dim = (dim_of(args, keywords) or 0) % output.ndim
+        """Return the layout of tensors that are put one after the other along a dimension, or along a new one."""
+        dim = dim_of(args, keywords) or 0
+        if name == "pad_sequence":
+            dim = int(not dim)  # it gets whether the batch is first
+        dim %= output.ndim
         tensors = args[0] if args else keywords["tensors"]
-        layouts = [self.layout(tensor) for tensor in tensors if tensor.ndim == output.ndim]
-        joined = [
-            _best([layout[place] for layout in layouts], size)
-            for place, size in enumerate(output.shape)
-        ]
-        if len(layouts) > 1 and all(layout[dim] == layouts[0][dim] for layout in layouts):
+        n_dims = output.ndim - (name in STACK)
+        layouts = [self.layout(tensor) for tensor in tensors if tensor.ndim == n_dims]
+        along = list(zip(*layouts, strict=True))
+        joined = [_best(axes, len_of(axes[0])) for axes in along]
+        if name in STACK:
+            places = [place_of(layout[0]) for layout in layouts]
+            # Inputs of one sentence each make a batch of sentences.
+            are_sentences = all(place and len(self.inputs[place[0]]) == 1 for place in places)
+            batch = Origin((places[0][0], 1)) if are_sentences and places[0] else None
+            joined.insert(dim, (Axis(len(tensors), batch, (0, len(tensors)) if batch else None),))
+        elif len(layouts) > 1 and len({*along[dim]}) == 1:
             joined[dim] = (Axis(len(layouts)), *layouts[0][dim])
         else:
-            joined[dim] = (_joined([layout[dim] for layout in layouts], output.shape[dim]),)
-        return tuple(joined)
+            joined[dim] = (_joined(along[dim], output.shape[dim]),)
+        return tuple(
+            axes if len_of(axes) == size else _resized(axes, size)
+            for axes, size in zip(joined, output.shape, strict=True)
+        )
 
     def _product(
         self, name: str, args: Sequence[Any], keywords: Mapping[str, Any], output: Tensor
     ) -> Product | None:
         """Note the layout of a product, and return the roles of its dimensions; None for products of another form."""
-        operands = list(tensors_in([args, keywords]))
+        operands = list(tensors_in([args, *(keywords[key] for key in keywords if key != "out")]))
         if name in {"addmm", "baddbmm"}:  # its first argument is added to the product
             operands = operands[1:]
         if len(operands) != 2 or min(tensor.ndim for tensor in operands) < 1:
@@ -419,7 +431,7 @@ class AxisTracker:
         first, second = operands[::-1] if name == "__rmatmul__" else operands
         if name != "einsum":
             letters = _letters_of_matmul(first.ndim, second.ndim)
-        elif args and isinstance(args[0], str) and "->" in args[0]:
+        elif args and isinstance(args[0], str):
             letters = _letters(args[0].replace(" ", ""), first.ndim, second.ndim)
         else:
             return None
@@ -430,12 +442,11 @@ class AxisTracker:
         )
         result = _layout_of_product(letters, layouts)
         are_tracked = [tensor in self._layouts for tensor in (first, second)]
-        summed = [
-            axis
-            for own, layout in zip(roles, layouts, strict=True)
-            for axis in axes_of(layout, own, "summed")
-        ]
-        if all(are_tracked):
+        both = list(zip(roles, layouts, strict=True))
+        summed = [axis for own, layout in both for axis in axes_of(layout, own, "summed")]
+        if any(axis.normalised for own, layout in both for axis in axes_of(layout, own, "free")):
+            pass  # weights times weights are weights
+        elif all(are_tracked):
             is_mixing = any(axis.normalised or axis.is_of_scores for axis in summed)
             self.multiply_over(tuple(summed))
             result = _without_marks(result, is_of_scores=not is_mixing)
@@ -759,8 +770,10 @@ def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
 
 def _letters(equation: str, n_first: int, n_second: int) -> list[str]:
     """Return the letters of an einsum equation for both operands and the result, with letters in place of "..."."""
-    inputs, result = equation.split("->")
+    inputs, arrow, result = equation.partition("->")
     first, second = inputs.split(",")
+    if not arrow:  # the result has the letters that only one operand has, in their order
+        result = "..." * ("..." in inputs) + "".join(sorted({*first} ^ {*second} - {"."}))
     spare = [letter for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if letter not in equation]
     missing = [
         n - len(term.replace("...", "")) for n, term in ((n_first, first), (n_second, second))

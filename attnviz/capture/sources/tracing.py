@@ -211,6 +211,10 @@ class AttentionTracer(TorchFunctionMode):
             keys = axes_of(layout, roles, "summed")
             is_scored = any(axis.is_of_scores and axis.is_sequence for axis in keys)
             others = axes_of(values_layout, product.roles[1 - own], "summed")
+            is_normalised = any(axis.normalised for axis in keys)
+            mixed = axes_of(values_layout, product.roles[1 - own], "free")
+            if is_normalised and any(axis.normalised for axis in mixed):
+                return  # weights times weights
             names = self._recorder.axes
             # The gate of a mixture of experts, and linear attention, are normalised over features or have features as
             # rows: neither are tokens that attend to tokens. The scores of a query may be outputs of a linear layer.
@@ -219,9 +223,7 @@ class AttentionTracer(TorchFunctionMode):
                 or (_are_features(axes_of(layout, roles, "free")) and not is_scored)
             ):
                 continue
-            if any(axis.normalised for axis in keys) or (
-                is_scored and are_one_sequence(keys, others)
-            ):
+            if is_normalised or (is_scored and are_one_sequence(keys, others)):
                 self._record(weights, roles, values)
                 return
 
@@ -340,7 +342,7 @@ class AttentionTracer(TorchFunctionMode):
         roles: list[tuple[str, int | None]] = [("shared", dim) for dim in range(n_leading)]
         if query.shape[:n_leading] != key.shape[:n_leading]:
             roles[-1] = ("shared", None)  # each key head serves a group of query heads
-        roles += [("free", None), ("summed", None)]
+        roles += [("free", None), ("summed", n_leading)]
         return self._arrangement((*query_layout[:-1], key_layout[-2]), roles, key_layout)
 
     def _flex(self, query: Tensor, key: Tensor, value: Tensor, *others: Any) -> Any:
