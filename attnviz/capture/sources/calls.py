@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import get_ident
 from typing import Any
+from weakref import ReferenceType, ref
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +25,7 @@ class ModuleCall:
     path: str | None = ""  # None for a module outside the watched one
     number: int = 0  # counted in the order of calls
     caller: int = 0  # the number of the call that made it
-    read: Tensor | None = None  # its first input
+    read: ReferenceType[Tensor] | None = None  # its first input, which is not kept alive
 
 
 class ModuleCalls:
@@ -73,11 +74,14 @@ class ModuleCalls:
         # A module that the watched one does not list, such as one made during the run, counts as its caller.
         outside = self._stack[-1].path if self._stack else None
         path = self._paths.get(module, outside)
-        if path is not None and not is_backward and self._begin_part is not None:
-            is_run = module is self._module and not is_inside
-            self._begin_part(inputs, named, is_run=is_run, is_inside=is_inside)
         self._n_calls += 1
-        read = next(tensors_in([inputs, named]), None)
+        # What is read of the tensors here is no computation of the module.
+        with torch._C.DisableTorchFunction():
+            if path is not None and not is_backward and self._begin_part is not None:
+                is_run = module is self._module and not is_inside
+                self._begin_part(inputs, named, is_run=is_run, is_inside=is_inside)
+            tensor = next(tensors_in([inputs, named]), None)
+        read = None if tensor is None else ref(tensor)
         self._stack.append(ModuleCall(path, self._n_calls, self.running.number, read))
 
     def _end(self, _module: nn.Module, _inputs: Any, _output: Any) -> None:
