@@ -387,7 +387,9 @@ class AxisTracker:
             if view.untyped_storage()._cdata != storage or view.numel() == 0:
                 # Falcon's x[..., [-2], :] keeps the other dimensions.
                 is_part = name == "__getitem__" and view.ndim == len(layout)
-                yield _layout_of_others(name, [layout] if is_part else [()], view.shape)
+                # The patches of `torch.nn.functional.unfold` have the batch first.
+                known = layout if is_part else layout[: int(name == "unfold")]
+                yield _layout_of_others(name, [known], view.shape)
             else:
                 yield _layout_of_view(layout, view)
 
@@ -565,7 +567,9 @@ def _layout_of_others(name: str, layouts: Sequence[Layout], shape: Sequence[int]
     if name == "linear":
         is_projected = any(map(is_of_tokens, first[-1]))
         combined[-1] = (Axis(shape[-1], Origin(is_learned=True) if is_projected else FEATURES),)
-        return _without_marks(tuple(combined), is_of_scores=shape[-1] == 1)
+        # Heads may be mixed (Shazeer et al. 2020, talking heads).
+        are_scores = any(axis.is_of_scores for axes in first[:-1] for axis in axes)
+        return _without_marks(tuple(combined), is_of_scores=are_scores or shape[-1] == 1)
     return tuple(combined)
 
 

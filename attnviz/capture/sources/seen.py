@@ -212,9 +212,8 @@ def continues(
     if begun.values is None or now.values is None:
         return False
     # Heads in a loop may share their values (Lim et al. 2021, temporal fusion transformer).
-    return (is_same_call or begun.call.caller == now.call.caller) and torch.equal(
-        begun.values, now.values
-    )
+    is_same_caller = begun.call.caller == now.call.caller != 0
+    return (is_same_call or is_same_caller) and torch.equal(begun.values, now.values)
 
 
 def _are_next_rows(before: Part, part: Part) -> bool:
@@ -234,7 +233,10 @@ def _has_same_weights(held: Layer | Tensor | None, other: Layer | Tensor | None)
         elif masks[0] is not masks[1]:
             return False
         return all(torch.equal(*pair) for pair in pairs)
-    return isinstance(held, Tensor) and isinstance(other, Tensor) and torch.equal(held, other)
+    if isinstance(held, Tensor) and isinstance(other, Tensor):
+        # Of a single key, all weights are equal.
+        return held.shape[-1] > 1 and torch.equal(held, other)
+    return False
 
 
 def number_in(path: str) -> int | None:

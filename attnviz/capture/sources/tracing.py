@@ -211,16 +211,19 @@ class AttentionTracer(TorchFunctionMode):
             keys = axes_of(layout, roles, "summed")
             is_scored = any(axis.is_of_scores and axis.is_sequence for axis in keys)
             others = axes_of(values_layout, product.roles[1 - own], "summed")
+            shared = axes_of(layout, roles, "shared")
             is_normalised = any(axis.normalised for axis in keys)
             mixed = axes_of(values_layout, product.roles[1 - own], "free")
             if is_normalised and any(axis.normalised for axis in mixed):
                 return  # weights times weights
             names = self._recorder.axes
             # The gate of a mixture of experts, and linear attention, are normalised over features or have features as
-            # rows: neither are tokens that attend to tokens. The scores of a query may be outputs of a linear layer.
+            # rows, and branches of a network are weighed channel by channel: none are tokens that attend to tokens. The
+            # scores of a query may be outputs of a linear layer.
             if (names is None or len(parse_axes(names)) != weights.ndim) and (
                 (_are_features(keys) and not any(map(is_of_tokens, others)))
                 or (_are_features(axes_of(layout, roles, "free")) and not is_scored)
+                or (any(a.has_features and a.size > 1 for a in shared) and _are_places(mixed))
             ):
                 continue
             if is_normalised or (is_scored and are_one_sequence(keys, others)):
@@ -494,6 +497,11 @@ def _are_features(axes: Sequence[Axis]) -> bool:
     """Return whether these axes have more than one entry, and run over features only."""
     several = [axis for axis in axes if axis.size > 1]
     return bool(several) and all(axis.has_features for axis in several)
+
+
+def _are_places(axes: Sequence[Axis]) -> bool:
+    """Return whether some of these axes run over places of an input, and none over features."""
+    return any(map(is_of_tokens, axes)) and not any(axis.has_features for axis in axes)
 
 
 def _as_keys(tensor: Tensor, arrangement: Arrangement) -> Tensor:

@@ -166,6 +166,14 @@ def weights_times_weights(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Ten
     return weights @ v
 
 
+def heads_mixed_by_a_layer(self: Written, *qkv: Tensor) -> Tensor:
+    """A linear layer over heads, which are the last axis for it."""
+    q, k, v = (t.view(B, T, H, -1).transpose(1, 2) for t in qkv)
+    mixed = functional.linear((q @ k.mT).softmax(-1).permute(0, 2, 3, 1), torch.rand(H, H) / H)
+    self.want = mixed.permute(0, 3, 1, 2)
+    return self.want @ v
+
+
 def dropout_in_place(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """The weights as they were before, although they are overwritten."""
     weights = torch.softmax(q @ k.mT, -1)
@@ -180,6 +188,7 @@ WAYS = [
     scores_of_a_linear_layer,
     written_into_another_tensor,
     weights_times_weights,
+    heads_mixed_by_a_layer,
     dropout_in_place,
     heads_in_the_batch,
     heads_in_the_batch_fused,
@@ -335,13 +344,22 @@ def test_a_gate_is_no_attention(text: str) -> None:
     assert (record.weights.shape[:2], record.kind) == ((1, 1), "decoder")
 
 
-def test_linear_attention_has_no_weights() -> None:
-    """A softmax over features, and one over tokens whose rows are features, are no attention of tokens."""
+def linear_attention(_: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """A softmax over features, and one over tokens whose rows are features."""
+    return q.softmax(-1) @ (k.softmax(-2).mT @ v)
 
-    def linear(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return q.softmax(-1) @ (k.softmax(-2).mT @ v)
 
-    module = Written(linear)
+def selective_kernels(_: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Two branches, weighed channel by channel (Li et al. 2019)."""
+    gates = torch.stack([functional.linear(t.mean(1), torch.randn(D, D)) for t in (q, k)], 1)
+    branches = torch.stack([k, v], 1)
+    return (branches * gates.softmax(1)[:, :, None]).sum(1)
+
+
+@pytest.mark.parametrize("write", [linear_attention, selective_kernels])
+def test_what_has_no_weights(write: Callable[..., Tensor]) -> None:
+    """It is no attention of tokens."""
+    module = Written(write)
     with attnviz.watch(module) as seen:
         module(torch.randn(B, T, D))
     with pytest.raises(NoAttentionError, match="no attention was seen"):
