@@ -48,7 +48,7 @@ from attnviz.capture.sources.axes import (
 )
 from attnviz.capture.sources.locks import fork_safe_lock
 from attnviz.capture.stream import Layer, Scoring
-from attnviz.releases import grouped_queries, without_compiler, without_fast_path
+from attnviz.releases import grouped_queries, is_mapped, without_compiler, without_fast_path
 
 FUSED = functional.scaled_dot_product_attention
 FUSED_PARAMETERS = (
@@ -147,7 +147,7 @@ class AttentionTracer(TorchFunctionMode):
         """Call a function of torch, and inspect its arguments and its result."""
         keywords = kwargs or {}
         # Inside `torch.func.vmap`, numbers cannot be read.
-        if torch._C._functorch.peek_interpreter_stack() is not None:
+        if is_mapped():
             return function(*args, **keywords)
         behind = (
             [self._behind.get(t, 0) for t in tensors_in([args, keywords])] if self._behind else []
