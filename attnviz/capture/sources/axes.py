@@ -443,7 +443,12 @@ class AxisTracker:
             _roles(letters[1], layouts[1], letters[0], layouts[0], letters[2]),
         )
         result = _layout_of_product(letters, layouts)
-        are_tracked = [tensor in self._layouts for tensor in (first, second)]
+        # A parameter counts as one also when it is turned, as in Falcon's `x @ weight.T`.
+        are_tracked = [
+            tensor in self._layouts
+            and not all(axis.origin and axis.origin.is_learned for axes in layout for axis in axes)
+            for tensor, layout in zip((first, second), layouts, strict=True)
+        ]
         both = list(zip(roles, layouts, strict=True))
         summed = [axis for own, layout in both for axis in axes_of(layout, own, "summed")]
         if any(axis.normalised for own, layout in both for axis in axes_of(layout, own, "free")):
@@ -453,6 +458,8 @@ class AxisTracker:
             self.multiply_over(tuple(summed))
             result = _without_marks(result, is_of_scores=not is_mixing)
         elif any(are_tracked):
+            own_roles, layout = both[are_tracked.index(True)]
+            summed = axes_of(layout, own_roles, "summed")
             new = _origin_of_new(are_tracked, second, summed, is_einsum=name == "einsum")
             known = letters[are_tracked.index(True)]
             pairs = list(zip(letters[2], result, strict=True))

@@ -61,6 +61,12 @@ def learned_queries(self: Written, x: Tensor) -> Tensor:
     return self.attend(self.latents.expand(len(x), -1, -1), x)
 
 
+def turned_weights(self: Written, x: Tensor) -> Tensor:
+    """Projections as products with turned parameters: they are no scores."""
+    x = x @ self.query.weight.T
+    return self.attend(x, x @ self.key.weight.T)
+
+
 def projected_keys(self: Written, x: Tensor) -> Tensor:
     """Keys projected to as many places as there are tokens (Wang et al. 2020, Linformer)."""
     return self.attend(x, self.sums(x.mT).mT)
@@ -93,6 +99,7 @@ def cache_written_by_index(self: Written, x: Tensor) -> Tensor:
         (last_token, "decoder"),
         (reduced_keys, "encoder"),
         (learned_queries, "cross"),
+        (turned_weights, "encoder"),
         (projected_keys, "cross"),
         (future_on_past, "cross"),
     ],
