@@ -216,3 +216,14 @@ def misuse_error() -> type[Exception]:
     import click  # typer before 0.29: its errors are those of click
 
     return click.ClickException
+
+
+def is_mapped() -> bool:
+    """Return whether `torch.func.vmap` is running, or before torch 2.3 any transform of `torch.func`."""
+    import torch
+
+    functorch: Any = torch._C._functorch
+    if functorch.peek_interpreter_stack() is None:
+        return False
+    running: list[Any] = getattr(functorch, "get_interpreter_stack", list)()
+    return not running or any(one.key() == functorch.TransformType.Vmap for one in running)

@@ -81,12 +81,17 @@ def arrangement_of(
     for dimension, (role, link) in zip(layout, roles, strict=True):
         known = dimension
         # Keys and values belong to one sequence, so the batch of the values is that of the keys.
-        if role == "shared" and values is not None and link is not None:
+        if values is not None and link is not None:
             other = values[link]
+            # Scores may be outputs of a linear layer, one for each token.
+            is_better = role == "summed" and all(axis.has_features for axis in dimension)
             is_split = len(other) > len(dimension) and all(axis.is_certain for axis in other)
-            is_better = place_of(other) is not None or is_split
+            is_better |= role == "shared" and (place_of(other) is not None or is_split)
             if is_better and len_of(other) == len_of(dimension):
-                known = other
+                # A single query may be beside the batch.
+                batch = place_of(other) or (0, 0)
+                units = (axis for axis in dimension if axis.size == 1)
+                known = (*other, *(a for a in units if (place_of([a]) or batch)[1] != batch[1]))
         axes += [(axis, role) for axis in known]
     keys = tuple(axis for axis, role in axes if role == "summed" and axis.is_sequence)
     place = place_of(keys)
@@ -95,8 +100,10 @@ def arrangement_of(
     shared = [axis for axis, role in axes if role == "shared"]
     has_features = any(axis.has_features for axis in shared)
     # Queries, keys and values that are inputs themselves, (batch, head, token, d), have an axis of heads.
-    are_inputs = values is not None and any(
-        axis.origin is OWN_FEATURES or place_of([axis]) for axis in values[-1]
+    met = {link for _, link in roles}
+    vectors = [axes for dim, axes in enumerate(values or ()) if dim not in met]
+    are_inputs = any(
+        axis.origin is OWN_FEATURES or place_of([axis]) for axes in vectors for axis in axes
     )
     for axis, role in axes:
         place = place_of([axis])
@@ -157,7 +164,7 @@ def parse_axes(axes: str) -> list[list[str]]:
     """
     groups = [group.strip("()").split() for group in re.findall(r"\([^()]*\)|[^\s()]+", axes)]
     named = [name for group in groups for name in group]
-    if sorted(named) != sorted({*named} & {*NAMES}) or "key" not in named:
+    if not {"key"} <= {*named} <= {*NAMES}:
         raise SettingsError(
             f"{axes!r} does not name the axes of weights: write batch, head, query and key in their order, and those "
             "that are folded into one in parentheses, as in '(batch head) query key'",
@@ -180,7 +187,7 @@ def parse_arrangement(axes: str, shape: Sequence[int], n_batch: int) -> Arrangem
             sizes.append(size)
             continue
         # The size of the batch is known, and with it the size of the other axis.
-        if len(group) != 2 or "batch" not in group or size % n_batch:
+        if len({*group}) != len(group) or len(group) != 2 or "batch" not in group or size % n_batch:
             raise SettingsError(
                 f"{axes!r} does not fit weights of shape {tuple(shape)} of {n_batch} inputs", "axes"
             )

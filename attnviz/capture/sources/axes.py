@@ -57,12 +57,16 @@ VIEWS = REORDER | frozenset(
     | {"chunk", "split", "split_with_sizes", "tensor_split", "unbind"}
 )
 CONCATENATE = frozenset({"cat", "concat", "concatenate"})
+STACK = frozenset({"stack", "pad_sequence"})
 PRODUCTS = frozenset(
     {"matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "addmm", "baddbmm", "einsum"}
 )
 MULTIPLY = frozenset({"mul", "multiply", "__mul__", "__rmul__"})
+# Functions that write their last argument into a part of the first.
+WRITES = frozenset({"__setitem__", "index_copy", "index_copy_", "scatter", "scatter_"})
 REDUCTIONS = frozenset({"sum", "mean", "amax", "amin", "prod", "logsumexp", "std", "var", "norm"})
 CONVOLUTIONS = frozenset({"conv1d", "conv2d", "conv3d"})
+RECURRENT = frozenset({"rnn_tanh", "rnn_relu", "gru", "lstm"})
 # Functions after which a dimension of another size still runs over the same things, more coarsely or with gaps.
 RESIZE = CONVOLUTIONS | frozenset(
     {f"{kind}_pool{n}d" for kind in ("max", "avg", "lp") for n in (1, 2, 3)}
@@ -164,7 +168,7 @@ class AxisTracker:
     def begin(self, *inputs: Any) -> None:
         """Name the axes of the tensors among the inputs, which may be in lists and dictionaries."""
         for tensor in tensors_in(inputs):
-            if tensor in self._layouts or tensor.ndim == 0:
+            if tensor in self._layouts or tensor.ndim == 0 or isinstance(tensor, nn.Parameter):
                 continue
             number, has_numbers = len(self.inputs), tensor.is_floating_point()
             # Of one sentence, (token, d), only the first axis is certain.
@@ -246,7 +250,9 @@ class AxisTracker:
             layouts = self._result_layouts(name, function, args, keywords, operands, results)
             for result, layout in zip(results, list(layouts), strict=True):
                 self.note(result, layout)
-        if name == "softmax":
+        if name in WRITES:
+            self._write(args)
+        elif name == "softmax":
             self._normalise(output, dim_of(args, keywords))
         elif name in MULTIPLY:
             self._weigh((*args, *keywords.values())[:2], output)
@@ -262,6 +268,27 @@ class AxisTracker:
         if isinstance(dim, int):
             layout[dim] = tuple(replace(axis, normalised=True) for axis in layout[dim])
         self.note(tensor, tuple(layout))
+
+    def _write(self, args: Sequence[Any]) -> None:
+        """Note that a part of a tensor, such as a cache, got the numbers of another one: keys run over both."""
+        target, value = args[0], args[-1]
+        if not isinstance(value, Tensor) or value not in self._layouts:
+            return
+        strides = torch.empty(target.shape, device="meta").stride()
+        written = strides
+        if value.ndim != target.ndim and len(args) == 3 and _is_simple(args[1:2]):
+            written = torch.empty(target.shape, device="meta")[args[1]].stride()
+        if len(written) != value.ndim:
+            return
+        layout, part = list(self.layout(target)), self.layout(value)
+        for dim, stride in enumerate(strides):
+            if stride in written:
+                axes = part[written.index(stride)]
+                if len_of(axes) != target.shape[dim]:
+                    layout[dim] = (_joined([layout[dim], axes], target.shape[dim]),)
+                elif all(axis.origin is None for axis in layout[dim]):
+                    layout[dim] = axes
+        self.note(target, tuple(layout))
 
     def _weigh(self, operands: Sequence[Any], output: Tensor) -> None:
         """Note that weights were multiplied by values number by number."""
@@ -312,18 +339,26 @@ class AxisTracker:
         """Yield the layouts of the results of a function that is no product."""
         if name in VIEWS and args and args[0] is operands[0] and _is_simple(args[1:]):
             yield from self._views(name, function, args, keywords)
-        elif name in CONCATENATE:
-            yield self._layout_of_cat(args, keywords, results[0])
+        elif name in CONCATENATE | STACK:
+            yield self._layout_of_joined(name, args, keywords, results[0])
         else:
             layouts = [self.layout(tensor) for tensor in operands]
-            for result in results:
+            first = layouts[0]
+            for place, result in enumerate(results):
                 # A function may change its argument in place, and return it.
                 is_operand = any(result is operand for operand in operands)
-                is_reduced = name in REDUCTIONS and result.ndim < len(layouts[0])
+                is_reduced = name in REDUCTIONS and result.ndim < len(first)
                 if is_operand:
                     yield self.layout(result)
+                elif name in RECURRENT and place and result.ndim == len(first) == 3:
+                    batch_axis = 0 if args[-1] is True else 1
+                    yield (
+                        (Axis(len(result)),),
+                        first[batch_axis],
+                        (Axis(result.shape[2], FEATURES),),
+                    )
                 elif is_reduced:
-                    yield _layout_of_sum(layouts[0], dim_of(args, keywords), result.shape)
+                    yield _layout_of_sum(first, dim_of(args, keywords), result.shape)
                 else:
                     yield _layout_of_others(name, layouts, result.shape)
 
@@ -352,30 +387,45 @@ class AxisTracker:
             if view.untyped_storage()._cdata != storage or view.numel() == 0:
                 # Falcon's x[..., [-2], :] keeps the other dimensions.
                 is_part = name == "__getitem__" and view.ndim == len(layout)
-                yield _layout_of_others(name, [layout] if is_part else [()], view.shape)
+                # The patches of `torch.nn.functional.unfold` have the batch first.
+                known = layout if is_part else layout[: int(name == "unfold")]
+                yield _layout_of_others(name, [known], view.shape)
             else:
                 yield _layout_of_view(layout, view)
 
-    def _layout_of_cat(
-        self, args: Sequence[Any], keywords: Mapping[str, Any], output: Tensor
+    def _layout_of_joined(
+        self, name: str, args: Sequence[Any], keywords: Mapping[str, Any], output: Tensor
     ) -> Layout:
-        """Return the layout of tensors that are put one after the other along a dimension."""
-        dim = (dim_of(args, keywords) or 0) % output.ndim
+        """Return the layout of tensors that are put one after the other along a dimension, or along a new one."""
+        dim = dim_of(args, keywords) or 0
+        if name == "pad_sequence":
+            dim = int(not dim)  # it gets whether the batch is first
+        dim %= output.ndim
         tensors = args[0] if args else keywords["tensors"]
-        layouts = [self.layout(tensor) for tensor in tensors if tensor.ndim == output.ndim]
-        known = max(layouts, key=lambda layout: sum(axes[0].origin is not None for axes in layout))
-        joined = list(known)
-        if len(layouts) > 1 and all(layout[dim] == known[dim] for layout in layouts):
-            joined[dim] = (Axis(len(layouts)), *known[dim])
+        n_dims = output.ndim - (name in STACK)
+        layouts = [self.layout(tensor) for tensor in tensors if tensor.ndim == n_dims]
+        along = list(zip(*layouts, strict=True))
+        joined = [_best(axes, len_of(axes[0])) for axes in along]
+        if name in STACK:
+            places = [place_of(layout[0]) for layout in layouts]
+            # Inputs of one sentence each make a batch of sentences.
+            are_sentences = all(place and len(self.inputs[place[0]]) == 1 for place in places)
+            batch = Origin((places[0][0], 1)) if are_sentences and places[0] else None
+            joined.insert(dim, (Axis(len(tensors), batch, (0, len(tensors)) if batch else None),))
+        elif len(layouts) > 1 and len({*along[dim]}) == 1:
+            joined[dim] = (Axis(len(layouts)), *layouts[0][dim])
         else:
-            joined[dim] = (_joined([layout[dim] for layout in layouts], output.shape[dim]),)
-        return tuple(joined)
+            joined[dim] = (_joined(along[dim], output.shape[dim]),)
+        return tuple(
+            axes if len_of(axes) == size else _resized(axes, size)
+            for axes, size in zip(joined, output.shape, strict=True)
+        )
 
     def _product(
         self, name: str, args: Sequence[Any], keywords: Mapping[str, Any], output: Tensor
     ) -> Product | None:
         """Note the layout of a product, and return the roles of its dimensions; None for products of another form."""
-        operands = list(tensors_in([args, keywords]))
+        operands = list(tensors_in([args, *(keywords[key] for key in keywords if key != "out")]))
         if name in {"addmm", "baddbmm"}:  # its first argument is added to the product
             operands = operands[1:]
         if len(operands) != 2 or min(tensor.ndim for tensor in operands) < 1:
@@ -383,7 +433,7 @@ class AxisTracker:
         first, second = operands[::-1] if name == "__rmatmul__" else operands
         if name != "einsum":
             letters = _letters_of_matmul(first.ndim, second.ndim)
-        elif args and isinstance(args[0], str) and "->" in args[0]:
+        elif args and isinstance(args[0], str):
             letters = _letters(args[0].replace(" ", ""), first.ndim, second.ndim)
         else:
             return None
@@ -393,17 +443,23 @@ class AxisTracker:
             _roles(letters[1], layouts[1], letters[0], layouts[0], letters[2]),
         )
         result = _layout_of_product(letters, layouts)
-        are_tracked = [tensor in self._layouts for tensor in (first, second)]
-        summed = [
-            axis
-            for own, layout in zip(roles, layouts, strict=True)
-            for axis in axes_of(layout, own, "summed")
+        # A parameter counts as one also when it is turned, as in Falcon's `x @ weight.T`.
+        are_tracked = [
+            tensor in self._layouts
+            and not all(axis.origin and axis.origin.is_learned for axes in layout for axis in axes)
+            for tensor, layout in zip((first, second), layouts, strict=True)
         ]
-        if all(are_tracked):
+        both = list(zip(roles, layouts, strict=True))
+        summed = [axis for own, layout in both for axis in axes_of(layout, own, "summed")]
+        if any(axis.normalised for own, layout in both for axis in axes_of(layout, own, "free")):
+            pass  # weights times weights are weights
+        elif all(are_tracked):
             is_mixing = any(axis.normalised or axis.is_of_scores for axis in summed)
             self.multiply_over(tuple(summed))
             result = _without_marks(result, is_of_scores=not is_mixing)
         elif any(are_tracked):
+            own_roles, layout = both[are_tracked.index(True)]
+            summed = axes_of(layout, own_roles, "summed")
             new = _origin_of_new(are_tracked, second, summed, is_einsum=name == "einsum")
             known = letters[are_tracked.index(True)]
             pairs = list(zip(letters[2], result, strict=True))
@@ -428,7 +484,7 @@ def _origin_of_new(
     `summed` are the axes that the product sums over.
     """
     # Keys may be projected to places that are learned (Wang et al. 2020, Linformer).
-    if any(map(_runs_over_tokens, summed)):
+    if any(map(is_of_tokens, summed)):
         return Origin(is_learned=True)
     if is_einsum:
         return None
@@ -449,7 +505,7 @@ def place_of(axes: Sequence[Axis]) -> tuple[int, int] | None:
     return next((axis.origin.place for axis in axes if axis.origin and axis.origin.place), None)
 
 
-def _runs_over_tokens(axis: Axis) -> bool:
+def is_of_tokens(axis: Axis) -> bool:
     """Return whether an axis runs over tokens for certain: an input's last axis may be one of features."""
     origin = axis.origin
     return (
@@ -481,8 +537,11 @@ def _joined(parts: Sequence[Dimension], size: int) -> Axis:
         return Axis(size, origins[0], hull)
     if any(origin in {FEATURES, OWN_FEATURES} for origin in origins):
         return Axis(size, FEATURES)
-    places = {origin.place for origin in origins if origin.place is not None}
-    origin = Origin(place=places.pop() if len(places) == 1 else None, parts=frozenset(origins))
+    places = [origin.place for origin in origins if origin.place is not None]
+    is_one = (
+        len({axis for _, axis in places}) == 1
+    )  # the same axis of several inputs, such as a memory
+    origin = Origin(place=places[0] if is_one else None, parts=frozenset(origins))
     return Axis(size, origin if origins else None, (0, size) if origins else None)
 
 
@@ -501,6 +560,8 @@ def _layout_of_others(name: str, layouts: Sequence[Layout], shape: Sequence[int]
     if name == "embedding":
         return (*layouts[0][: len(shape) - 1], (Axis(shape[-1], FEATURES),))
     first = layouts[0]
+    if name == "grid_sample":
+        return (*first[:2], *((Axis(size),) for size in shape[2:]))
     candidates = _candidates(name, layouts, shape)
     combined = [_best(found, size) for size, found in zip(shape, candidates, strict=True)]
     if name in RESIZE and len(first) == len(shape):
@@ -511,9 +572,11 @@ def _layout_of_others(name: str, layouts: Sequence[Layout], shape: Sequence[int]
     if name in CONVOLUTIONS:
         combined[-int(name[4]) - 1] = (Axis(shape[-int(name[4]) - 1], FEATURES),)
     if name == "linear":
-        is_of_tokens = any(map(_runs_over_tokens, first[-1]))
-        combined[-1] = (Axis(shape[-1], Origin(is_learned=True) if is_of_tokens else FEATURES),)
-        return _without_marks(tuple(combined), is_of_scores=shape[-1] == 1)
+        is_projected = any(map(is_of_tokens, first[-1]))
+        combined[-1] = (Axis(shape[-1], Origin(is_learned=True) if is_projected else FEATURES),)
+        # Heads may be mixed (Shazeer et al. 2020, talking heads).
+        are_scores = any(axis.is_of_scores for axes in first[:-1] for axis in axes)
+        return _without_marks(tuple(combined), is_of_scores=are_scores or shape[-1] == 1)
     return tuple(combined)
 
 
@@ -528,7 +591,9 @@ def _candidates(
 ) -> list[list[Dimension]]:
     """Return, for each dimension of a result, the dimensions of the operands that it may be."""
     fits = [layout for layout in layouts if len(layout) <= len(shape)]
-    if name != "linear" and tuple(shape) == _broadcast([shape_of(layout) for layout in fits]):
+    if name not in {"linear", "__getitem__"} and tuple(shape) == _broadcast(
+        [shape_of(layout) for layout in fits]
+    ):
         # Operands are broadcast, so their dimensions meet at the end.
         dims = range(-len(shape), 0)
         return [[layout[dim] for layout in fits if dim >= -len(layout)] for dim in dims]
@@ -539,14 +604,19 @@ def _candidates(
 def _best(candidates: Sequence[Dimension], size: int) -> Dimension:
     """Return the dimension of this size of which most is known, the first of several."""
     fitting = [axes for axes in candidates if len_of(axes) == size]
-    return max(fitting, key=_knowledge, default=(Axis(size),))
+    # A single query may be beside another dimension.
+    return max(
+        fitting,
+        key=lambda axes: (_knowledge(axes), sum(axis.size == 1 for axis in axes)),
+        default=(Axis(size),),
+    )
 
 
 def _knowledge(axes: Dimension) -> int:
     """Return how much is known of a dimension: 3 for an axis of an input or features, 0 for nothing."""
     origins = [axis.origin for axis in axes if axis.origin is not None]
     if any(axis.normalised or axis.has_features for axis in axes) or place_of(axes):
-        return 3
+        return 3 + any(axis.is_of_scores for axis in axes)  # a mask is an input too
     return 2 * bool(origins) or int(len(axes) > 1)
 
 
@@ -639,12 +709,12 @@ def _layout_of_view(layout: Layout, view: Tensor) -> Layout:
         for size, stride in dims
     ]
     # Of each axis that is left the view has one place, such as a class token.
-    units = [entry for entry in axes if entry[0].size == 1]
-    if all(axis.origin is not None for dimension in found for axis in dimension if axis.size > 1):
-        units += [
-            (replace(axis, size=1, span=_part_of(axis, offset // stride, 1, 1)), stride)
-            for axis, stride in left
-        ]
+    are_known = all(axis.origin for dimension in found for axis in dimension if axis.size > 1)
+    units = [
+        (replace(axis, size=1, span=_part_of(axis, offset // stride, 1, 1)), stride)
+        for axis, stride in axes
+        if axis.size == 1 or (are_known and (axis, stride) in left)
+    ]
     # Strides alone do not tell several dimensions of size 1 apart: they keep their order, and the last gets all axes
     # that remain, as where batch and tokens are folded into one.
     unit_dims = [(dim, stride) for dim, (size, stride) in enumerate(dims) if size == 1]
@@ -711,8 +781,10 @@ def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
 
 def _letters(equation: str, n_first: int, n_second: int) -> list[str]:
     """Return the letters of an einsum equation for both operands and the result, with letters in place of "..."."""
-    inputs, result = equation.split("->")
+    inputs, arrow, result = equation.partition("->")
     first, second = inputs.split(",")
+    if not arrow:  # the result has the letters that only one operand has, in their order
+        result = "..." * ("..." in inputs) + "".join(sorted({*first} ^ {*second} - {"."}))
     spare = [letter for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if letter not in equation]
     missing = [
         n - len(term.replace("...", "")) for n, term in ((n_first, first), (n_second, second))

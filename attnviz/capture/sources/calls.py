@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import get_ident
 from typing import Any
+from weakref import ReferenceType, ref
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +25,7 @@ class ModuleCall:
     path: str | None = ""  # None for a module outside the watched one
     number: int = 0  # counted in the order of calls
     caller: int = 0  # the number of the call that made it
-    read: Tensor | None = None  # its first input
+    read: ReferenceType[Tensor] | None = None  # its first input, which is not kept alive
 
 
 class ModuleCalls:
@@ -34,8 +35,11 @@ class ModuleCalls:
     """
 
     def __init__(self, module: nn.Module, begin: Callable[..., None] | None = None) -> None:
-        """Follow a module; `begin` is called with the inputs whenever the whole module starts."""
-        self._module, self._begin_run = module, begin
+        """Follow a module; `begin` is called with the inputs of each part that starts, and whether it is a whole run.
+
+        If it is none, `begin` is told whether the part runs inside another one.
+        """
+        self._module, self._begin_part = module, begin
         self._stack: list[ModuleCall] = []  # the modules that are running, outermost first
         self._n_calls = 0
 
@@ -67,14 +71,17 @@ class ModuleCalls:
         frame = inspect.currentframe()
         caller = None if frame is None else frame.f_back
         named = {} if caller is None else caller.f_locals.get("kwargs", {})
-        is_run = module is self._module and not is_backward and not is_inside
-        if is_run and self._begin_run is not None:
-            self._begin_run(inputs, named)
         # A module that the watched one does not list, such as one made during the run, counts as its caller.
         outside = self._stack[-1].path if self._stack else None
-        self._n_calls += 1
-        read = next(tensors_in([inputs, named]), None)
         path = self._paths.get(module, outside)
+        self._n_calls += 1
+        # What is read of the tensors here is no computation of the module.
+        with torch._C.DisableTorchFunction():
+            if path is not None and not is_backward and self._begin_part is not None:
+                is_run = module is self._module and not is_inside
+                self._begin_part(inputs, named, is_run=is_run, is_inside=is_inside)
+            tensor = next(tensors_in([inputs, named]), None)
+        read = None if tensor is None else ref(tensor)
         self._stack.append(ModuleCall(path, self._n_calls, self.running.number, read))
 
     def _end(self, _module: nn.Module, _inputs: Any, _output: Any) -> None:

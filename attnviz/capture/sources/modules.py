@@ -231,7 +231,7 @@ class Watched:
         )
         # The values are only needed to recognise heads in a loop.
         values = computation.values if shape[1] == 1 else None
-        now = Beginning(running, computation.keys, values)
+        now = Beginning(running, computation.keys, computation.n_behind, values)
         for layer, begun in self._layers:
             if continues(layer, begun, part, now, cross=cross):
                 layer.add(part, running.path)
@@ -258,7 +258,8 @@ class Watched:
             raise NoAttentionError(
                 f"no attention was seen in {name}: run it inside `with attnviz.watch(module):`, in the same thread; "
                 "seen are scaled_dot_product_attention, flex_attention, torch's own layers, and a softmax that is "
-                "multiplied by values"
+                "multiplied by values, outside torch.func.vmap; if its rows or columns are outputs of a linear layer, "
+                "name them, as in attnviz.watch(module, axes='batch query key')"
             )
         if layers is not None:
             return tuple(indices_of(layers, range(len(seen)), "layer"))
@@ -274,11 +275,14 @@ class Watched:
             raise SelectionError(f"this module has no {kind} attention: it has {', '.join(kinds)}")
         return numbers
 
-    def _begin(self, *inputs: Any) -> None:
-        """Discard the last run, because another one starts with these inputs."""
-        self._layers, self._unclear, self._no_weights = [], [], []
-        self._tracer.forget()
-        self._tracer.begin(*inputs)
+    def _begin(self, *inputs: Any, is_run: bool, is_inside: bool) -> None:
+        """Follow the inputs of a part; discard the last run if another one starts with them."""
+        if is_run:
+            self._layers, self._unclear, self._no_weights = [], [], []
+            self._tracer.forget()
+        # The inputs of a run may be in an object of any class, or the caller may call its parts one after the other.
+        if not is_inside or not self._tracer.has_inputs:
+            self._tracer.begin(*inputs)
 
 
 def watch(module: nn.Module, *, axes: str | Mapping[str, str] | None = None) -> Watched:

@@ -116,7 +116,7 @@ class SeenLayer:
     path: str
     cross: bool  # whether queries and keys come from different sequences
     parts: list[Part]
-    # Whether the parts are rows, one step of a decoder each; else they are heads.
+    # Whether the parts are rows, such as the steps of a decoder; else they are heads.
     is_stepwise: bool = False
 
     @property
@@ -130,7 +130,7 @@ class SeenLayer:
         _, n_heads, n_queries, n_keys = self.parts[0].shape
         n_inputs = max(part.inputs.stop for part in self.parts)
         if self.is_stepwise:
-            return n_inputs, n_heads, len(of_first), n_keys
+            return n_inputs, n_heads, sum(part.shape[2] for part in of_first), n_keys
         return n_inputs, n_heads * len(of_first), n_queries, n_keys
 
     @property
@@ -145,7 +145,9 @@ class SeenLayer:
         before = self.parts[-1]
         if path != self.path:
             self.path = siblings(path)[0].rstrip(".")
-        elif part.covers(before.first) and self.cross and part.shape[2] == 1:
+        elif part.covers(before.first) and (
+            (self.cross and part.shape[2] == 1) or _are_next_rows(before, part)
+        ):
             self.is_stepwise = True
         elif part.covers(before.first) and _has_same_weights(part.held, before.held):
             part = replace(part, is_repeat=True)
@@ -171,6 +173,7 @@ class Beginning:
 
     call: ModuleCall
     keys: tuple[Axis, ...]
+    n_behind: int  # the number of computations of attention whose results it depends on, one after the other
     values: Tensor | None
 
 
@@ -182,7 +185,9 @@ def continues(
     A layer is what the model numbers as a layer: its path ends with a number, as in ``layers.1.self_attn``.
     """
     first, path = layer.parts[0], now.call.path or ""
-    if (first.shape[1:], layer.cross, first.dropped) != (part.shape[1:], cross, part.dropped):
+    are_rows = _are_next_rows(layer.parts[-1], part)
+    shapes = [(s[1], 0 if are_rows else s[2], s[3]) for s in (first.shape, part.shape)]
+    if shapes[0] != shapes[1] or (layer.cross, first.dropped) != (cross, part.dropped):
         return False
     if path != layer.path:
         # Heads may be modules of their own, side by side on the same input.
@@ -194,19 +199,27 @@ def continues(
     if not any(part.covers(index) for other in layer.parts for index in other.inputs):
         return True
     # A decoder attends once per step, always to the same sequence; in a batch, short texts end before long ones.
+    origins = [[axis.origin for axis in of.keys] for of in (begun, now)]
+    are_same_keys = bool(origins[0]) and origins[0] == origins[1]
     if cross and part.shape[2] == 1:
-        origins = [[axis.origin for axis in of.keys] for of in (begun, now)]
-        return bool(origins[0]) and origins[0] == origins[1]
-    if first.shape != part.shape:
+        return are_same_keys
+    if first.shape[0] != part.shape[0] or begun.n_behind != now.n_behind:
         return False
     is_same_call = begun.call.number == now.call.number
-    if is_same_call and number_in(path) is not None:
-        return True  # several patterns of one layer, as in DiffLlama
+    # Several patterns of one layer, as in DiffLlama, or its heads or rows in a loop.
+    if is_same_call and (number_in(path) is not None or are_same_keys):
+        return True
     if begun.values is None or now.values is None:
         return False
     # Heads in a loop may share their values (Lim et al. 2021, temporal fusion transformer).
-    return (is_same_call or begun.call.caller == now.call.caller) and torch.equal(
-        begun.values, now.values
+    is_same_caller = begun.call.caller == now.call.caller != 0
+    return (is_same_call or is_same_caller) and torch.equal(begun.values, now.values)
+
+
+def _are_next_rows(before: Part, part: Part) -> bool:
+    """Return whether the queries of a part are those that follow the queries of the part before it."""
+    return (
+        before.first_query is not None and part.first_query == before.first_query + before.shape[2]
     )
 
 
@@ -220,7 +233,10 @@ def _has_same_weights(held: Layer | Tensor | None, other: Layer | Tensor | None)
         elif masks[0] is not masks[1]:
             return False
         return all(torch.equal(*pair) for pair in pairs)
-    return isinstance(held, Tensor) and isinstance(other, Tensor) and torch.equal(held, other)
+    if isinstance(held, Tensor) and isinstance(other, Tensor):
+        # Of a single key, all weights are equal.
+        return held.shape[-1] > 1 and torch.equal(held, other)
+    return False
 
 
 def number_in(path: str) -> int | None:

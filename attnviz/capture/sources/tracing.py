@@ -29,6 +29,7 @@ from attnviz.capture.sources.arrangement import (
     Arrangement,
     arrangement_of,
     parse_arrangement,
+    parse_axes,
 )
 from attnviz.capture.sources.axes import (
     VIEWS,
@@ -40,12 +41,14 @@ from attnviz.capture.sources.axes import (
     axes_of,
     by_tensor,
     distance,
+    is_of_tokens,
     len_of,
     name_of,
+    tensors_in,
 )
 from attnviz.capture.sources.locks import fork_safe_lock
 from attnviz.capture.stream import Layer, Scoring
-from attnviz.releases import grouped_queries, without_compiler, without_fast_path
+from attnviz.releases import grouped_queries, is_mapped, without_compiler, without_fast_path
 
 FUSED = functional.scaled_dot_product_attention
 FUSED_PARAMETERS = (
@@ -80,6 +83,7 @@ class Computation:
     values: Tensor | None = None  # what the weights were multiplied by
     dropped: bool = False  # whether dropout then set some weights to 0
     normalised: bool = True  # whether a softmax or the like made the rows sum to 1
+    n_behind: int = 0  # the number of computations of attention whose results it depends on, one after the other
     # The number of last keys that are no token of a sequence: the bias of `nn.MultiheadAttention`, or its zeros.
     n_extra_keys: int = 0
 
@@ -119,6 +123,15 @@ class AttentionTracer(TorchFunctionMode):
         self._axes = AxisTracker()
         # The numbers that dropout received, by its result and views of it.
         self._before_dropout: MutableMapping[Tensor, Tensor] = by_tensor()
+        # How many computations of attention lie behind a tensor, one after the other; of the arguments of the function
+        # that is running too.
+        self._behind: MutableMapping[Tensor, int] = by_tensor()
+        self._n_behind = 0
+
+    @property
+    def has_inputs(self) -> bool:
+        """Whether any input is followed."""
+        return bool(self._axes.inputs)
 
     def begin(self, *inputs: Any) -> None:
         """Follow the axes of these inputs of the model."""
@@ -133,20 +146,41 @@ class AttentionTracer(TorchFunctionMode):
     ) -> Any:
         """Call a function of torch, and inspect its arguments and its result."""
         keywords = kwargs or {}
+        # Inside `torch.func.vmap`, numbers cannot be read.
+        if is_mapped():
+            return function(*args, **keywords)
+        behind = (
+            [self._behind.get(t, 0) for t in tensors_in([args, keywords])] if self._behind else []
+        )
+        self._n_behind = max(behind, default=0)
+        output = self._call(function, args, keywords)
+        if self._n_behind:
+            for tensor in tensors_in([args[:1] if output is None else output]):
+                self._behind[tensor] = self._n_behind
+        return output
+
+    def _call(
+        self, function: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]
+    ) -> Any:
+        """Call a function of torch, and pass on the attention that it computes."""
         if function is MULTI_HEAD:
             return self._multi_head(args, keywords)
         if function is FUSED:
             return self._fused(*args, **keywords)
         if function is FLEX:
             return self._flex(*args)
-        output = function(*args, **keywords)
         name = name_of(function)
+        before = None
+        if name == "dropout" and (keywords.get("inplace") or args[3:] == (True,)):
+            before = args[0].detach().clone()
+        output = function(*args, **keywords)
         with torch._C.DisableTorchFunction():
             product = self._axes.follow(name, function, args, keywords, output)
             if product is not None:
                 self._multiply(product)
             elif args and isinstance(args[0], Tensor) and isinstance(output, Tensor):
-                self._follow_dropout(name, function, args, keywords, output)
+                given = args if before is None else (before, *args[1:])
+                self._follow_dropout(name, function, given, keywords, output)
         return output
 
     def _follow_dropout(
@@ -175,15 +209,24 @@ class AttentionTracer(TorchFunctionMode):
             layout, roles = self._axes.layout(weights), product.roles[own]
             values_layout = self._axes.layout(values)
             keys = axes_of(layout, roles, "summed")
-            # The gate of a mixture of experts, and linear attention, are normalised over features or have features as
-            # rows: neither are tokens that attend to tokens.
-            if _are_features(keys) or _are_features(axes_of(layout, roles, "free")):
-                continue
             is_scored = any(axis.is_of_scores and axis.is_sequence for axis in keys)
             others = axes_of(values_layout, product.roles[1 - own], "summed")
-            if any(axis.normalised for axis in keys) or (
-                is_scored and are_one_sequence(keys, others)
+            shared = axes_of(layout, roles, "shared")
+            is_normalised = any(axis.normalised for axis in keys)
+            mixed = axes_of(values_layout, product.roles[1 - own], "free")
+            if is_normalised and any(axis.normalised for axis in mixed):
+                return  # weights times weights
+            names = self._recorder.axes
+            # The gate of a mixture of experts, and linear attention, are normalised over features or have features as
+            # rows, and branches of a network are weighed channel by channel: none are tokens that attend to tokens. The
+            # scores of a query may be outputs of a linear layer.
+            if (names is None or len(parse_axes(names)) != weights.ndim) and (
+                (_are_features(keys) and not any(map(is_of_tokens, others)))
+                or (_are_features(axes_of(layout, roles, "free")) and not is_scored)
+                or (any(a.has_features and a.size > 1 for a in shared) and _are_places(mixed))
             ):
+                continue
+            if is_normalised or (is_scored and are_one_sequence(keys, others)):
                 self._record(weights, roles, values)
                 return
 
@@ -192,6 +235,8 @@ class AttentionTracer(TorchFunctionMode):
     ) -> None:
         """Pass weights on, as they were before dropout, as [batch, head, query, key]."""
         shown = self._before_dropout.get(weights, weights).detach()
+        if not shown.numel():
+            return
         least, most = shown.aminmax()
         if least < 0 or most > 1 + ROW_TOLERANCE:
             self._recorder.record_no_weights(shown)
@@ -229,7 +274,9 @@ class AttentionTracer(TorchFunctionMode):
             # A model with a cache reads one new token at a time, and its keys are all tokens so far. Any other single
             # query comes from elsewhere.
             are_one = arrangement.size("query") == self._axes.n_tokens(keys)
+        self._n_behind += 1
         return Computation(
+            n_behind=self._n_behind - 1,
             cross=None if are_one is None else not are_one,
             keys=keys,
             inputs=arrangement.inputs,
@@ -298,7 +345,7 @@ class AttentionTracer(TorchFunctionMode):
         roles: list[tuple[str, int | None]] = [("shared", dim) for dim in range(n_leading)]
         if query.shape[:n_leading] != key.shape[:n_leading]:
             roles[-1] = ("shared", None)  # each key head serves a group of query heads
-        roles += [("free", None), ("summed", None)]
+        roles += [("free", None), ("summed", n_leading)]
         return self._arrangement((*query_layout[:-1], key_layout[-2]), roles, key_layout)
 
     def _flex(self, query: Tensor, key: Tensor, value: Tensor, *others: Any) -> Any:
@@ -337,7 +384,14 @@ class AttentionTracer(TorchFunctionMode):
         n_extra_keys = int(arguments["bias_k"] is not None) + int(arguments["add_zero_attn"])
         are_one = are_one_sequence(queries, keys)
         cross = arguments["query"] is not arguments["key"] if are_one is None else not are_one
-        known = Computation(cross=cross, keys=keys, n_extra_keys=n_extra_keys)
+        known = Computation(
+            cross=cross,
+            keys=keys,
+            first_query=distance(keys, queries),
+            n_extra_keys=n_extra_keys,
+            n_behind=self._n_behind,
+        )
+        self._n_behind += 1
         if not arguments["need_weights"]:
             with self._tracing_inside(known):
                 result = MULTI_HEAD(*bound.args, **bound.kwargs)
@@ -443,6 +497,11 @@ def _are_features(axes: Sequence[Axis]) -> bool:
     """Return whether these axes have more than one entry, and run over features only."""
     several = [axis for axis in axes if axis.size > 1]
     return bool(several) and all(axis.has_features for axis in several)
+
+
+def _are_places(axes: Sequence[Axis]) -> bool:
+    """Return whether some of these axes run over places of an input, and none over features."""
+    return any(map(is_of_tokens, axes)) and not any(axis.has_features for axis in axes)
 
 
 def _as_keys(tensor: Tensor, arrangement: Arrangement) -> Tensor:

@@ -61,6 +61,12 @@ def learned_queries(self: Written, x: Tensor) -> Tensor:
     return self.attend(self.latents.expand(len(x), -1, -1), x)
 
 
+def turned_weights(self: Written, x: Tensor) -> Tensor:
+    """Projections as products with turned parameters: they are no scores."""
+    x = x @ self.query.weight.T
+    return self.attend(x, x @ self.key.weight.T)
+
+
 def projected_keys(self: Written, x: Tensor) -> Tensor:
     """Keys projected to as many places as there are tokens (Wang et al. 2020, Linformer)."""
     return self.attend(x, self.sums(x.mT).mT)
@@ -71,13 +77,29 @@ def future_on_past(self: Written, x: Tensor) -> Tensor:
     return self.attend(x[:, T // 2 :], x[:, : T // 2])
 
 
+def cache_written_in_place(self: Written, x: Tensor) -> Tensor:
+    """Keys in a tensor that is made before (Touvron et al. 2023, LLaMA)."""
+    cache = torch.randn(B + 1, T + 3, D)
+    cache[:B, 3:] = x
+    return self.attend(x, cache[:B])
+
+
+def cache_written_by_index(self: Written, x: Tensor) -> Tensor:
+    """The same as the library's static cache writes it."""
+    cache = torch.randn(B, T + 3, D)
+    return self.attend(x, cache.index_copy_(1, torch.arange(3, T + 3), x))
+
+
 @pytest.mark.parametrize(
     ("write", "kind"),
     [
+        (cache_written_in_place, "encoder"),
+        (cache_written_by_index, "encoder"),
         (class_token, "encoder"),
         (last_token, "decoder"),
         (reduced_keys, "encoder"),
         (learned_queries, "cross"),
+        (turned_weights, "encoder"),
         (projected_keys, "cross"),
         (future_on_past, "cross"),
     ],
@@ -91,6 +113,75 @@ def test_kind(write: Callable[..., Tensor], kind: str) -> None:
     record = seen.attention(index=1)
     assert record.kind == kind
     np.testing.assert_allclose(record.weights[0, 0], module.want[1], atol=1e-6)
+
+
+def test_one_layer_again_and_again() -> None:
+    """Each time it attends to the same sequence with what it read of it: no heads, but layers."""
+    module = Written(lambda self, x: None)
+
+    def recur(x: Tensor, source: Tensor) -> None:
+        for _ in range(3):
+            x = x + module.attend(x, source)
+
+    module.forward = recur  # type: ignore[method-assign]
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        module(torch.randn(B, T, D), torch.randn(B, 4, D))
+    assert [layer.shape for layer in seen.layers] == [(B, 1, T, 4)] * 3
+    np.testing.assert_allclose(seen.attention(index=1).weights[2, 0], module.want[1], atol=1e-6)
+
+
+def test_words_before_the_batch() -> None:
+    """A recurrent translator of ids (word, sentence) that repeats its state for each word of the source."""
+
+    class Translator(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding, self.encoder = nn.Embedding(20, D), nn.GRU(D, D, bidirectional=True)
+            self.score, self.cell = nn.Linear(3 * D, 1), nn.GRUCell(2 * D, D)
+
+        def forward(self, ids: Tensor) -> Tensor:
+            encoded, states = self.encoder(self.embedding(ids))
+            keys, state, rows = encoded.permute(1, 0, 2), states[-1], []
+            for _ in range(4):
+                repeated = state.unsqueeze(1).repeat(1, len(encoded), 1)
+                row = self.score(torch.cat((repeated, keys), 2)).squeeze(2).softmax(1)
+                state = self.cell(torch.bmm(row.unsqueeze(1), keys).squeeze(1), state)
+                rows.append(row)
+            return torch.stack(rows, 1)
+
+    for n_words in (T, 2):  # a GRU of two directions has two states
+        module = Translator()
+        with torch.no_grad(), attnviz.watch(module) as seen:
+            want = module(torch.randint(0, 20, (n_words, 3)))
+        record = seen.attention(index=2)
+        assert record.kind == "cross"
+        np.testing.assert_allclose(record.weights[0, 0], want[2], atol=1e-6)
+
+
+def test_a_graph_is_no_batch() -> None:
+    """Nodes (node, d) that attend where the other input, (node, node), has an edge (Velickovic et al. 2018)."""
+
+    class Graph(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.project, self.source, self.target = (
+                nn.Linear(D, D),
+                nn.Linear(D, 1),
+                nn.Linear(D, 1),
+            )
+
+        def forward(self, nodes: Tensor, edges: Tensor) -> Tensor:
+            h = self.project(nodes)
+            scores = functional.leaky_relu(self.source(h) + self.target(h).T)
+            self.want = torch.where(edges > 0, scores, torch.full_like(scores, -9e15)).softmax(1)
+            return self.want @ h
+
+    module = Graph()
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        module(torch.randn(T, D), torch.ones(T, T).tril(2))
+    record = seen.attention()
+    assert record.kind == "encoder"
+    np.testing.assert_allclose(record.weights[0, 0], module.want, atol=1e-6)
 
 
 def test_a_detector() -> None:

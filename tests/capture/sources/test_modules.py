@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -390,6 +391,53 @@ def test_a_part_is_seen_while_the_whole_runs(x: Tensor) -> None:
         model(x, x)
         ByHand()(x)
     assert [layer.path for layer in seen.layers] == ["layers.0.self_attn"]
+
+
+@dataclass
+class Given:
+    """Inputs of a class of one's own."""
+
+    x: Tensor
+
+
+def call_a_part(module: nn.Sequential, x: Tensor) -> None:
+    """As translators are used, whose encoder and decoder are called one after the other."""
+    module[0](x)
+
+
+def call_with_an_object(module: nn.Module, x: Tensor) -> None:
+    """The module alone knows where its tensors are."""
+    module.forward = lambda given: module[0](given.x)  # type: ignore[index, method-assign, operator]
+    module(Given(x))
+
+
+def call_with_a_list(module: nn.Module, x: Tensor) -> None:
+    """One tensor for each sentence, of which a batch is made."""
+    module.forward = lambda rows: module[0](torch.stack(rows))  # type: ignore[index, method-assign, operator]
+    module(list(x))
+
+
+def call_with_unequal_sentences(module: nn.Module, x: Tensor) -> None:
+    """The same, padded."""
+    padded = nn.utils.rnn.pad_sequence
+    module.forward = lambda rows: module[0](padded(rows, batch_first=True))  # type: ignore[index, method-assign, operator]
+    module([x[0], x[1, :3]])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [call_a_part, call_with_an_object, call_with_a_list, call_with_unequal_sentences],
+    ids=lambda call: call.__name__,
+)
+@pytest.mark.parametrize("n_heads", [1, 4])
+def test_sentences_are_no_heads(x: Tensor, call: Callable[..., None], n_heads: int) -> None:
+    """However the module gets them."""
+    module = nn.Sequential(ByHand(n_heads=n_heads))
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        call(module, x)
+    assert [layer.shape for layer in seen.layers] == [(2, n_heads, 5, 5)]
+    weights = seen.attention(index=1).weights
+    np.testing.assert_allclose(weights[0], module[0].weights[1], atol=1e-6)  # type: ignore[arg-type, index]
 
 
 def test_several_threads(x: Tensor) -> None:

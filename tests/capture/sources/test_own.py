@@ -170,6 +170,26 @@ class TestInMemory:
         assert modes == (training, not training, training)
         assert not model.weights.requires_grad
 
+    def test_heads_that_are_modules(self) -> None:
+        """Side by side on the same input, as courses write them: one layer."""
+
+        class Heads(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.embed = nn.Embedding(300, 16)
+                self.heads = nn.ModuleList(ByHand() for _ in range(3))
+                for head in self.heads:
+                    head.embed = nn.Linear(16, 8)
+
+            def forward(self, ids: Tensor) -> Tensor:
+                x = self.embed(ids)
+                return torch.cat([head(x) for head in self.heads], -1)
+
+        model = Heads()
+        record = attnviz.attend("나는", model)
+        want = torch.cat([head.weights for head in model.heads])  # type: ignore[misc]
+        np.testing.assert_allclose(record.weights, want[None], atol=1e-6)
+
     def test_a_tokenizer_of_the_library(self, zoo: Any) -> None:
         """Hugging Face's tokens have their marks and words; those of `tokenizers` are placed in the text."""
         model = nn.Sequential(

@@ -123,7 +123,73 @@ def pooling(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (weights.unsqueeze(-1) * v).sum(dim=1)
 
 
+def heads_in_a_loop(self: Written, *qkv: Tensor) -> Tensor:
+    """One head after the other."""
+    q, k, v = (t.view(B, T, H, -1) for t in qkv)
+    heads = [torch.softmax(q[:, :, h] @ k[:, :, h].mT, -1) for h in range(H)]
+    self.want = torch.stack(heads, 1)
+    return torch.cat([head @ v[:, :, h] for h, head in enumerate(heads)], -1)
+
+
+def queries_in_a_loop(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Two queries after two others, as memory is saved; the last is alone."""
+    parts = [torch.softmax(part @ k.mT, -1) for part in q.split(2, 1)]
+    self.want = torch.cat(parts, 1)[:, None]
+    return torch.cat([part @ v for part in parts], 1)
+
+
+def one_query_after_the_other(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Queries without an axis of their own."""
+    rows = [torch.softmax((k @ q[:, i, :, None]).squeeze(-1), -1) for i in range(T)]
+    self.want = torch.stack(rows, 1)[:, None]
+    return torch.stack([(row[..., None] * v).sum(1) for row in rows], 1)
+
+
+def scores_of_a_linear_layer(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """One output of a layer for each token (Tay et al. 2021, Synthesizer)."""
+    weights = torch.softmax(functional.linear(q, k[0]), -1)
+    self.want = weights[:, None]
+    return weights @ v
+
+
+def written_into_another_tensor(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """By ``out=``."""
+    scores = torch.bmm(q, k.mT, out=torch.empty(B, T, T))
+    self.want = torch.softmax(scores, -1)[:, None]
+    return torch.bmm(self.want[:, 0], v, out=torch.empty(B, T, D))
+
+
+def weights_times_weights(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Two steps of a random walk: values are multiplied by the product."""
+    weights = torch.softmax(q @ k.mT, -1) @ torch.softmax(k @ q.mT, -1)
+    self.want = weights[:, None]
+    return weights @ v
+
+
+def heads_mixed_by_a_layer(self: Written, *qkv: Tensor) -> Tensor:
+    """A linear layer over heads, which are the last axis for it."""
+    q, k, v = (t.view(B, T, H, -1).transpose(1, 2) for t in qkv)
+    mixed = functional.linear((q @ k.mT).softmax(-1).permute(0, 2, 3, 1), torch.rand(H, H) / H)
+    self.want = mixed.permute(0, 3, 1, 2)
+    return self.want @ v
+
+
+def dropout_in_place(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The weights as they were before, although they are overwritten."""
+    weights = torch.softmax(q @ k.mT, -1)
+    self.want = weights.clone()[:, None]
+    return functional.dropout(weights, 0.5, training=True, inplace=True) @ v
+
+
 WAYS = [
+    heads_in_a_loop,
+    queries_in_a_loop,
+    one_query_after_the_other,
+    scores_of_a_linear_layer,
+    written_into_another_tensor,
+    weights_times_weights,
+    heads_mixed_by_a_layer,
+    dropout_in_place,
     heads_in_the_batch,
     heads_in_the_batch_fused,
     heads_before_the_batch,
@@ -146,7 +212,64 @@ def test_every_way_of_writing(write: Callable[..., Tensor]) -> None:
         module(torch.randn(B, T, D))
     for index in range(B):
         record = seen.attention(index=index)
-        np.testing.assert_allclose(record.weights[0], module.want[index], atol=1e-6)
+        kinds = {pooling: "cross", masked_after_the_softmax: "decoder"}
+        assert record.kind == kinds.get(write, "encoder")
+        np.testing.assert_allclose(record.weights, module.want[index][None], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("write", "axes"),
+    [
+        # Several pools of one text (Lin et al. 2017), whose rows are features of its tokens.
+        (lambda x: (x[..., :3].softmax(1).mT.clone(), x), "batch query key"),
+        # Each row of a picture attends alone.
+        (
+            lambda x: (
+                torch.softmax(x.view(B, T, 4, 4) @ x.view(B, T, 4, 4).mT, -1),
+                x.view(B, T, 4, 4),
+            ),
+            "batch batch query key",
+        ),
+    ],
+    ids=["pools", "rows of a picture"],
+)
+def test_axes_that_are_named(write: Callable[[Tensor], tuple[Tensor, Tensor]], axes: str) -> None:
+    """What is refused says that axes can be named, and then they can."""
+
+    def named(self: Written, q: Tensor, *_: Tensor) -> Tensor:
+        self.want, values = write(q)
+        return self.want @ values
+
+    module, x = Written(named), torch.randn(B, T, D)
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        module(x)
+    with pytest.raises(NoAttentionError, match=r"axes='"):
+        seen.attention()
+    with torch.no_grad(), attnviz.watch(module, axes=axes) as seen:
+        module(x)
+    want = module.want.flatten(0, -3)
+    for index in range(len(want)):
+        np.testing.assert_allclose(
+            seen.attention(index=index).weights[0, 0], want[index], atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("n", [0, 2])
+def test_the_modules_own_code_runs(n: int) -> None:
+    """An empty batch, and numbers that cannot be read inside `torch.func.vmap`."""
+
+    def mapped(_: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            return torch.softmax(q @ k.mT, -1) @ v
+
+        return torch.func.vmap(attend)(q, k, v) if n else attend(q, k, v)
+
+    module, x = Written(mapped), torch.randn(n, T, D)
+    expected = module(x)
+    with torch.no_grad(), attnviz.watch(module) as seen:
+        assert torch.equal(module(x), expected)
+    with pytest.raises(NoAttentionError, match="no attention was seen"):
+        seen.attention()
 
 
 def test_the_caller_names_axes_that_cannot_be_followed() -> None:
@@ -221,13 +344,22 @@ def test_a_gate_is_no_attention(text: str) -> None:
     assert (record.weights.shape[:2], record.kind) == ((1, 1), "decoder")
 
 
-def test_linear_attention_has_no_weights() -> None:
-    """A softmax over features, and one over tokens whose rows are features, are no attention of tokens."""
+def linear_attention(_: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """A softmax over features, and one over tokens whose rows are features."""
+    return q.softmax(-1) @ (k.softmax(-2).mT @ v)
 
-    def linear(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return q.softmax(-1) @ (k.softmax(-2).mT @ v)
 
-    module = Written(linear)
+def selective_kernels(_: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Two branches, weighed channel by channel (Li et al. 2019)."""
+    gates = torch.stack([functional.linear(t.mean(1), torch.randn(D, D)) for t in (q, k)], 1)
+    branches = torch.stack([k, v], 1)
+    return (branches * gates.softmax(1)[:, :, None]).sum(1)
+
+
+@pytest.mark.parametrize("write", [linear_attention, selective_kernels])
+def test_what_has_no_weights(write: Callable[..., Tensor]) -> None:
+    """It is no attention of tokens."""
+    module = Written(write)
     with attnviz.watch(module) as seen:
         module(torch.randn(B, T, D))
     with pytest.raises(NoAttentionError, match="no attention was seen"):
