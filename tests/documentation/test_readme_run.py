@@ -3,4 +3,6 @@
 from tests.documentation.run import test_commands, test_python, test_sessions  # noqa: F401 - collected here
 from tests.fixtures.pages import pages_named
 
-SHOWN = pages_named("README", "install", "heads", "generation", "models", "own-models", "python")
+SHOWN = pages_named(
+    "README", "install", "heads", "generation", "attributions", "models", "own-models", "python"
+)
