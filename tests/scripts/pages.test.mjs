@@ -17,7 +17,7 @@ const side = (/** @type {string[]} */ texts, /** @type {object} */ more = {}) =>
   texts, words: texts.map((_, i) => i), names: {}, special: [], segments: texts.map(() => 0), glued: [], ...more,
 });
 const labels = {
-  layers: [0, 1], heads: [0, 1, 2], size: [4, 4], tops: [1, 1, 1, 1, 1, 1], links: 0, scale: "shared",
+  names: ["0.0", "0.1", "0.2", "1.0", "1.1", "1.2"], size: [4, 4], tops: [1, 1, 1, 1, 1, 1], links: 0, scale: "shared",
   queries: side(["a", "b", "c", "d"]), keys: null, steps: [],
 };
 
@@ -49,6 +49,13 @@ test("the head beside another; the means stand at the ends", () => {
   assert.equal(beside("0.*", 0, 1, labels), "0.0");
   assert.equal(beside("0.1", -1, 0, labels), "*.1");
   assert.deepEqual(plain(of("headsOf")("1.*", labels)), [3, 4, 5]);
+});
+
+test("heads that are no grid are gone through one by one", () => {
+  const chosen = { ...labels, names: ["0.1", "1.2"] }, beside = of("beside");
+  assert.equal(beside("0.1", 0, 1, chosen), "1.2");
+  assert.notEqual(beside("1.2", 0, 1, chosen), "1.1");
+  assert.deepEqual(plain(of("headsOf")("1.*", chosen)), [1]);
 });
 
 test("to a word the sum over its pieces, from it the mean", () => {
