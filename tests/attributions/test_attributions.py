@@ -112,7 +112,8 @@ def test_cuts_are_those_made_by_hand(name: str, tokenizer: Any) -> None:
         with cut_by_hand(cut), torch.no_grad():
             model.set_attn_implementation("cut_by_hand")
             output = model(**given)
-        return (output.logits if is_decoder else output.last_hidden_state)[0, row]
+        found: Tensor = (output.logits if is_decoder else output.last_hidden_state)[0, row]
+        return found
 
     before = run(lambda _, weights: torch.zeros_like(weights))
     for key in range(given["input_ids"].shape[1]):
@@ -160,7 +161,8 @@ def test_cuts_of_a_translator(name: str, tokenizer: Any) -> None:
 
         with cut_by_hand(cut), torch.no_grad():
             model.set_attn_implementation("cut_by_hand")
-            return model(**free).logits[0, 0]
+            logits: Tensor = model(**free).logits[0, 0]
+        return logits
 
     before = run(None, None)
     assert given.keys() == free.keys()

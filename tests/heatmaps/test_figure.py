@@ -455,7 +455,7 @@ def test_a_title_that_no_svg_may_contain(make_record: Make, character: str, tmp_
     """It is spelled out; a line break is a space, as always."""
     axes = heatmap(make_record(), head="0.1", title=f"first {character}\nsecond")
     for ending in ("svg", "png", "pdf"):
-        axes.figure.savefig(tmp_path / f"a.{ending}")
+        axes.figure.savefig(tmp_path / f"a.{ending}")  # type: ignore[union-attr]
     ET.parse(tmp_path / "a.svg")
     spelled = character.encode("unicode_escape").decode()
     shown = " ".join(all_texts(axes.figure))

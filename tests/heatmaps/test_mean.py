@@ -65,9 +65,9 @@ def test_in_python() -> None:
     assert "mean of layers 0–2 x heads 0–5" in " ".join(all_texts(axes.figure))
     for layer, head in ((2, "mean"), ("mean", 3)):
         assert attnviz.heatmap(record, layer=layer, head=head) is not None
-    for head in ("2.3", ["2.3", "0.1"]):
+    for heads in ("2.3", ["2.3", "0.1"]):
         with pytest.raises(SelectionError, match="not both"):
-            attnviz.heatmap(record, layer="mean", head=head)
+            attnviz.heatmap(record, layer="mean", head=heads)
 
 
 def test_chosen_heads_in_python() -> None:

@@ -117,13 +117,14 @@ def test_kind(write: Callable[..., Tensor], kind: str) -> None:
 
 def test_one_layer_again_and_again() -> None:
     """Each time it attends to the same sequence with what it read of it: no heads, but layers."""
-    module = Written(lambda self, x: None)
+    module = Written(lambda _, x: x)
 
-    def recur(x: Tensor, source: Tensor) -> None:
+    def recur(x: Tensor, source: Tensor) -> Tensor:
         for _ in range(3):
             x = x + module.attend(x, source)
+        return x
 
-    module.forward = recur  # type: ignore[method-assign]
+    module.forward = recur  # type: ignore[assignment, method-assign]
     with torch.no_grad(), attnviz.watch(module) as seen:
         module(torch.randn(B, T, D), torch.randn(B, 4, D))
     assert [layer.shape for layer in seen.layers] == [(B, 1, T, 4)] * 3
@@ -174,7 +175,8 @@ def test_a_graph_is_no_batch() -> None:
             h = self.project(nodes)
             scores = functional.leaky_relu(self.source(h) + self.target(h).T)
             self.want = torch.where(edges > 0, scores, torch.full_like(scores, -9e15)).softmax(1)
-            return self.want @ h
+            context: Tensor = self.want @ h
+            return context
 
     module = Graph()
     with torch.no_grad(), attnviz.watch(module) as seen:

@@ -407,20 +407,20 @@ def call_a_part(module: nn.Sequential, x: Tensor) -> None:
 
 def call_with_an_object(module: nn.Module, x: Tensor) -> None:
     """The module alone knows where its tensors are."""
-    module.forward = lambda given: module[0](given.x)  # type: ignore[index, method-assign, operator]
+    module.forward = lambda given: module[0](given.x)  # type: ignore[index]
     module(Given(x))
 
 
 def call_with_a_list(module: nn.Module, x: Tensor) -> None:
     """One tensor for each sentence, of which a batch is made."""
-    module.forward = lambda rows: module[0](torch.stack(rows))  # type: ignore[index, method-assign, operator]
+    module.forward = lambda rows: module[0](torch.stack(rows))  # type: ignore[index]
     module(list(x))
 
 
 def call_with_unequal_sentences(module: nn.Module, x: Tensor) -> None:
     """The same, padded."""
     padded = nn.utils.rnn.pad_sequence
-    module.forward = lambda rows: module[0](padded(rows, batch_first=True))  # type: ignore[index, method-assign, operator]
+    module.forward = lambda rows: module[0](padded(rows, batch_first=True))  # type: ignore[index]
     module([x[0], x[1, :3]])
 
 
@@ -437,7 +437,7 @@ def test_sentences_are_no_heads(x: Tensor, call: Callable[..., None], n_heads: i
         call(module, x)
     assert [layer.shape for layer in seen.layers] == [(2, n_heads, 5, 5)]
     weights = seen.attention(index=1).weights
-    np.testing.assert_allclose(weights[0], module[0].weights[1], atol=1e-6)  # type: ignore[arg-type, index]
+    np.testing.assert_allclose(weights[0], module[0].weights[1], atol=1e-6)  # type: ignore[index]
 
 
 def test_several_threads(x: Tensor) -> None:

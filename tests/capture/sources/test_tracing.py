@@ -133,7 +133,7 @@ def heads_in_a_loop(self: Written, *qkv: Tensor) -> Tensor:
 
 def queries_in_a_loop(self: Written, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Two queries after two others, as memory is saved; the last is alone."""
-    parts = [torch.softmax(part @ k.mT, -1) for part in q.split(2, 1)]
+    parts = [torch.softmax(part @ k.mT, -1) for part in torch.split(q, 2, 1)]
     self.want = torch.cat(parts, 1)[:, None]
     return torch.cat([part @ v for part in parts], 1)
 
