@@ -58,7 +58,8 @@ def test_one_weight_a_word(kind: Callable[[np.ndarray], Any]) -> None:
 
 def test_a_frame_names_its_rows_and_columns() -> None:
     """A frame of pandas brings its words; a series is one row."""
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     frame = pandas.DataFrame(ROWS, index=["a", "b", "c"], columns=["x", "y"])
     for given, tokens, rows, columns in (
         (frame, None, ["a", "b", "c"], ["x", "y"]),
