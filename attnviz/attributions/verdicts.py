@@ -1,7 +1,7 @@
 """The rule by which a cut counts: against cuts of other edges of the same weight.
 
 A cut counts if it changes the output at least 1.5 times as much as the median of 60 control cuts, and lies more than 3
-robust deviations (1.4826 times the median absolute deviation) above that median; above 5 deviations it counts strongly.
+robust deviations (1.4826 times the median absolute deviation) above that median.
 A control cuts edges of the same rows to other keys, drawn at random until their weights add up to those of the cut.
 """
 
@@ -18,7 +18,7 @@ from torch import Tensor
 from attnviz.attributions.capture import Study, Variant
 
 CONTROLS = 60
-RATIO, DEVIATIONS, STRONG = 1.5, 3.0, 5.0
+RATIO, DEVIATIONS = 1.5, 3.0
 # The least share of a cut that a single head's makes, if the token is used by a head alone.
 SHARE = 0.01
 # Changes below this are those of rounding.
@@ -58,11 +58,6 @@ class Comparison:
     def counts(self) -> bool:
         """Whether the cut counts."""
         return self.change > LEAST and self.ratio >= RATIO and self.deviations > DEVIATIONS
-
-    @property
-    def is_strong(self) -> bool:
-        """Whether it counts strongly."""
-        return self.counts and self.deviations > STRONG
 
 
 def compare(
