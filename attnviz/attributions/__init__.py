@@ -1,1 +1,1 @@
-"""What a model does without some of its attention."""
+"""Changes of a model's output without some of its attention."""

@@ -1,4 +1,4 @@
-"""What a model does without the attention to each token: the record of `attnviz.attribute`."""
+"""The record of `attnviz.attribute`: changes of an output without the attention to each token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read of a model's output, and how far a change moves it."""
+"""The output of a model that is read, and how far a change moves it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Origin:
-    """What an axis runs over; axes of one origin run over the same things, such as the tokens of one sentence."""
+    """The things that an axis runs over, such as the tokens of one sentence; axes over the same things share one."""
 
     # The axis of an input, as the input's number and its own; None if the run made the axis.
     place: tuple[int, int] | None = None
