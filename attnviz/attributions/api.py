@@ -20,6 +20,7 @@ def attribute(
     *,
     target: str | None = None,
     word: str | None = None,
+    label: str | None = None,
     head: str | tuple[int, int] | None = None,
     without_heads: bool = False,
     judged: int = 5,
@@ -38,8 +39,11 @@ def attribute(
         model: a model of the attention interface of transformers, or a home-built one, as for `attnviz.attend`.
         tokenizer: the tokenizer of a model in memory.
         target: a word of the text, or its number, whose last vector is the output; ``sentence`` for the mean of all;
-            ``next`` for the word that comes next. None is the usual output of the model.
-        word: the word whose probability is the output: as the next word, or in the text that a translator writes.
+            ``next`` for the word that comes next; ``class`` for the class of a classifier. A mask in the text, such as
+            ``[MASK]``, is a hidden word, which the model predicts. None is the usual output of the model.
+        word: the word whose probability is the output: as the next word, as the hidden one, or in the text that a
+            translator writes.
+        label: the class whose probability is the output.
         head: the head whose weights are shown, such as ``"2.4"``; None shows the mean of all.
         without_heads: whether to measure the output without each head at all, too.
         judged: the number of tokens with the largest cuts that get a verdict, beside the three with the largest
@@ -53,21 +57,20 @@ def attribute(
 
     Raises:
         InputError: the text has one token, or the word is there twice.
-        ModelError: nothing can be taken out of this model, or it predicts no words.
-        SelectionError: there is no such word or head.
-        SettingsError: both a target and a word are given.
+        ModelError: nothing can be taken out of this model, or it predicts no words, or no classes.
+        SelectionError: there is no such word, class or head.
+        SettingsError: two of target, word and label are given.
         AttnvizError: the model cannot be opened, as for `attend`.
     """
     check_keywords(attribute, loading, Opening.__optional_keys__)
     check_text(text, "the text")
     check_sentence(text)
-    if target is not None and word is not None:
-        raise SettingsError("give one output: a target, or the word that is predicted")
+    if sum(output is not None for output in (target, word, label)) > 1:
+        raise SettingsError("give one output: a target, or the word or the class that is predicted")
     if target is not None and not target.strip():
         raise InputError("the target is empty")
     place = None if head is None else parse_head(head)
-    predicts = word is not None or target == "next" or target is None
-    source = as_source(model, tokenizer, reads=text, generates=predicts, **loading)
+    source = as_source(model, tokenizer, reads=text, head="saved", **loading)
     from attnviz.attributions.build import build
 
     return build(
@@ -75,6 +78,7 @@ def attribute(
         text,
         of=target,
         word=word,
+        label=label,
         head=place,
         without_heads=without_heads,
         judged=judged,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 import torch
@@ -11,11 +12,11 @@ from torch import Tensor
 
 from attnviz.attention import Note, Token, indices_of
 from attnviz.attributions.capture import Study, Variant
-from attnviz.attributions.record import Attribution, Output, Verdict
+from attnviz.attributions.record import Attribution, Output, OutputKind, Verdict
 from attnviz.attributions.verdicts import RATIO, Comparison, compare, name_of
-from attnviz.capture.sources import Source
+from attnviz.capture.sources import Outputs, Source
 from attnviz.capture.targets import Target
-from attnviz.errors import InputError, SelectionError
+from attnviz.errors import InputError, ModelError, SelectionError
 from attnviz.text.display import visible
 from attnviz.text.suggest import suggest
 
@@ -24,7 +25,15 @@ LARGEST_CUTS, LARGEST_WEIGHTS = 5, 3
 TOGETHER = 8  # heads that are cut together, in the order of their effect
 # In a text of more tokens than `LONG`, only so many are cut, and judged.
 LONG, CUT_OF_LONG, JUDGED_OF_LONG = 128, 32, 3
-SENTENCE, NEXT = "sentence", "next"
+HEADS = (
+    8  # of the heads that carry most from a token, the one whose cut alone changes most is judged
+)
+SENTENCE: Final = "sentence"
+NEXT: Final = "next"
+HIDDEN: Final = "hidden"
+CLASS: Final = "class"
+# What the model must return for an output that is a distribution.
+OUTPUTS: dict[OutputKind, Outputs] = {NEXT: "words", HIDDEN: "words", CLASS: "classes"}
 
 
 def build(
@@ -33,6 +42,7 @@ def build(
     *,
     of: str | None = None,
     word: str | None = None,
+    label: str | None = None,
     head: tuple[int, int] | None = None,
     without_heads: bool = False,
     judged: int = LARGEST_CUTS,
@@ -44,9 +54,10 @@ def build(
     Args:
         source: the model.
         text: the text.
-        of: the word whose vector is the output, its number, or ``sentence`` or ``next``; None is the usual output of
-            the model.
+        of: the word whose vector is the output, its number, or ``sentence``, ``next`` or ``class``; None is the usual
+            output of the model.
         word: the word whose prediction is the output.
+        label: the class whose prediction is the output.
         head: the layer and head whose weights and lengths are shown; None for the mean of all.
         without_heads: whether to run the model without each head at all, too.
         judged: the number of tokens with the largest cuts that get a verdict, beside those with the largest weights.
@@ -65,29 +76,29 @@ def build(
         raise InputError(
             "a text of one token attends to itself alone: there is nothing to take out"
         )
-    if of is None and word is None:
-        of = NEXT if kind != "encoder" else SENTENCE
-    predicts = word is not None or of == NEXT
-    rows = _rows(sentence.tokens, of, word, is_translation=is_translation)
-    target = Target(rows=rows, word=0 if predicts else None)
-    study = Study(source, batch, target, report)
+    kind_of_output, rows = _output(source, sentence.tokens, of, word, label)
+    study = Study(
+        source, batch, Target(outputs=OUTPUTS.get(kind_of_output, "vectors"), rows=rows), report
+    )
     if head is not None:
         for index, n, axis in zip(head, study.weights.shape, ("layer", "head"), strict=False):
             indices_of([index], range(n), axis)
-    output = Output(kind=SENTENCE if of == SENTENCE else "word", text="", rows=rows)
-    if predicts:
-        ids = [token.id for token in sentence.tokens]
-        number: int | None = ids[rows[0]] if is_translation else None
-        if word is not None and not is_translation:
+    name, chance = "", None
+    if kind_of_output in OUTPUTS:
+        number = int(study.before.argmax())
+        if is_translation:
+            number = sentence.tokens[rows[0]].id or 0
+        elif word is not None:
             number = source.word_id(word)
-        if number is None:
-            number = int(study.before.argmax())
+        elif label is not None:
+            number = _class(source, label)
         study.predict(number)
-        name = source.word_names([number])[0]
+        is_class = kind_of_output == CLASS
+        name = source.classes[number] if is_class else source.word_names([number])[0]
         chance = float(study.before[number].exp())
-        output = Output(kind=NEXT, text=name, rows=rows, probability=chance)
-    elif of != SENTENCE:
-        output = Output(kind="word", text="".join(_texts(sentence.tokens, rows)), rows=rows)
+    elif kind_of_output == "word":
+        name = "".join(_texts(sentence.tokens, rows))
+    output = Output(kind=kind_of_output, text=name, rows=rows, probability=chance)
     return _Judged(study, judged, seed).attribution(
         source, text, tokens, output, head, without_heads=without_heads, notes=sentence.notes
     )
@@ -139,17 +150,16 @@ class _Judged:
         by_weight = places[np.argsort(-weight[places], kind="stable")]
         tested = {*places[np.argsort(-change[places], kind="stable")[:judged]].tolist()}
         tested |= {*by_weight[: min(judged, LARGEST_WEIGHTS)].tolist()}
-        heads_of = {key: self._heads(key) for key in sorted(tested)}
         # It gets an even share of all attention, or more than half of a head's.
         is_attended = (weight * n >= 1) | (study.weights.amax(dim=(0, 1, 2)) > 0.5).numpy()
         chosen = int(np.nanargmax(change))
+        heads = self._heads(chosen)
         verdicts = [
-            self._verdict(key, change[key], everywhere[key], is_attended[key], heads_of[key])
+            self._verdict(key, change[key], everywhere[key], is_attended[key])
             if key in tested
             else None
             for key in range(n)
         ]
-        heads = heads_of[chosen] if chosen in heads_of else self._heads(chosen)
         order = np.argsort(-heads, axis=None, kind="stable")[:TOGETHER]
         together, _ = study.run(
             [Variant(edges=self._edges(chosen, order[: k + 1])) for k in range(len(order))]
@@ -208,9 +218,10 @@ class _Judged:
     def _shown(self, head: tuple[int, int] | None) -> tuple[np.ndarray, np.ndarray]:
         """Return the weight of each key, and its share of the lengths that are carried."""
         study = self._study
-        weights, carried = study.weights, study.carried(head)
+        weights, carried = study.weights, study.carried()
         if head is not None:
-            weights = weights[head[0], head[1]][None, None]
+            weights, by_heads = weights[head][None, None], study.carried_by_heads()
+            carried = None if by_heads is None else by_heads[head][None]
         weight = weights.double().mean(dim=(0, 1, 2)).numpy()
         if carried is None:
             return weight, np.full(len(weight), np.nan)
@@ -223,16 +234,27 @@ class _Judged:
         variants = [Variant(edges=self._edges(key, [place])) for place in range(shape.numel())]
         return self._study.run(variants)[0].reshape(shape)
 
-    def _verdict(
-        self, key: int, change: float, everywhere: float, is_attended: bool, heads: np.ndarray
-    ) -> Verdict:
+    def _head_alone(self, key: int, counts: bool, change: float) -> tuple[int, Comparison | None]:
+        """Return the head whose cut alone changes most, of those that carry most, and its comparison.
+
+        It is compared where its change can decide: where the cut of all heads counts, or changes less than its own.
+        """
+        study = self._study
+        carried = study.carried_by_heads()
+        lengths = (study.weights if carried is None else carried)[..., key].sum(dim=2).flatten()
+        places = lengths.argsort(descending=True, stable=True)[:HEADS]
+        changes, _ = study.run([Variant(edges=self._edges(key, [int(place)])) for place in places])
+        first, largest = int(places[changes.argmax()]), float(changes.max())
+        if not counts and largest < RATIO * change:
+            return first, None
+        return first, compare(study, self._edges(key, [first]), largest, self._random)
+
+    def _verdict(self, key: int, change: float, everywhere: float, is_attended: bool) -> Verdict:
         """Judge a key by its cuts, and by the cut of the head that changes most alone."""
         study = self._study
         here = compare(study, self._edges(key), float(change), self._random)
-        place = int(heads.argmax())
-        layer, head = divmod(place, heads.shape[1])
-        largest = float(heads[layer, head])
-        of_head = compare(study, self._edges(key, [place]), largest, self._random)
+        place, of_head = self._head_alone(key, here is not None and here.counts, float(change))
+        layer, head = divmod(place, study.weights.shape[1])
         through: Comparison | None = None
         is_more = everywhere >= RATIO * change
         if here is not None and not here.counts and is_more and not self._is_whole:
@@ -262,18 +284,58 @@ class _Judged:
         return self._study.run(variants, torch.arange(shape[2]))[0].reshape(shape[:2])
 
 
-def _rows(
-    tokens: Sequence[Token], of: str | None, word: str | None, *, is_translation: bool
-) -> tuple[int, ...]:
-    """Return the rows of an output: of a word, of all tokens, or the one whose next word is predicted."""
-    if is_translation and word is None and of == NEXT:
-        return (0,)
-    if of == SENTENCE:
-        return tuple(range(len(tokens)))
-    if of == NEXT or (word is not None and not is_translation):
-        return (len(tokens) - 1,)
-    name = word if of is None else of
-    assert name is not None
+def _output(
+    source: Source, tokens: Sequence[Token], of: str | None, word: str | None, label: str | None
+) -> tuple[OutputKind, tuple[int, ...]]:
+    """Return the output that is asked for, or else the usual one of a model on a text, and its rows."""
+    is_encoder = source.kinds[0] == "encoder"
+    places = range(len(tokens))
+    hides = is_encoder and source.mask_id is not None
+    masks = [place for place in places if hides and tokens[place].id == source.mask_id]
+    is_usual = of is None and word is None and label is None
+    if source.generates:
+        if of in (SENTENCE, CLASS) or label is not None:
+            raise ModelError(f"the output of {source.name} is a word that it writes")
+        name = word if of in (None, NEXT) else of
+        return NEXT, (0,) if name is None else _rows(tokens, name, "what the model writes")
+    if label is not None or of == CLASS or (is_usual and source.classes and not masks):
+        if not source.classes:
+            raise ModelError(
+                f"{source.name} has no classes: open it as transformers.AutoModelForSequenceClassification does"
+            )
+        return CLASS, tuple(places)
+    if of == SENTENCE or (is_usual and is_encoder and not masks):
+        return SENTENCE, tuple(places)
+    if of is None and is_encoder:
+        if len(masks) != 1:
+            numbers = f"{len(masks)} words are hidden" if masks else "no word is hidden"
+            raise InputError(f"{numbers}: write the model's mask, such as [MASK], for one word")
+        return HIDDEN, tuple(masks)
+    if of == NEXT and is_encoder:
+        raise ModelError(
+            f"{source.name} predicts no next word, as it reads a text as a whole: hide a word with its mask"
+        )
+    if of in (None, NEXT):
+        return NEXT, (len(tokens) - 1,)
+    rows = _rows(tokens, of, "this text")
+    return HIDDEN if rows[0] in masks else "word", rows
+
+
+def _class(source: Source, label: str) -> int:
+    """Return the number of a class. Raises SelectionError: there is none of this name."""
+    names = [name.casefold() for name in source.classes]
+    if label.casefold() not in names:
+        raise SelectionError(
+            f"there is no class “{visible(label)}”{suggest(label, source.classes)}"
+        )
+    return names.index(label.casefold())
+
+
+def _rows(tokens: Sequence[Token], name: str, where: str) -> tuple[int, ...]:
+    """Return the tokens of a word, or the one of a number.
+
+    Raises SelectionError: it is not there; InputError: it is there twice.
+    """
     if name.isdecimal() and int(name) < len(tokens):
         return (int(name),)
     groups: dict[int, list[int]] = {}
@@ -293,7 +355,7 @@ def _rows(
             )
         if found:
             return tuple(found[0])
-    raise SelectionError(f"there is no word “{visible(name)}” in this text{suggest(name, words)}")
+    raise SelectionError(f"there is no word “{visible(name)}” in {where}{suggest(name, words)}")
 
 
 def _texts(tokens: Sequence[Token], places: Sequence[int]) -> list[str]:

@@ -85,9 +85,7 @@ class Study:
         base = _Base()
         n_layers = self._count_layers(self._batch)
         collectors = [ProjectionCollector(number) for number in range(n_layers)]
-        output, self.receipt = source.outputs(
-            self._batch, [base, *collectors], words=target.predicts
-        )
+        output, self.receipt = source.outputs(self._batch, [base, *collectors], target.outputs)
         self.before = target.read(output)[0]
         self._n_outputs = output.shape[1] * output.shape[2]
         # Layers in which queries and keys are the same tokens; in a translation, cross-attention follows the encoder.
@@ -109,36 +107,37 @@ class Study:
 
     def _count_layers(self, batch: Batch) -> int:
         base = _Base()
-        words = self._target.predicts and batch.kind != "encoder"
-        self._source.outputs(batch, [base], words=words)
+        is_encoder = self.is_translation and batch.kind == "encoder"
+        self._source.outputs(batch, [base], "vectors" if is_encoder else self._target.outputs)
         return len(base.layers)
 
-    def predict(self, word: int) -> None:
-        """Watch the probability of a word."""
-        self._target = replace(self._target, word=word)
+    def predict(self, number: int) -> None:
+        """Watch the probability of a word or class."""
+        self._target = replace(self._target, number=number)
 
     def of_all_rows(self) -> Float[Tensor, "layer head query key"]:
         """Return the weights of all rows, not only of those that are read."""
         return torch.stack([self._all_weights[place] for place in self.shown])
 
-    def carried(self, head: tuple[int, int] | None = None) -> Float[Tensor, "layer row key"] | None:
-        """Return the length of what is written from each key into the rows; None if it is not known.
+    def carried(self) -> Float[Tensor, "layer row key"] | None:
+        """Return the length of what all heads write from each key into the rows; None if it is not known.
 
-        It is the sum over all heads, or of one, of weight x value, through the output projection (Kobayashi et al.
-        2020).
+        It is that of weight x value, through the output projection (Kobayashi et al. 2020).
         """
         if self._writers is None:
             return None
-        lengths = []
-        for place, (values, through) in enumerate(self._writers):
-            if head is not None and place != head[0]:
-                continue
-            heads = slice(None) if head is None else slice(head[1], head[1] + 1)
-            written = torch.einsum(
-                "hrk,hkd,hde->rke", self.weights[place][heads], values[heads], through[heads]
-            )
-            lengths.append(written.norm(dim=-1))
-        return torch.stack(lengths)
+        written = [
+            torch.einsum("hrk,hkd,hde->rke", self.weights[place], values, through).norm(dim=-1)
+            for place, (values, through) in enumerate(self._writers)
+        ]
+        return torch.stack(written)
+
+    def carried_by_heads(self) -> Float[Tensor, "layer head row key"] | None:
+        """Return the same for each head alone."""
+        if self._writers is None:
+            return None
+        lengths = [(values @ through).norm(dim=-1) for values, through in self._writers]
+        return self.weights * torch.stack(lengths)[:, :, None]
 
     def _find_writers(
         self, base: _Base, collectors: Sequence[ProjectionCollector]
@@ -205,7 +204,7 @@ class Study:
             real_keys=self._batch.real_keys.expand(n, -1),
         )
         with self._hidden([variant.hidden for variant in variants]):
-            output, _ = self._source.outputs(batch, [Cutter(cuts)], words=self._target.predicts)
+            output, _ = self._source.outputs(batch, [Cutter(cuts)], self._target.outputs)
         return self._target.read(output)
 
     def can_hide(self) -> bool:

@@ -62,6 +62,7 @@ def to_json(attribution: Attribution) -> str:
             if verdict is None
             else {
                 "name": verdict.name,
+                "strong": verdict.counted is not None and verdict.counted.is_strong,
                 "here": _comparison(verdict.here),
                 "everywhere": _comparison(verdict.everywhere),
                 "head": verdict.head,

@@ -14,6 +14,8 @@ from attnviz.result import Result
 
 # What a change is: the distance of a vector as a share of its length, or the divergence of probabilities in nats.
 Unit = Literal["share", "nats"]
+# The vector of a word or of a sentence, or the prediction of the next word, of a hidden one, or of a class.
+OutputKind = Literal["word", "sentence", "next", "hidden", "class"]
 COLUMNS = ("weight", "carried", "here", "everywhere", "hidden")
 
 
@@ -21,10 +23,10 @@ COLUMNS = ("weight", "carried", "here", "everywhere", "hidden")
 class Output:
     """The output that is watched while attention is taken out."""
 
-    kind: str  # "word", "sentence" or "next"
-    text: str  # the word, or the word that is predicted; empty for a sentence
-    rows: tuple[int, ...]  # the tokens whose vectors, or the row whose prediction, it is
-    probability: float | None = None  # of the predicted word, with all attention
+    kind: OutputKind
+    text: str  # the word, or the word or class that is predicted; empty for a sentence
+    rows: tuple[int, ...]  # the tokens whose vectors, or whose prediction, it is
+    probability: float | None = None  # of what is predicted, with all attention
 
     @property
     def unit(self) -> Unit:
@@ -41,6 +43,11 @@ class Verdict:
     everywhere: Comparison | None = None  # the cut out of all rows, if it was compared
     head: tuple[int, int] | None = None  # the layer and head whose cut alone changes most
     of_head: Comparison | None = None  # that cut beside its controls
+
+    @property
+    def counted(self) -> Comparison | None:
+        """The cut that makes the output depend on the token, beside its controls; None if none does."""
+        return next((cut for cut in (self.here, self.everywhere) if cut and cut.counts), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

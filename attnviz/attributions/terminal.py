@@ -10,7 +10,7 @@ from jaxtyping import Float64
 from rich.text import Text
 
 from attnviz.attributions.record import Attribution, Verdict
-from attnviz.attributions.verdicts import USED, Name
+from attnviz.attributions.verdicts import Name
 from attnviz.render.columns import Column
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import table
@@ -24,12 +24,16 @@ BAR = 8  # characters of the longest bar
 HEADS = 4  # most heads that are named
 VERDICTS: dict[Name, Message] = {
     "used": N_("used"),
-    "used together": N_("used, by heads together"),
+    "used together": N_("used together"),
     "used through other words": N_("used through other words"),
     "attended to, not used": N_("attended to, not used"),
     "not used": N_("not used"),
-    "heads cancel": N_("not used: two heads cancel"),
+    "heads cancel": N_("not used: heads cancel"),
     "cannot tell": N_("cannot tell"),
+}
+STRONGLY: dict[Name, Message] = {
+    "used": N_("strongly used"),
+    "used together": N_("strongly used together"),
 }
 
 
@@ -67,43 +71,63 @@ def output_name(attribution: Attribution) -> str:
     output = attribution.output
     if output.kind == "sentence":
         return _("the sentence")
-    if output.kind == "next":
-        chance = percent(output.probability or 0.0)
-        return _("the next word “{word}” ({chance})").format(word=output.text, chance=chance)
-    return f"“{output.text}”"
+    if output.probability is None:
+        return f"“{output.text}”"
+    names = {
+        "next": N_("the next word “{word}” ({chance})"),
+        "hidden": N_("the hidden word “{word}” ({chance})"),
+        "class": N_("the class “{word}” ({chance})"),
+    }
+    return _(names[output.kind]).format(word=output.text, chance=percent(output.probability))
 
 
 def first_sentence(attribution: Attribution) -> str:
     """Return which token matters most for the output, with its numbers."""
-    used = [
-        place
+    cuts = {
+        place: verdict.counted
         for place, verdict in enumerate(attribution.verdicts)
-        if verdict is not None and verdict.name in USED
-    ]
-    name, change = output_name(attribution), attribution.change
-    if not used:
-        place = int(np.nanargmax(change))
+        if verdict is not None and verdict.counted is not None
+    }
+    name = output_name(attribution)
+    if not cuts:
+        place = int(np.nanargmax(attribution.change))
         return _(
             "No token matters clearly for {output}: the largest cut, of “{token}”, changes it by {change}."
         ).format(
             output=name,
             token=attribution.tokens[place].text,
-            change=_with_unit(change[place], attribution),
+            change=_with_unit(attribution.change[place], attribution),
         )
-    place = max(used, key=lambda place: _counted(attribution, place))
-    verdict = attribution.verdicts[place]
-    assert verdict is not None
-    found = verdict.everywhere if verdict.name == "used through other words" else verdict.here
-    assert found is not None
-    return _(
-        "“{token}” matters for {output}: without what it carries the output changes by {change} (cuts of equal weight: "
-        "{controls})."
-    ).format(
+    place = max(cuts, key=lambda place: cuts[place].change)
+    is_vector = attribution.output.probability is None
+    text = _(
+        N_(
+            "“{token}” matters for {output}: without what it carries the vector changes by {change} (cuts of equal "
+            "weight: {controls})."
+        )
+        if is_vector
+        else N_(
+            "“{token}” matters for {output}: without what it carries the prediction changes by {change} (cuts of "
+            "equal weight: {controls}), and “{word}” has {after}."
+        )
+    )
+    return text.format(
         token=attribution.tokens[place].text,
         output=name,
-        change=_with_unit(found.change, attribution),
-        controls=amount(found.controls, attribution),
+        change=_with_unit(cuts[place].change, attribution),
+        controls=amount(cuts[place].controls, attribution),
+        word=attribution.output.text,
+        after="" if is_vector else percent(_after(attribution, place)),
     )
+
+
+def _after(attribution: Attribution, place: int) -> float:
+    """Return the probability of what is predicted, without what counts of a token."""
+    verdict, after = attribution.verdicts[place], attribution.after
+    assert verdict is not None
+    assert after is not None
+    is_here = verdict.counted is verdict.here and not np.isnan(attribution.here[place])
+    return float(after[0 if is_here else 1, place])
 
 
 def second_sentence(attribution: Attribution) -> str:
@@ -117,7 +141,7 @@ def second_sentence(attribution: Attribution) -> str:
         "change": amount(verdict.here.change, attribution),
         "controls": amount(verdict.here.controls, attribution),
     }
-    if verdict.name in USED:
+    if verdict.counted is not None:
         text = _("“{token}” gets most of the attention ({share}), and is used.")
     else:
         text = _(
@@ -145,7 +169,11 @@ def heads_sentence(attribution: Attribution) -> str:
 
 def verdict_name(verdict: Verdict | None) -> str:
     """Return a verdict in words."""
-    return _("not tested") if verdict is None else _(VERDICTS[verdict.name])
+    if verdict is None:
+        return _("not tested")
+    is_strong = verdict.counted is not None and verdict.counted.is_strong
+    names = VERDICTS | STRONGLY if is_strong else VERDICTS
+    return _(names[verdict.name])
 
 
 def shown_tokens(attribution: Attribution, most: int = ROWS) -> list[int]:
@@ -153,14 +181,6 @@ def shown_tokens(attribution: Attribution, most: int = ROWS) -> list[int]:
     tested = [place for place, verdict in enumerate(attribution.verdicts) if verdict is not None]
     order = [*tested, *np.argsort(-np.nan_to_num(attribution.change), kind="stable").tolist()]
     return sorted([*dict.fromkeys(order)][:most])
-
-
-def _counted(attribution: Attribution, place: int) -> float:
-    """Return the change that a verdict of "used" counts."""
-    verdict = attribution.verdicts[place]
-    assert verdict is not None
-    is_through = verdict.name == "used through other words"
-    return float((attribution.everywhere if is_through else attribution.change)[place])
 
 
 def _with_unit(change: float, attribution: Attribution) -> str:
@@ -195,13 +215,15 @@ def _columns(attribution: Attribution, screen: Screen) -> list[Column]:
             percent(float(values[place])) if is_share else amount(float(values[place]), attribution)
             for place in places
         ]
-        columns.append(Column(title, cells, right=True))
+        # A narrow terminal keeps the weights, and the cuts that the verdicts are about.
+        is_spare = values is not attribution.weight and values is not change
+        columns.append(Column(title, cells, right=True, spare=is_spare))
     verdicts = [spell(verdict_name(attribution.verdicts[place]), screen) for place in places]
     columns.append(Column(pgettext("column", "verdict"), verdicts))
     top = max(float(np.nanmax(change)), 1e-12)
     mark = "█" if screen.unicode else "#"
     bars = [mark * round(BAR * float(np.nan_to_num(change[place])) / top) for place in places]
-    return [*columns, Column("", bars)]
+    return [*columns, Column("", bars, spare=True)]
 
 
 def _meaning(attribution: Attribution) -> str:

@@ -18,7 +18,7 @@ from torch import Tensor
 from attnviz.attributions.capture import Study, Variant
 
 CONTROLS = 60
-RATIO, DEVIATIONS = 1.5, 3.0
+RATIO, DEVIATIONS, STRONG = 1.5, 3.0, 5.0
 # The least share of a cut that a single head's makes, if the token is used by a head alone.
 SHARE = 0.01
 # Changes below this are those of rounding.
@@ -58,6 +58,11 @@ class Comparison:
     def counts(self) -> bool:
         """Whether the cut counts."""
         return self.change > LEAST and self.ratio >= RATIO and self.deviations > DEVIATIONS
+
+    @property
+    def is_strong(self) -> bool:
+        """Whether the cut counts, and lies far above many controls."""
+        return self.counts and self.spread > 0 and self.deviations > STRONG
 
 
 def compare(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
 
 from typing_extensions import Unpack
 
-from attnviz.capture.sources import Source
+from attnviz.capture.sources import Head, Source
 from attnviz.capture.sources.hub import cached_models, is_cached, locate
 from attnviz.errors import (
     AttnvizWarning,
@@ -76,7 +76,7 @@ def as_source(
     tokenizer: object = None,
     *,
     reads: str = "",
-    generates: bool = False,
+    head: Head = None,
     **loading: Unpack[Opening],
 ) -> Source:
     """Return the source that a model's attention streams from.
@@ -88,7 +88,7 @@ def as_source(
         tokenizer: the tokenizer of a model in memory. The tokenizer of a torch module has ``encode`` and ``decode``;
             without one, the module reads the bytes of a text.
         reads: as for `open_source`.
-        generates: as for `open_source`.
+        head: as for `open_source`.
         loading: options as for `open_source`; not allowed for a model in memory, which is already loaded.
 
     Raises:
@@ -99,7 +99,7 @@ def as_source(
     if tokenizer is not None and (model is None or isinstance(model, str | Path | Source)):
         raise SettingsError("a tokenizer goes with a model that is in memory: this one has its own")
     if model is None or isinstance(model, str | Path):
-        return open_source(model, reads=reads, generates=generates, **loading)
+        return open_source(model, reads=reads, head=head, **loading)
     if options := [name for name, value in loading.items() if value not in (None, "auto", False)]:
         raise SettingsError(
             f"the model is loaded already: {' and '.join(options)} cannot be chosen"
@@ -158,7 +158,7 @@ def open_source(
     notify: Callable[[str], None] | None = None,
     reads: str = "",
     drawn: int | None = None,
-    generates: bool = False,
+    head: Head = None,
 ) -> Source:
     """Find and load a model.
 
@@ -180,7 +180,8 @@ def open_source(
         trust_remote_code: whether code shipped with the model may run.
         notify: called with a line that the user should read; by default the line becomes a warning.
         reads: the text that the model is going to read, if there is one.
-        generates: whether to load a decoder with its projection to words, which only generation needs.
+        head: what is loaded with the model: ``words`` the projection of a decoder, which only generation needs;
+            ``saved`` also that of a model of hidden words, or of classes; None is only what attends.
         drawn: a seed for drawing all weights at random, so that only the configuration of the named model is needed.
 
     Raises:
@@ -224,7 +225,7 @@ def open_source(
             revision=revision,
             trust_remote_code=trust_remote_code,
             seed=drawn,
-            generates=generates,
+            head=head,
         )
     except ModelError as error:
         if model is not None:

@@ -8,29 +8,31 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from attnviz.capture.sources import Outputs
 from attnviz.errors import ModelError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The vector of a word or of a sentence, or the probabilities of the word at one place."""
+    """The vector of a word or of a sentence, or the probabilities of the words at one place or of classes."""
 
-    rows: tuple[int, ...]  # the places of the output that are read: of a vector, their mean
-    word: int | None = (
-        None  # the id of the word that is predicted at the one row; None for a vector
-    )
+    outputs: Outputs
+    rows: tuple[int, ...]  # the rows that it depends on first; of vectors the mean is read
+    number: int = 0  # the word or class whose probability is read
 
     @property
     def predicts(self) -> bool:
-        """Whether the output is a distribution over words."""
-        return self.word is not None
+        """Whether the output is a distribution."""
+        return self.outputs != "vectors"
 
     def read(self, output: Float[Tensor, "variant token width"]) -> Float[Tensor, "variant width"]:
         """Return the vector of each variant, or the logarithms of its probabilities.
 
         Raises ModelError: it is not a number.
         """
-        found = output[:, list(self.rows)].to(torch.float64).mean(dim=1)
+        # Classes stand in one place, whatever rows they are computed from.
+        rows = [0] if self.outputs == "classes" else list(self.rows)
+        found = output[:, rows].to(torch.float64).mean(dim=1)
         if not found.isfinite().any(dim=1).all() or found.isnan().any():
             raise ModelError("the output of the model is not a number")
         return found.log_softmax(dim=-1) if self.predicts else found
@@ -52,6 +54,5 @@ class Target:
         return terms.nan_to_num(nan=0.0).sum(dim=1).clamp(min=0.0)
 
     def probability(self, found: Float[Tensor, "variant width"]) -> Float[Tensor, " variant"]:
-        """Return the probability of the word in each variant."""
-        assert self.word is not None
-        return found[:, self.word].exp()
+        """Return the probability of the word or class in each variant."""
+        return found[:, self.number].exp()

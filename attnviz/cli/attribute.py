@@ -42,7 +42,7 @@ def attribute(
             "--for",
             panel=opt.INPUT,
             metavar="WORD|N",
-            help="The output: a word of the text, sentence, or next.",
+            help="The output: a word of the text, sentence, next or class.",
         ),
     ] = None,
     word: Annotated[
@@ -50,6 +50,10 @@ def attribute(
         opt.option(
             "--for-word", panel=opt.INPUT, metavar="WORD", help="The output: this predicted word."
         ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        opt.option("--for-class", panel=opt.INPUT, metavar="CLASS", help="The output: this class."),
     ] = None,
     model: opt.Model = None,
     toy: opt.Toy = False,
@@ -76,8 +80,8 @@ def attribute(
     What the attention carries from a token is taken out, and the output of the model is
     compared with that of other cuts of the same weight.
     """
-    if target is not None and word is not None:
-        raise SettingsError("give one output: --for or --for-word")
+    if sum(output is not None for output in (target, word, label)) > 1:
+        raise SettingsError("give one output: --for, --for-word or --for-class")
     paths = output or []
     from attnviz.attributions.record import Attribution
 
@@ -89,7 +93,7 @@ def attribute(
         device=device,
         trust_remote_code=trust_remote_code,
         reads=sentence,
-        generates=True,
+        head="saved",
     )
     from attnviz.attributions.api import attribute as find
     from attnviz.attributions.terminal import draw
@@ -100,6 +104,7 @@ def attribute(
             source,
             target=target,
             word=word,
+            label=label,
             head=head,
             without_heads=heads,
             on_runs=report,

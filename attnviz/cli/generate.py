@@ -91,7 +91,7 @@ def generate(
         device=device,
         trust_remote_code=trust_remote_code,
         reads=prompt,
-        generates=True,
+        head="words",
     )
     from attnviz.generations.api import generate as generate_text
     from attnviz.generations.terminal import StepLog

@@ -78,7 +78,7 @@ def generate(
         )
     sampling = Sampling(sample=sample, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     model = DEFAULT_MODEL if model is None else model
-    source = as_source(model, tokenizer, reads=prompt, generates=True, **loading)
+    source = as_source(model, tokenizer, reads=prompt, head="words", **loading)
     from attnviz.capture.sources.decoding import cannot_generate
     from attnviz.generations.capture import follow
 

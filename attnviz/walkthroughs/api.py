@@ -96,7 +96,7 @@ def walkthrough(
         raise SettingsError("give one head or the whole layer, not both")
     layer, head = _place(layer, head)
     _check_texts(text, pair, target)
-    source: Source = as_source(model, tokenizer, reads=text or "", generates=True, **loading)
+    source: Source = as_source(model, tokenizer, reads=text or "", head="words", **loading)
     text = text or getattr(source, "example", "") or SENTENCE
     from attnviz.heatmaps.finding import find
     from attnviz.walkthroughs.capture.walks import follow

@@ -33,6 +33,11 @@ ENCODERS: dict[str, dict[str, Any]] = {
     "BertModel": SIZES | {"num_attention_heads": 4},
     "DistilBertModel": {"dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 4},
 }
+WITH_HEADS: dict[str, dict[str, Any]] = {
+    "BertForMaskedLM": SIZES | {"num_attention_heads": 4},
+    "BertForSequenceClassification": SIZES | {"num_attention_heads": 4, "num_labels": 3},
+    "GPT2ForSequenceClassification": DECODERS["GPT2LMHeadModel"] | {"pad_token_id": 0},
+}
 TRANSLATORS: dict[str, dict[str, Any]] = {
     "T5ForConditionalGeneration": {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2}
     | {"num_heads": 4, "decoder_start_token_id": 0},
@@ -133,6 +138,57 @@ def test_cuts_are_those_made_by_hand(name: str, tokenizer: Any) -> None:
         assert found.everywhere[key] == pytest.approx(how(run(everywhere), before), abs=1e-5)
 
 
+@pytest.mark.parametrize("name", WITH_HEADS)
+def test_hidden_words_and_classes(name: str, tokenizer: Any) -> None:
+    """A hidden word of the text and the class of the whole text are outputs too, in nats."""
+    model = make(name, tokenizer, **WITH_HEADS[name])
+    text = TEXT.replace("street", "[MASK]")
+    is_class = name.endswith("Classification")
+    found = attnviz.attribute(text, model, tokenizer, target="class" if is_class else None)
+    given = attnviz.as_source(model, tokenizer).encode([text]).inputs
+    row = given["input_ids"][0].tolist().index(tokenizer.mask_token_id)
+
+    def run(key: int | None) -> Tensor:
+        def cut(_: Any, weights: Tensor) -> Tensor:
+            cut = torch.zeros_like(weights)
+            if key is not None:
+                cut[..., key] = 1
+                cut[:, :, key, key] = 0
+            return cut
+
+        with cut_by_hand(cut), torch.no_grad():
+            model.set_attn_implementation("cut_by_hand")
+            logits: Tensor = model(**given).logits[0]
+        return logits if is_class else logits[row]
+
+    before = run(None)
+    likely = before.softmax(-1)
+    assert found.output.kind == ("class" if is_class else "hidden")
+    assert found.output.probability == pytest.approx(float(likely.max()), abs=1e-5)
+    if is_class:
+        assert found.output.text == f"LABEL_{int(likely.argmax())}"
+        asked = attnviz.attribute(text, model, tokenizer, label="label_1")
+        assert asked.output.probability == pytest.approx(float(likely[1]), abs=1e-5)
+    for key in range(given["input_ids"].shape[1]):
+        assert found.everywhere[key] == pytest.approx(divergence(run(key), before), abs=1e-5)
+
+
+def test_the_saved_head_is_loaded(tokenizer: Any, tmp_path: Any) -> None:
+    """A model in a folder is opened as it was saved; one without a head says which class has it."""
+    text = TEXT.replace("street", "[MASK]")
+    for name, kind in (("BertForMaskedLM", "hidden"), ("BertForSequenceClassification", "class")):
+        model = make(name, tokenizer, **WITH_HEADS[name])
+        model.save_pretrained(tmp_path / name)
+        tokenizer.save_pretrained(tmp_path / name)
+        found = attnviz.attribute(text if kind == "hidden" else TEXT, tmp_path / name, judged=0)
+        assert found.output.kind == kind
+    bare = make("BertModel", tokenizer, **ENCODERS["BertModel"])
+    with pytest.raises(ModelError, match="AutoModelForMaskedLM"):
+        attnviz.attribute(text, bare, tokenizer)
+    with pytest.raises(ModelError, match="AutoModelForSequenceClassification"):
+        attnviz.attribute(text, bare, tokenizer, target="class")
+
+
 @pytest.mark.parametrize("name", TRANSLATORS)
 def test_cuts_of_a_translator(name: str, tokenizer: Any) -> None:
     """Out of the cross-attention of the word that is predicted; everywhere also out of the encoder."""
@@ -222,6 +278,18 @@ def test_the_probability_of_a_word() -> None:
     np.testing.assert_allclose(found.here, asked.here, atol=1e-6)  # the same distribution moves
 
 
+def test_a_hidden_word_of_the_toy() -> None:
+    """The toy predicts hidden words: who eats is a girl rather than a preposition."""
+    found = attnviz.attribute("The [MASK] is eating a green apple.", "toy", word="girl", judged=0)
+    model = attnviz.open_source("toy")
+    assert (found.output.kind, found.output.text, found.output.rows) == ("hidden", "girl", (1,))
+    assert found.tokens[1].id == model.mask_id
+    assert found.output.probability is not None
+    rarer = attnviz.attribute("The [MASK] is eating a green apple.", "toy", word="under", judged=0)
+    assert rarer.output.probability is not None
+    assert rarer.output.probability < found.output.probability
+
+
 def test_heads_left_out() -> None:
     """The output without a head at all is that of the model whose output projection does not read it."""
     found = attnviz.attribute(TEXT, "toy", target="it", without_heads=True)
@@ -246,8 +314,19 @@ def test_heads_left_out() -> None:
         ({"target": "cat"}, SelectionError, "there is no word “cat” in this text"),
         ({"target": "the"}, InputError, "“the” is there 2 times: give its number, 0 or 4"),
         ({"target": "it", "word": "it"}, SettingsError, "give one output"),
+        ({"word": "cat"}, InputError, "no word is hidden: write the model's mask"),
+        ({"text": "[MASK] is [MASK]"}, InputError, "2 words are hidden"),
+        (
+            {"model": "toy-transformer", "text": "I love you", "target": "sentence"},
+            ModelError,
+            "writes",
+        ),
         ({"target": "it", "head": "9.9"}, SelectionError, "9"),
-        ({"model": "toy-random", "target": "next"}, ModelError, "toy-random .* predicts no words"),
+        (
+            {"model": "toy-random", "target": "next"},
+            ModelError,
+            "toy-random .* predicts no next word",
+        ),
         ({"model": "toy-seq2seq", "text": "I love you"}, ModelError, "attends once a step"),
     ],
 )
@@ -280,7 +359,7 @@ class TestCommand:
         assert max(map(len, lines)) <= columns
         answer = " ".join(result.output.split())
         assert answer.startswith(
-            "“animal” matters for “it”: without what it carries the output changes by 118% (cuts of equal weight: 23%)."
+            "“animal” matters for “it”: without what it carries the vector changes by 118% (cuts of equal weight: 23%)."
         )
         assert "✓ verified" in lines[-1]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attnviz.attention import Kind, Receipt
 from attnviz.errors import InputError, ModelError, SelectionError
@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from attnviz.capture.observers import Batch, Observer
+
+# What a model returns: its last vectors, or the logits of words at each place, or of classes of the whole text.
+Outputs = Literal["vectors", "words", "classes"]
+# What is loaded with a model: the projection to words of a decoder, or the head that was saved, or none.
+Head: TypeAlias = Literal["words", "saved"] | None
 
 
 class Source(ABC):
@@ -23,6 +28,8 @@ class Source(ABC):
     has_sinks: bool = False
     kinds: tuple[Kind, ...]  # the kinds of attention that it can show, the usual one first
     generates: bool = False  # whether it generates text, so that a target can be given
+    mask_id: int | None = None  # the token that stands for a hidden word
+    classes: tuple[str, ...] = ()  # that the model sorts a text into
     # Whether it can be told which tokens are padding, so that a batch may hold sentences of several lengths.
     takes_padding: bool = True
     # The number of layers of the last run that were left out, because their rows or columns are not the tokens.
@@ -80,9 +87,9 @@ class Source(ABC):
         """
 
     def outputs(
-        self, batch: Batch, observers: Sequence[Observer], *, words: bool
+        self, batch: Batch, observers: Sequence[Observer], outputs: Outputs
     ) -> tuple[Tensor, Receipt]:
-        """Run the model as `stream` does, and return its last states, or the logits of words, too.
+        """Run the model as `stream` does, and return one of its outputs too: [batch, token, width].
 
         Of a batch of kind "cross", all layers of the encoder run before the cross-attention, and are passed on too.
 

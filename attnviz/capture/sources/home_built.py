@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,7 +21,7 @@ from attnviz.attention import GENERATED, Kind, Note, Receipt, Token
 from attnviz.capture.batching import batch_of_one, with_generation
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
-from attnviz.capture.sources import Source, expect_kind
+from attnviz.capture.sources import Outputs, Source, expect_kind
 from attnviz.capture.sources.decoding import Decoding, cannot_generate, no_template, room_of
 from attnviz.capture.stream import BLOCK_ROWS, ForwardPass, Layer, Scoring, digest_of, rows_of
 from attnviz.errors import InputError, ModelError, TooLongError, UnknownModelError
@@ -78,12 +79,12 @@ class _HomeBuilt(Source):
         return run.receipt(self.name)
 
     def outputs(
-        self, batch: Batch, observers: Sequence[Observer], *, words: bool
+        self, batch: Batch, observers: Sequence[Observer], outputs: Outputs
     ) -> tuple[Tensor, Receipt]:
-        """Run the model, and return its last states or logits too. Raises ModelError: it predicts no words."""
+        """Run the model, and return one of its outputs too. Raises ModelError: it predicts no words."""
         run = ForwardPass(batch=batch, observers=observers, native="home-built")
         with torch.inference_mode(), show_calls(self._model, observers):
-            output = self._output(batch, run, words=words)
+            output = self._output(batch, run, words=outputs == "words")
         return output, run.receipt(self.name)
 
     def hidden(self) -> tuple[nn.Embedding, Tensor] | None:
@@ -199,6 +200,8 @@ class TrainedSource(_HomeBuilt):
         super().__init__(model)
         self.kinds = KINDS[self._card.plan.kind]
         self.generates = self._card.target is not None
+        if self._card.plan.kind == "encoder":
+            self.mask_id = SPECIAL.index(MASK)
         # The language that it was trained on, which has further sentences for tests; None for a translation model.
         self.language: Language | None = getattr(self._config, "language", None)
         self.example = EXAMPLES.get(self.language or "", "")
@@ -319,7 +322,7 @@ class TrainedSource(_HomeBuilt):
 
     def _sentence(self, text: str, pair: str | None, *, may_cut: bool = True) -> Sentence:
         """Return the sentence as tokens, cut to the model's limit if it may be, with notes."""
-        tokens = _read_words(text, pair, self._card.source)
+        tokens = _read_words(text, pair, self._card.source, hides=self.mask_id is not None)
         limit = self._config.max_length
         n_words, notes = len(tokens), tuple[Note, ...]()
         if n_words > limit:
@@ -416,13 +419,23 @@ class TrainedSource(_HomeBuilt):
 
 
 def _read_words(
-    text: str, pair: str | None, vocabulary: Vocabulary | None = None
+    text: str, pair: str | None, vocabulary: Vocabulary | None = None, *, hides: bool = False
 ) -> tuple[Token, ...]:
-    """Return the words of a text and its pair as tokens, split into pieces if the vocabulary has pieces."""
+    """Return the words of a text and its pair as tokens, split into pieces if the vocabulary has pieces.
+
+    If `hides` is true, ``[MASK]`` is a hidden word.
+    """
     tokens: list[Token] = []
     number = 0
     for segment, part in enumerate((text, pair or "")):
-        for start, end in split_words(part):
+        hidden = [match.span() for match in re.finditer(r"\[MASK\]", part)] if hides else []
+        words = [word for word in split_words(part) if not any(a <= word[0] < b for a, b in hidden)]
+        for start, end in sorted([*words, *hidden]):
+            if (start, end) in hidden:
+                mask = _token(MASK, start, number, segment, vocabulary)
+                tokens.append(replace(mask, text="[MASK]", span=(start, end)))
+                number += 1
+                continue
             word = part[start:end]
             for piece in vocabulary.pieces(word) if vocabulary else (word,):
                 tokens.append(_token(piece, start, number, segment, vocabulary))

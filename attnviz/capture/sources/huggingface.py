@@ -24,7 +24,7 @@ from attnviz.attention import GENERATED, SOFTMAX, Kind, Note, Receipt, Token
 from attnviz.capture.batching import batch_of_one, join, with_generation
 from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
-from attnviz.capture.sources import Source, expect_kind
+from attnviz.capture.sources import Head, Outputs, Source, expect_kind
 from attnviz.capture.sources.axes import tensors_in
 from attnviz.capture.sources.chat import render_chat
 from attnviz.capture.sources.decoding import cannot_generate, no_template, room_of
@@ -32,6 +32,7 @@ from attnviz.capture.sources.hub import Location, first_line
 from attnviz.capture.sources.huggingface_decoding import PretrainedDecoding
 from attnviz.capture.sources.interface import IsShown, native_of, show_layers, watched
 from attnviz.capture.sources.loading import (
+    CLASSIFIER,
     EXCLUSIVE,
     WATCH,
     as_model_error,
@@ -90,12 +91,11 @@ def open_pretrained(
     revision: str | None = None,
     trust_remote_code: bool = False,
     seed: int | None = None,
-    generates: bool = False,
+    head: Head = None,
 ) -> PretrainedSource:
     """Load a pretrained model; with a seed, load only its configuration and draw random weights.
 
-    If `generates` is true, a decoder is loaded with its projection to words. Raises ModelError: the model cannot be
-    loaded.
+    Raises ModelError: the model cannot be loaded.
     """
     options = {
         "revision": revision or "main",
@@ -106,7 +106,7 @@ def open_pretrained(
     loading = as_model_error(location.name, "be loaded", is_on_hub=not location.is_local)
     with loading, silence_library(), torch.random.fork_rng(devices=[]):
         if seed is None:
-            tokenizer, model, has_head = load(location, dtype, options, generates=generates)
+            tokenizer, model, has_head = load(location, dtype, options, head=head)
         else:
             tokenizer, model, has_head = draw(location, dtype, options, seed)
         model.to(device).eval()
@@ -148,7 +148,12 @@ class PretrainedSource(Source):
         self.generates = model.config.is_encoder_decoder and model.can_generate()
         # The model without its head, for an encoder-decoder its encoder; and the whole model, if it generates.
         self._model = base_of(model)
-        self._full_model: Any = model if has_head or self.generates else None
+        is_classifier = type(model).__name__.endswith(CLASSIFIER) and self._model is not model
+        if is_classifier and not model.config.is_encoder_decoder and model.config.num_labels > 1:
+            self.classes = tuple(model.config.id2label.values())
+        self.mask_id = getattr(tokenizer, "mask_token_id", None)
+        keeps_head = has_head or self.generates or bool(self.classes)
+        self._full_model: Any = model if keeps_head else None
         self._native, self._device = native_of(self._model), self._model.device
         causal = any(
             getattr(module, "is_causal", False) is True for module in self._model.modules()
@@ -294,25 +299,28 @@ class PretrainedSource(Source):
         return self._stream(batch, observers, self._model)[1]
 
     def outputs(
-        self, batch: Batch, observers: Sequence[Observer], *, words: bool
+        self, batch: Batch, observers: Sequence[Observer], outputs: Outputs
     ) -> tuple[Tensor, Receipt]:
-        """Run the model, and return its last states or logits too. Raises ModelError: it predicts no words."""
-        model = (self._full_model or self._owner) if words else self._model
-        output, receipt = self._stream(batch, observers, model or self._model, is_edited=True)
-        tensor = getattr(output, "logits" if words else "last_hidden_state", None)
-        if not isinstance(tensor, Tensor):
+        """Run the model, and return one of its outputs too. Raises ModelError: it predicts no words, or no classes."""
+        model, name = self._model, "last_hidden_state"
+        if outputs != "vectors":
+            model, name = self._full_model or self._owner or self._model, "logits"
+        output, receipt = self._stream(batch, observers, model, is_edited=True)
+        tensor = getattr(output, name, None)
+        if not isinstance(tensor, Tensor) or (outputs == "words" and self.classes):
+            head = "MaskedLM" if self.kinds[0] == "encoder" else "CausalLM"
             raise ModelError(
                 f"{self.name} predicts no words: open it with its projection to words, as "
-                "transformers.AutoModelForCausalLM does"
+                f"transformers.AutoModelFor{head} does"
             )
-        return tensor, receipt
+        return tensor[:, None] if outputs == "classes" else tensor, receipt
 
     def hidden(self) -> tuple[nn.Embedding, Tensor] | None:
         """Return the table of word vectors, and the vector of the mask token or else the mean of all vectors."""
         table = input_embeddings(self._model)
         if not isinstance(table, nn.Embedding):
             return None
-        mask = getattr(self._tokenizer, "mask_token_id", None)
+        mask = self.mask_id
         return table, table.weight.mean(dim=0) if mask is None else table.weight[mask]
 
     def _stream(
@@ -343,7 +351,7 @@ class PretrainedSource(Source):
                     raise
                 self._is_traced = True
         if is_edited:
-            return super().outputs(batch, observers, words=False)  # refuses
+            return super().outputs(batch, observers, "vectors")  # refuses
         return self._run(batch, observers, model, is_traced=True)
 
     def _run(
@@ -433,7 +441,7 @@ class PretrainedSource(Source):
     def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[PretrainedDecoding]:
         """Let the model continue or translate a text; its cache holds the keys and values of the tokens read so far."""
         model = self._full_model
-        if model is None or not self._has_head:
+        if model is None or not self._has_head or not has_own_head(model):
             raise cannot_generate(self.name, lacks_words="decoder" in self.kinds)
         options = dict[str, Any]()
         with as_model_error(self.name, "read this text"):

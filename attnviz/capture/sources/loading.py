@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from attnviz.attention import Note
+from attnviz.capture.sources import Head
 from attnviz.capture.sources.hub import INDEX, SAFETENSORS_ONLY, Location, first_line
 from attnviz.capture.sources.locks import fork_safe_lock
 from attnviz.capture.sources.tracing import as_written
@@ -33,6 +34,8 @@ from attnviz.text.display import clip, visible
 
 # Tokenizers without a limit report an astronomically large number, and so do some configurations.
 UNLIMITED = 1_000_000
+# How the names of classes end that sort texts, and that predict hidden words.
+CLASSIFIER, HIDES = "ForSequenceClassification", "ForMaskedLM"
 # The attention implementations that are part of transformers. It takes any other name for a kernel on the hub, whose
 # code it loads and runs even if trust_remote_code is False.
 IMPLEMENTATIONS = frozenset(
@@ -58,13 +61,12 @@ def load(
     dtype: torch.dtype | None,
     options: dict[str, Any],
     *,
-    generates: bool = False,
+    head: Head = None,
 ) -> tuple[Any, Any, bool]:
     """Return a tokenizer, its model, and whether the model's projection to words was saved with it.
 
     Without a dtype, the weights are in the number format that they were saved in.
-    The options are those of transformers: ``revision``, ``local_files_only``, ``trust_remote_code``. If `generates` is
-    true, a decoder is loaded with its projection to words.
+    The options are those of transformers: ``revision``, ``local_files_only``, ``trust_remote_code``.
     """
     from transformers import AutoTokenizer
 
@@ -78,7 +80,7 @@ def load(
             f"{location.name} has no vocabulary (no tokenizer.json, vocab.txt or the like): every word would be unknown"
         )
     _check_vocabularies(location.name, tokenizer)
-    auto_class, is_seq2seq = _class_of(config, generates=generates)
+    auto_class, is_seq2seq = _class_of(config, head)
     model, report = auto_class.from_pretrained(
         location.path,
         config=config,
@@ -143,16 +145,29 @@ def draw(
     return SimpleNamespace(model_max_length=UNLIMITED), model, is_seq2seq
 
 
-def _class_of(config: Any, *, generates: bool = False) -> tuple[Any, bool]:
+def _class_of(config: Any, head: Head = None) -> tuple[Any, bool]:
     """Return the transformers class for a configuration, and whether it is an encoder-decoder that generates."""
-    from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+    from transformers import (
+        AutoModel,
+        AutoModelForCausalLM,
+        AutoModelForMaskedLM,
+        AutoModelForSeq2SeqLM,
+        AutoModelForSequenceClassification,
+    )
     from transformers.models.auto import modeling_auto as known
 
     kind = type(config)
     if config.is_encoder_decoder:
         is_seq2seq = kind in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
         return (AutoModelForSeq2SeqLM if is_seq2seq else AutoModel), is_seq2seq
-    is_decoder = generates and kind in known.MODEL_FOR_CAUSAL_LM_MAPPING and not _is_reader(config)
+    saved = (config.architectures or [""])[0] if head == "saved" else ""
+    if saved.endswith(CLASSIFIER):
+        return AutoModelForSequenceClassification, False
+    if saved.endswith(HIDES):
+        return AutoModelForMaskedLM, False
+    is_decoder = (
+        head is not None and kind in known.MODEL_FOR_CAUSAL_LM_MAPPING and not _is_reader(config)
+    )
     return (AutoModelForCausalLM if is_decoder else AutoModel), False
 
 

@@ -20,19 +20,13 @@ GAP = 2  # cells between two columns
 def table(columns: Sequence[Column], screen: Screen, *, gap: int = GAP) -> Iterator[Text]:
     """Yield the lines of a table, one per row, no wider than the screen.
 
-    Titles that are too wide are folded, then cells cut with an ellipsis; if that is not enough, the last columns are
-    left out.
+    Titles that are too wide are folded, then cells cut with an ellipsis; if that is not enough, columns are left out
+    from the right, first those to spare.
     """
+    columns = _fitting(columns, screen.width, gap)
+    least, n = _least_widths(columns), len(columns)
     cells = [_line_width(column) for column in columns]
     titles = [_word_width([column.title]) for column in columns]
-    least = [
-        max(min(column.least or width, width), title)
-        for column, width, title in zip(columns, cells, titles, strict=True)
-    ]
-    n = len(columns)
-    while n > 2 and sum(least[:n]) + gap * (n - 1) > screen.width:
-        n -= 1
-    columns, least = columns[:n], least[:n]
     widths = [max(_line_width(column), cell_len(column.title)) for column in columns]
     folded = [max(pair) for pair in zip(cells, titles, strict=True)]
     for smallest in (folded, least):
@@ -40,6 +34,24 @@ def table(columns: Sequence[Column], screen: Screen, *, gap: int = GAP) -> Itera
             too_wide = sum(widths) + gap * (n - 1) - screen.width
             widths[index] -= max(0, min(too_wide, widths[index] - smallest[index]))
     yield from _lines(columns, widths, screen, gap=gap)
+
+
+def _fitting(columns: Sequence[Column], width: int, gap: int) -> list[Column]:
+    """Return the columns that fit side by side, at least two."""
+    kept = [*columns]
+    while len(kept) > 2 and sum(_least_widths(kept)) + gap * (len(kept) - 1) > width:
+        spare = [index for index, column in enumerate(kept) if column.spare]
+        kept.pop(spare[-1] if spare else -1)
+    return kept
+
+
+def _least_widths(columns: Sequence[Column]) -> list[int]:
+    """Return the width that each column needs at least."""
+    widths = [_line_width(column) for column in columns]
+    return [
+        max(min(column.least or width, width), _word_width([column.title]))
+        for column, width in zip(columns, widths, strict=True)
+    ]
 
 
 def folded_table(columns: Sequence[Column], screen: Screen) -> Iterator[Text]:
