@@ -24,7 +24,7 @@ from attnviz.text.suggest import suggest
 LARGEST_CUTS, LARGEST_WEIGHTS = 5, 3
 TOGETHER = 8  # heads that are cut together, in the order of their effect
 # In a text of more tokens than `LONG`, only so many are cut, and judged.
-LONG, CUT_OF_LONG, JUDGED_OF_LONG = 128, 32, 3
+LONG, CUT_OF_LONG, JUDGED_OF_LONG = 128, 32, 2
 HEADS = (
     8  # of the heads that carry most from a token, the one whose cut alone changes most is judged
 )
@@ -149,7 +149,7 @@ class _Judged:
         change = everywhere if self._is_whole else here
         by_weight = places[np.argsort(-weight[places], kind="stable")]
         tested = {*places[np.argsort(-change[places], kind="stable")[:judged]].tolist()}
-        tested |= {*by_weight[: min(judged, LARGEST_WEIGHTS)].tolist()}
+        tested |= {*by_weight[: min(judged, LARGEST_WEIGHTS if n <= LONG else 1)].tolist()}
         # It gets an even share of all attention, or more than half of a head's.
         is_attended = (weight * n >= 1) | (study.weights.amax(dim=(0, 1, 2)) > 0.5).numpy()
         chosen = int(np.nanargmax(change))

@@ -21,7 +21,7 @@ from attnviz.capture.targets import Target
 
 # The names of the input that holds the ids of the text; each kind of model uses one of them.
 READ = ("input_ids", "words", "source")
-MOST_VARIANTS = 64  # that run as one batch
+MOST_VARIANTS = 20  # that run as one batch
 MOST_NUMBERS = 2**25  # weights of a layer, or logits, of one batch
 
 

@@ -221,7 +221,12 @@ def heatmap(
         from attnviz.render.terminal.text import wrap
 
         def view(screen: Screen) -> list[Text]:
-            drawn = terminal.draw(sheet_of(result, look.scale), screen, full=head is not None)
+            drawn = terminal.draw(
+                sheet_of(result, look.scale),
+                screen,
+                full=head is not None,
+                asks=load is None and source.can_be_cut,
+            )
             return [*wrap(subtracted, screen, "dim"), *drawn]
 
         print_view(view, look.palette, look.theme)

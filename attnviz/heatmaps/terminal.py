@@ -31,7 +31,7 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import centre, fit, fold, legend, shortened, spell, wrap
 from attnviz.text.display import number_text, percent
 from attnviz.text.messages import N_, _
-from attnviz.text.notes import CUT, sentence
+from attnviz.text.notes import CUT, question, sentence
 
 LABEL_WIDTH = 14  # the largest width of a token's label beside a matrix, in character cells
 MOST_LINES = 64  # of all panels in full size; if they take more, their cells are smaller
@@ -57,11 +57,11 @@ class CellFormat:
     halves: bool = False
 
 
-def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
+def draw(sheet: Sheet, screen: Screen, *, full: bool = False, asks: bool = False) -> list[Text]:
     """Return the lines of a sheet: the clearest link, its head, then an overview of all heads.
 
     With `full`, and of chosen heads or a mean, every pattern in full size instead. A difference begins with its largest
-    change.
+    change. If it `asks` whether that link matters, the last line names the command that tells.
     """
     cut_notes = [sentence(note) for note in sheet.record.notes if note.code in CUT]
     sheet = replace(
@@ -88,6 +88,8 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
         Text(),
     ]
     foot = _foot(sheet, scaled, cell, screen, size="" if is_overview else sheet.size)
+    if asks and finding is not None:
+        foot += _wrap(question(finding.words[0]), screen, "dim")
     if not is_overview:
         return [*above, *foot]
     thumbnails = _thumbnails(sheet, screen, OVERVIEW_LINES - len(above) - len(foot))

@@ -94,6 +94,12 @@ def sentence(note: Note, templates: Templates = NOTES) -> str:
     return text
 
 
+def question(word: str) -> str:
+    """Return the line that names the command which tells whether attention matters, for a word."""
+    text = _("Does it matter? attnviz attribute with this sentence, --for {word}")
+    return text.format(word=word)
+
+
 def proof(receipt: Receipt | None) -> str:
     """Return the receipt in one sentence, the English as `str(receipt)` has it."""
     if receipt is None:

@@ -28,6 +28,7 @@ class Source(ABC):
     has_sinks: bool = False
     kinds: tuple[Kind, ...]  # the kinds of attention that it can show, the usual one first
     generates: bool = False  # whether it generates text, so that a target can be given
+    can_be_cut: bool = False  # whether `outputs` may change what the layers return
     mask_id: int | None = None  # the token that stands for a hidden word
     classes: tuple[str, ...] = ()  # that the model sorts a text into
     # Whether it can be told which tokens are padding, so that a batch may hold sentences of several lengths.

@@ -61,6 +61,8 @@ EXAMPLES = {"korean": "고양이가 방에서 자고 있어요"}
 class _HomeBuilt(Source):
     """Base of the home-built sources: a token is a word, and all attention is computed by one function."""
 
+    can_be_cut = True
+
     def __init__(self, model: nn.Module) -> None:
         self._model: Any = model
         self._device = torch.device("cpu")
@@ -200,6 +202,7 @@ class TrainedSource(_HomeBuilt):
         super().__init__(model)
         self.kinds = KINDS[self._card.plan.kind]
         self.generates = self._card.target is not None
+        self.can_be_cut = self._card.plan.kind != "recurrent"
         if self._card.plan.kind == "encoder":
             self.mask_id = SPECIAL.index(MASK)
         # The language that it was trained on, which has further sentences for tests; None for a translation model.

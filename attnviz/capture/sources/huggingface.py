@@ -399,6 +399,7 @@ class PretrainedSource(Source):
                     raise
                 refusal = ModelError if run.dtypes else NoAttentionError
                 raise refusal(self._explain(error, batch, model)) from error
+        self.can_be_cut = not is_traced
         self.has_sinks, self.n_left_out = run.has_sinks, len(run.left_out)
         if is_traced and n_tokens > 1:
             self.kinds = ("encoder",) if probe.looks_ahead else ("decoder",)

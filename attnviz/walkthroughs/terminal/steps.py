@@ -14,6 +14,7 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import folded_table
 from attnviz.render.terminal.text import READABLE, behind
 from attnviz.text.messages import _
+from attnviz.text.notes import question
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.keys import KeyTable, in_numbers, key_table
 from attnviz.walkthroughs.operations import MATRIX
@@ -57,6 +58,9 @@ def draw_overview(view: View, screen: Screen) -> Iterator[Text]:
     options = "--query WORD, --head 2.3, " if walk.model else ""
     words = _("More: --full (every step), {options}-o FILE.html, --interactive")
     yield from view.wrap(words.format(options=options), "dim")
+    weights = query_weights(walk)
+    if walk.model and weights is not None and weights.rows is not None:
+        yield from view.wrap(question(weights.rows[0]), "dim")
 
 
 def draw_walk(view: View, screen: Screen, only: int | None = None) -> Iterator[Text]:
