@@ -381,3 +381,11 @@ class TestCommand:
         assert content["here"] == pytest.approx(frame["here"].tolist())
         assert paths[1].read_text(encoding="utf-8").splitlines()[0] == ",".join(frame.columns)
         assert [verdict and verdict["name"] for verdict in content["verdicts"]][1] == "used"
+
+    @pytest.mark.parametrize(("model", "is_named"), [("toy", True), ("toy-seq2seq", False)])
+    def test_named_by_heatmap(
+        self, typed: Callable[..., Result], model: str, *, is_named: bool
+    ) -> None:
+        """Its last line is the command that answers the next question, unless the model cannot be cut."""
+        last = typed("heatmap", "-m", model, "I love all you", "-q").output.splitlines()[-1]
+        assert last.startswith("Does it matter? attnviz attribute ") is is_named

@@ -47,10 +47,10 @@ def test_toy_alone(typed: Typed, here: Path) -> None:
     ]
     assert max(map(cell_len, lines)) <= 80
     assert len(lines) <= 24
-    assert (
-        lines[-1]
-        == "More: --full (every step), --query WORD, --head 2.3, -o FILE.html, --interactive"
-    )
+    assert lines[-2:] == [
+        "More: --full (every step), --query WORD, --head 2.3, -o FILE.html, --interactive",
+        f"Does it matter? attnviz attribute with this sentence, --for {link.words[0]}",
+    ]
 
 
 def test_a_word_chooses_its_head(typed: Typed) -> None:
