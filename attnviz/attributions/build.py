@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 import torch
-from jaxtyping import Bool
+from jaxtyping import Int
 from torch import Tensor
 
 from attnviz.attention import Note, Token, indices_of
@@ -203,17 +204,14 @@ class _Judged:
         return spread[0], spread[1]
 
     def _edges(
-        self, key: int, heads: np.ndarray | Sequence[int] | None = None
-    ) -> Bool[Tensor, "layer head row key"]:
+        self, key: int, heads: Sequence[int] | np.ndarray | None = None
+    ) -> Int[Tensor, " edge"]:
         """Return the edges from the rows to a key: of all heads, or of some, counted through all layers."""
-        edges = self._study.none()
-        if heads is None:
-            edges[..., key] = True
-        else:
-            edges.flatten(0, 1)[torch.as_tensor(heads), :, key] = True
+        edges = _edges_to(key, self._study.weights.shape)
         if self._is_whole:
-            edges[:, :, key, key] = False
-        return edges
+            edges = edges[..., torch.arange(edges.shape[2]) != key]
+        edges = edges.flatten(0, 1)
+        return (edges if heads is None else edges[torch.as_tensor(heads)]).flatten()
 
     def _shown(self, head: tuple[int, int] | None) -> tuple[np.ndarray, np.ndarray]:
         """Return the weight of each key, and its share of the lengths that are carried."""
@@ -259,11 +257,9 @@ class _Judged:
         is_more = everywhere >= RATIO * change
         if here is not None and not here.counts and is_more and not self._is_whole:
             weights = study.of_all_rows()
-            edges = torch.zeros(weights.shape, dtype=torch.bool)
-            edges[..., key] = True
-            if not study.is_translation:
-                edges[:, :, key, key] = False
-            rows = torch.arange(weights.shape[2])
+            edges, rows = _edges_to(key, weights.shape), torch.arange(weights.shape[2])
+            is_own = study.is_self[:, None, None] & (rows == key)
+            edges = edges[~is_own.expand_as(edges)]
             through = compare(study, edges, float(everywhere), self._random, weights, rows)
         return Verdict(
             name=name_of(here, through, of_head, is_attended=is_attended),
@@ -275,13 +271,16 @@ class _Judged:
 
     def _without_heads(self) -> np.ndarray:
         """Return the change without each head at all, [layer, head]."""
-        shape = self._study.of_all_rows().shape
-        variants = []
-        for place in range(shape[:2].numel()):
-            edges = torch.zeros(shape, dtype=torch.bool)
-            edges.flatten(0, 1)[place] = True
-            variants.append(Variant(edges=edges))
-        return self._study.run(variants, torch.arange(shape[2]))[0].reshape(shape[:2])
+        study, shape = self._study, self._study.of_all_rows().shape
+        edges = torch.arange(math.prod(shape)).view(*shape[:2], -1)[study.shown]
+        variants = [Variant(edges=of_head) for of_head in edges.flatten(0, 1)]
+        changes, _ = study.run(variants, torch.arange(shape[2]))
+        return changes.reshape(edges.shape[:2])
+
+
+def _edges_to(key: int, shape: Sequence[int]) -> Int[Tensor, "layer head row"]:
+    """Return the places of all edges to a key among weights of a shape [layer, head, row, key]."""
+    return torch.arange(math.prod(shape[:3])).view(*shape[:3]) * shape[3] + key
 
 
 def _output(

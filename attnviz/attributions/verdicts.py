@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from attnviz.attributions.capture import Study, Variant
@@ -67,7 +67,7 @@ class Comparison:
 
 def compare(
     study: Study,
-    edges: Bool[Tensor, "layer head row key"],
+    edges: Int[Tensor, " edge"],
     change: float,
     random: np.random.Generator,
     weights: Float[Tensor, "layer head row key"] | None = None,
@@ -75,31 +75,36 @@ def compare(
 ) -> Comparison | None:
     """Compare a cut with controls; None if no other edge has a weight.
 
-    `edges` are those of the cut, and `weights` those of the same rows, if these are not the rows that are read.
+    `edges` are those of the cut among the `weights` of the same rows, if these are not the rows that are read.
     """
     weights = study.weights if weights is None else weights
-    total = float(weights[edges].sum())
-    keys = edges.flatten(0, 2).any(dim=0)  # the controls have other keys
-    others = ((~keys).expand_as(weights) & (weights > 0)).flatten().nonzero()[:, 0]
+    total = float(weights.flatten()[edges].sum())
+    is_other = weights > 0
+    is_other[..., torch.unique(edges % weights.shape[-1])] = False  # the controls have other keys
+    others = is_other.flatten().nonzero()[:, 0]
     shares = weights.flatten()[others].double().numpy()
     if not len(others):
         return None
     if shares.sum() <= total:  # all other edges together weigh less: they are the one control
         drawn = [np.arange(len(others))]
     else:
-        orders = [random.permutation(len(others)) for _ in range(CONTROLS)]
-        drawn = [
-            order[: int(np.searchsorted(np.cumsum(shares[order]), total)) + 1] for order in orders
-        ]
-    variants = []
-    for chosen in drawn:
-        cut = torch.zeros(weights.numel(), dtype=torch.bool)
-        cut[others[torch.from_numpy(chosen)]] = True
-        variants.append(Variant(edges=cut.view(weights.shape)))
+        drawn = [_draw(shares, total, random) for _ in range(CONTROLS)]
+    variants = [Variant(edges=others[torch.from_numpy(chosen)]) for chosen in drawn]
     changes, _ = study.run(variants, rows)
     median = float(np.median(changes))
     spread = 1.4826 * float(np.median(np.abs(changes - median)))
     return Comparison(change=change, controls=median, spread=spread)
+
+
+def _draw(
+    shares: Float[np.ndarray, " edge"], total: float, random: np.random.Generator
+) -> Int[np.ndarray, " chosen"]:
+    """Return edges in random order until their shares add up to a total."""
+    # Of many edges few are needed: twice as many as on average are as good as all.
+    n_needed = int(2 * total / shares.mean()) + 1000
+    order = random.choice(len(shares), min(n_needed, len(shares)), replace=False)
+    chosen: np.ndarray = order[: int(np.searchsorted(np.cumsum(shares[order]), total)) + 1]
+    return chosen
 
 
 def name_of(

@@ -7,6 +7,7 @@ one batch, each without other edges.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -21,9 +22,9 @@ from attnviz.capture.stream import Layer, for_each_head
 class Cuts:
     """The edges that each variant of a batch is without; layers are counted in the order in which they run."""
 
-    # The queries of which single edges are cut, and these edges.
+    # The queries of which single edges are cut, and these edges in each layer that has some.
     rows: Int[Tensor, " row"]
-    edges: Bool[Tensor, "variant layer head row key"]
+    edges: Mapping[int, Bool[Tensor, "variant head row key"]]
     # The keys that are cut from all queries, but from a token's own query where queries and keys are the same tokens.
     columns: Bool[Tensor, "variant layer key"]
     # Whether queries and keys of a layer are the same tokens.
@@ -61,7 +62,9 @@ class Cutter:
                 is_cut = is_cut & (rows[:, None] != torch.arange(n_keys))
             self._carried[:, :, rows] += weights.masked_fill(~is_cut, 0.0) @ values
         is_here = (cuts.rows >= block.first_row) & (cuts.rows < block.first_row + n_rows)
-        own = cuts.edges[:, layer, : weights.shape[1], is_here, :n_keys]
+        if layer not in cuts.edges:
+            return
+        own = cuts.edges[layer][:, : weights.shape[1], is_here, :n_keys]
         if own.any():
             here = cuts.rows[is_here]
             of_rows = weights[:, :, here - block.first_row].masked_fill(~own, 0.0)
