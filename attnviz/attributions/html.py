@@ -54,7 +54,6 @@ def page(attribution: Attribution, look: Look) -> WebPage:
             with_particles(terminal.first_sentence(attribution)),
             [line for line in head if line[1]],
             labels={},
-            data=b"",
             own=OWN,
             theme=look.theme,
             shared=(),
