@@ -58,6 +58,8 @@ def test_a_sentence(show_page: Any, scheme: str) -> None:
     for width in (360, 800, 1400):
         shown.set_viewport_size({"width": width, "height": 800})
         assert shown.evaluate("document.documentElement.scrollWidth") == width
+    shown.locator(".tokens a").nth(1).click()
+    assert card(shown).startswith("animal used")
 
 
 def test_without_scripts(show_page: Any) -> None:

@@ -17,13 +17,14 @@
   words.forEach((word, at) => {
     word.addEventListener("pointerenter", ({ pointerType }) => pointerType === "mouse" && show(at));
     word.addEventListener("pointerleave", () => show(chosen));
-    word.addEventListener("click", (event) => {
-      event.preventDefault();  // the page stays where it is
+    for (const link of [word, ...rows[at].querySelectorAll("a")]) link.addEventListener("click", (event) => {
+      event.preventDefault();  // in the frame of a notebook a link would leave the page
       try {
         history.replaceState(null, "", `#${cards[at].id}`);
       } catch { /* in a frame */ }
       chosen = at;
       show(at);
+      if (link !== word) cards[at].scrollIntoView({ block: "nearest" });
     });
     word.addEventListener("keydown", (event) => {
       const next = words[at + ({ ArrowLeft: -1, ArrowRight: 1 }[event.key] ?? NaN)];
