@@ -47,8 +47,8 @@ def page(
     """Make one HTML page of a result, which works offline; without a result, make a page for typing sentences.
 
     Args:
-        result: the result of `attend`, `generate`, `walkthrough`, `compare_heads` or `load`; None for a page in which
-            the reader types sentences and a home-built encoder runs.
+        result: the result of `attend`, `generate`, `walkthrough`, `attribute`, `compare_heads` or `load`; None for a
+            page in which the reader types sentences and a home-built encoder runs.
         path: the file to write; None writes no file.
         model: the model that runs in a page without a result: ``toy`` (the default) or ``toy-ko``.
         lang: ``en`` or ``ko``; None is the language of the result, or else English.
@@ -135,6 +135,10 @@ def web_page(result: Any, look: Look, *, lang: str | None = None, **own: Any) ->
                 from attnviz.heads.html import page as page_of_heads
 
                 return page_of_heads(result, look, **own)
+            case "Attribution":
+                from attnviz.attributions.html import page as page_of_attribution
+
+                return page_of_attribution(result, look, **own)
             case "Walkthrough":
                 from attnviz.walkthroughs.pages.html import page as page_of_walkthrough
 

@@ -21,6 +21,7 @@ RESULTS: dict[str, Callable[[], Result]] = {
     "record": lambda: attnviz.attend("I love you", model="toy-random"),
     "generation": lambda: attnviz.generate("I love", model="toy-decoder", max_new_tokens=2),
     "walkthrough": lambda: attnviz.walkthrough(example="seq2seq"),
+    "attribution": lambda: attnviz.attribute("I love you", "toy", judged=1),
     "comparison": lambda: attnviz.compare_heads(SENTENCES, model="toy-random"),
     "story": lambda: attnviz.tell("transpose"),
 }

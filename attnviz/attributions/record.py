@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.attention import Kind, Note, Receipt, Token
-from attnviz.attributions.verdicts import Comparison, Name
+from attnviz.attributions.verdicts import USED, Comparison, Name
 from attnviz.result import Result
 
 # What a change is: the distance of a vector as a share of its length, or the divergence of probabilities in nats.
@@ -58,7 +58,7 @@ class Attribution(Result):
     `hidden` without word vectors, `here` for a whole sentence, in which it is the same as `everywhere`.
     """
 
-    ENDINGS: ClassVar[tuple[str, ...]] = (".png", ".svg", ".pdf", ".json", ".csv")
+    ENDINGS: ClassVar[tuple[str, ...]] = (".png", ".svg", ".pdf", ".html", ".json", ".csv")
 
     model: str
     text: str
@@ -85,6 +85,13 @@ class Attribution(Result):
     without_head: Float64[np.ndarray, "layer head"] | None  # the change without each head at all
     receipt: Receipt
     notes: tuple[Note, ...] = ()
+
+    def __repr__(self) -> str:
+        used = sum(verdict is not None and verdict.name in USED for verdict in self.verdicts)
+        what = self.output.text or self.output.kind
+        return (
+            f"<Attribution of {what!r} by {self.model!r}: {len(self.tokens)} tokens, {used} used>"
+        )
 
     @property
     def order(self) -> list[tuple[int, int]]:

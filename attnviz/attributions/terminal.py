@@ -53,7 +53,7 @@ def draw(attribution: Attribution, screen: Screen) -> Iterator[Text]:
         yield from prose(_("{n} further tokens, with smaller cuts").format(n=left), "dim")
     yield Text()
     yield from prose(heads_sentence(attribution))
-    yield from prose(_meaning(attribution), "dim")
+    yield from prose(meaning(attribution), "dim")
     for note in attribution.notes:
         yield from prose(sentence(note), "dim")
     yield from prose(proof(attribution.receipt), "bold")
@@ -63,7 +63,9 @@ def amount(change: float, attribution: Attribution) -> str:
     """Return a change in words: a share in percent, or a divergence in nats."""
     if math.isnan(change):
         return ""
-    return percent(change) if attribution.output.unit == "share" else f"{change:.2f}"
+    if attribution.output.unit == "share":
+        return percent(change)
+    return f"{change:.1g}" if 0.0005 <= change < 0.005 else f"{change:.2f}"
 
 
 def output_name(attribution: Attribution) -> str:
@@ -209,8 +211,8 @@ def _columns(attribution: Attribution, screen: Screen) -> list[Column]:
             least=6,
         )
     ]
-    for number, (title, values) in enumerate(columns_of(attribution).items()):
-        is_share = number < 2  # weights and lengths
+    for title, values in columns_of(attribution).items():
+        is_share = values is attribution.weight or values is attribution.carried
         cells = [
             percent(float(values[place])) if is_share else amount(float(values[place]), attribution)
             for place in places
@@ -226,7 +228,8 @@ def _columns(attribution: Attribution, screen: Screen) -> list[Column]:
     return [*columns, Column("", bars, spare=True)]
 
 
-def _meaning(attribution: Attribution) -> str:
+def meaning(attribution: Attribution) -> str:
+    """Return what a cut takes out, and what its number is."""
     if attribution.output.unit == "share":
         return _(
             "A cut takes out what the token carries, weight x value; its number is how far the vector moves, as a "

@@ -71,7 +71,7 @@ def attribute(
     style: opt.Style = "sheet",
     theme: opt.Theme = "auto",
     output: Annotated[
-        list[Path] | None, opt.output_option("png, svg, pdf, json, csv, or - to print JSON")
+        list[Path] | None, opt.output_option("png, svg, pdf, html, json, csv, or - to print JSON")
     ] = None,
     quiet: opt.Quiet = False,
 ) -> None:

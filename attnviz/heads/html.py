@@ -67,7 +67,6 @@ def page(comparison: HeadComparison, look: Look) -> WebPage:
             _(words.SENTENCE_TITLE) if is_sentence else _("What each head does"),
             [(name, visible(text)) for name, text in _heading(comparison)],
             labels=labels,
-            data=b"",
             own=OWN,
             theme=look.theme,
             body=body,

@@ -66,9 +66,7 @@ def page(story: Story, look: Look) -> WebPage:
     title = _typeset(story.title)
     if not has_views:
         head, labels = [("proof", _typeset(story.receipt))], {"palette": palettes(palette)}
-        return WebPage(
-            build(title, head, labels=labels, data=b"", own=OWN, theme=theme, body=lesson)
-        )
+        return WebPage(build(title, head, labels=labels, own=OWN, theme=theme, body=lesson))
     text = StoryText(
         title=title,
         introduction=_typeset(str(introduction)),

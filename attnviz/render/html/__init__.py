@@ -36,8 +36,8 @@ def build(
     head: Sequence[tuple[str, str]],
     *,
     labels: object,
-    data: bytes,
     own: Sequence[Path],
+    data: bytes = b"",
     theme: Theme = "auto",
     shared: Sequence[Path] = SHARED,
     body: str = "",
@@ -86,7 +86,7 @@ def build(
 
 
 def template(file: Path) -> Template:
-    """Return a template of HTML, which escapes what it is given and looks up its messages by `_`."""
+    """Return a template of HTML, which escapes what it is given and looks up its messages by `_` and `pgettext`."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -97,7 +97,7 @@ def template(file: Path) -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals["_"] = _
+    environment.globals.update({"_": _, "pgettext": pgettext})
     environment.filters["hold_units"] = hold_units
     return environment.get_template(file.name)
 
