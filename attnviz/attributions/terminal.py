@@ -65,7 +65,7 @@ def amount(change: float, attribution: Attribution) -> str:
         return ""
     if attribution.output.unit == "share":
         return percent(change)
-    return f"{change:.1g}" if 0.0005 <= change < 0.005 else f"{change:.2f}"
+    return f"{change:.1g}" if 1e-4 <= change < 0.01 else f"{change:.2f}"
 
 
 def output_name(attribution: Attribution) -> str:
