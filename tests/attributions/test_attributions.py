@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 import attnviz
 from attnviz.attributions.build import build
+from attnviz.capture.sources.home_built import CircuitSource
 from attnviz.errors import InputError, ModelError, SelectionError, SettingsError
-from tests.fixtures.circuit import RIGHT, CircuitSource
+from attnviz.models.circuit import RIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

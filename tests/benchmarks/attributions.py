@@ -19,8 +19,9 @@ import numpy as np
 
 import attnviz
 from attnviz.attributions.build import build
+from attnviz.capture.sources.home_built import CircuitSource
+from attnviz.models.circuit import RIGHT
 from attnviz.models.language import splits
-from tests.fixtures.circuit import RIGHT, CircuitSource
 
 USED = ("used", "used together", "used through other words")
 N = int(sys.argv[1]) if sys.argv[1:] else 200

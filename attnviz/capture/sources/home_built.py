@@ -26,6 +26,7 @@ from attnviz.capture.sources.decoding import Decoding, cannot_generate, no_templ
 from attnviz.capture.stream import BLOCK_ROWS, ForwardPass, Layer, Scoring, digest_of, rows_of
 from attnviz.errors import InputError, ModelError, TooLongError, UnknownModelError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
+from attnviz.models.circuit import Circuit
 from attnviz.models.config import Language, ToyConfig
 from attnviz.models.embedding import after_start, sinusoidal_positions
 from attnviz.models.language.vocabulary import (
@@ -163,6 +164,39 @@ class ToySource(_HomeBuilt):
         """Return the vectors of the first sentence's words, and those of their positions: each [token, d_model]."""
         words = [token.piece for token in batch.sentences[0].tokens]
         return self._model.word_vectors(words), self._model.positions(len(words))
+
+
+class CircuitSource(_HomeBuilt):
+    """The decoder made by hand, which reads the tokens that were drawn for it, whatever the text is."""
+
+    kinds = KINDS["decoder"]
+
+    def __init__(self, seed: int = 0) -> None:
+        self.name = f"a circuit made by hand (seed {seed})"
+        super().__init__(Circuit(seed))
+        self.order: list[str] = self._model.order
+
+    def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None) -> Batch:
+        """Return a batch of the tokens."""
+        shown_kind = expect_kind(self, kind, target)
+        tokens = tuple(Token(text=name, piece=name, id=n) for n, name in enumerate(self.order))
+        sentence = Sentence(text=text, pair=pair, tokens=tokens)
+        return batch_of_one(sentence, {"stream": self._model.embed()}, shown_kind)
+
+    def _run(self, batch: Batch, run: ForwardPass) -> Any:
+        return self._model(batch.inputs["stream"], attend=_watch(run))
+
+    def _output(self, batch: Batch, run: ForwardPass, *, words: bool) -> Tensor:
+        logits: Tensor = self._run(batch, run)
+        return logits
+
+    def word_names(self, numbers: Sequence[int]) -> Sequence[str]:
+        """Return the names of the tokens whose words these are."""
+        return [self.order[number] for number in numbers]
+
+    def untrained(self, seed: int = 0) -> CircuitSource:
+        """Raise ModelError: it was never trained."""
+        raise ModelError(f"{self.name} has no initial weights")
 
 
 def home_built(
