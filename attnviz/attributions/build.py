@@ -232,8 +232,10 @@ class _Judged:
         variants = [Variant(edges=self._edges(key, [place])) for place in range(shape.numel())]
         return self._study.run(variants)[0].reshape(shape)
 
-    def _head_alone(self, key: int, counts: bool, change: float) -> tuple[int, Comparison | None]:
-        """Return the head whose cut alone changes most, of those that carry most, and its comparison.
+    def _head_alone(
+        self, key: int, counts: bool, change: float
+    ) -> tuple[int, float, Comparison | None]:
+        """Return the head whose cut alone changes most, of those that carry most, its change, and its comparison.
 
         It is compared where its change can decide: where the cut of all heads counts, or changes less than its own.
         """
@@ -244,14 +246,15 @@ class _Judged:
         changes, _ = study.run([Variant(edges=self._edges(key, [int(place)])) for place in places])
         first, largest = int(places[changes.argmax()]), float(changes.max())
         if not counts and largest < RATIO * change:
-            return first, None
-        return first, compare(study, self._edges(key, [first]), largest, self._random)
+            return first, largest, None
+        return first, largest, compare(study, self._edges(key, [first]), largest, self._random)
 
     def _verdict(self, key: int, change: float, everywhere: float, is_attended: bool) -> Verdict:
         """Judge a key by its cuts, and by the cut of the head that changes most alone."""
         study = self._study
         here = compare(study, self._edges(key), float(change), self._random)
-        place, of_head = self._head_alone(key, here is not None and here.counts, float(change))
+        counts = here is not None and here.counts
+        place, largest, of_head = self._head_alone(key, counts, float(change))
         layer, head = divmod(place, study.weights.shape[1])
         through: Comparison | None = None
         is_more = everywhere >= RATIO * change
@@ -267,6 +270,7 @@ class _Judged:
             everywhere=through,
             head=(layer, head),
             of_head=of_head,
+            alone=largest,
         )
 
     def _without_heads(self) -> np.ndarray:

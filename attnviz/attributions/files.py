@@ -67,6 +67,7 @@ def to_json(attribution: Attribution) -> str:
                 "everywhere": _comparison(verdict.everywhere),
                 "head": verdict.head,
                 "of_head": _comparison(verdict.of_head),
+                "alone": verdict.alone,
             }
             for verdict in a.verdicts
         ],

@@ -43,6 +43,7 @@ class Verdict:
     everywhere: Comparison | None = None  # the cut out of all rows, if it was compared
     head: tuple[int, int] | None = None  # the layer and head whose cut alone changes most
     of_head: Comparison | None = None  # that cut beside its controls
+    alone: float  # what that cut changes
 
     @property
     def counted(self) -> Comparison | None:
