@@ -32,6 +32,7 @@ CHAPTERS: dict[Message, dict[str, Message]] = {
         "layer": N_("what each part of a layer does to the vectors"),
         "pairs": N_("eating and apple, green and apple: which heads link them"),
         "reference": N_("which word 'it' attends to: tired against wide"),
+        "matters": N_("does it matter: weights beside what the model does without them"),
     },
     N_("From English to Korean"): {
         "gradients": N_("why attention: gradients vanish along an untrained chain"),

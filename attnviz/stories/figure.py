@@ -194,7 +194,8 @@ def _cells(matrix: Matrix, width: float, height: float, letters: float) -> Cells
     """Return the cells of a matrix that has this width and height with its labels, in letters of this size."""
     n_rows, n_columns = matrix.values.shape
     rows, columns = (
-        letters * max(map(length_of, names), default=1.3) for names in (matrix.rows, matrix.columns)
+        letters * max(map(length_of, "\n".join(names).split("\n"))) if names else letters * 1.3
+        for names in (matrix.rows, matrix.columns)
     )
     cell_width = (width - rows - 2.2 * letters) / n_columns
     cell_height = (height - (ABOVE + 3) * letters) / n_rows
