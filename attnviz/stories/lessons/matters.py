@@ -101,7 +101,7 @@ def build_story() -> Story:
     ]
     return Story(
         title=_(
-            "Attention is not use: “{heavy}” gets {weight} of it and is not used, “{light}” gets {other_weight} and is"
+            "Attention is not use: “{heavy}” gets {weight} of it and is not used, “{light}” {other_weight} and is used"
         ).format(
             heavy=heavy.token,
             weight=percent(heavy.numbers[0]),
