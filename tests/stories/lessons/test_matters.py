@@ -11,6 +11,7 @@ from attnviz.models.circuit import RIGHT, WEAK, Circuit
 from attnviz.stories.common import words_of
 from attnviz.stories.lessons import matters
 from attnviz.stories.record import Story
+from attnviz.text.display import percent
 from tests.stories.lessons import models
 from tests.stories.parts import tables, told
 
@@ -51,5 +52,5 @@ def test_toy(story: Story) -> None:
     words = words_of(matters.SENTENCE)
     weights = models.patterns("toy", words)[:, :, words.index("it")].mean(axis=(0, 1))
     for word, weight, *_ in tables(story)[2].rows:
-        assert weight == matters.percent(float(weights[words.index(str(word))]))
+        assert weight == percent(float(weights[words.index(str(word))]))
     assert "“animal” is like “copied”, “street” is like “decoy”" in told(story)
