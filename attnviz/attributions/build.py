@@ -12,7 +12,7 @@ from torch import Tensor
 from attnviz.attention import Note, Token, indices_of
 from attnviz.attributions.capture import Study, Variant
 from attnviz.attributions.record import Attribution, Output, Verdict
-from attnviz.attributions.verdicts import RATIO, Comparison, compare, name_of
+from attnviz.attributions.verdicts import LEAST_NATS, THROUGH, Comparison, compare, name_of
 from attnviz.capture.sources import Source
 from attnviz.capture.targets import Target
 from attnviz.errors import InputError, SelectionError
@@ -228,23 +228,30 @@ class _Judged:
     ) -> Verdict:
         """Judge a key by its cuts, and by the cut of the head that changes most alone."""
         study = self._study
-        here = compare(study, self._edges(key), float(change), self._random)
+        by_key = self._is_whole
+        here = compare(study, self._edges(key), float(change), self._random, by_key=by_key)
         place = int(heads.argmax())
         layer, head = divmod(place, heads.shape[1])
         largest = float(heads[layer, head])
-        of_head = compare(study, self._edges(key, [place]), largest, self._random)
+        of_head = compare(study, self._edges(key, [place]), largest, self._random, by_key=by_key)
         through: Comparison | None = None
-        is_more = everywhere >= RATIO * change
+        is_more = everywhere >= THROUGH * change
         if here is not None and not here.counts and is_more and not self._is_whole:
             weights = study.of_all_rows()
             edges = torch.zeros(weights.shape, dtype=torch.bool)
             edges[..., key] = True
-            if not study.is_translation:
-                edges[:, :, key, key] = False
+            edges[study.is_self, :, key, key] = False
             rows = torch.arange(weights.shape[2])
             through = compare(study, edges, float(everywhere), self._random, weights, rows)
         return Verdict(
-            name=name_of(here, through, of_head, is_attended=is_attended),
+            name=name_of(
+                here,
+                through,
+                of_head,
+                is_attended=is_attended,
+                is_whole=self._is_whole,
+                least=LEAST_NATS if study.predicts else 0.0,
+            ),
             here=here,
             everywhere=through,
             head=(layer, head),
@@ -253,13 +260,15 @@ class _Judged:
 
     def _without_heads(self) -> np.ndarray:
         """Return the change without each head at all, [layer, head]."""
-        shape = self._study.of_all_rows().shape
+        study, shape = self._study, self._study.of_all_rows().shape
         variants = []
-        for place in range(shape[:2].numel()):
-            edges = torch.zeros(shape, dtype=torch.bool)
-            edges.flatten(0, 1)[place] = True
-            variants.append(Variant(edges=edges))
-        return self._study.run(variants, torch.arange(shape[2]))[0].reshape(shape[:2])
+        for layer in study.shown:
+            for head in range(shape[1]):
+                edges = torch.zeros(shape, dtype=torch.bool)
+                edges[layer, head] = True
+                variants.append(Variant(edges=edges))
+        changes, _ = study.run(variants, torch.arange(shape[2]))
+        return changes.reshape(len(study.shown), shape[1])
 
 
 def _rows(

@@ -29,7 +29,9 @@ MOST_NUMBERS = 2**25  # weights of a layer, or logits, of one batch
 class Variant:
     """A run without some edges, or with one hidden token."""
 
-    edges: Bool[Tensor, "layer head row key"] | None = None  # of the rows of `Study.rows`
+    edges: Bool[Tensor, "layer head row key"] | None = (
+        None  # of those of `Study.weights`, or of all
+    )
     column: int | None = None  # a key that is cut from all rows but its own
     hidden: int | None = None  # a token in the place of which the model reads a mask
 
@@ -95,7 +97,7 @@ class Study:
         n_self = n_layers
         if self.is_translation:
             n_self = self._count_layers(source.encode([batch.sentences[0].text], kind="encoder"))
-        self._is_self = torch.arange(n_layers) < n_self
+        self.is_self = torch.arange(n_layers) < n_self
         self.shown = [
             place for place in range(n_layers) if place >= n_self or not self.is_translation
         ]
@@ -113,13 +115,30 @@ class Study:
         self._source.outputs(batch, [base], words=words)
         return len(base.layers)
 
+    @property
+    def predicts(self) -> bool:
+        """Whether the output is a distribution."""
+        return self._target.predicts
+
     def predict(self, word: int) -> None:
         """Watch the probability of a word."""
         self._target = replace(self._target, word=word)
 
     def of_all_rows(self) -> Float[Tensor, "layer head query key"]:
-        """Return the weights of all rows, not only of those that are read."""
-        return torch.stack([self._all_weights[place] for place in self.shown])
+        """Return the weights of all rows of all layers, of a translator's encoder too.
+
+        Rows that a layer lacks are 0, and so are those after the last row that is read, if none depends on later ones.
+        """
+        looks_ahead = self.is_self & (self._batch.kind != "decoder")
+        last = int(self.rows.max()) + 1
+        sizes = [
+            weights.shape[1] if ahead else last
+            for weights, ahead in zip(self._all_weights, looks_ahead, strict=True)
+        ]
+        found = torch.zeros(len(sizes), self.n_heads, max(sizes), self.n_keys)
+        for place, (weights, n) in enumerate(zip(self._all_weights, sizes, strict=True)):
+            found[place, : len(weights), :n] = weights[:, :n]
+        return found
 
     def carried(self, head: tuple[int, int] | None = None) -> Float[Tensor, "layer row key"] | None:
         """Return the length of what is written from each key into the rows; None if it is not known.
@@ -164,15 +183,13 @@ class Study:
     ) -> tuple[Float[np.ndarray, " variant"], Float[np.ndarray, " variant"] | None]:
         """Return how far each variant is from the output before, and the probability of the word, if one is predicted.
 
-        `rows` are those of the variants' edges, if they are not those that are read.
+        `rows` are those of the variants' edges, which are then of all layers; None are those that are read.
         """
         per_variant = max(self.n_heads * self.n_keys**2, self._n_outputs)
         size = max(1, min(MOST_VARIANTS, MOST_NUMBERS // per_variant))
         changes, probabilities = [], []
         for first in range(0, len(variants), size):
-            found = self._run_batch(
-                variants[first : first + size], self.rows if rows is None else rows
-            )
+            found = self._run_batch(variants[first : first + size], rows)
             changes.append(self._target.change(self.before, found))
             self._n_runs += len(found)
             if self._report is not None:
@@ -183,17 +200,19 @@ class Study:
         return torch.cat(changes).double().numpy() if changes else np.empty(0), after
 
     def _run_batch(
-        self, variants: Sequence[Variant], rows: Tensor
+        self, variants: Sequence[Variant], rows: Tensor | None
     ) -> Float[Tensor, "variant width"]:
         n, n_layers = len(variants), len(self._all_weights)
+        layers = self.shown if rows is None else range(n_layers)
+        rows = self.rows if rows is None else rows
         edges = torch.zeros(n, n_layers, self.n_heads, len(rows), self.n_keys, dtype=torch.bool)
         columns = torch.zeros(n, n_layers, self.n_keys, dtype=torch.bool)
         for place, variant in enumerate(variants):
             if variant.edges is not None:
-                edges[place, self.shown] = variant.edges
+                edges[place, layers] = variant.edges
             if variant.column is not None:
                 columns[place, :, variant.column] = True
-        cuts = Cuts(rows=rows, edges=edges, columns=columns, is_self=self._is_self)
+        cuts = Cuts(rows=rows, edges=edges, columns=columns, is_self=self.is_self)
         batch = replace(
             self._batch,
             sentences=self._batch.sentences * n,

@@ -1,8 +1,11 @@
 """The rule by which a cut counts: against cuts of other edges of the same weight.
 
 A cut counts if it changes the output at least 1.5 times as much as the median of 60 control cuts, and lies more than 3
-robust deviations (1.4826 times the median absolute deviation) above that median.
-A control cuts edges of the same rows to other keys, drawn at random until their weights add up to those of the cut.
+robust deviations (1.4826 times the median absolute deviation) above that median. Out of all rows it must change twice
+as much: all edges to one key carry much the same, while those of a control partly cancel each other. And a prediction
+must change by 0.05 nats, as one of 90% does that falls to 78%: with less, tokens of random models stand out too.
+A control cuts edges of the same rows to other keys, drawn at random until their weights add up to those of the cut. If
+the output is all rows, it takes one key after another, but from no token its own: else any key would count.
 """
 
 from __future__ import annotations
@@ -21,8 +24,10 @@ CONTROLS = 60
 RATIO, DEVIATIONS = 1.5, 3.0
 # The least share of a cut that a single head's makes, if the token is used by a head alone.
 SHARE = 0.01
+THROUGH = 2.0  # the least ratio of a cut out of all rows to its controls, and to the cut here
 # Changes below this are those of rounding.
 LEAST = 1e-5
+LEAST_NATS = 0.05  # the least change of a prediction by which a token is used
 Name = Literal[
     "used",
     "used together",
@@ -67,15 +72,21 @@ def compare(
     random: np.random.Generator,
     weights: Float[Tensor, "layer head row key"] | None = None,
     rows: Tensor | None = None,
+    *,
+    by_key: bool = False,
 ) -> Comparison | None:
     """Compare a cut with controls; None if no other edge has a weight.
 
-    `edges` are those of the cut, and `weights` those of the same rows, if these are not the rows that are read.
+    `edges` are those of the cut, and `weights` those of the same rows, if these are not the rows that are read. With
+    `by_key` a control takes all edges to one key after another.
     """
     weights = study.weights if weights is None else weights
     total = float(weights[edges].sum())
     keys = edges.flatten(0, 2).any(dim=0)  # the controls have other keys
-    others = ((~keys).expand_as(weights) & (weights > 0)).flatten().nonzero()[:, 0]
+    is_other = (~keys).expand_as(weights) & (weights > 0)
+    if by_key:
+        is_other &= ~torch.eye(*weights.shape[2:], dtype=torch.bool)
+    others = is_other.flatten().nonzero()[:, 0]
     shares = weights.flatten()[others].double().numpy()
     if not len(others):
         return None
@@ -83,6 +94,12 @@ def compare(
         drawn = [np.arange(len(others))]
     else:
         orders = [random.permutation(len(others)) for _ in range(CONTROLS)]
+        if by_key:
+            of_key = (others % weights.shape[3]).numpy()
+            orders = [
+                order[np.argsort(random.permutation(len(keys))[of_key[order]], kind="stable")]
+                for order in orders
+            ]
         drawn = [
             order[: int(np.searchsorted(np.cumsum(shares[order]), total)) + 1] for order in orders
         ]
@@ -103,22 +120,31 @@ def name_of(
     head: Comparison | None,
     *,
     is_attended: bool,
+    is_whole: bool = False,
+    least: float = 0.0,
 ) -> Name:
     """Return the verdict on one token.
 
     Args:
         here: the cut out of the rows that are read; None if nothing is left to compare it with.
-        everywhere: the cut out of all rows; None if it changes hardly more than the cut here.
+        everywhere: the cut out of all rows; None if it changes less than `THROUGH` times as much.
         head: the cut of the head that changes most alone.
         is_attended: whether the token has at least an even share of the attention.
+        is_whole: whether all rows are read, so that the cut here is out of all rows.
+        least: the least change by which the token is used.
     """
     if here is None:
         return "cannot tell"
-    if here.counts:
+    if here.counts and here.change >= least and (here.ratio >= THROUGH or not is_whole):
         is_alone = head is not None and head.counts and head.change >= SHARE * here.change
         return "used" if is_alone else "used together"
-    if everywhere is not None and everywhere.counts:
+    if (
+        everywhere is not None
+        and everywhere.counts
+        and everywhere.ratio >= THROUGH
+        and everywhere.change >= least
+    ):
         return "used through other words"
-    if head is not None and head.counts and head.change >= RATIO * here.change:
+    if head is not None and head.counts and head.change >= max(least, RATIO * here.change):
         return "heads cancel"
     return "attended to, not used" if is_attended else "not used"
