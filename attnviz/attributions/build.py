@@ -14,7 +14,7 @@ from torch import Tensor
 from attnviz.attention import Note, Token, indices_of
 from attnviz.attributions.capture import Study, Variant
 from attnviz.attributions.record import Attribution, Output, OutputKind, Verdict
-from attnviz.attributions.verdicts import RATIO, Comparison, compare, name_of
+from attnviz.attributions.verdicts import RATIO, THROUGH, Comparison, compare, name_of
 from attnviz.capture.sources import Outputs, Source
 from attnviz.capture.targets import Target
 from attnviz.errors import InputError, ModelError, SelectionError
@@ -111,9 +111,8 @@ class _Judged:
     def __init__(self, study: Study, judged: int, seed: int) -> None:
         self._study, self._judged = study, judged
         self._random = np.random.default_rng(seed)
-        n_rows, n = study.weights.shape[2:]
         # Of all rows at once, a cut here and a cut everywhere are the same but for a token's own row.
-        self._is_whole = n_rows == n and not study.is_translation
+        self._is_whole = study.reads_all
 
     def attribution(
         self,
@@ -257,7 +256,7 @@ class _Judged:
         place, largest, of_head = self._head_alone(key, counts, float(change))
         layer, head = divmod(place, study.weights.shape[1])
         through: Comparison | None = None
-        is_more = everywhere >= RATIO * change
+        is_more = everywhere >= THROUGH * change
         if here is not None and not here.counts and is_more and not self._is_whole:
             weights = study.of_all_rows()
             edges, rows = _edges_to(key, weights.shape), torch.arange(weights.shape[2])

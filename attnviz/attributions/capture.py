@@ -112,6 +112,16 @@ class Study:
         self._source.outputs(batch, [base], "vectors" if is_encoder else self._target.outputs)
         return len(base.layers)
 
+    @property
+    def predicts(self) -> bool:
+        """Whether the output is a distribution."""
+        return self._target.predicts
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether all rows are read."""
+        return len(self.rows) == self.n_keys and not self.is_translation
+
     def predict(self, number: int) -> None:
         """Watch the probability of a word or class."""
         self._target = replace(self._target, number=number)

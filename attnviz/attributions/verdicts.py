@@ -1,8 +1,11 @@
 """The rule by which a cut counts: against cuts of other edges of the same weight.
 
 A cut counts if it changes the output at least 1.5 times as much as the median of 60 control cuts, and lies more than 3
-robust deviations (1.4826 times the median absolute deviation) above that median.
-A control cuts edges of the same rows to other keys, drawn at random until their weights add up to those of the cut.
+robust deviations (1.4826 times the median absolute deviation) above that median. Out of all rows it must change twice
+as much: all edges to one key carry much the same, while those of a control partly cancel each other. And a prediction
+must change by 0.05 nats, as one of 90% does that falls to 78%: with less, tokens of random models stand out too.
+A control cuts edges of the same rows to other keys, drawn at random until their weights add up to those of the cut. If
+the output is all rows, it takes one key after another, but from no token its own: else any key would count.
 """
 
 from __future__ import annotations
@@ -21,8 +24,10 @@ CONTROLS = 60
 RATIO, DEVIATIONS, STRONG = 1.5, 3.0, 5.0
 # The least share of a cut that a single head's makes, if the token is used by a head alone.
 SHARE = 0.01
+THROUGH = 2.0  # the least ratio of a cut out of all rows to its controls, and to the cut here
 # Changes below this are those of rounding.
 LEAST = 1e-5
+LEAST_NATS = 0.05  # the least change of a prediction by which a token is used
 Name = Literal[
     "used",
     "used together",
@@ -42,6 +47,8 @@ class Comparison:
     change: float
     controls: float  # the median change of the control cuts
     spread: float  # 1.4826 times their median absolute deviation; 0 if there is only one control
+    least: float = LEAST  # the least change, and the least ratio, with which it counts
+    least_ratio: float = RATIO
 
     @property
     def ratio(self) -> float:
@@ -57,7 +64,11 @@ class Comparison:
     @property
     def counts(self) -> bool:
         """Whether the cut counts."""
-        return self.change > LEAST and self.ratio >= RATIO and self.deviations > DEVIATIONS
+        return (
+            self.change > self.least
+            and self.ratio >= self.least_ratio
+            and self.deviations > DEVIATIONS
+        )
 
     @property
     def is_strong(self) -> bool:
@@ -77,23 +88,35 @@ def compare(
 
     `edges` are those of the cut among the `weights` of the same rows, if these are not the rows that are read.
     """
+    reads_all = rows is None and study.reads_all
     weights = study.weights if weights is None else weights
     total = float(weights.flatten()[edges].sum())
     is_other = weights > 0
     is_other[..., torch.unique(edges % weights.shape[-1])] = False  # the controls have other keys
+    if reads_all:
+        is_other &= ~torch.eye(*weights.shape[2:], dtype=torch.bool)
     others = is_other.flatten().nonzero()[:, 0]
     shares = weights.flatten()[others].double().numpy()
     if not len(others):
         return None
     if shares.sum() <= total:  # all other edges together weigh less: they are the one control
         drawn = [np.arange(len(others))]
+    elif reads_all:
+        keys = (others % weights.shape[-1]).numpy()
+        drawn = [_draw_keys(shares, keys, total, random) for _ in range(CONTROLS)]
     else:
         drawn = [_draw(shares, total, random) for _ in range(CONTROLS)]
     variants = [Variant(edges=others[torch.from_numpy(chosen)]) for chosen in drawn]
     changes, _ = study.run(variants, rows)
     median = float(np.median(changes))
     spread = 1.4826 * float(np.median(np.abs(changes - median)))
-    return Comparison(change=change, controls=median, spread=spread)
+    return Comparison(
+        change=change,
+        controls=median,
+        spread=spread,
+        least=LEAST_NATS if study.predicts else LEAST,
+        least_ratio=RATIO if rows is None and not reads_all else THROUGH,
+    )
 
 
 def _draw(
@@ -107,6 +130,22 @@ def _draw(
     return chosen
 
 
+def _draw_keys(
+    shares: Float[np.ndarray, " edge"],
+    keys: Int[np.ndarray, " edge"],
+    total: float,
+    random: np.random.Generator,
+) -> Int[np.ndarray, " chosen"]:
+    """Return all edges to one key after another, in random order, until their shares add up to a total."""
+    of_key = np.bincount(keys, shares)
+    order = random.permutation(np.flatnonzero(of_key))
+    n_whole = min(int(np.searchsorted(np.cumsum(of_key[order]), total)), len(order) - 1)
+    left = total - of_key[order[:n_whole]].sum()
+    last = random.permutation(np.flatnonzero(keys == order[n_whole]))
+    last = last[: int(np.searchsorted(np.cumsum(shares[last]), left)) + 1]
+    return np.concatenate([np.flatnonzero(np.isin(keys, order[:n_whole])), last])
+
+
 def name_of(
     here: Comparison | None,
     everywhere: Comparison | None,
@@ -118,7 +157,7 @@ def name_of(
 
     Args:
         here: the cut out of the rows that are read; None if nothing is left to compare it with.
-        everywhere: the cut out of all rows; None if it changes hardly more than the cut here.
+        everywhere: the cut out of all rows; None if it changes less than `THROUGH` times as much.
         head: the cut of the head that changes most alone.
         is_attended: whether the token has at least an even share of the attention.
     """
