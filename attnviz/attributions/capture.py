@@ -18,10 +18,12 @@ from attnviz.capture.projections import ProjectionCollector
 from attnviz.capture.sources import Source
 from attnviz.capture.stream import Layer, for_each_head
 from attnviz.capture.targets import Target
+from attnviz.errors import TooLongError
 
 # The names of the input that holds the ids of the text; each kind of model uses one of them.
 READ = ("input_ids", "words", "source")
 MOST_VARIANTS = 20  # that run as one batch
+MOST_WEIGHTS = 2**28  # of all layers
 MOST_NUMBERS = 2**25  # weights of a layer, or logits, of one batch
 
 
@@ -45,10 +47,15 @@ class _Base:
         self.weights: list[Float[Tensor, "head query key"]] = []
 
     def observe_layer(self, layer: Layer) -> None:
-        """Keep a layer."""
+        """Keep a layer. Raises TooLongError: its weights are too many."""
         self.layers.append(layer)
         n_queries, n_keys = layer.query.shape[2], layer.key.shape[2]
         self.weights.append(torch.zeros(layer.query.shape[1], n_queries, n_keys))
+        if sum(weights.numel() for weights in self.weights) > MOST_WEIGHTS:
+            raise TooLongError(
+                f"{n_keys:,} tokens are too many to attribute: the cuts need the weights of all rows, which take more "
+                "than 1 GB"
+            )
 
     def observe(self, block: Block) -> None:
         """Keep the weights of a block."""

@@ -7,13 +7,10 @@ import io
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
 from attnviz.attributions.record import COLUMNS, Attribution
-from attnviz.attributions.verdicts import Comparison
+from attnviz.storage.encoding import with_nulls
 from attnviz.text.display import inert
 
 HEADING = ("token", *COLUMNS, "controls", "spread", "verdict")
@@ -45,45 +42,16 @@ def to_csv(attribution: Attribution) -> str:
 
 def to_json(attribution: Attribution) -> str:
     """Return the whole record as JSON; a number that is not known is null."""
-    a = attribution
+    verdicts = [
+        verdict and with_nulls(verdict) | {"strong": verdict.is_strong}
+        for verdict in attribution.verdicts
+    ]
     content = {
         "format": "attnviz-attribution",
         "version": 1,
-        "model": a.model,
-        "text": a.text,
-        "kind": a.kind,
-        "output": asdict(a.output) | {"unit": a.output.unit},
-        "tokens": [token.text for token in a.tokens],
-        "head": a.head,
-        **{name: _numbers(getattr(a, name)) for name in COLUMNS},
-        "after": None if a.after is None else [_numbers(values) for values in a.after],
-        "verdicts": [
-            None
-            if verdict is None
-            else {
-                "name": verdict.name,
-                "strong": verdict.counted is not None and verdict.counted.is_strong,
-                "here": _comparison(verdict.here),
-                "everywhere": _comparison(verdict.everywhere),
-                "head": verdict.head,
-                "of_head": _comparison(verdict.of_head),
-                "alone": verdict.alone,
-            }
-            for verdict in a.verdicts
-        ],
-        "chosen": a.chosen,
-        "heads": [_numbers(row) for row in a.heads],
-        "together": _numbers(a.together),
-        "without_head": None if a.without_head is None else [_numbers(x) for x in a.without_head],
-        "receipt": str(a.receipt),
-        "notes": [[note.code, dict(note.fields)] for note in a.notes],
+        **with_nulls(attribution),
+        "tokens": [token.text for token in attribution.tokens],
+        "unit": attribution.output.unit,
+        "verdicts": verdicts,
     }
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
-
-
-def _numbers(values: np.ndarray) -> list[float | None]:
-    return [None if math.isnan(value) else float(value) for value in values]
-
-
-def _comparison(found: Comparison | None) -> dict[str, float] | None:
-    return None if found is None else asdict(found)

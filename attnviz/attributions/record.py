@@ -50,6 +50,11 @@ class Verdict:
         """The cut that makes the output depend on the token, beside its controls; None if none does."""
         return next((cut for cut in (self.here, self.everywhere) if cut and cut.counts), None)
 
+    @property
+    def is_strong(self) -> bool:
+        """Whether that cut lies far above its controls."""
+        return self.counted is not None and self.counted.is_strong
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Attribution(Result):

@@ -173,9 +173,7 @@ def verdict_name(verdict: Verdict | None) -> str:
     """Return a verdict in words."""
     if verdict is None:
         return _("not tested")
-    is_strong = verdict.counted is not None and verdict.counted.is_strong
-    names = VERDICTS | STRONGLY if is_strong else VERDICTS
-    return _(names[verdict.name])
+    return _((VERDICTS | STRONGLY if verdict.is_strong else VERDICTS)[verdict.name])
 
 
 def shown_tokens(attribution: Attribution, most: int = ROWS) -> list[int]:
