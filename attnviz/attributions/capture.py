@@ -22,7 +22,7 @@ from attnviz.errors import TooLongError
 
 # The names of the input that holds the ids of the text; each kind of model uses one of them.
 READ = ("input_ids", "words", "source")
-MOST_VARIANTS = 20  # that run as one batch
+MOST_VARIANTS = 15  # that run as one batch
 MOST_WEIGHTS = 2**28  # of all layers
 MOST_NUMBERS = 2**25  # weights of a layer, or logits, of one batch
 
