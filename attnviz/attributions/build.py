@@ -128,25 +128,20 @@ class _Judged:
         study, n = self._study, len(tokens)
         weight, carried = self._shown(head)
         places, judged = np.arange(n), self._judged
-        if (
-            n > LONG
-        ):  # of a long text, those that are attended to most, or that most is written from
-            ranks = np.maximum(
-                *(np.argsort(np.argsort(np.nan_to_num(x))) for x in (weight, carried))
-            )
-            places, judged = (
-                np.sort(np.argsort(-ranks, kind="stable")[:CUT_OF_LONG]),
-                JUDGED_OF_LONG,
-            )
+        if n > LONG:
+            # The tokens that are attended to most, or that most is written from.
+            ranks = [np.argsort(np.argsort(np.nan_to_num(column))) for column in (weight, carried)]
+            order = np.argsort(-np.maximum(*ranks), kind="stable")
+            places, judged = np.sort(order[:CUT_OF_LONG]), JUDGED_OF_LONG
             notes = (*notes, Note.of("cut_of_long", n=len(places), total=n))
-        everywhere, after_everywhere = self._run(places, lambda key: Variant(column=key))
-        here, after_here = np.full(n, np.nan), None
+        # The changes of each token and the probabilities after them; NaN of tokens that are not cut.
+        here, everywhere, hidden = np.full((3, 2, n), np.nan)
+        everywhere[:, places] = study.run([Variant(column=int(key)) for key in places])
         if not self._is_whole:
-            here, after_here = self._run(places, lambda key: Variant(edges=self._edges(key)))
-        hidden, after_hidden = np.full(n, np.nan), None
+            here[:, places] = study.run([Variant(edges=self._edges(int(key))) for key in places])
         if study.can_hide():
-            hidden, after_hidden = self._run(places, lambda key: Variant(hidden=key))
-        change = everywhere if self._is_whole else here
+            hidden[:, places] = study.run([Variant(hidden=int(key)) for key in places])
+        change = (everywhere if self._is_whole else here)[0]
         by_weight = places[np.argsort(-weight[places], kind="stable")]
         tested = {*places[np.argsort(-change[places], kind="stable")[:judged]].tolist()}
         tested |= {*by_weight[: min(judged, LARGEST_WEIGHTS if n <= LONG else 1)].tolist()}
@@ -155,7 +150,7 @@ class _Judged:
         chosen = int(np.nanargmax(change))
         heads = self._heads(chosen)
         verdicts = [
-            self._verdict(key, change[key], everywhere[key], is_attended[key])
+            self._verdict(key, change[key], everywhere[0, key], is_attended[key])
             if key in tested
             else None
             for key in range(n)
@@ -164,7 +159,6 @@ class _Judged:
         together, _ = study.run(
             [Variant(edges=self._edges(chosen, order[: k + 1])) for k in range(len(order))]
         )
-        afters = (after_here, after_everywhere, after_hidden)
         return Attribution(
             model=source.name,
             text=text,
@@ -174,12 +168,10 @@ class _Judged:
             head=head,
             weight=weight,
             carried=carried,
-            here=here,
-            everywhere=everywhere,
-            hidden=hidden,
-            after=np.stack([np.full(n, np.nan) if a is None else a for a in afters])
-            if output.probability is not None
-            else None,
+            here=here[0],
+            everywhere=everywhere[0],
+            hidden=hidden[0],
+            after=np.stack([here[1], everywhere[1], hidden[1]]) if study.predicts else None,
             verdicts=tuple(verdicts),
             chosen=chosen,
             heads=heads,
@@ -188,19 +180,6 @@ class _Judged:
             receipt=study.receipt,
             notes=notes,
         )
-
-    def _run(
-        self, places: np.ndarray, variant: Callable[[int], Variant]
-    ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Run a variant for each of some tokens; return the changes and probabilities, NaN for all other tokens."""
-        found = self._study.run([variant(int(place)) for place in places])
-        n = self._study.n_keys
-        spread = [None if values is None else np.full(n, np.nan) for values in found]
-        for whole, values in zip(spread, found, strict=True):
-            if whole is not None:
-                whole[places] = values
-        assert spread[0] is not None
-        return spread[0], spread[1]
 
     def _edges(
         self, key: int, heads: Sequence[int] | np.ndarray | None = None
@@ -229,7 +208,8 @@ class _Judged:
         """Return the change without each head's edges to a key alone, [layer, head]."""
         shape = self._study.weights.shape[:2]
         variants = [Variant(edges=self._edges(key, [place])) for place in range(shape.numel())]
-        return self._study.run(variants)[0].reshape(shape)
+        changes: np.ndarray = self._study.run(variants)[0]
+        return changes.reshape(shape)
 
     def _head_alone(
         self, key: int, counts: bool, change: float
@@ -277,7 +257,7 @@ class _Judged:
         study, shape = self._study, self._study.of_all_rows().shape
         edges = torch.arange(math.prod(shape)).view(*shape[:2], -1)[study.shown]
         variants = [Variant(edges=of_head) for of_head in edges.flatten(0, 1)]
-        changes, _ = study.run(variants, torch.arange(shape[2]))
+        changes: np.ndarray = study.run(variants, torch.arange(shape[2]))[0]
         return changes.reshape(edges.shape[:2])
 
 

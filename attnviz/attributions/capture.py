@@ -186,8 +186,8 @@ class Study:
 
     def run(
         self, variants: Sequence[Variant], rows: Tensor | None = None
-    ) -> tuple[Float[np.ndarray, " variant"], Float[np.ndarray, " variant"] | None]:
-        """Return how far each variant is from the output before, and the probability of the word, if one is predicted.
+    ) -> Float[np.ndarray, "2 variant"]:
+        """Return how far each variant is from the output before, and the probability of what is predicted, if it is.
 
         `rows` are those of the variants' edges, which are then of all layers; None are those that are read.
         """
@@ -195,17 +195,17 @@ class Study:
         of_edges = n_layers * self.n_heads * n_rows * self.n_keys // 4  # which take a byte each
         per_variant = max(self.n_heads * self.n_keys**2, self._n_outputs, of_edges)
         size = max(1, min(MOST_VARIANTS, MOST_NUMBERS // per_variant))
-        changes, probabilities = [], []
+        found = np.full((2, len(variants)), np.nan)
         for first in range(0, len(variants), size):
-            found = self._run_batch(variants[first : first + size], rows)
-            changes.append(self._target.change(self.before, found))
-            self._n_runs += len(found)
+            part = slice(first, first + size)
+            outputs = self._run_batch(variants[part], rows)
+            found[0, part] = self._target.change(self.before, outputs).double()
+            if self._target.predicts:
+                found[1, part] = self._target.probability(outputs).double()
+            self._n_runs += len(outputs)
             if self._report is not None:
                 self._report(self._n_runs)
-            if self._target.predicts:
-                probabilities.append(self._target.probability(found))
-        after = torch.cat(probabilities).double().numpy() if probabilities else None
-        return torch.cat(changes).double().numpy() if changes else np.empty(0), after
+        return found
 
     def _run_batch(
         self, variants: Sequence[Variant], rows: Tensor | None
