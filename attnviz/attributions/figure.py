@@ -159,7 +159,9 @@ def _map_of_heads(
     token = clip(attribution.tokens[attribution.chosen].text, LABEL)
     ax.set_title(_("“{token}”, by head").format(token=token), fontsize=style.letters)
     ax.set_xlabel(_("head"), fontsize=style.letters)
-    ax.set_ylabel(_("layer"), fontsize=style.letters)
+    ax.set_ylabel(
+        _("layer"), fontsize=style.letters, rotation="horizontal", ha="right", va="center"
+    )
     ax.set_xticks(range(heads.shape[1]))
     ax.set_yticks(range(heads.shape[0]))
     ax.tick_params(length=0, labelsize=style.small)

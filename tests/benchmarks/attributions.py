@@ -266,8 +266,12 @@ def sentences(n: int = len(NAMED), model: str = DEFAULT_MODEL) -> None:
     """What is used in six sentences, and the largest of each column; changes beside those of the controls."""
     source = attnviz.open_source(model)
     print("| sentence | used | most weight | most carried | most hidden |\n|---|---|---|---|---|")
+    n_judged = n_doubtful = 0
     for text, word in NAMED[:n]:
-        found = build(source, text, of=word, judged=100)
+        draws = [build(source, text, of=word, judged=100, seed=seed) for seed in range(3)]
+        found, n_judged = draws[0], n_judged + len(draws[0].tokens)
+        sets = [{*used(draw)} for draw in draws]
+        n_doubtful += len(set.union(*sets) - set.intersection(*sets))
 
         def told(place: int, found: Attribution = found) -> str:
             verdict = found.verdicts[place]
@@ -285,6 +289,9 @@ def sentences(n: int = len(NAMED), model: str = DEFAULT_MODEL) -> None:
         ]
         marked = text.replace(f" {word} ", f" *{word}* ", 1)
         print("|", " | ".join([marked, names, *largest]), "|", flush=True)
+    print(
+        f"used in some of three draws of the controls, and not in all: {n_doubtful} of {n_judged}"
+    )
 
 
 PARTS = {
