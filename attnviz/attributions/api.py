@@ -46,8 +46,8 @@ def attribute(
         label: the class whose probability is the output.
         head: the head whose weights are shown, such as ``"2.4"``; None shows the mean of all.
         without_heads: whether to measure the output without each head at all, too.
-        judged: the number of tokens with the largest cuts that get a verdict, beside the three with the largest
-            weights.
+        judged: the number of tokens with the largest cuts that get a verdict; so do up to three with the largest
+            weights, and two that change most where they are cut out of other rows. Of a long text it is three in all.
         seed: of the control cuts, which are drawn at random.
         on_runs: is called with the number of variants of the text that have run so far.
         loading: ``device``, ``dtype``, ``revision`` and ``trust_remote_code``, as for `attend`.
@@ -67,8 +67,11 @@ def attribute(
     check_sentence(text)
     if sum(output is not None for output in (target, word, label)) > 1:
         raise SettingsError("give one output: a target, or the word or the class that is predicted")
-    if target is not None and not target.strip():
-        raise InputError("the target is empty")
+    for output in (target, word, label):
+        if output is not None and not output.strip():
+            raise InputError("the word or class that is the output is empty")
+    if judged < 0:
+        raise SettingsError("judged is a number of tokens: at least 0")
     place = None if head is None else parse_head(head)
     source = as_source(model, tokenizer, reads=text, head="saved", **loading)
     from attnviz.attributions.build import build

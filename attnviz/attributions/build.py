@@ -23,6 +23,7 @@ from attnviz.text.suggest import suggest
 
 # A verdict is asked for the tokens with the largest cuts and those with the largest weights.
 LARGEST_CUTS, LARGEST_WEIGHTS = 5, 3
+THROUGH_OTHERS = 2  # and for those that change most where they are cut out of other rows
 TOGETHER = 8  # heads that are cut together, in the order of their effect
 # In a text of more tokens than `LONG`, only so many are cut, and judged.
 LONG, CUT_OF_LONG, JUDGED_OF_LONG = 128, 32, 2
@@ -127,10 +128,11 @@ class _Judged:
     ) -> Attribution:
         study, n = self._study, len(tokens)
         weight, carried = self._shown(head)
+        mean, length = self._shown(None)  # which decides what is cut and judged, whatever is shown
         places, judged = np.arange(n), self._judged
         if n > LONG:
             # The tokens that are attended to most, or that most is written from.
-            ranks = [np.argsort(np.argsort(np.nan_to_num(column))) for column in (weight, carried)]
+            ranks = [np.argsort(np.argsort(np.nan_to_num(column))) for column in (mean, length)]
             order = np.argsort(-np.maximum(*ranks), kind="stable")
             places, judged = np.sort(order[:CUT_OF_LONG]), JUDGED_OF_LONG
             notes = (*notes, Note.of("cut_of_long", n=len(places), total=n))
@@ -142,11 +144,17 @@ class _Judged:
         if study.can_hide():
             hidden[:, places] = study.run([Variant(hidden=int(key)) for key in places])
         change = (everywhere if self._is_whole else here)[0]
-        by_weight = places[np.argsort(-weight[places], kind="stable")]
-        tested = {*places[np.argsort(-change[places], kind="stable")[:judged]].tolist()}
-        tested |= {*by_weight[: min(judged, LARGEST_WEIGHTS if n <= LONG else 1)].tolist()}
+        rest = np.zeros(n) if self._is_whole else everywhere[0] - here[0]
+        is_long = n > LONG
+        tested = {
+            *_largest(change, places, judged),
+            *_largest(mean, places, min(judged, 1 if is_long else LARGEST_WEIGHTS)),
+            *_largest(
+                rest, places, 0 if is_long or self._is_whole else min(judged, THROUGH_OTHERS)
+            ),
+        }
         # It gets an even share of all attention, or more than half of a head's.
-        is_attended = (weight * n >= 1) | (study.weights.amax(dim=(0, 1, 2)) > 0.5).numpy()
+        is_attended = (mean * n >= 1) | (study.weights.amax(dim=(0, 1, 2)) > 0.5).numpy()
         chosen = int(np.nanargmax(change))
         heads = self._heads(chosen)
         verdicts = [
@@ -261,6 +269,12 @@ class _Judged:
         return changes.reshape(edges.shape[:2])
 
 
+def _largest(column: np.ndarray, places: np.ndarray, n: int) -> list[int]:
+    """Return the n places with the largest numbers of a column."""
+    found: list[int] = places[np.argsort(-column[places], kind="stable")[:n]].tolist()
+    return found
+
+
 def _edges_to(key: int, shape: Sequence[int]) -> Int[Tensor, "layer head row"]:
     """Return the places of all edges to a key among weights of a shape [layer, head, row, key]."""
     return torch.arange(math.prod(shape[:3])).view(*shape[:3]) * shape[3] + key
@@ -279,11 +293,14 @@ def _output(
         if of in (SENTENCE, CLASS) or label is not None:
             raise ModelError(f"the output of {source.name} is a word that it writes")
         name = word if of in (None, NEXT) else of
-        return NEXT, (0,) if name is None else _rows(tokens, name, "what the model writes")
+        if name is not None:  # of a word of several pieces, the first one
+            return NEXT, _rows(tokens, name, "what the model writes")[:1]
+        return NEXT, (next((place for place in places if not tokens[place].special), 0),)
     if label is not None or of == CLASS or (is_usual and source.classes and not masks):
         if not source.classes:
             raise ModelError(
-                f"{source.name} has no classes: open it as transformers.AutoModelForSequenceClassification does"
+                f"{source.name} has no classes of which one is right: models that have some are opened by "
+                "transformers.AutoModelForSequenceClassification"
             )
         return CLASS, tuple(places)
     if of == SENTENCE or (is_usual and is_encoder and not masks):
@@ -291,7 +308,7 @@ def _output(
     if of is None and is_encoder:
         if len(masks) != 1:
             numbers = f"{len(masks)} words are hidden" if masks else "no word is hidden"
-            raise InputError(f"{numbers}: write the model's mask, such as [MASK], for one word")
+            raise InputError(f"{numbers}: write {source.mask} for one word")
         return HIDDEN, tuple(masks)
     if of == NEXT and is_encoder:
         raise ModelError(
@@ -300,7 +317,8 @@ def _output(
     if of in (None, NEXT):
         return NEXT, (len(tokens) - 1,)
     rows = _rows(tokens, of, "this text")
-    return HIDDEN if rows[0] in masks else "word", rows
+    hidden = tuple(place for place in rows if place in masks)
+    return (HIDDEN, hidden[:1]) if hidden else ("word", rows)
 
 
 def _class(source: Source, label: str) -> int:
@@ -314,12 +332,10 @@ def _class(source: Source, label: str) -> int:
 
 
 def _rows(tokens: Sequence[Token], name: str, where: str) -> tuple[int, ...]:
-    """Return the tokens of a word, or the one of a number.
+    """Return the tokens of a word, which may be given by the number of one of its tokens.
 
     Raises SelectionError: it is not there; InputError: it is there twice.
     """
-    if name.isdecimal() and int(name) < len(tokens):
-        return (int(name),)
     groups: dict[int, list[int]] = {}
     for place, token in enumerate(tokens):
         groups.setdefault(-place - 1 if token.word is None else token.word, []).append(place)
@@ -337,6 +353,10 @@ def _rows(tokens: Sequence[Token], name: str, where: str) -> tuple[int, ...]:
             )
         if found:
             return tuple(found[0])
+    if name.isdecimal() and len(name) < 10:
+        for places in groups.values():
+            if int(name) in places:
+                return tuple(places)
     raise SelectionError(f"there is no word “{visible(name)}” in {where}{suggest(name, words)}")
 
 

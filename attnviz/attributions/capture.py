@@ -179,8 +179,8 @@ class Study:
             if projection is None:
                 return None
             n_heads = base.weights[place].shape[0]
-            values = for_each_head(base.layers[place].value, n_heads)[0].to(torch.float32)
-            through = projection.weight.detach().to(torch.float32)
+            values = for_each_head(base.layers[place].value, n_heads)[0].cpu().to(torch.float32)
+            through = projection.weight.detach().cpu().to(torch.float32)
             writers.append((values, through.reshape(n_heads, values.shape[2], -1)))
         return writers
 

@@ -50,7 +50,7 @@ def draw(attribution: Attribution, screen: Screen) -> Iterator[Text]:
     yield from table(_columns(attribution, screen), screen)
     left = len(attribution.tokens) - ROWS
     if left > 0:
-        yield from prose(_("{n} further tokens, with smaller cuts").format(n=left), "dim")
+        yield from prose(_("{n} further tokens, with smaller cuts or none").format(n=left), "dim")
     yield Text()
     yield from prose(heads_sentence(attribution))
     yield from prose(meaning(attribution), "dim")
@@ -93,9 +93,12 @@ def first_sentence(attribution: Attribution) -> str:
     name = output_name(attribution)
     if not cuts:
         place = int(np.nanargmax(attribution.change))
+        n = sum(verdict is not None for verdict in attribution.verdicts)
         return _(
-            "No token matters clearly for {output}: the largest cut, of “{token}”, changes it by {change}."
+            "None of {n} tested tokens matters clearly for {output}: the largest cut, of “{token}”, changes it by "
+            "{change}."
         ).format(
+            n=n,
             output=name,
             token=attribution.tokens[place].text,
             change=_with_unit(attribution.change[place], attribution),
@@ -133,10 +136,13 @@ def _after(attribution: Attribution, place: int) -> float:
 
 
 def second_sentence(attribution: Attribution) -> str:
-    """Return what the token with the largest weight is, if the first sentence is about another."""
+    """Return whether the token with the largest weight is used; empty if it was not tested."""
     place = int(attribution.weight.argmax())
     verdict = attribution.verdicts[place]
     token, share = attribution.tokens[place].text, percent(float(attribution.weight[place]))
+    if attribution.head is not None:
+        layer, head = attribution.head
+        share = _("{share} in head {layer}.{head}").format(share=share, layer=layer, head=head)
     if verdict is None or verdict.here is None:
         return ""
     numbers = {

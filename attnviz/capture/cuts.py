@@ -54,19 +54,20 @@ class Cutter:
         weights, cuts, layer = block.seen.to(self._values.dtype), self._cuts, self._layer
         n_rows, n_keys = weights.shape[2:]
         values = self._values[:, :, :n_keys]
-        rows = torch.arange(block.first_row, block.first_row + n_rows)
-        columns = cuts.columns[:, layer, :n_keys]
+        device = values.device
+        rows = torch.arange(block.first_row, block.first_row + n_rows, device=device)
+        columns = cuts.columns[:, layer, :n_keys].to(device)
         if columns.any():
             is_cut = columns[:, None, None].expand(-1, 1, n_rows, -1)
             if cuts.is_self[layer]:
-                is_cut = is_cut & (rows[:, None] != torch.arange(n_keys))
+                is_cut = is_cut & (rows[:, None] != torch.arange(n_keys, device=device))
             self._carried[:, :, rows] += weights.masked_fill(~is_cut, 0.0) @ values
         is_here = (cuts.rows >= block.first_row) & (cuts.rows < block.first_row + n_rows)
         if layer not in cuts.edges:
             return
-        own = cuts.edges[layer][:, : weights.shape[1], is_here, :n_keys]
+        own = cuts.edges[layer][:, : weights.shape[1], is_here, :n_keys].to(device)
         if own.any():
-            here = cuts.rows[is_here]
+            here = cuts.rows[is_here].to(device)
             of_rows = weights[:, :, here - block.first_row].masked_fill(~own, 0.0)
             self._carried[:, :, here] += of_rows @ values
 

@@ -411,6 +411,10 @@ class ForwardPass:
         # DiffLlama multiplies the same weights by two sets of values: one layer, of which both products are verified.
         is_same = self._is_last(layer)
         observers = () if is_same else self.observers
+        if is_same and any(isinstance(observer, OutputEditor) for observer in self.observers):
+            raise ModelError(
+                "this model multiplies one attention by two sets of values: it cannot be cut"
+            )
         number = max(self._differences) if is_same else self._next_number(layer.number)
         self._last_inputs = (weakref.ref(layer.query), weakref.ref(layer.key))
         layer = replace(layer, number=number)

@@ -32,7 +32,7 @@ class Target:
         """
         # Classes stand in one place, whatever rows they are computed from.
         rows = [0] if self.outputs == "classes" else list(self.rows)
-        found = output[:, rows].to(torch.float64).mean(dim=1)
+        found = output[:, rows].cpu().to(torch.float64).mean(dim=1)
         if not found.isfinite().any(dim=1).all() or found.isnan().any():
             raise ModelError("the output of the model is not a number")
         return found.log_softmax(dim=-1) if self.predicts else found

@@ -27,7 +27,7 @@ CHANNELS = ("kind", "word", "ones", "noise", "relay", "backup", "logits")
 KIND, WORD, ONES, NOISE, _RELAY, BACKUP, LOGITS = range(len(CHANNELS))
 SIZE = 16  # numbers in a channel, and tokens
 N_LAYERS, N_HEADS = 2, 9
-# Heads without a task that attend to all tokens evenly, and not to the sink.
+# Heads without a task that attend to all tokens evenly, and not to the sink alone.
 WEAK = ((0, 5), (0, 6), (0, 7), (0, 8), (1, 8))
 SHARP = 480.0  # the score of the key that a head looks for: so large that all other weights are 0
 

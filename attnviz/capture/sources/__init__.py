@@ -30,6 +30,7 @@ class Source(ABC):
     generates: bool = False  # whether it generates text, so that a target can be given
     can_be_cut: bool = False  # whether `outputs` may change what the layers return
     mask_id: int | None = None  # the token that stands for a hidden word
+    mask: str = "[MASK]"  # what is typed for it
     classes: tuple[str, ...] = ()  # that the model sorts a text into
     # Whether it can be told which tokens are padding, so that a batch may hold sentences of several lengths.
     takes_padding: bool = True

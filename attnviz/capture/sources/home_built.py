@@ -93,7 +93,10 @@ class _HomeBuilt(Source):
     def hidden(self) -> tuple[nn.Embedding, Tensor] | None:
         """Return the table of word vectors, and the vector of the mask; None if the words have no table."""
         tables = [part for part in self._model.modules() if isinstance(part, nn.Embedding)]
-        return (tables[0], tables[0].weight[SPECIAL.index(MASK)]) if tables else None
+        if not tables:
+            return None
+        weight, mask = tables[0].weight, self.mask_id
+        return tables[0], weight.mean(dim=0) if mask is None else weight[mask]
 
     def digest(self) -> str:
         """Return a digest of the bytes of all weights, which identifies the model."""

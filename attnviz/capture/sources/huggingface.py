@@ -149,9 +149,12 @@ class PretrainedSource(Source):
         # The model without its head, for an encoder-decoder its encoder; and the whole model, if it generates.
         self._model = base_of(model)
         is_classifier = type(model).__name__.endswith(CLASSIFIER) and self._model is not model
-        if is_classifier and not model.config.is_encoder_decoder and model.config.num_labels > 1:
-            self.classes = tuple(model.config.id2label.values())
+        is_one_of = model.config.problem_type in {None, "single_label_classification"}
+        if is_classifier and is_one_of and not model.config.is_encoder_decoder:
+            names = tuple(model.config.id2label.values())
+            self.classes = names if len(names) > 1 else ()
         self.mask_id = getattr(tokenizer, "mask_token_id", None)
+        self.mask = getattr(tokenizer, "mask_token", None) or self.mask
         keeps_head = has_head or self.generates or bool(self.classes)
         self._full_model: Any = model if keeps_head else None
         self._native, self._device = native_of(self._model), self._model.device
@@ -321,7 +324,8 @@ class PretrainedSource(Source):
         if not isinstance(table, nn.Embedding):
             return None
         mask = self.mask_id
-        return table, table.weight.mean(dim=0) if mask is None else table.weight[mask]
+        vector = table.weight.mean(dim=0) if mask is None else table.weight[mask]
+        return table, vector * getattr(table, "embed_scale", 1.0)
 
     def _stream(
         self,
@@ -515,6 +519,8 @@ class PretrainedSource(Source):
             for spelling in (f" {word}", word)
         ]
         ids = next((ids for ids in spellings if len(ids) == 1), None)
+        if word.strip() and self._tokenizer.unk_token_id in spellings[1]:
+            raise InputError(f"{self.name} does not know “{visible(word)}”")
         if ids is None:
             pieces = ", ".join(self.word_names(spellings[0]))
             raise InputError(
