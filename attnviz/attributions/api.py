@@ -47,7 +47,7 @@ def attribute(
         head: the head whose weights are shown, such as ``"2.4"``; None shows the mean of all.
         without_heads: whether to measure the output without each head at all, too.
         judged: the number of tokens with the largest cuts that get a verdict; so do up to three with the largest
-            weights, and two that change most where they are cut out of other rows. Of a long text it is three in all.
+            weights, and two that change most where they are cut everywhere. Of a long text it is three in all.
         seed: of the control cuts, which are drawn at random.
         on_runs: is called with the number of variants of the text that have run so far.
         loading: ``device``, ``dtype``, ``revision`` and ``trust_remote_code``, as for `attend`.

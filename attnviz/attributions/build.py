@@ -23,7 +23,7 @@ from attnviz.text.suggest import suggest
 
 # A verdict is asked for the tokens with the largest cuts and those with the largest weights.
 LARGEST_CUTS, LARGEST_WEIGHTS = 5, 3
-THROUGH_OTHERS = 2  # and for those that change most where they are cut out of other rows
+THROUGH_OTHERS = 2  # and for those that change most everywhere, if that is much more than here
 TOGETHER = 8  # heads that are cut together, in the order of their effect
 # In a text of more tokens than `LONG`, only so many are cut, and judged.
 LONG, CUT_OF_LONG, JUDGED_OF_LONG = 128, 32, 2
@@ -144,14 +144,13 @@ class _Judged:
         if study.can_hide():
             hidden[:, places] = study.run([Variant(hidden=int(key)) for key in places])
         change = (everywhere if self._is_whole else here)[0]
-        rest = np.zeros(n) if self._is_whole else everywhere[0] - here[0]
         is_long = n > LONG
+        # Those that can be used through other words; of a whole sentence here is NaN, and there are none.
+        through = places[everywhere[0, places] >= THROUGH * here[0, places]]
         tested = {
             *_largest(change, places, judged),
             *_largest(mean, places, min(judged, 1 if is_long else LARGEST_WEIGHTS)),
-            *_largest(
-                rest, places, 0 if is_long or self._is_whole else min(judged, THROUGH_OTHERS)
-            ),
+            *_largest(everywhere[0], through, 0 if is_long else min(judged, THROUGH_OTHERS)),
         }
         # It gets an even share of all attention, or more than half of a head's.
         is_attended = (mean * n >= 1) | (study.weights.amax(dim=(0, 1, 2)) > 0.5).numpy()

@@ -96,7 +96,7 @@ def sentence(note: Note, templates: Templates = NOTES) -> str:
 
 def question(word: str) -> str:
     """Return the line that names the command which tells whether attention matters, for a word."""
-    text = _("Does it matter? attnviz attribute with this sentence, --for {word}")
+    text = _('Does it matter? attnviz attribute "..." --for {word}')
     return text.format(word=word)
 
 

@@ -194,6 +194,7 @@ def test_the_saved_head_is_loaded(tokenizer: Any, tmp_path: Any) -> None:
 def test_cuts_of_a_translator(name: str, tokenizer: Any) -> None:
     """Out of the cross-attention of the word that is predicted; everywhere also out of the encoder."""
     model = make(name, tokenizer, **TRANSLATORS[name])
+    model.generation_config.eos_token_id = list(range(len(tokenizer)))  # it writes one token
     source = attnviz.as_source(model, tokenizer)
     batch = source.encode(["I love all you"], kind="cross", targets=["you all"])
     given = batch.inputs
@@ -315,7 +316,7 @@ def test_heads_left_out() -> None:
         ({"target": "cat"}, SelectionError, "there is no word “cat” in this text"),
         ({"target": "the"}, InputError, "“the” is there 2 times: give its number, 0 or 4"),
         ({"target": "it", "word": "it"}, SettingsError, "give one output"),
-        ({"word": "cat"}, InputError, "no word is hidden: write the model's mask"),
+        ({"word": "cat"}, InputError, "no word is hidden: write .MASK. for one word"),
         ({"text": "[MASK] is [MASK]"}, InputError, "2 words are hidden"),
         (
             {"model": "toy-transformer", "text": "I love you", "target": "sentence"},

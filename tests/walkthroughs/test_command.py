@@ -49,7 +49,7 @@ def test_toy_alone(typed: Typed, here: Path) -> None:
     assert len(lines) <= 24
     assert lines[-2:] == [
         "More: --full (every step), --query WORD, --head 2.3, -o FILE.html, --interactive",
-        f"Does it matter? attnviz attribute with this sentence, --for {link.words[0]}",
+        f'Does it matter? attnviz attribute "..." --for {link.words[0]}',
     ]
 
 

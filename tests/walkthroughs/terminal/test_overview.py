@@ -77,7 +77,7 @@ def test_the_calculation_stands_in_the_first_lines(width: int, *, colour: bool, 
     for word, weight in zip(walked.grids["weights"].columns, weights, strict=True):
         assert any(re.match(rf"{re.escape(word)} .*{weight:.3f}", line) for line in lines)
     assert lines[-2].endswith("--interactive")
-    assert lines[-1] == "Does it matter? attnviz attribute with this sentence, --for it"
+    assert lines[-1] == 'Does it matter? attnviz attribute "..." --for it'
     in_numbers = f"{query[0, 0]:.3f}·{keys[1, 0]:.3f} + "
     worked = " ".join(lines[next(i for i, line in enumerate(lines) if in_numbers in line) :])
     powers = np.exp(walked.grids["scaled"].values[0])
