@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -14,7 +15,7 @@ from torch import Tensor
 from attnviz.attention import Note, Token, indices_of
 from attnviz.attributions.capture import Study, Variant
 from attnviz.attributions.record import Attribution, Output, OutputKind, Verdict
-from attnviz.attributions.verdicts import RATIO, THROUGH, Comparison, compare, name_of
+from attnviz.attributions.verdicts import LEAST, RATIO, THROUGH, Comparison, compare, name_of
 from attnviz.capture.sources import Outputs, Source
 from attnviz.capture.targets import Target
 from attnviz.errors import InputError, ModelError, SelectionError
@@ -250,8 +251,11 @@ class _Judged:
             is_own = study.is_self[:, None, None] & (rows == key)
             edges = edges[~is_own.expand_as(edges)]
             through = compare(study, edges, float(everywhere), self._random, weights, rows)
+        # Nothing can be told where nothing moves more than by rounding, though the token is attended to.
+        largest_change = max(change, everywhere, 0.0 if here is None else here.controls)
+        moves = largest_change > max(LEAST, study.receipt.tolerance) or not is_attended
         return Verdict(
-            name=name_of(here, through, of_head, is_attended=is_attended),
+            name=name_of(here if moves else None, through, of_head, is_attended=is_attended),
             here=here,
             everywhere=through,
             head=(layer, head),
@@ -331,7 +335,7 @@ def _class(source: Source, label: str) -> int:
 
 
 def _rows(tokens: Sequence[Token], name: str, where: str) -> tuple[int, ...]:
-    """Return the tokens of a word, which may be given by the number of one of its tokens.
+    """Return the tokens of a word, or the one of a number.
 
     Raises SelectionError: it is not there; InputError: it is there twice.
     """
@@ -352,13 +356,12 @@ def _rows(tokens: Sequence[Token], name: str, where: str) -> tuple[int, ...]:
             )
         if found:
             return tuple(found[0])
-    if name.isdecimal() and len(name) < 10:
-        for places in groups.values():
-            if int(name) in places:
-                return tuple(places)
+    if name.isdecimal() and len(name) < 10 and int(name) < len(tokens):
+        return (int(name),)
     raise SelectionError(f"there is no word “{visible(name)}” in {where}{suggest(name, words)}")
 
 
 def _texts(tokens: Sequence[Token], places: Sequence[int]) -> list[str]:
-    """Return the texts of the pieces of a word, without the marks that they have."""
-    return [tokens[place].text.lstrip("·") for place in places]
+    """Return the texts of the pieces of a word, without the marks that they have, such as "quokka→[UNK]"."""
+    unknown = re.compile(r"(?<=.)→(\[UNK\]|<unk>)$")
+    return [unknown.sub("", tokens[place].text).lstrip("·") for place in places]

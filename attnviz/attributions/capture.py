@@ -18,7 +18,7 @@ from attnviz.capture.projections import ProjectionCollector
 from attnviz.capture.sources import Source
 from attnviz.capture.stream import Layer, for_each_head
 from attnviz.capture.targets import Target
-from attnviz.errors import TooLongError
+from attnviz.errors import ModelError, TooLongError
 
 # The names of the input that holds the ids of the text; each kind of model uses one of them.
 READ = ("input_ids", "words", "source")
@@ -94,6 +94,10 @@ class Study:
         n_layers = self._count_layers(self._batch)
         collectors = [ProjectionCollector(number) for number in range(n_layers)]
         output, self.receipt = source.outputs(self._batch, [base, *collectors], target.outputs)
+        if self.receipt.layers != tuple(range(n_layers)):
+            raise ModelError(
+                f"{source.name} has layers without attention, which cannot be taken out"
+            )
         self.before = target.read(output)[0]
         self._n_outputs = output.shape[1] * output.shape[2]
         # Layers in which queries and keys are the same tokens; in a translation, cross-attention follows the encoder.

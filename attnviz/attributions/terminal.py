@@ -10,7 +10,7 @@ from jaxtyping import Float64
 from rich.text import Text
 
 from attnviz.attributions.record import Attribution, Verdict
-from attnviz.attributions.verdicts import Name
+from attnviz.attributions.verdicts import Comparison, Name
 from attnviz.render.columns import Column
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import table
@@ -107,20 +107,19 @@ def first_sentence(attribution: Attribution) -> str:
     is_vector = attribution.output.probability is None
     text = _(
         N_(
-            "“{token}” matters for {output}: without what it carries the vector changes by {change} (cuts of equal "
-            "weight: {controls})."
+            "“{token}” matters for {output}: without what it carries the vector changes by {change} ({controls})."
         )
         if is_vector
         else N_(
-            "“{token}” matters for {output}: without what it carries the prediction changes by {change} (cuts of "
-            "equal weight: {controls}), and “{word}” has {after}."
+            "“{token}” matters for {output}: without what it carries the prediction changes by {change} "
+            "({controls}), and “{word}” has {after}."
         )
     )
     return text.format(
         token=attribution.tokens[place].text,
         output=name,
         change=_with_unit(cuts[place].change, attribution),
-        controls=amount(cuts[place].controls, attribution),
+        controls=controls_phrase(cuts[place], attribution),
         word=attribution.output.text,
         after="" if is_vector else percent(_after(attribution, place)),
     )
@@ -135,6 +134,12 @@ def _after(attribution: Attribution, place: int) -> float:
     return float(after[0 if is_here else 1, place])
 
 
+def controls_phrase(found: Comparison, attribution: Attribution) -> str:
+    """Return what the control cuts are, and how much they change."""
+    words = _("all others together") if found.is_rest else _("cuts of equal weight")
+    return f"{words}: {amount(found.controls, attribution)}"
+
+
 def second_sentence(attribution: Attribution) -> str:
     """Return whether the token with the largest weight is used; empty if it was not tested."""
     place = int(attribution.weight.argmax())
@@ -147,13 +152,13 @@ def second_sentence(attribution: Attribution) -> str:
         return ""
     numbers = {
         "change": amount(verdict.here.change, attribution),
-        "controls": amount(verdict.here.controls, attribution),
+        "controls": controls_phrase(verdict.here, attribution),
     }
     if verdict.counted is not None:
         text = _("“{token}” gets most of the attention ({share}), and is used.")
     else:
         text = _(
-            "“{token}” gets most of the attention ({share}), and is not used ({change}; equal weight: {controls})."
+            "“{token}” gets most of the attention ({share}), and is not used ({change}; {controls})."
         )
     return text.format(token=token, share=share, **numbers)
 

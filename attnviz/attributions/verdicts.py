@@ -47,6 +47,9 @@ class Comparison:
     change: float
     controls: float  # the median change of the control cuts
     spread: float  # 1.4826 times their median absolute deviation; 0 if there is only one control
+    is_rest: bool = (
+        False  # whether the one control is all other edges, which weigh less than the cut
+    )
     least: float = LEAST  # the least change, and the least ratio, with which it counts
     least_ratio: float = RATIO
 
@@ -99,7 +102,8 @@ def compare(
     shares = weights.flatten()[others].double().numpy()
     if not len(others):
         return None
-    if shares.sum() <= total:  # all other edges together weigh less: they are the one control
+    is_rest = bool(shares.sum() <= total)
+    if is_rest:  # all other edges together weigh less: they are the one control
         drawn = [np.arange(len(others))]
     elif reads_all:
         keys = (others % weights.shape[-1]).numpy()
@@ -114,6 +118,7 @@ def compare(
         change=change,
         controls=median,
         spread=spread,
+        is_rest=is_rest,
         least=LEAST_NATS if study.predicts else LEAST,
         least_ratio=RATIO if rows is None and not reads_all else THROUGH,
     )

@@ -361,7 +361,7 @@ class TestCommand:
         assert max(map(len, lines)) <= columns
         answer = " ".join(result.output.split())
         assert answer.startswith(
-            "“animal” matters for “it”: without what it carries the vector changes by 118% (cuts of equal weight: 23%)."
+            "“animal” matters for “it”: without what it carries the vector changes by 118% (all others together: 23%)."
         )
         assert "✓ verified" in lines[-1]
 

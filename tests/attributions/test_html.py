@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.attributions.terminal import first_sentence, second_sentence, verdict_name
+from attnviz.attributions.terminal import (
+    controls_phrase,
+    first_sentence,
+    second_sentence,
+    verdict_name,
+)
 from attnviz.text.display import percent
 from tests.fixtures.browser import barriers
 
@@ -49,7 +54,7 @@ def test_a_sentence(show_page: Any, scheme: str) -> None:
         for values in (it.weight, it.carried, it.here, it.everywhere, it.hidden):
             assert f" {percent(values[place])} " in card(shown) + " "
         if verdict is not None:
-            assert f"cuts of equal weight: {percent(verdict.here.controls)}" in card(shown)
+            assert controls_phrase(verdict.here, it) in card(shown)
     words.nth(5).click()
     shown.keyboard.press("ArrowRight")
     assert card(shown).startswith("because not tested")
