@@ -122,9 +122,17 @@ def test_heads_of_a_translator_left_out() -> None:
     assert found.without_head[1, 2] == pytest.approx(divergence, abs=1e-5)
 
 
-def cut(change: float, controls: float = 0.1, spread: float = 0.01, **least: float) -> Comparison:
+def cut(
+    change: float,
+    controls: float = 0.1,
+    spread: float = 0.01,
+    least: float = 1e-5,
+    least_ratio: float = 1.5,
+) -> Comparison:
     """A change beside its controls."""
-    return Comparison(change=change, controls=controls, spread=spread, **least)
+    return Comparison(
+        change=change, controls=controls, spread=spread, least=least, least_ratio=least_ratio
+    )
 
 
 SMALL = cut(0.04, 0.01, 0.001, least=0.05)
