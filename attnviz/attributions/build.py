@@ -28,9 +28,8 @@ THROUGH_OTHERS = 2  # and for those that change most everywhere, if that is much
 TOGETHER = 8  # heads that are cut together, in the order of their effect
 # In a text of more tokens than `LONG`, only so many are cut, and judged.
 LONG, CUT_OF_LONG, JUDGED_OF_LONG = 128, 32, 2
-HEADS = (
-    8  # of the heads that carry most from a token, the one whose cut alone changes most is judged
-)
+# Of so many heads that carry most from a token, the one whose cut alone changes most is judged.
+HEADS = 8
 SENTENCE: Final = "sentence"
 NEXT: Final = "next"
 HIDDEN: Final = "hidden"
@@ -251,7 +250,7 @@ class _Judged:
             is_own = study.is_self[:, None, None] & (rows == key)
             edges = edges[~is_own.expand_as(edges)]
             through = compare(study, edges, float(everywhere), self._random, weights, rows)
-        # Nothing can be told where nothing moves more than by rounding, though the token is attended to.
+        # Of a token that is attended to nothing can be told if neither cuts nor controls move more than rounding.
         largest_change = max(change, everywhere, 0.0 if here is None else here.controls)
         moves = largest_change > max(LEAST, study.receipt.tolerance) or not is_attended
         return Verdict(
