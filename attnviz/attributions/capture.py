@@ -33,6 +33,7 @@ class Variant:
 
     # Places among the weights [layer, head, row, key] of `Study.weights`, or of `Study.of_all_rows`, counted through.
     edges: Int[Tensor, " edge"] | None = None
+    part: float = 1.0  # what share of the last of these edges is cut
     column: int | None = None  # a key that is cut from all rows but its own
     hidden: int | None = None  # a token in the place of which the model reads a mask
 
@@ -217,15 +218,25 @@ class Study:
         n, n_layers = len(variants), len(self._all_weights)
         layers = self.shown if rows is None else range(n_layers)
         rows = self.rows if rows is None else rows
-        edges = torch.zeros(n, len(layers), self.n_heads, len(rows), self.n_keys, dtype=torch.bool)
+        shape = (len(layers), self.n_heads, len(rows), self.n_keys)
+        places, shares = list[Tensor](), list[Tensor]()
         columns = torch.zeros(n, n_layers, self.n_keys, dtype=torch.bool)
-        for place, variant in enumerate(variants):
+        for number, variant in enumerate(variants):
             if variant.edges is not None:
-                edges[place].flatten()[variant.edges] = True
+                layer, *others = torch.unravel_index(variant.edges, shape)
+                of_variant = torch.full_like(layer, number)
+                places.append(torch.stack([torch.tensor(layers)[layer], of_variant, *others]))
+                shares.append(torch.ones(len(layer)))
+                shares[-1][-1:] = variant.part
             if variant.column is not None:
-                columns[place, :, variant.column] = True
-        in_layers = dict(zip(layers, edges.unbind(dim=1), strict=True))
-        cuts = Cuts(rows=rows, edges=in_layers, columns=columns, is_self=self.is_self)
+                columns[number, :, variant.column] = True
+        cuts = Cuts(
+            rows=rows,
+            edges=torch.cat([torch.empty(5, 0, dtype=torch.long), *places], dim=1),
+            shares=torch.cat([torch.empty(0), *shares]),
+            columns=columns,
+            is_self=self.is_self,
+        )
         batch = replace(
             self._batch,
             sentences=self._batch.sentences * n,

@@ -4,8 +4,9 @@ A cut counts if it changes the output at least 1.5 times as much as the median o
 robust deviations (1.4826 times the median absolute deviation) above that median. Out of all rows it must change twice
 as much: all edges to one key carry much the same, while those of a control partly cancel each other. And a prediction
 must change by 0.05 nats, as one of 90% does that falls to 78%: with less, tokens of random models stand out too.
-A control cuts edges of the same rows to other keys, drawn at random until their weights add up to those of the cut. If
-the output is all rows, it takes one key after another, but from no token its own: else any key would count.
+A control cuts edges of the same rows to other keys, drawn at random until their weights add up to those of the cut; of
+the last edge only the part that is needed is cut. If the output is all rows, it takes one key after another, but from
+no token its own: else any key would count.
 """
 
 from __future__ import annotations
@@ -104,13 +105,15 @@ def compare(
         return None
     is_rest = bool(shares.sum() <= total)
     if is_rest:  # all other edges together weigh less: they are the one control
-        drawn = [np.arange(len(others))]
+        drawn = [(np.arange(len(others)), 1.0)]
     elif reads_all:
         keys = (others % weights.shape[-1]).numpy()
         drawn = [_draw_keys(shares, keys, total, random) for _ in range(CONTROLS)]
     else:
         drawn = [_draw(shares, total, random) for _ in range(CONTROLS)]
-    variants = [Variant(edges=others[torch.from_numpy(chosen)]) for chosen in drawn]
+    variants = [
+        Variant(edges=others[torch.from_numpy(chosen)], part=part) for chosen, part in drawn
+    ]
     changes, _ = study.run(variants, rows)
     median = float(np.median(changes))
     spread = 1.4826 * float(np.median(np.abs(changes - median)))
@@ -126,13 +129,12 @@ def compare(
 
 def _draw(
     shares: Float[np.ndarray, " edge"], total: float, random: np.random.Generator
-) -> Int[np.ndarray, " chosen"]:
-    """Return edges in random order until their shares add up to a total."""
+) -> tuple[Int[np.ndarray, " chosen"], float]:
+    """Return edges in random order until their shares add up to a total, and what part of the last one is needed."""
     # Of many edges few are needed: twice as many as on average are as good as all.
     n_needed = int(2 * total / shares.mean()) + 1000
     order = random.choice(len(shares), min(n_needed, len(shares)), replace=False)
-    chosen: np.ndarray = order[: int(np.searchsorted(np.cumsum(shares[order]), total)) + 1]
-    return chosen
+    return _fill(order, shares, total)
 
 
 def _draw_keys(
@@ -140,15 +142,21 @@ def _draw_keys(
     keys: Int[np.ndarray, " edge"],
     total: float,
     random: np.random.Generator,
-) -> Int[np.ndarray, " chosen"]:
-    """Return all edges to one key after another, in random order, until their shares add up to a total."""
-    of_key = np.bincount(keys, shares)
-    order = random.permutation(np.flatnonzero(of_key))
-    n_whole = min(int(np.searchsorted(np.cumsum(of_key[order]), total)), len(order) - 1)
-    left = total - of_key[order[:n_whole]].sum()
-    last = random.permutation(np.flatnonzero(keys == order[n_whole]))
-    last = last[: int(np.searchsorted(np.cumsum(shares[last]), left)) + 1]
-    return np.concatenate([np.flatnonzero(np.isin(keys, order[:n_whole])), last])
+) -> tuple[Int[np.ndarray, " chosen"], float]:
+    """Return the same of all edges to one key after another, in random order."""
+    place_of_key = random.permutation(keys.max() + 1)
+    order = random.permutation(len(shares))
+    return _fill(order[np.argsort(place_of_key[keys[order]], kind="stable")], shares, total)
+
+
+def _fill(
+    order: Int[np.ndarray, " first"], shares: Float[np.ndarray, " edge"], total: float
+) -> tuple[Int[np.ndarray, " chosen"], float]:
+    """Return the first edges of an order that add up to a total, and what part of the last of them is needed."""
+    sums = np.cumsum(shares[order])
+    last = min(int(np.searchsorted(sums, total)), len(order) - 1)
+    part = 1 - (sums[last] - total) / shares[order[last]]
+    return order[: last + 1], float(np.clip(part, 0, 1))
 
 
 def name_of(

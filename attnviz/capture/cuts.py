@@ -7,7 +7,6 @@ one batch, each without other edges.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -22,9 +21,11 @@ from attnviz.capture.stream import Layer, for_each_head
 class Cuts:
     """The edges that each variant of a batch is without; layers are counted in the order in which they run."""
 
-    # The queries of which single edges are cut, and these edges in each layer that has some.
+    # The queries of which single edges are cut; each edge as layer, variant, head, place of the query among these rows,
+    # and key; and what share of it is cut.
     rows: Int[Tensor, " row"]
-    edges: Mapping[int, Bool[Tensor, "variant head row key"]]
+    edges: Int[Tensor, "5 edge"]
+    shares: Float[Tensor, " edge"]
     # The keys that are cut from all queries, but from a token's own query where queries and keys are the same tokens.
     columns: Bool[Tensor, "variant layer key"]
     # Whether queries and keys of a layer are the same tokens.
@@ -48,6 +49,11 @@ class Cutter:
         n_batch, n_heads, n_queries, _ = layer.query.shape
         self._values = for_each_head(layer.value, n_heads)
         self._carried = self._values.new_zeros(n_batch, n_heads, n_queries, self._values.shape[-1])
+        cuts = self._cuts
+        is_here = (cuts.edges[0] == self._layer) & (cuts.edges[2] < n_heads)
+        shares = torch.zeros(n_batch, n_heads, len(cuts.rows), layer.key.shape[2])
+        shares[tuple(cuts.edges[1:, is_here])] = cuts.shares[is_here]
+        self._shares = shares.to(self._values) if is_here.any() else None
 
     def observe(self, block: Block) -> None:
         """Add up what the edges carry that are cut from these rows."""
@@ -63,13 +69,10 @@ class Cutter:
                 is_cut = is_cut & (rows[:, None] != torch.arange(n_keys, device=device))
             self._carried[:, :, rows] += weights.masked_fill(~is_cut, 0.0) @ values
         is_here = (cuts.rows >= block.first_row) & (cuts.rows < block.first_row + n_rows)
-        if layer not in cuts.edges:
-            return
-        own = cuts.edges[layer][:, : weights.shape[1], is_here, :n_keys].to(device)
-        if own.any():
+        if self._shares is not None and is_here.any():
             here = cuts.rows[is_here].to(device)
-            of_rows = weights[:, :, here - block.first_row].masked_fill(~own, 0.0)
-            self._carried[:, :, here] += of_rows @ values
+            cut = weights[:, :, here - block.first_row] * self._shares[:, :, is_here, :n_keys]
+            self._carried[:, :, here] += cut @ values
 
     def edit(
         self, output: Float[Tensor, "batch query head d_v"]
