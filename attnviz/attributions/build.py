@@ -78,13 +78,16 @@ def build(
         raise InputError(
             "a text of one token attends to itself alone: there is nothing to take out"
         )
+    usual = Source.mask
+    if source.mask_id is not None and usual in text and source.mask != usual and of is None:
+        raise InputError(f"a hidden word of {source.name} is written {source.mask}")
     kind_of_output, rows = _output(source, sentence.tokens, of, word, label)
     study = Study(
         source, batch, Target(outputs=OUTPUTS.get(kind_of_output, "vectors"), rows=rows), report
     )
     if head is not None:
-        for index, n, axis in zip(head, study.weights.shape, ("layer", "head"), strict=False):
-            indices_of([index], range(n), axis)
+        indices_of([head[0]], study.layers, "layer")
+        indices_of([head[1]], range(study.weights.shape[1]), "head")
     name, chance = "", None
     if kind_of_output in OUTPUTS:
         number = int(study.before.argmax())
@@ -181,6 +184,7 @@ class _Judged:
             after=np.stack([here[1], everywhere[1], hidden[1]]) if study.predicts else None,
             verdicts=tuple(verdicts),
             chosen=chosen,
+            layers=study.layers,
             heads=heads,
             together=together,
             without_head=self._without_heads() if without_heads else None,
@@ -203,8 +207,9 @@ class _Judged:
         study = self._study
         weights, carried = study.weights, study.carried()
         if head is not None:
-            weights, by_heads = weights[head][None, None], study.carried_by_heads()
-            carried = None if by_heads is None else by_heads[head][None]
+            place, by_heads = (study.layers.index(head[0]), head[1]), study.carried_by_heads()
+            weights = weights[place][None, None]
+            carried = None if by_heads is None else by_heads[place][None]
         weight = weights.double().mean(dim=(0, 1, 2)).numpy()
         if carried is None:
             return weight, np.full(len(weight), np.nan)
@@ -257,7 +262,7 @@ class _Judged:
             name=name_of(here if moves else None, through, of_head, is_attended=is_attended),
             here=here,
             everywhere=through,
-            head=(layer, head),
+            head=(study.layers[layer], head),
             of_head=of_head,
             alone=largest,
         )

@@ -92,37 +92,38 @@ class Study:
         real = torch.ones(1, longest, dtype=torch.bool)
         self._batch = replace(batch, real=real, real_keys=real)
         base = _Base()
-        n_layers = self._count_layers(self._batch)
-        collectors = [ProjectionCollector(number) for number in range(n_layers)]
+        numbers = self._numbers_of_layers(self._batch)
+        n_layers = len(numbers)
+        collectors = [ProjectionCollector(number) for number in numbers]
         output, self.receipt = source.outputs(self._batch, [base, *collectors], target.outputs)
-        if self.receipt.layers != tuple(range(n_layers)):
-            raise ModelError(
-                f"{source.name} has layers without attention, which cannot be taken out"
-            )
         self.before = target.read(output)[0]
         self._n_outputs = output.shape[1] * output.shape[2]
         # Layers in which queries and keys are the same tokens; in a translation, cross-attention follows the encoder.
-        sizes = [weights.shape[1:] for weights in base.weights]
-        n_self = n_layers
+        # Models may have layers without attention between those that have some: these keep their numbers.
+        self.layers, self.shown, n_self = tuple(numbers), list(range(n_layers)), n_layers
         if self.is_translation:
-            n_self = self._count_layers(source.encode([batch.sentences[0].text], kind="encoder"))
+            encoder = source.encode([batch.sentences[0].text], kind="encoder")
+            n_self = len(self._numbers_of_layers(encoder))
+            self.shown = self.shown[n_self:]
+            self.layers = tuple(range(len(self.shown)))
         self.is_self = torch.arange(n_layers) < n_self
-        self.shown = [
-            place for place in range(n_layers) if place >= n_self or not self.is_translation
-        ]
+        if len({len(base.weights[place]) for place in self.shown}) > 1:
+            raise ModelError(
+                f"the layers of {source.name} have different numbers of heads: it cannot be cut"
+            )
         self.n_heads = max(len(weights) for weights in base.weights)
-        self.n_keys = sizes[0][1]
+        self.n_keys = base.weights[0].shape[2]
         # The rows that are read: of a translation, those of the cross-attention.
         self.rows = torch.tensor(target.rows)
         self.weights = torch.stack([base.weights[place][:, self.rows] for place in self.shown])
         self._all_weights = base.weights
         self._writers = self._find_writers(base, collectors)
 
-    def _count_layers(self, batch: Batch) -> int:
+    def _numbers_of_layers(self, batch: Batch) -> list[int]:
         base = _Base()
         is_encoder = self.is_translation and batch.kind == "encoder"
         self._source.outputs(batch, [base], "vectors" if is_encoder else self._target.outputs)
-        return len(base.layers)
+        return [layer.number for layer in base.layers]
 
     @property
     def predicts(self) -> bool:
@@ -200,6 +201,8 @@ class Study:
         of_edges = n_layers * self.n_heads * n_rows * self.n_keys // 4  # which take a byte each
         per_variant = max(self.n_heads * self.n_keys**2, self._n_outputs, of_edges)
         size = max(1, min(MOST_VARIANTS, MOST_NUMBERS // per_variant))
+        if self._target.outputs == "classes" and self._source.sorts_one:
+            size = 1
         found = np.full((2, len(variants)), np.nan)
         for first in range(0, len(variants), size):
             part = slice(first, first + size)

@@ -163,5 +163,5 @@ def _map_of_heads(
         _("layer"), fontsize=style.letters, rotation="horizontal", ha="right", va="center"
     )
     ax.set_xticks(range(heads.shape[1]))
-    ax.set_yticks(range(heads.shape[0]))
+    ax.set_yticks(range(heads.shape[0]), list(map(str, attribution.layers)))
     ax.tick_params(length=0, labelsize=style.small)

@@ -85,6 +85,7 @@ class Attribution(Result):
     after: Float64[np.ndarray, "3 token"] | None
     verdicts: tuple[Verdict | None, ...]  # None where none was asked
     chosen: int  # the token whose heads are cut one by one
+    layers: tuple[int, ...]  # the numbers of the layers that have attention
     heads: Float64[np.ndarray, "layer head"]  # the change without each head's edge to it alone
     # The change without the heads of largest effect together: the first, the first two, and so on.
     together: Float64[np.ndarray, " n"]
@@ -103,7 +104,8 @@ class Attribution(Result):
     def order(self) -> list[tuple[int, int]]:
         """The layer and head of the heads in the order of their effect, the largest first."""
         places = np.argsort(-self.heads, axis=None, kind="stable")
-        return [divmod(int(place), self.heads.shape[1]) for place in places]
+        found = [divmod(int(place), self.heads.shape[1]) for place in places]
+        return [(self.layers[layer], head) for layer, head in found]
 
     @property
     def change(self) -> Float64[np.ndarray, " token"]:

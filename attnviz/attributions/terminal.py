@@ -165,9 +165,10 @@ def second_sentence(attribution: Attribution) -> str:
 
 def heads_sentence(attribution: Attribution) -> str:
     """Return which heads carry the chosen token, alone and together."""
+    largest = np.sort(attribution.heads, axis=None)[::-1].tolist()
     heads = ", ".join(
-        f"{layer}.{head} {amount(float(attribution.heads[layer, head]), attribution)}"
-        for layer, head in attribution.order[:HEADS]
+        f"{layer}.{head} {amount(change, attribution)}"
+        for (layer, head), change in zip(attribution.order[:HEADS], largest, strict=False)
     )
     n = min(HEADS, len(attribution.together))
     return _(

@@ -29,6 +29,10 @@ DECODERS: dict[str, dict[str, Any]] = {
     "LlamaForCausalLM": SIZES | {"num_attention_heads": 4, "num_key_value_heads": 2},
     "Gemma2ForCausalLM": SIZES
     | {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 3},
+    # A convolution between layers of attention.
+    "Lfm2ForCausalLM": SIZES
+    | {"num_hidden_layers": 3, "layer_types": ["full_attention", "conv", "full_attention"]}
+    | {"num_attention_heads": 4, "num_key_value_heads": 2},
 }
 ENCODERS: dict[str, dict[str, Any]] = {
     "BertModel": SIZES | {"num_attention_heads": 4},
@@ -37,7 +41,7 @@ ENCODERS: dict[str, dict[str, Any]] = {
 WITH_HEADS: dict[str, dict[str, Any]] = {
     "BertForMaskedLM": SIZES | {"num_attention_heads": 4},
     "BertForSequenceClassification": SIZES | {"num_attention_heads": 4, "num_labels": 3},
-    "GPT2ForSequenceClassification": DECODERS["GPT2LMHeadModel"] | {"pad_token_id": 0},
+    "GPT2ForSequenceClassification": DECODERS["GPT2LMHeadModel"],  # without padding
 }
 TRANSLATORS: dict[str, dict[str, Any]] = {
     "T5ForConditionalGeneration": {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2}
@@ -172,6 +176,24 @@ def test_hidden_words_and_classes(name: str, tokenizer: Any) -> None:
         assert asked.output.probability == pytest.approx(float(likely[1]), abs=1e-5)
     for key in range(given["input_ids"].shape[1]):
         assert found.everywhere[key] == pytest.approx(divergence(run(key), before), abs=1e-5)
+
+
+def test_a_mask_of_another_name(zoo: Any) -> None:
+    """What the model takes for a mask is said, where another one is typed."""
+    with pytest.raises(InputError, match="is written <mask>"):
+        attnviz.attribute("The [MASK] is tired", zoo.folder("roberta"))
+
+
+def test_layers_without_attention(tokenizer: Any) -> None:
+    """Those with attention keep their numbers."""
+    model = make("Lfm2ForCausalLM", tokenizer, **DECODERS["Lfm2ForCausalLM"])
+    found = attnviz.attribute(TEXT, model, tokenizer, head="2.1")
+    assert found.layers == (0, 2)
+    assert {layer for layer, _ in found.order} == {0, 2}
+    expected = attnviz.attend(TEXT, model, tokenizer).weights[1, 1, -1]
+    np.testing.assert_allclose(found.weight, expected, atol=1e-5)
+    with pytest.raises(SelectionError, match="no layer 1"):
+        attnviz.attribute(TEXT, model, tokenizer, head="1.0")
 
 
 def test_the_saved_head_is_loaded(tokenizer: Any, tmp_path: Any) -> None:

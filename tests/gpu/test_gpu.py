@@ -56,6 +56,20 @@ def test_home_built_models(model: str) -> None:
     np.testing.assert_allclose(record.weights, on_cpu.weights, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("model", ["toy", "toy-decoder", "toy-transformer", "real"])
+def test_what_is_cut(model: str, real_model: str) -> None:
+    """What changes without the attention to each token, and without each head, is what changes on the CPU."""
+    opened = real_model if model == "real" else model
+    on_cpu, found = (
+        attnviz.attribute("I love all you", opened, without_heads=True, device=device)
+        for device in ("cpu", "cuda")
+    )
+    for name in ("weight", "carried", "here", "everywhere", "hidden", "heads", "without_head"):
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(on_cpu, name), rtol=1e-3, atol=1e-5, err_msg=name
+        )
+
+
 @pytest.mark.parametrize(("dtype", "error"), [("float16", 5e-3), ("bfloat16", 4e-2)])
 def test_half_formats(dtype: Dtype, error: float, real_model: str) -> None:
     """They are verified, and differ from float32 by their rounding."""

@@ -32,6 +32,7 @@ class Source(ABC):
     mask_id: int | None = None  # the token that stands for a hidden word
     mask: str = "[MASK]"  # what is typed for it
     classes: tuple[str, ...] = ()  # that the model sorts a text into
+    sorts_one: bool = False  # whether it sorts one text at a time, because it knows no padding
     # Whether it can be told which tokens are padding, so that a batch may hold sentences of several lengths.
     takes_padding: bool = True
     # The number of layers of the last run that were left out, because their rows or columns are not the tokens.

@@ -153,6 +153,7 @@ class PretrainedSource(Source):
         if is_classifier and is_one_of and not model.config.is_encoder_decoder:
             names = tuple(model.config.id2label.values())
             self.classes = names if len(names) > 1 else ()
+            self.sorts_one = model.config.get_text_config().pad_token_id is None
         self.mask_id = getattr(tokenizer, "mask_token_id", None)
         self.mask = getattr(tokenizer, "mask_token", None) or self.mask
         keeps_head = has_head or self.generates or bool(self.classes)
