@@ -15,7 +15,14 @@ from torch import Tensor
 from attnviz.attention import Note, Token, indices_of
 from attnviz.attributions.capture import Study, Variant
 from attnviz.attributions.record import Attribution, Output, OutputKind, Verdict
-from attnviz.attributions.verdicts import LEAST, RATIO, THROUGH, Comparison, compare, name_of
+from attnviz.attributions.verdicts import (
+    LEAST,
+    LEAST_OF_HEAD,
+    RATIO,
+    Comparison,
+    compare,
+    name_of,
+)
 from attnviz.capture.sources import Outputs, Source
 from attnviz.capture.targets import Target
 from attnviz.errors import InputError, ModelError, SelectionError
@@ -149,7 +156,7 @@ class _Judged:
         change = (everywhere if self._is_whole else here)[0]
         is_long = n > LONG
         # Those that can be used through other words; of a whole sentence here is NaN, and there are none.
-        through = places[everywhere[0, places] >= THROUGH * here[0, places]]
+        through = places[everywhere[0, places] >= RATIO * here[0, places]]
         tested = {
             *_largest(change, places, judged),
             *_largest(mean, places, min(judged, 1 if is_long else LARGEST_WEIGHTS)),
@@ -238,7 +245,9 @@ class _Judged:
         first, largest = int(places[changes.argmax()]), float(changes.max())
         if not counts and largest < RATIO * change:
             return first, largest, None
-        return first, largest, compare(study, self._edges(key, [first]), largest, self._random)
+        edges = self._edges(key, [first])
+        compared = compare(study, edges, largest, self._random, least_nats=LEAST_OF_HEAD)
+        return first, largest, compared
 
     def _verdict(self, key: int, change: float, everywhere: float, is_attended: bool) -> Verdict:
         """Judge a key by its cuts, and by the cut of the head that changes most alone."""
@@ -248,7 +257,7 @@ class _Judged:
         place, largest, of_head = self._head_alone(key, counts, float(change))
         layer, head = divmod(place, study.weights.shape[1])
         through: Comparison | None = None
-        is_more = everywhere >= THROUGH * change
+        is_more = everywhere >= RATIO * change
         if here is not None and not here.counts and is_more and not self._is_whole:
             weights = study.of_all_rows()
             edges, rows = _edges_to(key, weights.shape), torch.arange(weights.shape[2])

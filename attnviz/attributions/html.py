@@ -11,7 +11,14 @@ import numpy as np
 
 from attnviz.attributions import terminal
 from attnviz.attributions.record import COLUMNS, Attribution
-from attnviz.attributions.verdicts import DEVIATIONS, LEAST_NATS, RATIO, THROUGH, USED
+from attnviz.attributions.verdicts import (
+    DEVIATIONS,
+    LEAST_NATS,
+    MANY_DEVIATIONS,
+    RATIO,
+    SMALL_RATIO,
+    USED,
+)
 from attnviz.look import Look, Palette
 from attnviz.pages import WebPage
 from attnviz.render.html import build, template
@@ -40,7 +47,8 @@ def page(attribution: Attribution, look: Look) -> WebPage:
         amount=lambda change: terminal.amount(float(change), attribution),
         percent=percent,
         shade=_shade,
-        rule=(THROUGH if np.isnan(attribution.here).all() else RATIO, DEVIATIONS, LEAST_NATS),
+        rules=[(RATIO, DEVIATIONS), (SMALL_RATIO, MANY_DEVIATIONS)],
+        least=LEAST_NATS,
         heads=with_particles(terminal.heads_sentence(attribution)),
         notes=list(map(sentence, attribution.notes)),
     )

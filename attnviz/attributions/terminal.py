@@ -94,10 +94,19 @@ def first_sentence(attribution: Attribution) -> str:
     if not cuts:
         place = int(np.nanargmax(attribution.change))
         n = sum(verdict is not None for verdict in attribution.verdicts)
-        return _(
-            "None of {n} tested tokens matters clearly for {output}: the largest cut, of “{token}”, changes it by "
-            "{change}."
-        ).format(
+        largest = attribution.verdicts[place]
+        text = _(
+            N_(
+                "It cannot be told what matters for {output}: the largest cut, of “{token}”, changes it by {change}, "
+                "and there is too little to compare it with."
+            )
+            if largest is not None and largest.name == "cannot tell"
+            else N_(
+                "None of {n} tested tokens matters clearly for {output}: the largest cut, of “{token}”, changes it by "
+                "{change}."
+            )
+        )
+        return text.format(
             n=n,
             output=name,
             token=attribution.tokens[place].text,

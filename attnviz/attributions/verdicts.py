@@ -1,9 +1,9 @@
 """The rule by which a cut counts: against cuts of other edges of the same weight.
 
-A cut counts if it changes the output at least 1.5 times as much as the median of 60 control cuts, and lies more than 3
-robust deviations (1.4826 times the median absolute deviation) above that median. Out of all rows it must change twice
-as much: all edges to one key carry much the same, while those of a control partly cancel each other. And a prediction
-must change by 0.05 nats, as one of 90% does that falls to 78%: with less, tokens of random models stand out too.
+A cut counts if it changes the output at least twice as much as the median of 60 control cuts, and lies more than 3
+robust deviations (1.4826 times the median absolute deviation) above that median. Out of the rows that are read, 1.5
+times as much is enough where it lies more than 6 deviations above. And a prediction must change by 0.075 nats, as one
+of 90% does that falls to 75%: with less, tokens of random models stand out too.
 A control cuts edges of the same rows to other keys, drawn at random until their weights add up to those of the cut; of
 the last edge only the part that is needed is cut. If the output is all rows, it takes one key after another, but from
 no token its own: else any key would count.
@@ -22,13 +22,15 @@ from torch import Tensor
 from attnviz.attributions.capture import Study, Variant
 
 CONTROLS = 60
-RATIO, DEVIATIONS, STRONG = 1.5, 3.0, 5.0
+RATIO, DEVIATIONS, STRONG = 2.0, 3.0, 5.0
+SMALL_RATIO, MANY_DEVIATIONS = 1.5, 6.0
+RATIO_OF_ONE = 3.0  # the least ratio that tells something where there is one other token to cut
 # The least share of a cut that a single head's makes, if the token is used by a head alone.
 SHARE = 0.01
-THROUGH = 2.0  # the least ratio of a cut out of all rows to its controls, and to the cut here
 # Changes below this are those of rounding.
 LEAST = 1e-5
-LEAST_NATS = 0.05  # the least change of a prediction by which a token is used
+LEAST_NATS = 0.075  # the least change of a prediction by which a token is used
+LEAST_OF_HEAD = 0.01  # and that of one head, which others may cancel
 Name = Literal[
     "used",
     "used together",
@@ -52,7 +54,7 @@ class Comparison:
         False  # whether the one control is all other edges, which weigh less than the cut
     )
     least: float = LEAST  # the least change, and the least ratio, with which it counts
-    least_ratio: float = RATIO
+    least_ratio: float = SMALL_RATIO
 
     @property
     def ratio(self) -> float:
@@ -68,10 +70,11 @@ class Comparison:
     @property
     def counts(self) -> bool:
         """Whether the cut counts."""
+        deviations = DEVIATIONS if self.ratio >= RATIO else MANY_DEVIATIONS
         return (
             self.change > self.least
             and self.ratio >= self.least_ratio
-            and self.deviations > DEVIATIONS
+            and self.deviations > deviations
         )
 
     @property
@@ -87,8 +90,9 @@ def compare(
     random: np.random.Generator,
     weights: Float[Tensor, "layer head row key"] | None = None,
     rows: Tensor | None = None,
+    least_nats: float = LEAST_NATS,
 ) -> Comparison | None:
-    """Compare a cut with controls; None if no other edge has a weight.
+    """Compare a cut with controls; None if there is too little else to cut.
 
     `edges` are those of the cut among the `weights` of the same rows, if these are not the rows that are read.
     """
@@ -101,7 +105,8 @@ def compare(
         is_other &= ~torch.eye(*weights.shape[2:], dtype=torch.bool)
     others = is_other.flatten().nonzero()[:, 0]
     shares = weights.flatten()[others].double().numpy()
-    if not len(others):
+    n_others = len(torch.unique(others % weights.shape[-1]))
+    if not n_others:
         return None
     is_rest = bool(shares.sum() <= total)
     if is_rest:  # all other edges together weigh less: they are the one control
@@ -117,14 +122,15 @@ def compare(
     changes, _ = study.run(variants, rows)
     median = float(np.median(changes))
     spread = 1.4826 * float(np.median(np.abs(changes - median)))
-    return Comparison(
+    found = Comparison(
         change=change,
         controls=median,
         spread=spread,
         is_rest=is_rest,
-        least=LEAST_NATS if study.predicts else LEAST,
-        least_ratio=RATIO if rows is None and not reads_all else THROUGH,
+        least=least_nats if study.predicts else LEAST,
+        least_ratio=SMALL_RATIO if rows is None and not reads_all else RATIO,
     )
+    return None if n_others == 1 and found.ratio < RATIO_OF_ONE else found
 
 
 def _draw(
@@ -170,7 +176,7 @@ def name_of(
 
     Args:
         here: the cut out of the rows that are read; None if nothing is left to compare it with.
-        everywhere: the cut out of all rows; None if it changes less than `THROUGH` times as much.
+        everywhere: the cut out of all rows; None if it changes less than `RATIO` times as much.
         head: the cut of the head that changes most alone.
         is_attended: whether the token has at least an even share of the attention.
     """

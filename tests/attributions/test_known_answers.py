@@ -90,12 +90,12 @@ def test_edges_out_of_all_rows(
     """What a cut everywhere is compared by are the same edges: of all rows and layers that the output depends on."""
     pairs = list[tuple[float, float]]()
 
-    def spy(study: Any, edges: Any, change: float, random: Any, *others: Any) -> Any:
+    def spy(study: Any, edges: Any, change: float, random: Any, *others: Any, **more: Any) -> Any:
         if others:
             weights, rows = others
             assert float(weights.flatten()[edges].sum()) > 0
             pairs.append((study.run([Variant(edges=edges)], rows)[0][0], change))
-        return compare(study, edges, change, random, *others)
+        return compare(study, edges, change, random, *others, **more)
 
     monkeypatch.setattr("attnviz.attributions.build.compare", spy)
     build(attnviz.open_source(name), TEXT, judged=20, **asked)  # type: ignore[arg-type]
@@ -144,7 +144,10 @@ SMALL = cut(0.04, 0.01, 0.001, least=0.05)
         (cut(0.3), None, cut(0.3), "used"),
         (cut(0.3), None, cut(0.1), "used together"),
         (cut(0.14), None, None, "not used"),
-        (cut(0.16, spread=0.03), None, None, "not used"),
+        (cut(0.17), None, None, "used together"),
+        (cut(0.17, spread=0.02), None, None, "not used"),
+        (cut(0.24, spread=0.04), None, None, "used together"),
+        (cut(0.24, spread=0.05), None, None, "not used"),
         (SMALL, None, None, "not used"),
         (cut(0.1), cut(0.21, least_ratio=2.0), None, "used through other words"),
         (cut(0.1), cut(0.19, least_ratio=2.0), None, "not used"),
@@ -157,5 +160,5 @@ SMALL = cut(0.04, 0.01, 0.001, least=0.05)
 def test_rule(
     here: Comparison | None, everywhere: Comparison | None, head: Comparison | None, name: str
 ) -> None:
-    """1.5 times the controls and 3 deviations above them, twice as much everywhere, and the least that counts."""
+    """Twice the controls and 3 deviations above them, here also 1.5 times and 6 above, and the least that counts."""
     assert name_of(here, everywhere, head, is_attended=False) == name

@@ -15,7 +15,7 @@ import numpy as np
 from attnviz.attributions.api import attribute
 from attnviz.attributions.record import Attribution, Verdict
 from attnviz.attributions.terminal import verdict_name
-from attnviz.attributions.verdicts import CONTROLS, LEAST_NATS, RATIO, THROUGH, USED
+from attnviz.attributions.verdicts import CONTROLS, LEAST_NATS, RATIO, SMALL_RATIO, USED
 from attnviz.capture.attend import attend
 from attnviz.capture.sources.home_built import CircuitSource
 from attnviz.models.circuit import RIGHT
@@ -121,10 +121,10 @@ def build_story() -> Story:
             _(
                 "“one head” cuts the head that changes most alone, “cut here” all heads in the query's row, "
                 "“everywhere” all rows. Any large cut changes something. So “equal weight” is the median of {n} cuts "
-                "of other edges with the same total weight: a cut counts if it changes at least {ratio} times as "
-                "much (of all rows {through:g} times), lies clearly above their spread, and moves the prediction by "
-                "{least} nats."
-            ).format(n=CONTROLS, ratio=RATIO, through=THROUGH, least=LEAST_NATS),
+                "of other edges with the same total weight. A cut counts if it changes at least {ratio:g} times as "
+                "much and lies above their spread, or, in the query's row, {small:g} times as much and far above it; "
+                "and if it moves the prediction by {least} nats."
+            ).format(n=CONTROLS, ratio=RATIO, small=SMALL_RATIO, least=LEAST_NATS),
             _table(
                 _("The circuit: the query's weights, and changes of the prediction in nats"), kinds
             ),
