@@ -38,6 +38,8 @@ from attnviz.text.messages import _, pgettext
 from attnviz.text.notes import proof
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
 
 WIDTH = 10.0  # inches, where the style leaves it open
@@ -45,6 +47,7 @@ ROW = 2.0  # the height of a token's row, in sizes of letters
 NARROW = 5.0  # inches; a narrower picture has two columns and no map
 GAP = 0.2  # inches between the texts and the charts
 LABEL = 18  # most characters of a token
+MOST_TICKS = 8  # heads that are numbered on a map
 
 
 def draw(attribution: Attribution, look: Look) -> Picture:
@@ -91,8 +94,13 @@ def draw(attribution: Attribution, look: Look) -> Picture:
                 (height - top - bottom) / height,
             ),
         )
-        is_map = attribution.heads.size > 1 and not is_narrow
-        shares = [*[1.0] * len(columns), *[1.6] * is_map]
+        token = clip(attribution.tokens[attribution.chosen].text, LABEL)
+        maps = {_("“{token}”, by head").format(token=token): attribution.heads}
+        if attribution.without_head is not None:
+            maps[_("Without each head at all")] = attribution.without_head
+        if attribution.heads.size == 1 or is_narrow:
+            maps = {}
+        shares = [*[1.0] * len(columns), *[1.6] * len(maps)]
         axes = figure.subplots(1, len(shares), squeeze=False, width_ratios=shares)[0]
         for ax, (name, values) in zip(axes, columns.items(), strict=False):
             names = labels if ax is axes[0] else [""] * len(labels)
@@ -105,8 +113,8 @@ def draw(attribution: Attribution, look: Look) -> Picture:
         for tick, place in zip(last.get_yticklabels(), places, strict=True):
             tick.set_color(theme.ink if used[place] else theme.quiet)
         last.spines[:].set_visible(False)
-        if is_map:
-            _map_of_heads(axes[-1], attribution, look, style, theme)
+        for ax, (name, heads) in zip(axes[len(columns) :], maps.items(), strict=True):
+            _map_of_heads(ax, name, heads, attribution.layers, look, style, theme)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
         # The solver's last bits change from run to run, and equal attributions should give equal files.
@@ -150,18 +158,23 @@ def _bars(
 
 
 def _map_of_heads(
-    ax: Axes, attribution: Attribution, look: Look, style: Style, theme: Theme
+    ax: Axes,
+    title: str,
+    heads: np.ndarray,
+    layers: Sequence[int],
+    look: Look,
+    style: Style,
+    theme: Theme,
 ) -> None:
-    """Draw the change without each head's edge to the chosen token, as a map of layers and heads."""
-    heads = attribution.heads
+    """Draw the change without each head as a map of layers and heads."""
     table = colours(look.palette, on_dark=theme.is_dark)
     ax.imshow(table[levels(heads, float(heads.max()) or 1.0)], interpolation="none")
-    token = clip(attribution.tokens[attribution.chosen].text, LABEL)
-    ax.set_title(_("“{token}”, by head").format(token=token), fontsize=style.letters)
+    ax.set_title(title, fontsize=style.letters)
     ax.set_xlabel(_("head"), fontsize=style.letters)
     ax.set_ylabel(
         _("layer"), fontsize=style.letters, rotation="horizontal", ha="right", va="center"
     )
-    ax.set_xticks(range(heads.shape[1]))
-    ax.set_yticks(range(heads.shape[0]), list(map(str, attribution.layers)))
+    every = math.ceil(heads.shape[1] / MOST_TICKS)
+    ax.set_xticks(range(0, heads.shape[1], every))
+    ax.set_yticks(range(0, heads.shape[0], every), list(map(str, layers[::every])))
     ax.tick_params(length=0, labelsize=style.small)

@@ -103,9 +103,13 @@ class Attribution(Result):
     @property
     def order(self) -> list[tuple[int, int]]:
         """The layer and head of the heads in the order of their effect, the largest first."""
-        places = np.argsort(-self.heads, axis=None, kind="stable")
-        found = [divmod(int(place), self.heads.shape[1]) for place in places]
-        return [(self.layers[layer], head) for layer, head in found]
+        return [(layer, head) for layer, head, _change in self.ranked(self.heads)]
+
+    def ranked(self, changes: Float64[np.ndarray, "layer head"]) -> list[tuple[int, int, float]]:
+        """Return layer, head and change of all heads, the largest change first."""
+        places = np.argsort(-changes, axis=None, kind="stable")
+        found = [divmod(int(place), changes.shape[1]) for place in places]
+        return [(self.layers[row], head, float(changes[row, head])) for row, head in found]
 
     @property
     def change(self) -> Float64[np.ndarray, " token"]:

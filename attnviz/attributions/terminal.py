@@ -173,20 +173,27 @@ def second_sentence(attribution: Attribution) -> str:
 
 
 def heads_sentence(attribution: Attribution) -> str:
-    """Return which heads carry the chosen token, alone and together."""
-    largest = np.sort(attribution.heads, axis=None)[::-1].tolist()
-    heads = ", ".join(
-        f"{layer}.{head} {amount(change, attribution)}"
-        for (layer, head), change in zip(attribution.order[:HEADS], largest, strict=False)
-    )
+    """Return which heads carry the chosen token, alone and together, and which the output needs at all."""
     n = min(HEADS, len(attribution.together))
-    return _(
+    sentence = _(
         "Heads that carry “{token}”, each cut alone: {heads}; these {n} together: {together}."
     ).format(
         token=attribution.tokens[attribution.chosen].text,
-        heads=heads,
+        heads=_largest_heads(attribution.heads, attribution),
         n=n,
         together=amount(float(attribution.together[n - 1]), attribution),
+    )
+    if attribution.without_head is None:
+        return sentence
+    largest = _largest_heads(attribution.without_head, attribution)
+    at_all = _("Without one head at all, for any token: {heads}.").format(heads=largest)
+    return f"{sentence} {at_all}"
+
+
+def _largest_heads(changes: Float64[np.ndarray, "layer head"], attribution: Attribution) -> str:
+    return ", ".join(
+        f"{layer}.{head} {amount(change, attribution)}"
+        for layer, head, change in attribution.ranked(changes)[:HEADS]
     )
 
 

@@ -396,6 +396,17 @@ class TestCommand:
         assert files[0].read_bytes() == files[1].read_bytes()
         assert "eating" in files[0].read_text(encoding="utf-8")
 
+    def test_heads(self, typed: Callable[..., Result], tmp_path: Any) -> None:
+        """What changes without each head at all is printed and drawn."""
+        output = tmp_path / "a.svg"
+        result = typed("attribute", "--toy", TEXT, "--for", "it", "--heads", "-o", str(output))
+        changes = attnviz.attribute(TEXT, "toy", target="it", without_heads=True).without_head
+        assert changes is not None
+        layer, head = np.unravel_index(changes.argmax(), changes.shape)
+        answer = " ".join(result.output.split())
+        assert f"for any token: {layer}.{head} {changes.max():.0%}" in answer
+        assert "Without each head at all" in output.read_text(encoding="utf-8")
+
     def test_files(self, typed: Callable[..., Result], tmp_path: Any) -> None:
         """JSON has everything, CSV a row for each token, and the data frame the same numbers."""
         paths = [tmp_path / "a.json", tmp_path / "a.csv"]
