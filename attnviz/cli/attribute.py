@@ -60,7 +60,7 @@ def attribute(
     device: opt.Device = "auto",
     trust_remote_code: opt.TrustRemoteCode = False,
     head: Annotated[
-        str | None,
+        list[str] | None,
         opt.option(panel=opt.SHOWN, metavar="L.H", help="The weights of one head, such as 1.3."),
     ] = None,
     heads: Annotated[
@@ -82,7 +82,7 @@ def attribute(
     """
     if sum(output is not None for output in (target, word, label)) > 1:
         raise SettingsError("give one output: --for, --for-word or --for-class")
-    paths = output or []
+    paths, place = output or [], opt.one_head(head)
     from attnviz.attributions.record import Attribution
 
     check_outputs(paths, Attribution.ENDINGS)
@@ -105,7 +105,7 @@ def attribute(
             target=target,
             word=word,
             label=label,
-            head=head,
+            head=place,
             without_heads=heads,
             on_runs=report,
         )

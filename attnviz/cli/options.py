@@ -233,6 +233,13 @@ def parse_heads(
         raise SettingsError(str(error), "head") from None
 
 
+def one_head(head: Sequence[str] | None) -> str | None:
+    """Return the head that is given where one is shown. Raises SettingsError: several are given."""
+    if head and len(head) > 1:
+        raise SettingsError(f"one head is shown here, not {' and '.join(head)}", "head")
+    return head[0] if head else None
+
+
 def parse_means(
     layer: Sequence[str] | None, head: Sequence[str] | None
 ) -> tuple[MeanAxis, ...] | None:

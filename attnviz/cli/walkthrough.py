@@ -81,7 +81,7 @@ def walkthrough(
     device: opt.Device = "auto",
     trust_remote_code: opt.TrustRemoteCode = False,
     head: Annotated[
-        str | None,
+        list[str] | None,
         opt.option(panel=opt.SHOWN, metavar="L.H", help="One head, such as 1.3; 3: of any layer."),
     ] = None,
     whole_layer: Annotated[
@@ -145,7 +145,7 @@ def walkthrough(
             "trust_remote_code": trust_remote_code,
             "pair": None if pair is None else read_text(pair, None, "the second sentence"),
             "target": target,
-            "head": head,
+            "head": opt.one_head(head),
             "layer": whole_layer,
             "whole_layer": whole_layer is not None,
             "kind": kind,

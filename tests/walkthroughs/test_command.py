@@ -92,6 +92,10 @@ REFUSED = [
 MISUSED = [
     ("--toy -m toy-ko", "give --toy or another model, not both"),
     ("--query I --all-queries", "give one query or all, not both"),
+    (
+        "I --head 0.1 --head 1.2",
+        "Invalid value for '--head': one head is shown here, not 0.1 and 1.2",
+    ),
     ("--whole-layer 1 --head 1.0", "give one head or the whole layer, not both"),
     ("--example seq2seq --input x.json", "give one of example, numbers and exercise"),
     ("--example seq2seq I", BY_HAND),
