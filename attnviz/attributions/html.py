@@ -39,6 +39,7 @@ LONGEST = 80  # characters of a token
 def page(attribution: Attribution, look: Look) -> WebPage:
     """Return an attribution as one interactive HTML page. Raises SelectionError: the palette is unknown."""
     theme_of(look.theme, look.palette)
+    power = 1 if attribution.after is None else 2  # of divergences, which grow with the square
     body = template(HERE / "templates" / "attribution.html").render(
         attribution=attribution,
         columns=list(_columns(attribution)),
@@ -47,7 +48,7 @@ def page(attribution: Attribution, look: Look) -> WebPage:
         amount=lambda change: terminal.amount(float(change), attribution),
         percent=percent,
         shade=_shade,
-        rules=[(RATIO, DEVIATIONS), (SMALL_RATIO, MANY_DEVIATIONS)],
+        rules=[(RATIO**power, DEVIATIONS), (SMALL_RATIO**power, MANY_DEVIATIONS)],
         least=LEAST_NATS,
         heads=with_particles(terminal.heads_sentence(attribution)),
         notes=list(map(sentence, attribution.notes)),

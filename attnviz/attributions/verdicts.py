@@ -2,8 +2,9 @@
 
 A cut counts if it changes the output at least twice as much as the median of 60 control cuts, and lies more than 3
 robust deviations (1.4826 times the median absolute deviation) above that median. Out of the rows that are read, 1.5
-times as much is enough where it lies more than 6 deviations above. And a prediction must change by 0.075 nats, as one
-of 90% does that falls to 75%: with less, tokens of random models stand out too.
+times as much is enough where it lies more than 6 deviations above. The divergence of a prediction grows with the square
+of the change: it must be 4 times as much, or 2.25. And it must be 0.05 nats, as that of one of 90% that falls to 78%:
+with less, tokens of random models stand out too.
 A control cuts edges of the same rows to other keys, drawn at random until their weights add up to those of the cut; of
 the last edge only the part that is needed is cut. If the output is all rows, it takes one key after another, but from
 no token its own: else any key would count.
@@ -11,6 +12,7 @@ no token its own: else any key would count.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,7 +31,7 @@ RATIO_OF_ONE = 3.0  # the least ratio that tells something where there is one ot
 SHARE = 0.01
 # Changes below this are those of rounding.
 LEAST = 1e-5
-LEAST_NATS = 0.075  # the least change of a prediction by which a token is used
+LEAST_NATS = 0.05  # the least change of a prediction by which a token is used
 LEAST_OF_HEAD = 0.01  # and that of one head, which others may cancel
 Name = Literal[
     "used",
@@ -53,13 +55,15 @@ class Comparison:
     is_rest: bool = (
         False  # whether the one control is all other edges, which weigh less than the cut
     )
+    is_divergence: bool = False
     least: float = LEAST  # the least change, and the least ratio, with which it counts
     least_ratio: float = SMALL_RATIO
 
     @property
     def ratio(self) -> float:
-        """How many times the controls' median the change is."""
-        return self.change / self.controls if self.controls > 0 else np.inf
+        """How many times the controls' median the change is; of divergences, which grow with its square, the root."""
+        times = self.change / self.controls if self.controls > 0 else math.inf
+        return math.sqrt(times) if self.is_divergence else times
 
     @property
     def deviations(self) -> float:
@@ -127,6 +131,7 @@ def compare(
         controls=median,
         spread=spread,
         is_rest=is_rest,
+        is_divergence=study.predicts,
         least=least_nats if study.predicts else LEAST,
         least_ratio=SMALL_RATIO if rows is None and not reads_all else RATIO,
     )

@@ -136,6 +136,10 @@ def cut(
 
 
 SMALL = cut(0.04, 0.01, 0.001, least=0.05)
+FOUR_TIMES, THREE_TIMES = (
+    Comparison(change=change, controls=0.1, spread=0.04, is_divergence=True)
+    for change in (0.41, 0.3)
+)
 
 
 @pytest.mark.parametrize(
@@ -149,6 +153,8 @@ SMALL = cut(0.04, 0.01, 0.001, least=0.05)
         (cut(0.24, spread=0.04), None, None, "used together"),
         (cut(0.24, spread=0.05), None, None, "not used"),
         (SMALL, None, None, "not used"),
+        (FOUR_TIMES, None, None, "used together"),
+        (THREE_TIMES, None, None, "not used"),
         (cut(0.1), cut(0.21, least_ratio=2.0), None, "used through other words"),
         (cut(0.1), cut(0.19, least_ratio=2.0), None, "not used"),
         (cut(0.01), SMALL, None, "not used"),
@@ -160,5 +166,5 @@ SMALL = cut(0.04, 0.01, 0.001, least=0.05)
 def test_rule(
     here: Comparison | None, everywhere: Comparison | None, head: Comparison | None, name: str
 ) -> None:
-    """Twice the controls and 3 deviations above them, here also 1.5 times and 6 above, and the least that counts."""
+    """Twice the controls and 3 deviations above, here also 1.5 times and 6 above; 4 times a divergence; the least."""
     assert name_of(here, everywhere, head, is_attended=False) == name

@@ -124,7 +124,7 @@ def build_story() -> Story:
                 "of other edges with the same total weight. A cut counts if it changes at least {ratio:g} times as "
                 "much and lies above their spread, or, in the query's row, {small:g} times as much and far above it; "
                 "and if it moves the prediction by {least} nats."
-            ).format(n=CONTROLS, ratio=RATIO, small=SMALL_RATIO, least=LEAST_NATS),
+            ).format(n=CONTROLS, ratio=RATIO**2, small=SMALL_RATIO**2, least=LEAST_NATS),
             _table(
                 _("The circuit: the query's weights, and changes of the prediction in nats"), kinds
             ),
