@@ -85,8 +85,9 @@ def build(
         raise InputError(
             "a text of one token attends to itself alone: there is nothing to take out"
         )
-    usual = Source.mask
-    if source.mask_id is not None and usual in text and source.mask != usual and of is None:
+    if of is None and Source.mask in text and source.mask_id is None:
+        raise InputError(f"{source.name} predicts no hidden words: leave out {Source.mask}")
+    if of is None and Source.mask in text and source.mask != Source.mask:
         raise InputError(f"a hidden word of {source.name} is written {source.mask}")
     kind_of_output, rows = _output(source, sentence.tokens, of, word, label)
     study = Study(
@@ -110,9 +111,11 @@ def build(
         chance = float(study.before[number].exp())
     elif kind_of_output == "word":
         name = "".join(_texts(sentence.tokens, rows))
+    # The tokens are those of the source: no row of theirs is a step of the translation.
+    notes = tuple(note for note in sentence.notes if not note.code.startswith("row_generates"))
     output = Output(kind=kind_of_output, text=name, rows=rows, probability=chance)
     return _Judged(study, judged, seed).attribution(
-        source, text, tokens, output, head, without_heads=without_heads, notes=sentence.notes
+        source, text, tokens, output, head, without_heads=without_heads, notes=notes
     )
 
 
@@ -144,7 +147,7 @@ class _Judged:
             # The tokens that are attended to most, or that most is written from.
             ranks = [np.argsort(np.argsort(np.nan_to_num(column))) for column in (mean, length)]
             order = np.argsort(-np.maximum(*ranks), kind="stable")
-            places, judged = np.sort(order[:CUT_OF_LONG]), JUDGED_OF_LONG
+            places, judged = np.sort(order[:CUT_OF_LONG]), min(judged, JUDGED_OF_LONG)
             notes = (*notes, Note.of("cut_of_long", n=len(places), total=n))
         # The changes of each token and the probabilities after them; NaN of tokens that are not cut.
         here, everywhere, hidden = np.full((3, 2, n), np.nan)
@@ -164,12 +167,16 @@ class _Judged:
         }
         # It gets an even share of all attention, or more than half of a head's.
         is_attended = (mean * n >= 1) | (study.weights.amax(dim=(0, 1, 2)) > 0.5).numpy()
+        # Nothing can be told where no cut moves the output by more than rounding does.
+        moves = np.nanmax([change, everywhere[0]]) > max(LEAST, study.receipt.tolerance)
         chosen = int(np.nanargmax(change))
         heads = self._heads(chosen)
         verdicts = [
-            self._verdict(key, change[key], everywhere[0, key], is_attended[key])
-            if key in tested
-            else None
+            None
+            if key not in tested
+            else self._verdict(key, change[key], everywhere[0, key], is_attended[key])
+            if moves
+            else Verdict(name="cannot tell")
             for key in range(n)
         ]
         order = np.argsort(-heads, axis=None, kind="stable")[:TOGETHER]
@@ -221,7 +228,7 @@ class _Judged:
         if carried is None:
             return weight, np.full(len(weight), np.nan)
         length = carried.double().mean(dim=(0, 1)).numpy()
-        return weight, length / length.sum()
+        return weight, length / max(length.sum(), np.finfo(np.float64).tiny)
 
     def _heads(self, key: int) -> np.ndarray:
         """Return the change without each head's edges to a key alone, [layer, head]."""
@@ -264,11 +271,8 @@ class _Judged:
             is_own = study.is_self[:, None, None] & (rows == key)
             edges = edges[~is_own.expand_as(edges)]
             through = compare(study, edges, float(everywhere), self._random, weights, rows)
-        # Of a token that is attended to nothing can be told if neither cuts nor controls move more than rounding.
-        largest_change = max(change, everywhere, 0.0 if here is None else here.controls)
-        moves = largest_change > max(LEAST, study.receipt.tolerance) or not is_attended
         return Verdict(
-            name=name_of(here if moves else None, through, of_head, is_attended=is_attended),
+            name=name_of(here, through, of_head, is_attended=is_attended),
             here=here,
             everywhere=through,
             head=(study.layers[layer], head),
@@ -322,6 +326,8 @@ def _output(
     if of == SENTENCE or (is_usual and is_encoder and not masks):
         return SENTENCE, tuple(places)
     if of is None and is_encoder:
+        if source.classes:
+            raise ModelError(f"{source.name} predicts a class of the text, and no words")
         if len(masks) != 1:
             numbers = f"{len(masks)} words are hidden" if masks else "no word is hidden"
             raise InputError(f"{numbers}: write {source.mask} for one word")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 WIDTH = 10.0  # inches, where the style leaves it open
 ROW = 2.0  # the height of a token's row, in sizes of letters
-NARROW = 5.0  # inches; a narrower picture has two columns and no map
+NARROW = 5.0  # inches; a narrower picture has three columns and no map
 GAP = 0.2  # inches between the texts and the charts
 LABEL = 18  # most characters of a token
 MOST_TICKS = 8  # heads that are numbered on a map
@@ -67,9 +68,8 @@ def draw(attribution: Attribution, look: Look) -> Picture:
     typefaces = typefaces_for([title, caption, *labels, *verdicts, *columns])
     width = style.width or WIDTH
     is_narrow = width < NARROW
-    if is_narrow:  # the weights, and the cut that the verdicts are about
-        cut = "everywhere" if np.isnan(attribution.here).all() else "cut here"
-        kept = {pgettext("column", "weight"), pgettext("column", cut)}
+    if is_narrow:  # the weights, and the cuts that the verdicts are about
+        kept = {pgettext("column", name) for name in ("weight", "cut here", "everywhere")}
         columns = {name: values for name, values in columns.items() if name in kept}
     text_width = width - 2 * style.margin
     head = break_lines([title] * style.has_title, text_width, 1.25 * style.letters)
@@ -148,8 +148,8 @@ def _bars(
         for value in values
     ]
     ax.bar_label(bars, texts, padding=2, fontsize=style.small, color=theme.quiet)
-    ax.set_xlim(0, 1.7 * max(float(shown.max()), 1e-12))
-    ax.set_title(name, fontsize=style.letters)
+    ax.set_xlim(0, 2 * max(float(shown.max()), 1e-12))
+    ax.set_title(name, fontsize=style.small)
     ax.set_xticks([])
     ax.set_yticks(range(len(values)), labels)
     ax.tick_params(length=0, labelsize=style.letters)
@@ -169,7 +169,7 @@ def _map_of_heads(
     """Draw the change without each head as a map of layers and heads."""
     table = colours(look.palette, on_dark=theme.is_dark)
     ax.imshow(table[levels(heads, float(heads.max()) or 1.0)], interpolation="none")
-    ax.set_title(title, fontsize=style.letters)
+    ax.set_title("\n".join(textwrap.wrap(title, LABEL)), fontsize=style.letters)
     ax.set_xlabel(_("head"), fontsize=style.letters)
     ax.set_ylabel(
         _("layer"), fontsize=style.letters, rotation="horizontal", ha="right", va="center"

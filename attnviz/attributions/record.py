@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -39,11 +40,11 @@ class Verdict:
     """Whether the output depends on what is carried from a token."""
 
     name: Name
-    here: Comparison | None  # the cut out of the rows of the output beside its controls
+    here: Comparison | None = None  # the cut out of the rows of the output beside its controls
     everywhere: Comparison | None = None  # the cut out of all rows, if it was compared
     head: tuple[int, int] | None = None  # the layer and head whose cut alone changes most
     of_head: Comparison | None = None  # that cut beside its controls
-    alone: float  # what that cut changes
+    alone: float = math.nan  # what that cut changes
 
     @property
     def counted(self) -> Comparison | None:

@@ -10,7 +10,7 @@ from jaxtyping import Float64
 from rich.text import Text
 
 from attnviz.attributions.record import Attribution, Verdict
-from attnviz.attributions.verdicts import Comparison, Name
+from attnviz.attributions.verdicts import LEAST, Comparison, Name
 from attnviz.render.columns import Column
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import table
@@ -64,7 +64,7 @@ def amount(change: float, attribution: Attribution) -> str:
     if math.isnan(change):
         return ""
     if attribution.output.unit == "share":
-        return percent(change)
+        return percent(change if change > LEAST else 0.0)
     return f"{change:.1g}" if 1e-4 <= change < 0.01 else f"{change:.2f}"
 
 
@@ -95,17 +95,18 @@ def first_sentence(attribution: Attribution) -> str:
         place = int(np.nanargmax(attribution.change))
         n = sum(verdict is not None for verdict in attribution.verdicts)
         largest = attribution.verdicts[place]
-        text = _(
-            N_(
+        if largest is None:
+            text = _("The largest cut for {output}, of “{token}”, changes it by {change}.")
+        elif largest.name == "cannot tell":
+            text = _(
                 "It cannot be told what matters for {output}: the largest cut, of “{token}”, changes it by {change}, "
                 "and there is too little to compare it with."
             )
-            if largest is not None and largest.name == "cannot tell"
-            else N_(
+        else:
+            text = _(
                 "None of {n} tested tokens matters clearly for {output}: the largest cut, of “{token}”, changes it by "
                 "{change}."
             )
-        )
         return text.format(
             n=n,
             output=name,
@@ -165,6 +166,8 @@ def second_sentence(attribution: Attribution) -> str:
     }
     if verdict.counted is not None:
         text = _("“{token}” gets most of the attention ({share}), and is used.")
+    elif attribution.head is not None:  # the numbers are those of all heads
+        text = _("“{token}” gets most of the attention ({share}), and is not used.")
     else:
         text = _(
             "“{token}” gets most of the attention ({share}), and is not used ({change}; {controls})."
@@ -186,8 +189,12 @@ def heads_sentence(attribution: Attribution) -> str:
     if attribution.without_head is None:
         return sentence
     largest = _largest_heads(attribution.without_head, attribution)
-    at_all = _("Without one head at all, for any token: {heads}.").format(heads=largest)
-    return f"{sentence} {at_all}"
+    at_all = (
+        _("Without one head of the cross-attention, for any token: {heads}.")
+        if attribution.kind == "cross"
+        else _("Without one head at all, for any token: {heads}.")
+    )
+    return f"{sentence} {at_all.format(heads=largest)}"
 
 
 def _largest_heads(changes: Float64[np.ndarray, "layer head"], attribution: Attribution) -> str:
@@ -243,15 +250,16 @@ def _columns(attribution: Attribution, screen: Screen) -> list[Column]:
             percent(float(values[place])) if is_share else amount(float(values[place]), attribution)
             for place in places
         ]
-        # A narrow terminal keeps the weights, and the cuts that the verdicts are about.
-        is_spare = values is not attribution.weight and values is not change
-        columns.append(Column(title, cells, right=True, spare=is_spare))
+        # A narrow terminal keeps the verdicts, and the cuts that they are about.
+        order = [change, attribution.weight, attribution.everywhere, attribution.carried]
+        spare = next((k for k, kept in enumerate(order) if kept is values), len(order))
+        columns.append(Column(title, cells, right=True, spare=spare))
     verdicts = [spell(verdict_name(attribution.verdicts[place]), screen) for place in places]
     columns.append(Column(pgettext("column", "verdict"), verdicts))
     top = max(float(np.nanmax(change)), 1e-12)
     mark = "█" if screen.unicode else "#"
     bars = [mark * round(BAR * float(np.nan_to_num(change[place])) / top) for place in places]
-    return [*columns, Column("", bars, spare=True)]
+    return [*columns, Column("", bars, spare=len(columns))]
 
 
 def meaning(attribution: Attribution) -> str:

@@ -56,6 +56,8 @@ class Comparison:
         False  # whether the one control is all other edges, which weigh less than the cut
     )
     is_divergence: bool = False
+    # Whether the other edges weigh at least twice as much as the cut: else all controls are much alike.
+    has_room: bool = True
     least: float = LEAST  # the least change, and the least ratio, with which it counts
     least_ratio: float = SMALL_RATIO
 
@@ -84,7 +86,7 @@ class Comparison:
     @property
     def is_strong(self) -> bool:
         """Whether the cut counts, and lies far above many controls."""
-        return self.counts and self.spread > 0 and self.deviations > STRONG
+        return self.counts and self.has_room and self.spread > 0 and self.deviations > STRONG
 
 
 def compare(
@@ -131,6 +133,7 @@ def compare(
         controls=median,
         spread=spread,
         is_rest=is_rest,
+        has_room=bool(shares.sum() >= 2 * total),
         is_divergence=study.predicts,
         least=least_nats if study.predicts else LEAST,
         least_ratio=SMALL_RATIO if rows is None and not reads_all else RATIO,

@@ -43,11 +43,13 @@ class Target:
         """Return how far each variant is from the output before.
 
         Of a vector it is the distance as a share of the vector's length; of probabilities the divergence KL(before ||
-        after) in nats.
+        after) in nats. Raises ModelError: the vector is 0.
         """
         if not self.predicts:
             distance: Tensor = torch.linalg.vector_norm(after - before, dim=1)
             length: Tensor = torch.linalg.vector_norm(before)
+            if length == 0:
+                raise ModelError("the vector of the output is 0: a change is no share of it")
             return distance / length
         # A word that is never predicted has no share in the divergence.
         terms = before.exp() * (before - after)

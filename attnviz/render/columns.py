@@ -16,5 +16,5 @@ class Column:
     right: bool = False  # whether the cells are aligned on the right, as numbers are
     # The smallest width in a narrow terminal, if the column may be narrower than its widest cell; 0 if it may not.
     least: int = 0
-    spare: bool = False  # whether a narrow terminal leaves it out before the others
+    spare: int = 0  # a narrow terminal leaves out the columns with the largest numbers first
     roles: Sequence[Any] = ()  # of a table of heads: the role of each cell, which gives its colour

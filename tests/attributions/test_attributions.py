@@ -184,6 +184,22 @@ def test_a_mask_of_another_name(zoo: Any) -> None:
         attnviz.attribute("The [MASK] is tired", zoo.folder("roberta"))
 
 
+def test_nothing_moves(tokenizer: Any) -> None:
+    """Where the attention writes nothing, it cannot be told what matters; a vector of 0 is refused."""
+    model = make("BertModel", tokenizer, **ENCODERS["BertModel"])
+    with torch.no_grad():
+        for layer in model.encoder.layer:
+            layer.attention.output.dense.weight.zero_()
+    found = attnviz.attribute(TEXT, model, tokenizer, target="it")
+    assert {verdict.name for verdict in found.verdicts if verdict} == {"cannot tell"}
+    assert not any(verdict.is_strong for verdict in found.verdicts if verdict)
+    with torch.no_grad():
+        model.encoder.layer[-1].output.LayerNorm.weight.zero_()
+        model.encoder.layer[-1].output.LayerNorm.bias.zero_()
+    with pytest.raises(ModelError, match="the vector of the output is 0"):
+        attnviz.attribute(TEXT, model, tokenizer, target="it")
+
+
 def test_layers_without_attention(tokenizer: Any) -> None:
     """Those with attention keep their numbers."""
     model = make("Lfm2ForCausalLM", tokenizer, **DECODERS["Lfm2ForCausalLM"])
@@ -206,6 +222,8 @@ def test_the_saved_head_is_loaded(tokenizer: Any, tmp_path: Any) -> None:
         found = attnviz.attribute(text if kind == "hidden" else TEXT, tmp_path / name, judged=0)
         assert found.output.kind == kind
     bare = make("BertModel", tokenizer, **ENCODERS["BertModel"])
+    with pytest.raises(ModelError, match="predicts a class of the text, and no words"):
+        attnviz.attribute(TEXT, tmp_path / name, word="it")
     with pytest.raises(ModelError, match="AutoModelForMaskedLM"):
         attnviz.attribute(text, bare, tokenizer)
     with pytest.raises(ModelError, match="AutoModelForSequenceClassification"):
@@ -352,6 +370,7 @@ def test_heads_left_out() -> None:
             "toy-random .* predicts no next word",
         ),
         ({"model": "toy-seq2seq", "text": "I love you"}, ModelError, "attends once a step"),
+        ({"model": "toy-decoder", "text": "I [MASK] you"}, InputError, "leave out .MASK."),
     ],
 )
 def test_refused(given: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -373,19 +392,20 @@ def test_a_long_text() -> None:
 class TestCommand:
     """``attnviz attribute``."""
 
-    @pytest.mark.parametrize("columns", [60, 80, 120])
+    @pytest.mark.parametrize("columns", [40, 60, 80, 120])
     def test_printed(self, typed: Callable[..., Result], columns: int) -> None:
         """The answer first, then a row for each token, in any window."""
         result = typed("attribute", "--toy", TEXT, "--for", "it", "-q", columns=columns)
         assert (result.status, result.errors) == (0, "")
         lines = result.output.splitlines()
-        assert len(lines) <= 30
+        assert len(lines) <= 30 + 10 * (columns < 60)
         assert max(map(len, lines)) <= columns
         answer = " ".join(result.output.split())
         assert answer.startswith(
             "“animal” matters for “it”: without what it carries the vector changes by 118% (all others together: 23%)."
         )
-        assert "✓ verified" in lines[-1]
+        assert "used through other words" in result.output
+        assert "✓ verified" in "".join(lines[-2:])
 
     @pytest.mark.parametrize("style", ["sheet", "paper", "slides"])
     @pytest.mark.parametrize("lang", ["en", "ko"])
@@ -405,7 +425,7 @@ class TestCommand:
         layer, head = np.unravel_index(changes.argmax(), changes.shape)
         answer = " ".join(result.output.split())
         assert f"for any token: {layer}.{head} {changes.max():.0%}" in answer
-        assert "Without each head at all" in output.read_text(encoding="utf-8")
+        assert "Without each head" in output.read_text(encoding="utf-8")
 
     def test_files(self, typed: Callable[..., Result], tmp_path: Any) -> None:
         """JSON has everything, CSV a row for each token, and the data frame the same numbers."""

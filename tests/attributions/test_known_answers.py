@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -168,3 +169,20 @@ def test_rule(
 ) -> None:
     """Twice the controls and 3 deviations above, here also 1.5 times and 6 above; 4 times a divergence; the least."""
     assert name_of(here, everywhere, head, is_attended=False) == name
+
+
+def test_strongly() -> None:
+    """Far above the controls, unless these are much alike, because little else is left to cut."""
+    assert cut(0.3).is_strong
+    assert not cut(0.24, spread=0.04).is_strong
+    assert not replace(cut(0.3), has_room=False).is_strong
+
+
+def test_two_tokens() -> None:
+    """Of the one other token only a change of three times tells something."""
+    found = attnviz.attribute("I love", "toy", target="I")
+    assert [verdict and verdict.name for verdict in found.verdicts] == ["cannot tell"] * 2
+    translated = attnviz.attribute("I love", "toy-transformer", word="0")
+    assert translated.verdicts[0] is not None
+    assert translated.verdicts[0].counted is not None
+    assert not any(note.code.startswith("row_generates") for note in translated.notes)

@@ -40,8 +40,7 @@ def _fitting(columns: Sequence[Column], width: int, gap: int) -> list[Column]:
     """Return the columns that fit side by side, at least two."""
     kept = [*columns]
     while len(kept) > 2 and sum(_least_widths(kept)) + gap * (len(kept) - 1) > width:
-        spare = [index for index, column in enumerate(kept) if column.spare]
-        kept.pop(spare[-1] if spare else -1)
+        kept.pop(max(range(len(kept)), key=lambda index: (kept[index].spare, index)))
     return kept
 
 
