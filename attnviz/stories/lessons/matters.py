@@ -48,7 +48,7 @@ KINDS = {
         N_("the weight alone: it changes no probability"),
     ),
     "sink": (
-        N_("heads without a task attend to it, and carry nothing"),
+        N_("heads without a task attend to it, and carry hardly anything"),
         N_("the weight alone: it is the largest"),
     ),
     "cancelling": (
