@@ -151,7 +151,9 @@ class _Judged:
             notes = (*notes, Note.of("cut_of_long", n=len(places), total=n))
         # The changes of each token and the probabilities after them; NaN of tokens that are not cut.
         here, everywhere, hidden = np.full((3, 2, n), np.nan)
-        everywhere[:, places] = study.run([Variant(column=int(key)) for key in places])
+        everywhere[:, places] = study.run(
+            [Variant(edges=self._edges_everywhere(int(key))) for key in places], everywhere=True
+        )
         if not self._is_whole:
             here[:, places] = study.run([Variant(edges=self._edges(int(key))) for key in places])
         if study.can_hide():
@@ -216,6 +218,12 @@ class _Judged:
         edges = edges.flatten(0, 1)
         return (edges if heads is None else edges[torch.as_tensor(heads)]).flatten()
 
+    def _edges_everywhere(self, key: int) -> Int[Tensor, " edge"]:
+        """Return the edges from all rows to a key but its own, of all heads, counted through all weights."""
+        edges = _edges_to(key, self._study.all_weights.shape)
+        is_own = self._study.is_self[:, None, None] & (torch.arange(edges.shape[2]) == key)
+        return edges[~is_own.expand_as(edges)]
+
     def _shown(self, head: tuple[int, int] | None) -> tuple[np.ndarray, np.ndarray]:
         """Return the weight of each key, and its share of the lengths that are carried."""
         study = self._study
@@ -266,11 +274,8 @@ class _Judged:
         through: Comparison | None = None
         is_more = everywhere >= RATIO * change
         if here is not None and not here.counts and is_more and not self._is_whole:
-            weights = study.of_all_rows()
-            edges, rows = _edges_to(key, weights.shape), torch.arange(weights.shape[2])
-            is_own = study.is_self[:, None, None] & (rows == key)
-            edges = edges[~is_own.expand_as(edges)]
-            through = compare(study, edges, float(everywhere), self._random, weights, rows)
+            edges = self._edges_everywhere(key)
+            through = compare(study, edges, float(everywhere), self._random, everywhere=True)
         return Verdict(
             name=name_of(here, through, of_head, is_attended=is_attended),
             here=here,
@@ -282,10 +287,10 @@ class _Judged:
 
     def _without_heads(self) -> np.ndarray:
         """Return the change without each head at all, [layer, head]."""
-        study, shape = self._study, self._study.of_all_rows().shape
-        edges = torch.arange(math.prod(shape)).view(*shape[:2], -1)[study.shown]
+        study, shape = self._study, self._study.all_weights.shape
+        edges = torch.arange(shape.numel()).view(*shape[:2], -1)[study.shown]
         variants = [Variant(edges=of_head) for of_head in edges.flatten(0, 1)]
-        changes: np.ndarray = study.run(variants, torch.arange(shape[2]))[0]
+        changes: np.ndarray = study.run(variants, everywhere=True)[0]
         return changes.reshape(edges.shape[:2])
 
 

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from attnviz.capture.cuts import Cuts, Cutter
+from attnviz.capture.cuts import Cutter
 from attnviz.capture.observers import Batch, Block
 from attnviz.capture.projections import ProjectionCollector
 from attnviz.capture.sources import Source
@@ -31,10 +31,9 @@ MOST_NUMBERS = 2**25  # weights of a layer, or logits, of one batch
 class Variant:
     """A run without some edges, or with one hidden token."""
 
-    # Places among the weights [layer, head, row, key] of `Study.weights`, or of `Study.of_all_rows`, counted through.
+    # Places among the weights [layer, head, row, key] of `Study.weights`, or of `Study.all_weights`, counted through.
     edges: Int[Tensor, " edge"] | None = None
     part: float = 1.0  # what share of the last of these edges is cut
-    column: int | None = None  # a key that is cut from all rows but its own
     hidden: int | None = None  # a token in the place of which the model reads a mask
 
 
@@ -115,8 +114,8 @@ class Study:
         self.n_keys = base.weights[0].shape[2]
         # The rows that are read: of a translation, those of the cross-attention.
         self.rows = torch.tensor(target.rows)
-        self.weights = torch.stack([base.weights[place][:, self.rows] for place in self.shown])
-        self._all_weights = base.weights
+        self.all_weights = self._of_all_rows(base.weights)
+        self.weights = self.all_weights[self.shown][:, :, self.rows]
         self._writers = self._find_writers(base, collectors)
 
     def _numbers_of_layers(self, batch: Batch) -> list[int]:
@@ -139,20 +138,22 @@ class Study:
         """Watch the probability of a word or class."""
         self._target = replace(self._target, number=number)
 
-    def of_all_rows(self) -> Float[Tensor, "layer head query key"]:
-        """Return the weights of all rows of all layers, of a translator's encoder too.
+    def _of_all_rows(
+        self, weights: Sequence[Float[Tensor, "_ _ key"]]
+    ) -> Float[Tensor, "layer head query key"]:
+        """Return the weights of all layers in one array, of a translator's encoder too.
 
         Rows that a layer lacks are 0, and so are those after the last row that is read, if none depends on later ones.
         """
         looks_ahead = self.is_self & (self._batch.kind != "decoder")
         last = int(self.rows.max()) + 1
         sizes = [
-            weights.shape[1] if ahead else last
-            for weights, ahead in zip(self._all_weights, looks_ahead, strict=True)
+            of_layer.shape[1] if ahead else last
+            for of_layer, ahead in zip(weights, looks_ahead, strict=True)
         ]
         found = torch.zeros(len(sizes), self.n_heads, max(sizes), self.n_keys)
-        for place, (weights, n) in enumerate(zip(self._all_weights, sizes, strict=True)):
-            found[place, : len(weights), :n] = weights[:, :n]
+        for place, (of_layer, n) in enumerate(zip(weights, sizes, strict=True)):
+            found[place, : len(of_layer), :n] = of_layer[:, :n]
         return found
 
     def carried(self) -> Float[Tensor, "layer row key"] | None:
@@ -184,29 +185,28 @@ class Study:
             *_others, projection = collectors[place].projections()
             if projection is None:
                 return None
-            n_heads = base.weights[place].shape[0]
+            n_heads = len(base.weights[place])
             values = for_each_head(base.layers[place].value, n_heads)[0].cpu().to(torch.float32)
             through = projection.weight.detach().cpu().to(torch.float32)
             writers.append((values, through.reshape(n_heads, values.shape[2], -1)))
         return writers
 
     def run(
-        self, variants: Sequence[Variant], rows: Tensor | None = None
+        self, variants: Sequence[Variant], *, everywhere: bool = False
     ) -> Float[np.ndarray, "2 variant"]:
         """Return how far each variant is from the output before, and the probability of what is predicted, if it is.
 
-        `rows` are those of the variants' edges, which are then of all layers; None are those that are read.
+        `everywhere` says whether their edges are among all weights, or among those of the rows that are read.
         """
-        n_rows, n_layers = len(self.rows if rows is None else rows), len(self._all_weights)
-        of_edges = n_layers * self.n_heads * n_rows * self.n_keys // 4  # which take a byte each
-        per_variant = max(self.n_heads * self.n_keys**2, self._n_outputs, of_edges)
+        # Everywhere the shares of edges that are cut take as much as the weights.
+        per_variant = max(self.n_heads * self.n_keys**2 * (1 + everywhere), self._n_outputs)
         size = max(1, min(MOST_VARIANTS, MOST_NUMBERS // per_variant))
         if self._target.outputs == "classes" and self._source.sorts_one:
             size = 1
         found = np.full((2, len(variants)), np.nan)
         for first in range(0, len(variants), size):
             part = slice(first, first + size)
-            outputs = self._run_batch(variants[part], rows)
+            outputs = self._run_batch(variants[part], everywhere)
             found[0, part] = self._target.change(self.before, outputs).double()
             if self._target.predicts:
                 found[1, part] = self._target.probability(outputs).double()
@@ -216,30 +216,19 @@ class Study:
         return found
 
     def _run_batch(
-        self, variants: Sequence[Variant], rows: Tensor | None
+        self, variants: Sequence[Variant], everywhere: bool
     ) -> Float[Tensor, "variant width"]:
-        n, n_layers = len(variants), len(self._all_weights)
-        layers = self.shown if rows is None else range(n_layers)
-        rows = self.rows if rows is None else rows
-        shape = (len(layers), self.n_heads, len(rows), self.n_keys)
-        places, shares = list[Tensor](), list[Tensor]()
-        columns = torch.zeros(n, n_layers, self.n_keys, dtype=torch.bool)
+        n, shape = len(variants), (self.all_weights if everywhere else self.weights).shape
+        layers = torch.arange(shape[0]) if everywhere else torch.tensor(self.shown)
+        rows = torch.arange(shape[2]) if everywhere else self.rows
+        edges, shares = [torch.empty(5, 0, dtype=torch.long)], [torch.empty(0)]
         for number, variant in enumerate(variants):
             if variant.edges is not None:
                 layer, *others = torch.unravel_index(variant.edges, shape)
-                of_variant = torch.full_like(layer, number)
-                places.append(torch.stack([torch.tensor(layers)[layer], of_variant, *others]))
+                edges.append(torch.stack([layers[layer], torch.full_like(layer, number), *others]))
                 shares.append(torch.ones(len(layer)))
                 shares[-1][-1:] = variant.part
-            if variant.column is not None:
-                columns[number, :, variant.column] = True
-        cuts = Cuts(
-            rows=rows,
-            edges=torch.cat([torch.empty(5, 0, dtype=torch.long), *places], dim=1),
-            shares=torch.cat([torch.empty(0), *shares]),
-            columns=columns,
-            is_self=self.is_self,
-        )
+        cutter = Cutter(rows, torch.cat(edges, dim=1), torch.cat(shares))
         batch = replace(
             self._batch,
             sentences=self._batch.sentences * n,
@@ -251,7 +240,7 @@ class Study:
             real_keys=self._batch.real_keys.expand(n, -1),
         )
         with self._hidden([variant.hidden for variant in variants]):
-            output, _ = self._source.outputs(batch, [Cutter(cuts)], self._target.outputs)
+            output, _ = self._source.outputs(batch, [cutter], self._target.outputs)
         return self._target.read(output)
 
     def can_hide(self) -> bool:

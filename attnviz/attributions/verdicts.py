@@ -94,16 +94,16 @@ def compare(
     edges: Int[Tensor, " edge"],
     change: float,
     random: np.random.Generator,
-    weights: Float[Tensor, "layer head row key"] | None = None,
-    rows: Tensor | None = None,
+    *,
+    everywhere: bool = False,
     least_nats: float = LEAST_NATS,
 ) -> Comparison | None:
     """Compare a cut with controls; None if there is too little else to cut.
 
-    `edges` are those of the cut among the `weights` of the same rows, if these are not the rows that are read.
+    `everywhere` says whether its edges are among all weights, or among those of the rows that are read.
     """
-    reads_all = rows is None and study.reads_all
-    weights = study.weights if weights is None else weights
+    reads_all = study.reads_all and not everywhere
+    weights = study.all_weights if everywhere else study.weights
     total = float(weights.flatten()[edges].sum())
     is_other = weights > 0
     is_other[..., torch.unique(edges % weights.shape[-1])] = False  # the controls have other keys
@@ -125,7 +125,7 @@ def compare(
     variants = [
         Variant(edges=others[torch.from_numpy(chosen)], part=part) for chosen, part in drawn
     ]
-    changes, _ = study.run(variants, rows)
+    changes, _ = study.run(variants, everywhere=everywhere)
     median = float(np.median(changes))
     spread = 1.4826 * float(np.median(np.abs(changes - median)))
     found = Comparison(
@@ -136,7 +136,7 @@ def compare(
         has_room=bool(shares.sum() >= 2 * total),
         is_divergence=study.predicts,
         least=least_nats if study.predicts else LEAST,
-        least_ratio=SMALL_RATIO if rows is None and not reads_all else RATIO,
+        least_ratio=RATIO if everywhere or reads_all else SMALL_RATIO,
     )
     return None if n_others == 1 and found.ratio < RATIO_OF_ONE else found
 

@@ -11,8 +11,7 @@ import torch
 
 import attnviz
 from attnviz.attributions.build import build
-from attnviz.attributions.capture import Variant
-from attnviz.attributions.verdicts import USED, Comparison, compare, name_of
+from attnviz.attributions.verdicts import USED, Comparison, name_of
 from attnviz.models.language import splits
 from tests.fixtures import induction
 
@@ -74,34 +73,6 @@ def test_random_weights(name: str) -> None:
     found = build(source.untrained(1), text)
     assert sum(verdict is not None for verdict in found.verdicts) >= 4
     assert used(found) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "asked"),
-    [
-        ("toy", {"of": "it"}),
-        ("toy-decoder", {"of": "it"}),
-        ("toy-decoder", {"of": "next"}),
-        ("toy-transformer", {"word": "2"}),
-    ],
-)
-def test_edges_out_of_all_rows(
-    name: str, asked: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a cut everywhere is compared by are the same edges: of all rows and layers that the output depends on."""
-    pairs = list[tuple[float, float]]()
-
-    def spy(study: Any, edges: Any, change: float, random: Any, *others: Any, **more: Any) -> Any:
-        if others:
-            weights, rows = others
-            assert float(weights.flatten()[edges].sum()) > 0
-            pairs.append((study.run([Variant(edges=edges)], rows)[0][0], change))
-        return compare(study, edges, change, random, *others, **more)
-
-    monkeypatch.setattr("attnviz.attributions.build.compare", spy)
-    build(attnviz.open_source(name), TEXT, judged=20, **asked)  # type: ignore[arg-type]
-    assert pairs
-    assert [found for found, _ in pairs] == pytest.approx([known for _, known in pairs], abs=1e-6)
 
 
 def test_heads_of_a_translator_left_out() -> None:
