@@ -97,6 +97,10 @@ def first_sentence(attribution: Attribution) -> str:
         largest = attribution.verdicts[place]
         if largest is None:
             text = _("The largest cut for {output}, of “{token}”, changes it by {change}.")
+        elif largest.name == "cannot tell" and math.isnan(largest.alone):  # nothing was compared
+            text = _(
+                "It cannot be told what matters for {output}: no cut changes it by more than rounding does."
+            )
         elif largest.name == "cannot tell":
             text = _(
                 "It cannot be told what matters for {output}: the largest cut, of “{token}”, changes it by {change}, "
